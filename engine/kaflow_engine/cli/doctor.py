@@ -1,0 +1,51 @@
+"""`kaflow doctor`: what this machine has and what it lacks."""
+
+import json
+from dataclasses import asdict
+from typing import get_args
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from kaflow_engine.runtime.jars import Bundle, fetch
+from kaflow_engine.runtime.machine import Check, inspect_machine
+
+_COLOURS = {"ok": "green", "missing": "red", "low": "yellow"}
+
+
+@click.command("doctor")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option(
+    "--fetch",
+    "bundles",
+    multiple=True,
+    type=click.Choice([*get_args(Bundle), "all"]),
+    help="Fetch Java archives first, so that later runs need no network.",
+)
+def command(as_json: bool, bundles: tuple[str, ...]) -> None:
+    """Say what this machine has of what kaflow needs, and how to get the rest."""
+    known: tuple[Bundle, ...] = get_args(Bundle)
+    for bundle in known:
+        if bundle in bundles or "all" in bundles:
+            fetch(bundle)
+    checks = inspect_machine()
+    if as_json:
+        print(json.dumps([asdict(check) for check in checks], indent=2))
+    else:
+        _show(checks)
+    if any(check.fatal for check in checks):
+        raise click.exceptions.Exit(1)
+
+
+def _show(checks: tuple[Check, ...]) -> None:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for check in checks:
+        colour = _COLOURS[check.state] if check.state != "missing" or check.required else "yellow"
+        table.add_row(check.name, f"[{colour}]{check.state}[/]", check.found)
+        if check.cure:
+            table.add_row("", "", f"[dim]{check.cure}[/]")
+    console = Console()
+    console.print(table)
+    lacking = [check.name for check in checks if check.fatal]
+    console.print(f"lacking: {', '.join(lacking)}" if lacking else "ready to run pipelines")

@@ -1,0 +1,134 @@
+"""The `kaflow` command: the table of sub-commands, and the one place where errors end."""
+
+import errno
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NoReturn, TypeVar, cast
+
+import click
+
+from kaflow_engine.errors import KaflowError, ModelError, Problems
+from kaflow_engine.model.masking import masked
+
+COMMANDS: dict[str, str] = {
+    "config": "kaflow_engine.cli.config:command",
+    "dev": "kaflow_engine.cli.dev:command",
+    "doctor": "kaflow_engine.cli.doctor:command",
+    "explain": "kaflow_engine.cli.explain:command",
+    "fakegen": "kaflow_engine.cli.fakegen:command",
+    "plan": "kaflow_engine.cli.plan:command",
+    "run": "kaflow_engine.cli.run:command",
+    "test": "kaflow_engine.cli.test:command",
+    "validate": "kaflow_engine.cli.validate:command",
+    "version": "kaflow_engine.cli.version:command",
+}
+"""Sub-command → where it is; imported on first use, because some load a lot."""
+
+SUMMARIES: dict[str, str] = {
+    "config": "Show the configuration and where each value comes from.",
+    "dev": "Start a local Kafka broker to develop against.",
+    "doctor": "Check what this machine and the configured services provide.",
+    "explain": "Show what a pipeline will do.",
+    "fakegen": "Write made-up records to topics.",
+    "plan": "Show what would change in a pipeline that runs.",
+    "run": "Run pipelines.",
+    "test": "Run case files.",
+    "validate": "Check pipeline files.",
+    "version": "Show the version.",
+}
+"""Sub-command → its line in `kaflow --help`, so that help imports none of them."""
+
+TRACEBACK = "kaflow.traceback"
+
+C = TypeVar("C", bound=click.Command)
+
+
+def _keep_traceback(context: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        context.find_root().meta[TRACEBACK] = True
+
+
+def _with_traceback(command: C, *, hidden: bool) -> C:
+    # On every command, so that it can be added at the end of the line that failed.
+    option = click.Option(
+        ["--traceback"],
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,
+        hidden=hidden,
+        callback=_keep_traceback,
+        help="Show the Python traceback of an error.",
+    )
+    if all(known.name != "traceback" for known in command.params):
+        command.params.append(option)
+    for nested in command.commands.values() if isinstance(command, click.Group) else ():
+        _with_traceback(nested, hidden=True)
+    return command
+
+
+class LazyGroup(click.Group):
+    """A group that imports a sub-command when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        found: click.Command = getattr(import_module(module), attribute)
+        return _with_traceback(found, hidden=True)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, SUMMARIES[name]) for name in self.list_commands(ctx)])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        run = cast(Callable[[click.Context], Any], super().invoke)
+        try:
+            return run(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except KaflowError as error:
+            _report(ctx, error)
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno == errno.EPIPE:
+                raise  # whoever read our output has left, and click says nothing then
+            _report_unexpected(ctx, error)
+
+
+def _report(ctx: click.Context, error: KaflowError) -> NoReturn:
+    if TRACEBACK in ctx.find_root().meta:
+        raise error
+    parts: tuple[KaflowError | ModelError, ...] = (
+        error.errors if isinstance(error, Problems) else (error,)
+    )
+    for part in parts:
+        click.echo(f"error: {part}", err=True)
+    ctx.exit(error.exit_code)
+
+
+def _report_unexpected(ctx: click.Context, error: Exception) -> NoReturn:
+    if TRACEBACK in ctx.find_root().meta:
+        raise error
+    message = masked("", " ".join(str(error).split()))
+    click.echo(f"error: {type(error).__name__}: {message}", err=True)
+    click.echo("  hint: this is a fault of kaflow; run again with --traceback", err=True)
+    ctx.exit(1)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+def kaflow() -> None:
+    """Run streaming SQL pipelines over Kafka."""
+
+
+_with_traceback(kaflow, hidden=False)
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    kaflow(prog_name="kaflow")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""Options that several commands share."""
+
+from pathlib import Path
+
+import click
+
+from kaflow_engine.model.config import Config
+from kaflow_engine.model.load_config import find_config, load_config
+
+config_option = click.option(
+    "--config",
+    "config_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Configuration file; default: kaflow.yaml in this folder, if there is one.",
+)
+
+set_option = click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set one value of the configuration, such as state.ttl=2h; may be repeated.",
+)
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+paths_argument = click.argument(
+    "paths", nargs=-1, required=True, metavar="PATH…", type=click.Path(path_type=Path)
+)
+
+
+def configuration(config_path: Path | None, settings: tuple[str, ...] = ()) -> Config:
+    """Load the configuration that `--config` and `--set` stand for.
+
+    Raises:
+        click.BadParameter: A setting has no `=`.
+        ModelError: The configuration holds mistakes.
+    """
+    overrides: dict[str, object] = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals or not key:
+            raise click.BadParameter("write it as KEY=VALUE", param_hint="--set")
+        overrides[key] = value
+    return load_config(config_path or find_config(Path()), overrides=overrides)

@@ -1,0 +1,270 @@
+"""Asks the brokers about topics and offsets, creates topics, commits group offsets."""
+
+# the futures of the admin client are untyped, and its names are re-exported without saying so
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportPrivateImportUsage=false
+
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Literal
+
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
+from confluent_kafka import IsolationLevel as Isolation
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
+
+from kaflow_engine.connectors.kafka_client import Client, KafkaSettings, open_admin
+from kaflow_engine.connectors.kafka_errors import MISSING, error_of
+from kaflow_engine.errors import SinkError, SourceError
+
+_MOVING = frozenset(
+    {"COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"}
+)
+"""A group's coordinator starts or moves, which passes within seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicInfo:
+    """What the brokers say about one topic."""
+
+    partitions: int
+    exists: bool
+
+
+def describe(
+    settings: KafkaSettings, topics: Iterable[str], timeout: int = 10_000
+) -> dict[str, TopicInfo]:
+    """Say which of the topics exist and how many partitions they have.
+
+    Raises:
+        SourceError: No broker answers, or it refuses the login or a topic.
+    """
+    return _describe(settings, topics, timeout)[0]
+
+
+def require(
+    settings: KafkaSettings, topics: Iterable[str], timeout: int = 10_000
+) -> dict[str, int]:
+    """Return the partitions of each topic.
+
+    Raises:
+        SourceError: As in `describe`, and for topics that do not exist, with the nearest names.
+    """
+    found, known = _describe(settings, topics, timeout)
+    missing = [topic for topic, info in found.items() if not info.exists]
+    if missing:
+        raise _no_such_topics(missing, known, settings)
+    return {topic: info.partitions for topic, info in found.items()}
+
+
+def offsets(
+    settings: KafkaSettings,
+    topics: Mapping[str, int],
+    which: Literal["earliest", "latest"],
+    timeout: int = 10_000,
+    committed: bool = True,
+) -> dict[str, dict[int, int]]:
+    """Return the first or the end offset of every partition of `{topic: partitions}`.
+
+    With `committed`, an end is where a reader of committed records ends for now: before the first
+    open transaction.
+
+    Raises:
+        SourceError: No broker answers, or a topic does not exist or may not be read.
+    """
+    spec = OffsetSpec.earliest() if which == "earliest" else OffsetSpec.latest()
+    wanted: dict[TopicPartition, Any] = {
+        TopicPartition(t, p): spec for t, count in topics.items() for p in range(count)
+    }
+    found: dict[str, dict[int, int]] = {topic: {} for topic in topics}
+    if not wanted:
+        return found
+    client = open_admin(settings)
+    level = Isolation.READ_COMMITTED if committed else Isolation.READ_UNCOMMITTED
+    answers = client.api.list_offsets(wanted, isolation_level=level, request_timeout=timeout / 1000)
+    for place, answer in answers.items():
+        try:
+            found[place.topic][place.partition] = answer.result().offset
+        except KafkaException as failure:
+            if error_of(failure).name() in MISSING:
+                raise _no_such_topics([place.topic], _names(client, timeout), settings) from failure
+            doing = f"asking for the {which} offsets of topic '{place.topic}'"
+            raise client.trouble(failure, doing, timeout).as_source() from failure
+    return found
+
+
+def create_topic(
+    settings: KafkaSettings,
+    topic: str,
+    partitions: int,
+    config: Mapping[str, str] | None = None,
+    replication: int = -1,
+    timeout: int = 10_000,
+) -> bool:
+    """Create the topic unless it exists; say whether it was created.
+
+    Args:
+        settings: How to reach the brokers.
+        topic: Its name.
+        partitions: How many partitions a new topic gets.
+        config: Topic settings, such as `cleanup.policy`.
+        replication: Replicas; -1 leaves it to the brokers.
+        timeout: Milliseconds.
+
+    Raises:
+        SinkError: No broker answers, or it refuses.
+    """
+    client = open_admin(settings)
+    new = NewTopic(
+        topic, num_partitions=partitions, replication_factor=replication, config=dict(config or {})
+    )
+    seconds = timeout / 1000
+    answers = client.api.create_topics([new], request_timeout=seconds, operation_timeout=seconds)
+    try:
+        answers[topic].result()
+    except KafkaException as failure:
+        if error_of(failure).name() == "TOPIC_ALREADY_EXISTS":
+            return False
+        doing = f"creating topic '{topic}'"
+        raise client.trouble(failure, doing, timeout).as_sink() from failure
+    return True
+
+
+def delete_topics(settings: KafkaSettings, topics: Iterable[str], timeout: int = 10_000) -> None:
+    """Delete topics; those that do not exist are fine.
+
+    Raises:
+        SinkError: No broker answers, or it refuses.
+    """
+    client = open_admin(settings)
+    answers = client.api.delete_topics(list(topics), operation_timeout=timeout / 1000)
+    for topic, answer in answers.items():
+        try:
+            answer.result()
+        except KafkaException as failure:
+            if error_of(failure).name() not in MISSING:
+                doing = f"deleting topic '{topic}'"
+                raise client.trouble(failure, doing, timeout).as_sink() from failure
+
+
+def topic_settings(settings: KafkaSettings, topic: str, timeout: int = 10_000) -> dict[str, str]:
+    """Return the settings of a topic, as the broker holds them; empty where it does not tell."""
+    client = open_admin(settings)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+    answers: Mapping[ConfigResource, Future[Mapping[str, Any]]] = client.api.describe_configs(
+        [resource], request_timeout=timeout / 1000
+    )
+    try:
+        entries = answers[resource].result()
+    except KafkaException:
+        # asking needs a permission of its own, and nothing depends on the answer alone
+        return {}
+    return {name: str(entry.value) for name, entry in entries.items() if entry.value is not None}
+
+
+def commit_group(
+    settings: KafkaSettings,
+    group: str,
+    offsets: Mapping[str, Mapping[int, int]],
+    timeout: int = 10_000,
+) -> None:
+    """Commit `{topic: {partition: next offset}}` to a consumer group, for the usual lag tools.
+
+    Raises:
+        SinkError: No broker answers, it refuses, or the group has members of its own.
+    """
+    GroupCommitter(settings, group, timeout).commit(offsets)
+
+
+class GroupCommitter:
+    """Commits offsets to one consumer group again and again over one connection."""
+
+    def __init__(self, settings: KafkaSettings, group: str, timeout: int = 10_000) -> None:
+        self._client = open_admin(settings)
+        self._group = group
+        self._timeout = timeout
+
+    def commit(self, offsets: Mapping[str, Mapping[int, int]]) -> None:
+        """Commit `{topic: {partition: next offset}}`.
+
+        Raises:
+            SinkError: No broker answers, it refuses, or the group has members of its own.
+        """
+        places = [TopicPartition(t, p, o) for t, ps in offsets.items() for p, o in ps.items()]
+        if not places:
+            return
+        deadline = time.monotonic() + self._timeout / 1000
+        error = self._try(places)
+        while error is not None and error.name() in _MOVING and time.monotonic() < deadline:
+            time.sleep(0.02)
+            error = self._try(places)
+        if error is None:
+            return
+        if error.name() in {"UNKNOWN_MEMBER_ID", "NON_EMPTY_GROUP"}:
+            raise SinkError(
+                f"consumer group '{self._group}' is in use by other consumers",
+                hint="set 'kafka.consumer.group' to a group of this pipeline's own",
+            )
+        doing = f"committing offsets to consumer group '{self._group}'"
+        raise self._client.trouble(error, doing, self._timeout).as_sink()
+
+    def _try(self, places: list[TopicPartition]) -> KafkaError | None:
+        request = ConsumerGroupTopicPartitions(self._group, places)
+        seconds = self._timeout / 1000
+        answers = self._client.api.alter_consumer_group_offsets([request], request_timeout=seconds)
+        try:
+            answered = answers[self._group].result().topic_partitions or ()
+        except KafkaException as failure:
+            return error_of(failure)
+        return next((place.error for place in answered if place.error is not None), None)
+
+
+def _describe(
+    settings: KafkaSettings, topics: Iterable[str], timeout: int
+) -> tuple[dict[str, TopicInfo], list[str]]:
+    client = open_admin(settings)
+    try:
+        # all topics at once: asking for one by name could make the broker create it
+        cluster = client.api.list_topics(timeout=timeout / 1000)
+    except KafkaException as failure:
+        raise client.trouble(failure, "asking for topics", timeout).as_source() from failure
+    found: dict[str, TopicInfo] = {}
+    for topic in topics:
+        data = cluster.topics.get(topic)
+        if data is None:
+            found[topic] = TopicInfo(0, False)
+            continue
+        if data.error is not None and data.error.name() not in MISSING:
+            doing = f"describing topic '{topic}'"
+            raise client.trouble(data.error, doing, timeout).as_source()
+        found[topic] = TopicInfo(len(data.partitions), len(data.partitions) > 0)
+    return found, sorted(cluster.topics)
+
+
+def _names(client: Client[AdminClient], timeout: int) -> list[str]:
+    try:
+        return sorted(client.api.list_topics(timeout=timeout / 1000).topics)
+    except KafkaException:
+        return []
+
+
+def _no_such_topics(missing: list[str], known: list[str], settings: KafkaSettings) -> SourceError:
+    own = [name for name in known if not name.startswith("__")]
+    names = ", ".join(f"'{topic}'" for topic in missing)
+    near = {topic: get_close_matches(topic, own, n=1, cutoff=0.5) for topic in missing}
+    meant = [f"'{close[0]}'" for close in near.values() if close]
+    if meant:
+        hint = f"did you mean {', '.join(meant)}?"
+    elif own and len(own) <= 12:
+        hint = "known: " + ", ".join(own)
+    else:
+        hint = "create it, or check 'kafka.brokers': this may be another cluster"
+    plural = "topics" if len(missing) > 1 else "topic"
+    return SourceError(f"no {plural} {names} at {settings.bootstrap}", hint=hint)

@@ -1,0 +1,278 @@
+"""The pipeline's own topic as its driver sees it: run epochs, fencing, markers, batch records."""
+
+from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Self
+
+from confluent_kafka import Producer
+
+from kaflow_engine.connectors.kafka_admin import create_topic, describe, topic_settings
+from kaflow_engine.connectors.kafka_client import Client, KafkaSettings
+from kaflow_engine.connectors.kafka_control_records import (
+    BatchRecord,
+    ControlRecord,
+    ControlView,
+    Epoch,
+    Marker,
+    Slot,
+    to_bytes,
+)
+from kaflow_engine.connectors.kafka_transactions import (
+    ControlReader,
+    control_topic,
+    in_transaction,
+    open_transactional,
+    transactional_id,
+)
+from kaflow_engine.errors import StateError
+
+TOPIC_SETTINGS = {
+    "cleanup.policy": "compact",
+    "min.cleanable.dirty.ratio": "0.1",
+    "segment.ms": "600000",
+    "segment.bytes": "16777216",
+}
+"""A marker per partition and batch: small segments keep what a start must read small."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStart:
+    """What a run knows once its predecessors can no longer write."""
+
+    epoch: int
+    epoch_offset: int
+    """Where the epoch stands in the topic; a newer epoch can only stand behind it."""
+    delivered: Mapping[tuple[str, int], int]
+    """`(sink, delivery partition)` → the last batch that was delivered."""
+    inputs: Mapping[tuple[str, int], int]
+    """`(sink, delivery partition)` → input rows of that partition in that batch, where known."""
+    batches: Mapping[int, Mapping[str, Any]]
+    """Batch records kept here for this state and generation, by batch."""
+
+    def delivered_to(self, sink: str) -> dict[int, int]:
+        """Return delivery partition → last delivered batch of one sink."""
+        return {p: batch for (name, p), batch in self.delivered.items() if name == sink}
+
+
+class ControlTopic:
+    """The topic `__kaflow.<pipeline id>`, as its one driver sees it."""
+
+    def __init__(self, settings: KafkaSettings, pipeline_id: str, timeout: int = 30_000) -> None:
+        self.settings = settings
+        self.pipeline_id = pipeline_id
+        self.topic = control_topic(pipeline_id)
+        self._timeout = timeout
+        self._driver: Client[Producer] | None = None
+        self._state: tuple[str, int] = ("", 0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def ensure(self) -> None:
+        """Create the topic unless it exists, and check that it is compacted with one partition.
+
+        Raises:
+            SinkError: It cannot be created.
+            SourceError: No broker answers.
+            StateError: It exists, but is not fit.
+        """
+        info = describe(self.settings, [self.topic], self._timeout)[self.topic]
+        if not info.exists and create_topic(
+            self.settings, self.topic, 1, TOPIC_SETTINGS, timeout=self._timeout
+        ):
+            return
+        if info.exists and info.partitions != 1:
+            raise StateError(
+                f"topic '{self.topic}' has {info.partitions} partitions instead of one",
+                hint="it is the pipeline's own; delete it while the pipeline has no state, or give "
+                "the pipeline another id",
+            )
+        policy = topic_settings(self.settings, self.topic, self._timeout).get("cleanup.policy")
+        if policy is not None and policy != "compact":
+            raise StateError(
+                f"topic '{self.topic}' has cleanup.policy '{policy}' and would forget deliveries",
+                hint="set its cleanup.policy to 'compact'",
+            )
+
+    def start_run(
+        self,
+        state_id: str,
+        generation: int,
+        known: Collection[tuple[str, int]] = (),
+        after: int = 0,
+    ) -> RunStart:
+        """Take the next epoch (> `after`), fence everything older, and read what was delivered.
+
+        The order is what makes it safe. A worker registers its producer before it looks for a newer
+        epoch; the driver writes its epoch before it looks for producers. So a leftover of an
+        earlier run is either seen and fenced here, or sees this epoch and ends itself, and nothing
+        is committed after the markers were read.
+
+        Args:
+            state_id: The state the run works on.
+            generation: Its generation; earlier generations of it are known too.
+            known: Further states whose markers may be here, such as dropped ones.
+            after: The greatest epoch found elsewhere, should the topic have been lost.
+
+        Raises:
+            StateError: Markers of a state or generation that nobody knows: the state at hand is
+                older than what was delivered, or another one.
+            SinkError: Another run starts at the same time, or the broker fails.
+            SourceError: The topic cannot be read.
+        """
+        self.ensure()
+        name = transactional_id(self.pipeline_id, "driver")
+        self._driver = open_transactional(self.settings, name, self._timeout, self._timeout)
+        view = ControlView()
+        reader = ControlReader(self.settings, self.topic, self._timeout, committed=False)
+        try:
+            # epochs count even if their run was stopped before it could commit them
+            view.take(reader.read_on())
+            epoch = max(view.epoch, after) + 1
+            epoch_offset = self._write([Epoch(epoch)])
+            view.take(reader.read_on())
+            self._fence([slot for slot, of in view.slots.items() if of < epoch])
+            end = reader.end()
+        finally:
+            reader.close()
+        markers = ControlView()
+        committed = ControlReader(self.settings, self.topic, self._timeout, committed=True)
+        try:
+            markers.take(committed.read_on(end))
+        finally:
+            committed.close()
+        self._refuse_unknown(markers, state_id, generation, set(known))
+        self._state = (state_id, generation)
+        return _run_start(markers, state_id, generation, epoch, epoch_offset)
+
+    def put_batch(self, batch: int, record: Mapping[str, object]) -> None:
+        """Keep a batch record, acknowledged.
+
+        Raises:
+            SinkError: A newer run has started, or the broker fails.
+        """
+        self._write([self._batch(batch, record)])
+
+    def drop_batches(self, batches: Collection[int]) -> None:
+        """Remove batch records that a snapshot covers.
+
+        Raises:
+            SinkError: As in `put_batch`.
+        """
+        self._write([self._batch(batch, None) for batch in batches])
+
+    def states(self) -> set[tuple[str, int]]:
+        """Return the (state id, generation) pairs that the topic holds markers of; changes nothing.
+
+        Raises:
+            SourceError: The topic cannot be read.
+        """
+        if not describe(self.settings, [self.topic], self._timeout)[self.topic].exists:
+            return set()
+        return {(state, generation) for state, generation, _, _ in self._view().markers}
+
+    def forget(self, states: Collection[tuple[str, int]]) -> int:
+        """Remove markers and batch records of dropped states; returns how many there were.
+
+        Raises:
+            SinkError: As in `put_batch`.
+        """
+        view = self._view()
+        gone: list[ControlRecord] = [
+            Marker(state=state, generation=generation, sink=sink, partition=p, batch=None)
+            for state, generation, sink, p in view.markers
+            if (state, generation) in states
+        ]
+        gone += [
+            BatchRecord(state=state, generation=generation, batch=batch, record=None)
+            for state, generation, batch in view.batches
+            if (state, generation) in states
+        ]
+        self._write(gone)
+        return len(gone)
+
+    def close(self) -> None:
+        """Let go of the driver's producer."""
+        self._driver = None
+
+    def _view(self) -> ControlView:
+        view = ControlView()
+        reader = ControlReader(self.settings, self.topic, self._timeout, committed=False)
+        try:
+            view.take(reader.read_on())
+        finally:
+            reader.close()
+        return view
+
+    def _batch(self, batch: int, record: Mapping[str, object] | None) -> BatchRecord:
+        state, generation = self._state
+        return BatchRecord(state=state, generation=generation, batch=batch, record=record)
+
+    def _write(self, records: Collection[ControlRecord]) -> int:
+        if self._driver is None:
+            raise StateError(
+                f"no run of pipeline '{self.pipeline_id}' was started", hint="call start_run first"
+            )
+        if not records:
+            return -1
+        pairs = [to_bytes(record) for record in records]
+        return in_transaction(self._driver, self.topic, pairs, self._timeout)
+
+    def _fence(self, slots: Collection[str]) -> None:
+        if not slots:
+            return
+
+        def fence(slot: str) -> None:
+            open_transactional(self.settings, slot, self._timeout, self._timeout)
+
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(fence, slots))
+        self._write([Slot(slot, None) for slot in slots])
+
+    def _refuse_unknown(
+        self, view: ControlView, state_id: str, generation: int, known: set[tuple[str, int]]
+    ) -> None:
+        unknown = sorted(
+            {
+                (state, of)
+                for state, of, _, _ in view.markers
+                if (state, of) not in known and not (state == state_id and of <= generation)
+            }
+        )
+        if not unknown:
+            return
+        names = ", ".join(f"'{state}' generation {of}" for state, of in unknown)
+        last = max(
+            m.batch or 0 for m in view.markers.values() if (m.state, m.generation) in unknown
+        )
+        raise StateError(
+            f"pipeline '{self.pipeline_id}' has delivered rows (up to batch {last}) from state "
+            f"{names}, but the state at hand is '{state_id}' generation {generation}",
+            hint="bring that state back (its directory, or its snapshots), or drop it for good "
+            "with 'kaflow state drop', which makes the pipeline write rows it has written before",
+        )
+
+
+def _run_start(
+    view: ControlView, state_id: str, generation: int, epoch: int, epoch_offset: int
+) -> RunStart:
+    mine = {
+        (sink, p): marker
+        for (state, of, sink, p), marker in view.markers.items()
+        if (state, of) == (state_id, generation)
+    }
+    return RunStart(
+        epoch=epoch,
+        epoch_offset=epoch_offset,
+        delivered={place: m.batch for place, m in mine.items() if m.batch is not None},
+        inputs={place: m.inputs for place, m in mine.items() if m.inputs is not None},
+        batches={
+            batch: record
+            for (state, of, batch), record in view.batches.items()
+            if (state, of) == (state_id, generation)
+        },
+    )

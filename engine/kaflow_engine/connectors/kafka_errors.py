@@ -1,0 +1,173 @@
+"""Says in our words what librdkafka's error codes mean: what, where, what to do."""
+
+import re
+from typing import NoReturn
+
+from confluent_kafka import KafkaError, KafkaException
+
+from kaflow_engine.errors import KaflowError, ModelError, SinkError, SourceError, UnknownName
+
+_FAIL = -196
+
+UNREACHABLE = frozenset(
+    {
+        "_TRANSPORT",
+        "_ALL_BROKERS_DOWN",
+        "_TIMED_OUT",
+        "_RESOLVE",
+        "REQUEST_TIMED_OUT",
+    }
+)
+FENCED = frozenset(
+    {
+        "_FENCED",
+        "INVALID_PRODUCER_EPOCH",
+        "PRODUCER_FENCED",
+    }
+)
+MISSING = frozenset(
+    {
+        "UNKNOWN_TOPIC_OR_PART",
+        "_UNKNOWN_TOPIC",
+        "_UNKNOWN_PARTITION",
+        "_NOENT",
+    }
+)
+_LOGIN = frozenset(
+    {
+        "_AUTHENTICATION",
+        "SASL_AUTHENTICATION_FAILED",
+        "UNSUPPORTED_SASL_MECHANISM",
+        "ILLEGAL_SASL_STATE",
+    }
+)
+_FORBIDDEN = {
+    "TOPIC_AUTHORIZATION_FAILED": "the topic",
+    "GROUP_AUTHORIZATION_FAILED": "the consumer group",
+    "CLUSTER_AUTHORIZATION_FAILED": "the cluster",
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": "transactional ids 'kaflow.*'",
+}
+_REFUSED = {
+    "MSG_SIZE_TOO_LARGE": (
+        "a record is larger than the topic takes",
+        "raise 'max.message.bytes' of the topic and 'message.max.bytes' in 'kafka.properties'",
+    ),
+    "INVALID_TIMESTAMP": (
+        "the topic does not take the record's timestamp",
+        "raise 'message.timestamp.before.max.ms' and 'message.timestamp.after.max.ms' of the topic",
+    ),
+    "INVALID_RECORD": (
+        "the topic refuses the record",
+        "a compacted topic takes no record without a key",
+    ),
+    "TOPIC_EXCEPTION": ("the brokers do not take the name of the topic", None),
+    "NOT_ENOUGH_REPLICAS": ("too few replicas of the topic are in sync", None),
+}
+
+
+class Trouble(Exception):
+    """What a client ran into, before it is known whether a source or a sink suffered."""
+
+    def __init__(self, message: str, hint: str | None = None, code: str = "_FAIL") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.code = code
+
+    def as_source(self) -> SourceError:
+        """Return the error of a reader."""
+        return SourceError(self.message, hint=self.hint)
+
+    def as_sink(self) -> SinkError:
+        """Return the error of a writer."""
+        return SinkError(self.message, hint=self.hint)
+
+
+def words(error: KafkaError) -> str:
+    """Return an error's name as words."""
+    return error.name().strip("_").replace("_", " ").lower()
+
+
+def error_of(failure: BaseException) -> KafkaError:
+    """Return the KafkaError inside a KafkaException.
+
+    The client raises SystemError from it where a fatal error comes up in `flush` or `len`.
+    """
+    if isinstance(failure, SystemError) and failure.__cause__ is not None:
+        failure = failure.__cause__
+    found: object = failure.args[0] if failure.args else None
+    return found if isinstance(found, KafkaError) else KafkaError(_FAIL)
+
+
+def trouble(
+    error: KafkaError,
+    doing: str,
+    bootstrap: str,
+    timeout: int,
+    complaints: tuple[KafkaError, ...] = (),
+) -> Trouble:
+    """Explain an error that came up while `doing` something, in the light of what came before."""
+    code = error.name()
+    if code in UNREACHABLE:
+        telling = _LOGIN | {"_SSL", *_FORBIDDEN}
+        aside = next((c for c in reversed(complaints) if c.name() in telling), None)
+        if aside is not None:
+            error, code = aside, aside.name()
+    if code in _LOGIN:
+        return Trouble(
+            f"the broker at {bootstrap} refused the login",
+            "check 'security.protocol', 'sasl.mechanism', 'sasl.username' and 'sasl.password' "
+            "in 'kafka.properties'",
+            code,
+        )
+    if code == "_SSL":
+        return Trouble(
+            f"no secure connection to the broker at {bootstrap}",
+            "check 'security.protocol' and 'ssl.ca.location' in 'kafka.properties', and that the "
+            "port is the TLS one",
+            code,
+        )
+    if code in UNREACHABLE and any("security.protocol" in c.str() for c in complaints):
+        return Trouble(
+            f"the broker at {bootstrap} hung up at once ({doing})",
+            "check 'security.protocol' in 'kafka.properties' against the kind of listener",
+            code,
+        )
+    if code in UNREACHABLE:
+        return Trouble(
+            f"no broker at {bootstrap} answered within {timeout / 1000:g} s ({doing})",
+            "check 'kafka.brokers', that the broker runs, and that the address it advertises can "
+            "be reached from here",
+            code,
+        )
+    if code in _FORBIDDEN:
+        hint = f"the user of 'kafka.properties' needs a permission on {_FORBIDDEN[code]}"
+        return Trouble(f"not authorised: {doing}", hint, code)
+    if code in FENCED:
+        return Trouble(
+            f"another run of this pipeline has taken over ({doing})",
+            "a pipeline has one run at a time; stop this one",
+            code,
+        )
+    if code in MISSING:
+        hint = "create it, or let the brokers create topics ('auto.create.topics.enable')"
+        return Trouble(f"the topic does not exist ({doing})", hint, code)
+    if code in _REFUSED:
+        reason, hint = _REFUSED[code]
+        return Trouble(f"{reason} ({doing})", hint, code)
+    return Trouble(f"{doing} failed: {words(error)}", code=code)
+
+
+def raise_settings(failure: KafkaException) -> NoReturn:
+    """Raise a ModelError for settings a client refused, without their values."""
+    text = error_of(failure).str()
+    unknown = re.search(r'No such configuration property: "([^"]+)"', text)
+    if unknown:
+        raise UnknownName("Kafka property", unknown.group(1), ()) from None
+    named = re.search(r'property "([\w.]+)"|\b((?:ssl|sasl|security)\.[\w.]+)', text)
+    problem: KaflowError = ModelError(
+        f"the Kafka client refuses '{(named.group(1) or named.group(2)) if named else 'its'}'"
+        + ("" if named else " settings"),
+        hint="check 'kafka.properties'",
+    )
+    raise problem from None

@@ -1,0 +1,132 @@
+"""Every error the engine raises on purpose.
+
+KaflowError
+├── ModelError          the author's files are wrong
+│   ├── UnknownName     a name that does not exist; suggests the nearest one
+│   ├── SqlError        SQL that cannot be parsed, bound, or run on a stream
+│   └── Problems        several mistakes, reported at once
+└── RunError            the files are fine, running them failed
+    ├── SourceError     reading a topic or the schema registry
+    ├── SinkError       writing a topic
+    ├── LimitReached    a budget the author set is used up
+    ├── StateError      state that is damaged or does not fit the plan
+    └── DrainIncomplete a stop that did not finish in time
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Location:
+    """A place in a file that the author wrote."""
+
+    file: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        return self.file if self.line is None else f"{self.file}:{self.line}"
+
+
+class KaflowError(Exception):
+    """What went wrong, where, and what to do about it."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, at: Location | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.at = at
+        self.hint = hint
+
+    def __str__(self) -> str:
+        place = f"{self.at}: " if self.at else ""
+        cure = f"\n  hint: {self.hint}" if self.hint else ""
+        return f"{place}{self.message}{cure}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.message, self.at, self.hint)
+
+
+class ModelError(KaflowError):
+    """The author's file is wrong."""
+
+    exit_code = 10
+
+
+class UnknownName(ModelError):
+    """A name that does not exist."""
+
+    def __init__(
+        self, kind: str, name: str, known: Iterable[str], at: Location | None = None
+    ) -> None:
+        names = sorted(set(known))
+        super().__init__(f"unknown {kind} '{name}'", at, _nearest(name, names))
+
+
+class SqlError(ModelError):
+    """SQL that cannot be parsed, bound, or run on a stream."""
+
+
+class Problems(ModelError):
+    """Several mistakes, reported at once."""
+
+    def __init__(self, errors: Sequence[ModelError]) -> None:
+        self.errors = tuple(errors)
+        super().__init__("\n".join(str(error) for error in errors))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Problems, (self.errors,)
+
+
+class RunError(KaflowError):
+    """The files are fine, running them failed."""
+
+
+class SourceError(RunError):
+    """A topic or the schema registry cannot be read."""
+
+    exit_code = 11
+
+
+class SinkError(RunError):
+    """A topic cannot be written."""
+
+    exit_code = 12
+
+
+class LimitReached(RunError):
+    """A budget that the author set is used up."""
+
+    exit_code = 13
+
+
+class StateError(RunError):
+    """State that is damaged or does not fit the plan."""
+
+    exit_code = 14
+
+
+class DrainIncomplete(RunError):
+    """A stop that did not finish before its deadline."""
+
+    exit_code = 15
+
+
+def _nearest(name: str, known: Sequence[str]) -> str | None:
+    close = get_close_matches(name, known, n=1, cutoff=0.5)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    if known and len(known) <= 12:
+        return "known: " + ", ".join(known)
+    return None
+
+
+def _rebuild(
+    kind: type[KaflowError], message: str, at: Location | None, hint: str | None
+) -> KaflowError:
+    error = kind.__new__(kind)
+    KaflowError.__init__(error, message, at, hint)
+    return error

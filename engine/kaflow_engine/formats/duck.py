@@ -1,0 +1,61 @@
+"""The one door to DuckDB for this package: short, shut-in, single-threaded queries over Arrow."""
+# pyright: reportUnknownMemberType=false
+# duckdb's stubs leave Arrow types out
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, cast
+
+import duckdb
+import pyarrow as pa
+
+SETTINGS: Mapping[str, str | int | bool] = {
+    "threads": 1,
+    "memory_limit": "1GB",
+    "enable_external_access": False,
+    "autoload_known_extensions": False,
+    "autoinstall_known_extensions": False,
+}
+
+
+def connect() -> duckdb.DuckDBPyConnection:
+    """Open an in-memory database with one thread, UTC, bounded memory and no way to files."""
+    connection = duckdb.connect(config=dict(SETTINGS))
+    connection.execute("SET GLOBAL TimeZone = 'UTC'")
+    return connection
+
+
+def cursor() -> duckdb.DuckDBPyConnection:
+    """Return a fresh cursor on the database of this process; safe to use from several threads."""
+    return _database(os.getpid()).cursor()
+
+
+def query(sql: str, **tables: pa.Table) -> pa.Table:
+    """Run `sql` over the named tables; rows keep the order in which DuckDB reads them."""
+    with cursor() as connection:
+        for name, table in tables.items():
+            connection.register(name, table)
+        return connection.execute(sql).to_arrow_table()
+
+
+def value(sql: str, parameters: Sequence[object] = ()) -> Any:
+    """Return the first value of the first row of `sql`."""
+    with cursor() as connection:
+        row = connection.execute(sql, list(parameters)).fetchone()
+        return None if row is None else cast(Any, row[0])
+
+
+def identifier(name: str) -> str:
+    """Quote a name for SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """Quote a text for SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+@lru_cache(maxsize=1)
+def _database(process: int) -> duckdb.DuckDBPyConnection:
+    return connect()  # keyed by process: a forked worker must not use its parent's database

@@ -1,0 +1,140 @@
+"""The configuration: what is the same for every pipeline of a deployment."""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from kaflow_engine.model.durations import Duration
+from kaflow_engine.model.specs import Filled, Path, Spec, refuse
+
+_BROKER = re.compile(r"(?:[A-Z_]+://)?(?:\[[0-9A-Fa-f:.%]+\]|[^\s,:/]+):[0-9]{1,5}")
+
+
+def _split(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    return [broker.strip() for broker in value.split(",") if broker.strip()]
+
+
+def _broker(broker: str) -> str:
+    if not _BROKER.fullmatch(broker):
+        raise refuse("{value} is not a broker", "write host:port, such as localhost:9092")
+    return broker
+
+
+def _some(brokers: tuple[str, ...]) -> tuple[str, ...]:
+    if not brokers:
+        raise refuse("must name a broker", "write host:port, such as localhost:9092")
+    return brokers
+
+
+def _positive(milliseconds: int) -> int:
+    if milliseconds <= 0:
+        raise refuse("must be longer than 0")
+    return milliseconds
+
+
+def _level(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    return {"warn": "warning"}.get(value.lower(), value.lower())
+
+
+class ConsumerConfig(Spec):
+    """How input topics are read."""
+
+    group: Filled | None = None
+    """Consumer group that offsets are reported to; None: `kaflow-<pipeline>`."""
+    auto_offset_reset: Literal["earliest", "latest"] = Field(
+        default="earliest", alias="autoOffsetReset"
+    )
+
+
+class KafkaConfig(Spec):
+    """The Kafka cluster and its schema registry."""
+
+    brokers: Annotated[
+        tuple[Annotated[str, AfterValidator(_broker)], ...],
+        BeforeValidator(_split),
+        AfterValidator(_some),
+    ] = ("localhost:9092",)
+    schema_registry: Filled | None = Field(default=None, alias="schemaRegistry", repr=False)
+    use_avro: bool = Field(default=False, alias="useAvro")
+    """Input topics that do not say their format are Avro instead of JSON."""
+    consumer: ConsumerConfig = ConsumerConfig()
+    properties: dict[str, str] = Field(default={}, repr=False)
+    """Client settings passed through, such as `security.protocol`."""
+
+
+class S3Config(Spec):
+    """An S3-compatible store for snapshots."""
+
+    enabled: bool = False
+    bucket: Filled | None = None
+    prefix: str = ""
+    region: Filled | None = None
+    endpoint: Filled | None = None
+    access_key: Filled | None = Field(default=None, alias="accessKey", repr=False)
+    secret_key: Filled | None = Field(default=None, alias="secretKey", repr=False)
+
+
+class CheckpointConfig(Spec):
+    """Snapshots of the state."""
+
+    enabled: bool = True
+    interval: Annotated[Duration, AfterValidator(_positive)] = 300_000
+    s3: S3Config = S3Config()
+
+
+class RocksdbConfig(Spec):
+    """Where state is kept."""
+
+    path: Filled = ".kaflow/state"
+    checkpoint: CheckpointConfig = CheckpointConfig()
+
+
+class StateConfig(Spec):
+    """State of all pipelines."""
+
+    ttl: Duration = 3_600_000
+    """TTL of event topics that nothing else sets."""
+    rocksdb: RocksdbConfig = RocksdbConfig()
+
+
+class LoggingConfig(Spec):
+    """What is logged, and how."""
+
+    level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_level)] = "info"
+    format: Literal["text", "json"] = "text"
+
+
+class SparkConfig(Spec):
+    """The Spark session."""
+
+    master: Filled = "local[2]"
+    conf: dict[str, str] = Field(default={}, repr=False)
+
+
+class Config(Spec):
+    """The whole configuration; durations in ms."""
+
+    kafka: KafkaConfig = KafkaConfig()
+    state: StateConfig = StateConfig()
+    logging: LoggingConfig = LoggingConfig()
+    spark: SparkConfig = SparkConfig()
+    max_records: int = Field(default=400_000, gt=0)
+    """Most records of one micro-batch."""
+    drain_deadline: Duration = 60_000
+    origins: Mapping[Path, str] = Field(default={}, exclude=True, repr=False)
+    """Where each value that is not a default comes from; not a key of the file."""
+    file: str | None = Field(default=None, exclude=True)
+    """The configuration file that was read; not a key of it."""
+
+    def origin(self, *path: str) -> str:
+        """Return `default`, `file:line`, `environment KAFLOW__…` or `command line`."""
+        for end in range(len(path), 0, -1):
+            if found := self.origins.get(path[:end]):
+                return found
+        return "default"

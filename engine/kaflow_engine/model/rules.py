@@ -1,0 +1,120 @@
+"""What is wrong with a pipeline file although every value alone is right.
+
+A rule reads the tree, not the specification, so that it speaks up next to other mistakes.
+"""
+
+from collections.abc import Callable, Iterator
+
+from kaflow_engine.errors import ModelError
+from kaflow_engine.model.mistakes import place
+from kaflow_engine.model.specs import Path
+from kaflow_engine.model.tree import Entries, Items, Node, Scalar, brief
+
+Rule = Callable[[Entries], Iterator[ModelError]]
+
+
+def topic_in_two_roles(tree: Entries) -> Iterator[ModelError]:
+    """A dimension is kept for ever, so a TTL for it contradicts itself."""
+    dimensions = _texts(tree, "state", "dimensions")
+    overrides = tree.get("state", "events", "overrides")
+    for entry in overrides.entries if isinstance(overrides, Entries) else ():
+        if entry.key in dimensions:
+            topic = brief(entry.key)
+            yield ModelError(
+                f"topic '{topic}' is in both state.events.overrides and state.dimensions",
+                entry.at,
+                "take it out of one: a dimension is kept for ever, an event for its TTL",
+            )
+
+
+def keys_of_smart_emission(tree: Entries) -> Iterator[ModelError]:
+    """`require` and `on_expiry` say what smart emission does."""
+    emission = _text(tree, "emission", "type") or "immediate"
+    if emission not in ("immediate", "final"):
+        return
+    for key in ("require", "on_expiry"):
+        value = tree.get("emission", key)
+        if value is None or (isinstance(value, Items) and not value.items):
+            continue
+        yield ModelError(
+            f"emission.{key} is only for smart emission",
+            place(tree, ("emission", key)),
+            f"set emission.type to smart, or remove {key}",
+        )
+
+
+def schema_without_avro(tree: Entries) -> Iterator[ModelError]:
+    """A schema describes Avro output."""
+    if tree.get("output", "schema") is None:
+        return
+    if (_text(tree, "output", "format") or "json") == "json":
+        yield ModelError(
+            "output.schema is only for Avro output",
+            place(tree, ("output", "schema")),
+            "set output.format to avro, or remove the schema",
+        )
+
+
+def fields_without_name(tree: Entries) -> Iterator[ModelError]:
+    """A field of an Avro schema has a name and a type."""
+    fields = tree.get("output", "schema", "fields")
+    for index, field in enumerate(fields.items if isinstance(fields, Items) else ()):
+        if not isinstance(field, Entries):
+            continue
+        for key in ("name", "type"):
+            if field.get(key) is None:
+                at = place(tree, ("output", "schema", "fields", index))
+                yield ModelError(f"a field of output.schema has no '{key}'", at)
+
+
+def versions_of_dimensions(tree: Entries) -> Iterator[ModelError]:
+    """Only a dimension has versions, and only `as_of` looks at old ones."""
+    dimensions = _texts(tree, "state", "dimensions")
+    topics = tree.get("topics")
+    for entry in topics.entries if isinstance(topics, Entries) else ():
+        path: Path = ("topics", entry.key)
+        lookup = _text(tree, *path, "lookup") or "current"
+        if lookup == "as_of" and entry.key not in dimensions:
+            yield ModelError(
+                f"'lookup: as_of' is only for dimensions, and '{brief(entry.key)}' is not one",
+                place(tree, (*path, "lookup")),
+                "add it to state.dimensions, or remove lookup",
+            )
+        if lookup == "current" and tree.get(*path, "history") is not None:
+            yield ModelError(
+                "history has no meaning without 'lookup: as_of'",
+                place(tree, (*path, "history")),
+                "add 'lookup: as_of', or remove history",
+            )
+
+
+def one_topic_for_two_uses(tree: Entries) -> Iterator[ModelError]:
+    """Rows and dead letters must be told apart."""
+    topic = _text(tree, "output", "topic")
+    if topic is not None and topic == _text(tree, "dead_letters", "topic"):
+        yield ModelError(
+            "dead_letters.topic is also output.topic",
+            place(tree, ("dead_letters", "topic")),
+            "give dead letters a topic of their own",
+        )
+
+
+RULES: tuple[Rule, ...] = (
+    topic_in_two_roles,
+    keys_of_smart_emission,
+    schema_without_avro,
+    fields_without_name,
+    versions_of_dimensions,
+    one_topic_for_two_uses,
+)
+
+
+def _text(tree: Entries, *path: str) -> str | None:
+    node = tree.get(*path)
+    return node.text if isinstance(node, Scalar) else None
+
+
+def _texts(tree: Entries, *path: str) -> set[str]:
+    node: Node | None = tree.get(*path)
+    items = node.items if isinstance(node, Items) else ()
+    return {item.text for item in items if isinstance(item, Scalar) and item.text is not None}

@@ -1,0 +1,59 @@
+"""Which keys a specification has in a file, and what may stand below each."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import UnionType
+from typing import Annotated, Union, get_args, get_origin
+
+from kaflow_engine.model.specs import Path, Spec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What a kind of file may hold, beyond what its specification says."""
+
+    noun: str
+    """What errors call an unknown key."""
+    later: Mapping[type[Spec], frozenset[str]]
+    """Keys that are planned, by the specification they will belong to."""
+    free: frozenset[Path] = frozenset()
+    """Paths below which values keep the type that YAML gives them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inside:
+    """What stands below a key: a specification, a mapping of names, or a plain value."""
+
+    spec: type[Spec] | None = None
+    values: "Inside | None" = None
+    """What stands below each name of a mapping of names."""
+
+
+@cache
+def file_keys(spec: type[Spec]) -> Mapping[str, tuple[str, str]]:
+    """Return every accepted spelling of a key → (the key as files spell it, the field)."""
+    keys: dict[str, tuple[str, str]] = {}
+    for name, field in spec.model_fields.items():
+        if field.exclude:
+            continue
+        key = field.alias or name
+        keys[key] = (key, name)
+        if not name.endswith("_"):
+            keys[name] = (key, name)
+    return keys
+
+
+def inside(annotation: object) -> Inside:
+    """Return what stands below a field of this type."""
+    if isinstance(annotation, type) and issubclass(annotation, Spec):
+        return Inside(spec=annotation)
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is dict:
+        return Inside(values=inside(arguments[1]))
+    if origin is Annotated:
+        return inside(arguments[0])
+    if origin in (Union, UnionType):
+        found = [inside(part) for part in arguments]
+        return next((part for part in found if part != Inside()), Inside())
+    return Inside()

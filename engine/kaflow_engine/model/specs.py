@@ -1,0 +1,200 @@
+"""What a pipeline file says, as frozen data."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal, TypeAlias, cast
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from kaflow_engine.errors import Location
+from kaflow_engine.model.durations import Duration
+
+SPEC_ERROR = "kaflow_spec"
+"""Type of the errors that specifications raise themselves; context: `message`, `hint`."""
+
+INLINE = Location("<inline>")
+"""Where a specification stands that was written in Python."""
+
+Path: TypeAlias = tuple[str | int, ...]
+"""The keys and list positions that lead to a value."""
+
+
+class Spec(BaseModel):
+    """Base of everything read from a file: immutable, and strict about unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+def refuse(message: str, hint: str = "") -> PydanticCustomError:
+    """Build the error of a validator, in our own words; `{value}` stands for what was written."""
+    return PydanticCustomError(SPEC_ERROR, "refused", {"message": message, "hint": hint})
+
+
+def _filled(text: str) -> str:
+    if not text.strip():
+        raise refuse("must not be empty")
+    return text
+
+
+def _topic(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", text) or text in {".", ".."}:
+        raise refuse(
+            "{value} is not a topic name",
+            "use letters, digits, '.', '_' and '-', at most 249 of them",
+        )
+    return text
+
+
+def _name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}", text):
+        raise refuse(
+            "{value} is not a name for a pipeline",
+            "start with a letter, a digit or '_'; use letters, digits, '.', '_' and '-', "
+            "at most 200 of them",
+        )
+    return text
+
+
+def _tags(value: object) -> object:
+    tags = cast(Sequence[object], value) if isinstance(value, list) else None
+    if tags is None or not all(isinstance(tag, str) for tag in tags):
+        return cast(object, value)
+    return {tag: "" for tag in tags}
+
+
+Filled = Annotated[str, AfterValidator(_filled)]
+Topic = Annotated[str, AfterValidator(_topic)]
+Name = Annotated[str, AfterValidator(_name)]
+
+
+class AvroSpec(Spec):
+    """The Avro record that the output is written as."""
+
+    name: Filled = "Value"
+    fields: tuple[dict[str, object], ...] | None = None
+    """The fields, as in an Avro schema; None: derived from the query."""
+
+
+class OutputSpec(Spec):
+    """Where the rows go."""
+
+    topic: Topic
+    format: Literal["json", "avro"] = "json"
+    key: Filled | None = None
+    """The output column that becomes the record's key; None: records without a key."""
+    schema_: AvroSpec | None = Field(default=None, alias="schema")
+
+
+class EmissionSpec(Spec):
+    """When a row is emitted."""
+
+    type: Literal["immediate", "smart", "final"] = "immediate"
+    require: tuple[Filled, ...] = ()
+    """Output columns that must not be NULL, for `smart`."""
+    on_expiry: Literal["drop", "emit", "dead_letter"] = "drop"
+
+
+class EventsSpec(Spec):
+    """How long the records of event topics are kept, in ms."""
+
+    default_ttl: Duration | None = None
+    overrides: dict[str, Duration] = {}
+
+
+class StateSpec(Spec):
+    """What is remembered."""
+
+    events: EventsSpec = EventsSpec()
+    dimensions: tuple[Filled, ...] = ()
+
+
+class TopicSpec(Spec):
+    """How one input topic is read."""
+
+    columns: dict[str, Filled] | None = None
+    """Column name to DuckDB type; None: from the schema registry, or a sample."""
+    format: Literal["json", "avro"] | None = None
+    event_time: Filled | None = None
+    """Column that holds the event time; None: the Kafka timestamp."""
+    lateness: Duration = 0
+    idle_timeout: Duration = 30_000
+    max_future: Duration = 86_400_000
+    on_error: Literal["dead_letter", "skip", "fail"] = "dead_letter"
+    lookup: Literal["current", "as_of"] = "current"
+    history: Duration | None = None
+    """How long old versions are kept for `as_of`; None: for ever."""
+    key: Filled | None = None
+    """Column that the Kafka key of a dimension is; None: the join key."""
+
+
+class DeadLetterSpec(Spec):
+    """Where bad records go, and how many are too many."""
+
+    topic: Topic | None = None
+    """Filled in by the pipeline: `<name>.dead_letters` unless given."""
+    max_rate: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    max_count: int | None = Field(default=None, gt=0)
+
+
+class PipelineSpec(Spec):
+    """One pipeline, as its author wrote it."""
+
+    name: Name
+    id: Name = Field(default="", validate_default=True)
+    """Names the pipeline's state, markers and consumer group; default: the name."""
+    description: str | None = None
+    owners: tuple[Filled, ...] = ()
+    tags: Annotated[dict[str, str], BeforeValidator(_tags)] = {}
+    window: Duration | None = None
+    query: Filled
+    output: OutputSpec
+    emission: EmissionSpec = EmissionSpec()
+    state: StateSpec = StateSpec()
+    topics: dict[str, TopicSpec] = {}
+    delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
+    dead_letters: DeadLetterSpec = Field(default=DeadLetterSpec(), validate_default=True)
+    on_dimension_update: Literal["ignore", "reemit"] = "ignore"
+    dimensions_first: bool = True
+    ordered: bool = True
+    partitions: int | None = Field(default=None, gt=0, le=256)
+    """State partitions; None: chosen from the machine. Keys are spread over 256 shards."""
+    at: Location = Field(default=INLINE, exclude=True)
+    """Where the pipeline begins; not a key of the file."""
+    places: Mapping[Path, Location] = Field(default={}, exclude=True, repr=False)
+    """Where every key stands; not a key of the file."""
+
+    @field_validator("id", mode="before")
+    @classmethod
+    def _default_id(cls, value: object, info: ValidationInfo) -> object:
+        # Where the name is wrong, that is the one mistake to report.
+        return info.data.get("name", "_") if value in ("", None) else value
+
+    @field_validator("dead_letters")
+    @classmethod
+    def _name_dead_letters(cls, value: DeadLetterSpec, info: ValidationInfo) -> DeadLetterSpec:
+        if value.topic is not None or "name" not in info.data:
+            return value
+        return value.model_copy(update={"topic": f"{info.data['name']}.dead_letters"})
+
+    def place(self, *path: str | int) -> Location:
+        """Return where a key or a list item stands; of an absent one, what encloses it.
+
+        `place("query")` is the line of the first line of the SQL text.
+        """
+        for end in range(len(path), 0, -1):
+            if found := self.places.get(path[:end]):
+                return found
+        return self.at
+
+    def topic(self, name: str) -> TopicSpec:
+        """Return how the topic is read, the defaults if the file does not mention it."""
+        return self.topics.get(name, TopicSpec())

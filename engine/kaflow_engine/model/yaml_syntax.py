@@ -1,0 +1,77 @@
+"""YAML text → composed nodes, with mistakes in our own words."""
+
+import yaml
+
+from kaflow_engine.errors import Location, ModelError
+
+# Part of PyYAML's text → what the author should read, and what to do.
+_WORDS: tuple[tuple[str, str, str | None], ...] = (
+    ("cannot start any token", "a character that cannot start a value", "put the text in quotes"),
+    (
+        "mapping values are not allowed",
+        "a ':' where no key can stand",
+        "put text that contains ': ' in quotes, and check the indentation",
+    ),
+    (
+        "expected <block end>",
+        "this line does not fit the lines above it",
+        "check its indentation, and that every key ends in ':'",
+    ),
+    ("could not find expected ':'", "a key without ':'", "write key: value"),
+    ("unexpected end of stream", "a quote that is never closed", "close it"),
+    ("expected ',' or ']'", "a list that is never closed", "close it with ]"),
+    ("expected ',' or '}'", "a mapping that is never closed", "close it with }"),
+    ("undefined alias", "an alias of an anchor that does not exist", None),
+    ("expected a single document", "more than one document in the file", "one file, one document"),
+    (
+        "unknown escape character",
+        "an unknown escape in double quotes",
+        "use single quotes, or write \\\\ for a backslash",
+    ),
+    ("found unexpected ':'", "a ':' where no key can stand", "put the text in quotes"),
+    ("found unexpected document", "a quote that is never closed", "close it"),
+)
+_OPENED_EARLIER = ("end of stream", "',' or", "unexpected document")
+
+
+def compose(text: str, file: str) -> yaml.Node | None:
+    """Return the root node of a text, None if nothing stands in it.
+
+    Raises:
+        ModelError: The text is not YAML.
+    """
+    try:
+        loader = yaml.SafeLoader(text)
+        return loader.get_single_node()
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        message = f"a character that YAML does not allow (U+{_code(error.character):04X})"
+        raise ModelError(message, Location(file, line), "remove it") from error
+    except yaml.MarkedYAMLError as error:
+        raise _in_our_words(error, text, file) from error
+    except RecursionError as error:
+        raise ModelError("nested too deeply", Location(file)) from error
+
+
+def _in_our_words(error: yaml.MarkedYAMLError, text: str, file: str) -> ModelError:
+    problem = f"{error.context} {error.problem}"
+    mark = error.problem_mark or error.context_mark
+    if error.context_mark and any(part in problem for part in _OPENED_EARLIER):
+        mark = error.context_mark
+    at = Location(file, mark.line + 1 if mark else None)
+    lines = text.splitlines()
+    line = lines[mark.line] if mark and mark.line < len(lines) else ""
+    if "\t" in line[: len(line) - len(line.lstrip())]:
+        return ModelError("a tab in the indentation", at, "indent with spaces")
+    if "${" in line and "',' or" in problem:
+        return ModelError(
+            "a variable inside { } or [ ] without quotes", at, 'write it in quotes: "${NAME}"'
+        )
+    for part, message, hint in _WORDS:
+        if part in problem:
+            return ModelError(message, at, hint)
+    return ModelError("this is not valid YAML", at, "check indentation, quotes and brackets")
+
+
+def _code(character: int | bytes | str) -> int:
+    return character if isinstance(character, int) else ord(character)

@@ -1,0 +1,1 @@
+"""What a task does: pure functions over Arrow tables and keyed state."""

@@ -1,0 +1,84 @@
+"""Combinations that may leave: which are complete, and the rows they make."""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# duckdb and pyarrow leave types out
+
+import pyarrow as pa
+
+from kaflow_engine.operators.bench import Bench
+from kaflow_engine.operators.guard import BadRow, guarded
+from kaflow_engine.operators.layout import step_rows
+from kaflow_engine.operators.schemas import ORIGIN, TRIGGER
+from kaflow_engine.operators.shards import SHARDS
+
+OPEN_MEMBER = "[-1, -1, -1, -1]::BIGINT[]"
+
+
+def choose(bench: Bench) -> list[BadRow]:
+    """Build g: of f, the first place at which each combination is complete.
+
+    Returns:
+        Rows of f on which the required columns cannot be computed.
+    """
+    inner = " AND ".join(["TRUE", *(f"s{i} IS NOT NULL" for i in bench.step.inner)])
+    doomed = "did IN (SELECT did FROM d WHERE doomed)"
+    ready = f"SELECT * FROM f WHERE {inner} AND NOT ({doomed})"
+    failed: list[BadRow] = []
+    if bench.step.require is not None and not bench.final:
+        sides = ", ".join(f"s{i}" for i in range(len(bench.step.sides)))
+        typed = step_rows(bench.step, bench.batch.batch_time)
+        found, failed = guarded(
+            f"SELECT rn FROM ({typed}) WHERE {bench.step.require}",
+            bench.table(f"SELECT rn, d, {sides} FROM ({ready})"),
+        )
+        bench.load("ok", found)
+        ready = "SELECT f.* FROM f JOIN ok ON ok.rn = f.rn"
+    bench.run(
+        f"CREATE OR REPLACE TEMP TABLE g AS {ready} "
+        "QUALIFY row_number() OVER (PARTITION BY cid ORDER BY q) = 1"
+        if bench.can_wait
+        else f"CREATE OR REPLACE TEMP TABLE g AS {ready}"
+    )
+    return failed
+
+
+def departing(bench: Bench, chosen: str, expired: bool = False) -> pa.Table:
+    """Return rows of f as `leaving.leave` wants them.
+
+    Args:
+        bench: Where f, c, d and r stand.
+        chosen: SELECT of rows of f.
+        expired: They leave because their time is up, before all records of the batch.
+    """
+    parts = bench.plan.partitions
+    sides = "".join(f", g.s{i}" for i in range(len(bench.step.sides)))
+    members = "".join(f", coalesce(c.o{i}, {OPEN_MEMBER})" for i in bench.events)
+    if expired:
+        triggers = ["0", "d.due", "0", str(bench.plan.driving.topic), "d.d_part", "d.d_off"]
+        trigger = ", ".join(f"{sql} AS {name}" for sql, name in zip(triggers, TRIGGER, strict=True))
+        join = ""
+    else:
+        trigger = ", ".join(f"t.{name}" for name in TRIGGER)
+        first = ", ".join(f"any_value({name}) AS {name}" for name in TRIGGER)
+        join = f"JOIN (SELECT pos, {first} FROM r GROUP BY pos) t ON t.pos = g.q"
+    origin = ", ".join(f"d.{name}" for name in ORIGIN)
+    counted = "d.counted"
+    if bench.events and not bench.last:
+        counted = (
+            "(d.counted AND g.q = d.pos AND "
+            "row_number() OVER (PARTITION BY g.did, g.q ORDER BY members) = 1)"
+        )
+    return bench.table(
+        f"""
+        SELECT g.rn, g.did, g.d{sides}, {trigger}, {origin}, d.ts, d.raw,
+               list_concat(d.members{members}) AS members, {counted} AS counted,
+               CASE WHEN d.key IS NULL THEN (d.d_part * 31 + d.d_off) % {parts}
+                    ELSE CAST('0x' || left(hex(d.key), 2) AS BIGINT) * {parts} // {SHARDS}
+               END AS part
+        FROM ({chosen}) g JOIN d ON d.did = g.did JOIN c ON c.cid = g.cid {join}
+        """
+    )
+
+
+def inner_matched(bench: Bench) -> str:
+    """Return a condition over f: all INNER sides have a match."""
+    return " AND ".join(["TRUE", *(f"s{i} IS NOT NULL" for i in bench.step.inner)])

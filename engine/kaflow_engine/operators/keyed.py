@@ -1,0 +1,117 @@
+"""Keyed state as a step sees it: entries by join key, an index by due time, and what changes."""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyarrow leaves types out
+
+import struct
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+
+from kaflow_engine.operators.shards import part_of_shard, shards_of
+from kaflow_engine.operators.task import Task
+from kaflow_engine.state.changes import to_changes
+from kaflow_engine.state.keys import due_key, due_range, entry_key, split_due, split_entry
+
+DRIVER, WAITING, MATCH, KEYLESS, EMITTED = 100, 101, 102, 103, 104
+"""Side bytes of entries that are not a side's own: retained driving records, waiting rows, matches
+of a retained record, retained records without a key, and rows that may be emitted again."""
+
+_PLACE = struct.Struct(">Iq")
+_STAMP = struct.Struct(">Q")
+_BIAS = 1 << 63
+
+
+def place_suffix(partition: int, offset: int) -> bytes:
+    """Return the suffix of an entry that stands for one source record."""
+    return _PLACE.pack(partition, offset)
+
+
+def read_place(suffix: bytes) -> tuple[int, int]:
+    """Return partition and offset at the head of a suffix."""
+    partition, offset = _PLACE.unpack_from(suffix)
+    return int(partition), int(offset)
+
+
+def stamp_suffix(ts: int) -> bytes:
+    """Return the suffix of a dimension version."""
+    return _STAMP.pack(ts + _BIAS)
+
+
+class StepState:
+    """The state partitions that one task owns, for one step."""
+
+    def __init__(self, task: Task, step: int, partitions: int) -> None:
+        self._task, self._step, self._count = task, step, partitions
+        self._puts: dict[int, dict[bytes, bytes | None]] = defaultdict(dict)
+        self._dues: list[int] = []
+
+    def values(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Return the value of each entry key."""
+        found: list[bytes | None] = [None] * len(keys)
+        for part, places in self._by_part(keys).items():
+            state = self._task.state(self._step, part)
+            for place, value in zip(places, state.get([keys[p] for p in places]), strict=True):
+                found[place] = value
+        return found
+
+    def entries(
+        self, side: int, keys: Sequence[bytes], suffixes: Sequence[bytes] | None = None
+    ) -> tuple[list[int], list[bytes], list[bytes]]:
+        """Return index into `keys`, suffix and value of all entries of a side.
+
+        Args:
+            side: Side byte.
+            keys: Join keys behind their shard byte.
+            suffixes: Where given, how the entries' suffixes begin.
+        """
+        index: list[int] = []
+        names: list[bytes] = []
+        values: list[bytes] = []
+        starts = suffixes or [b""] * len(keys)
+        for part, places in self._by_part(keys).items():
+            state = self._task.state(self._step, part)
+            found = state.scan([entry_key(keys[p], side, starts[p]) for p in places])
+            index += [places[i] for i in found.index]
+            names += [split_entry(key)[2] for key in found.keys]
+            values += found.values
+        return index, names, values
+
+    def due(self, horizon: int) -> list[tuple[int, bytes]]:
+        """Return due time and entry key of what falls due strictly before `horizon`."""
+        found: list[tuple[int, bytes]] = []
+        for part in self._task.partitions:
+            state = self._task.state(self._step, part)
+            for shard in shards_of(part, self._count):
+                for key in state.range(*due_range(shard, horizon)).keys:
+                    _, due, entry = split_due(key)
+                    found.append((due, entry))
+        return found
+
+    def put(self, key: bytes, value: bytes, due: int | None = None) -> None:
+        """Write an entry, and its place in the index by due time where it has one."""
+        changes = self._puts[part_of_shard(key[0], self._count)]
+        changes[key] = value
+        if due is not None:
+            changes[due_key(key[0], due, key)] = b""
+            self._dues.append(due)
+
+    def delete(self, key: bytes, due: int | None = None) -> None:
+        """Delete an entry, and its place in the index by due time where it has one."""
+        changes = self._puts[part_of_shard(key[0], self._count)]
+        changes[key] = None
+        if due is not None:
+            changes[due_key(key[0], due, key)] = None
+
+    def write(self) -> int | None:
+        """Hand the changes to the task; returns the earliest due time among the puts."""
+        for part, changes in self._puts.items():
+            table: pa.Table = to_changes(list(changes), list(changes.values()))
+            self._task.write_changes(self._step, part, table)
+        return min(self._dues, default=None)
+
+    def _by_part(self, keys: Iterable[bytes]) -> dict[int, list[int]]:
+        places: dict[int, list[int]] = defaultdict(list)
+        for i, key in enumerate(keys):
+            places[part_of_shard(key[0], self._count)].append(i)
+        return places

@@ -1,0 +1,149 @@
+"""Rows that leave a step: on to the next one, or finished into output records."""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# duckdb and pyarrow leave types out
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaflow_engine.operators.bench import DEAD_LETTER, EMITTED, FILTERED, LEFT, Bench
+from kaflow_engine.operators.encode import pack
+from kaflow_engine.operators.finish import finish_rows
+from kaflow_engine.operators.guard import guarded
+from kaflow_engine.operators.intake import BadRecord
+from kaflow_engine.operators.layout import carried, carried_rows, keyed, step_rows
+from kaflow_engine.operators.reports import exchange_rows
+from kaflow_engine.operators.schemas import DEAD, DRIVING, ORIGIN, READY, TRIGGER
+from kaflow_engine.operators.shards import dead_part, part_of, parts_of, spread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Travelling rows, and what became of the rows of each driving record."""
+
+    rows: pa.Table
+    """Schema EXCHANGE."""
+    fates: pa.Table
+    """did, bit."""
+
+
+FATES = pa.schema([pa.field("did", pa.int64()), pa.field("bit", pa.int64())])
+
+
+def fates(dids: Sequence[int], bit: int) -> pa.Table:
+    """Return one fate for each driving record."""
+    return pa.table(
+        [pa.array(dids, pa.int64()), pa.array([bit] * len(dids), pa.int64())], schema=FATES
+    )
+
+
+def leave(bench: Bench, rows: pa.Table) -> Outcome:
+    """Send rows on.
+
+    Args:
+        bench: The step.
+        rows: rn, did, d, s<i>, and where they come from: TRIGGER, ORIGIN, ts, members, raw,
+            counted, part.
+    """
+    return _finished(bench, rows) if bench.last else _onward(bench, rows)
+
+
+def _onward(bench: Bench, rows: pa.Table) -> Outcome:
+    step = bench.step
+    payload = f"SELECT rn, {pack(carried(step))} AS payload FROM {carried_rows(step)}"
+    typed = step_rows(step, bench.batch.batch_time)
+    key = f"SELECT rn, {step.next_key} AS k FROM ({typed})"
+    sql = (
+        f"SELECT p.rn, p.payload, {keyed('k.k')} AS key FROM ({payload}) p "
+        f"JOIN ({key}) k ON k.rn = p.rn"
+    )
+    found, failed = guarded(sql, rows)
+    bad = [BadRecord(row=b.row, phase="sql", error=b.error, message=b.message) for b in failed]
+    kept = _joined(found, rows)
+    keyless = spread(kept["d_part"], kept["d_off"], bench.plan.partitions)
+    travelling = exchange_rows(
+        kept.num_rows,
+        stage=bench.number + 1,
+        part=parts_of(kept["key"], keyless, bench.plan.partitions),
+        kind=DRIVING,
+        key=kept["key"],
+        payload=kept["payload"],
+        doomed=False,
+        **_origin(kept),
+    )
+    left = _fates(kept, LEFT)
+    return _with_bad(bench, rows, travelling, left, bad)
+
+
+def _finished(bench: Bench, rows: pa.Table) -> Outcome:
+    typed = step_rows(bench.step, bench.batch.batch_time)
+    done = finish_rows(bench.plan.finish, typed, rows)
+    kept = _joined(done.rows, rows)
+    part = part_of(kept["out_key"], bench.plan.partitions) if bench.plan.last_exchange else kept["part"]
+    travelling = exchange_rows(
+        kept.num_rows,
+        stage=bench.plan.stage_count - 1,
+        part=part,
+        kind=READY,
+        key=kept["out_key"],
+        value=kept["value"],
+        **_origin(kept),
+    )
+    gone = pa.concat_arrays([kept["rn"].combine_chunks(), pa.array([b.row for b in done.bad], pa.int64())])
+    filtered = rows.filter(pc.invert(pc.is_in(rows["rn"], gone)))
+    found = pa.concat_tables([_fates(kept, EMITTED), _fates(filtered, FILTERED)])
+    return _with_bad(bench, rows, travelling, found, list(done.bad))
+
+
+def _with_bad(
+    bench: Bench, rows: pa.Table, travelling: pa.Table, found: pa.Table, bad: list[BadRecord]
+) -> Outcome:
+    if not bad:
+        return Outcome(rows=travelling, fates=found)
+    why = {b.row: b for b in bad}
+    failed = rows.filter(pc.is_in(rows["rn"], pa.array(list(why), pa.int64())))
+    letters = dead_letters(bench, failed, [why[row] for row in failed["rn"].to_pylist()])
+    return Outcome(
+        rows=pa.concat_tables([travelling, letters]),
+        fates=pa.concat_tables([found, _fates(failed, DEAD_LETTER)]),
+    )
+
+
+def dead_letters(bench: Bench, rows: pa.Table, why: Sequence[BadRecord]) -> pa.Table:
+    """Build dead letters for the driving records of rows (d_part, d_off, raw)."""
+    texts = [
+        json.dumps({"phase": b.phase, "error": b.error, "message": b.message, "attempt": 1})
+        for b in why
+    ]
+    return exchange_rows(
+        rows.num_rows,
+        stage=bench.plan.stage_count - 1,
+        part=dead_part(bench.plan.driving.topic, rows["d_part"], bench.plan),
+        kind=DEAD,
+        t_phase=1,
+        t_topic=bench.plan.driving.topic,
+        t_part=rows["d_part"],
+        t_off=rows["d_off"],
+        raw=rows["raw"],
+        payload=pa.array(texts, pa.string()),
+    )
+
+
+def _joined(found: pa.Table, rows: pa.Table) -> pa.Table:
+    """Put what was computed beside where it came from, by `rn`."""
+    places = pc.index_in(found["rn"], value_set=rows["rn"].combine_chunks())
+    for name in ("did", "part", "counted", "raw", "members", "ts", *TRIGGER, *ORIGIN):
+        found = found.append_column(name, rows[name].take(places))
+    return found
+
+
+def _fates(rows: pa.Table, bit: int) -> pa.Table:
+    return pa.table([rows["did"], pa.repeat(pa.scalar(bit, pa.int64()), rows.num_rows)], schema=FATES)
+
+
+def _origin(rows: pa.Table) -> dict[str, pa.ChunkedArray]:
+    names = (*TRIGGER, *ORIGIN, "ts", "members", "raw", "counted")
+    return {name: rows[name] for name in names}

@@ -1,0 +1,313 @@
+"""The map stage: records to driving rows, sides' records, dead letters and reports."""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyarrow leaves types out
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaflow_engine.errors import SourceError
+from kaflow_engine.formats.duck import identifier, query
+from kaflow_engine.operators.encode import pack, to_text
+from kaflow_engine.operators.finish import finish_rows
+from kaflow_engine.operators.guard import BadRow, guarded
+from kaflow_engine.operators.intake import BadRecord, Intake, read_topic
+from kaflow_engine.operators.layout import batch_time_column, keyed
+from kaflow_engine.operators.params import Plan, SideParams, TopicParams
+from kaflow_engine.operators.reports import exchange_rows, report_rows
+from kaflow_engine.operators.schemas import DEAD, DRIVING, EXCHANGE, READY, SIDE
+from kaflow_engine.operators.shards import dead_part, part_of, parts_of, spread
+from kaflow_engine.operators.task import BatchContext, Task
+
+RAW = (
+    'CAST(to_json(struct_pack(k := to_base64("$key"), v := to_base64("$value"), '
+    't := "$timestamp", h := list_transform("$headers", lambda x: [x.key, to_base64(x.value)]))) AS VARCHAR)'
+)
+"""The original bytes of a record as JSON text."""
+_RAW_COLUMNS = [f'{name} AS "${name}"' for name in ("key", "value", "timestamp", "headers")]
+
+
+def run_map(plan: Plan, batch: BatchContext, records: pa.Table, task: Task) -> pa.Table:
+    """Turn raw records into rows for the first stage that wants them.
+
+    Args:
+        plan: What runs.
+        batch: Which batch.
+        records: Schema RECORDS; any topics and partitions, each partition in offset order.
+        task: Where writer schemas come from.
+
+    Returns:
+        Schema EXCHANGE.
+
+    Raises:
+        SourceError: a bad record in a topic with `on_error: fail`.
+    """
+    found = [EXCHANGE.empty_table()]
+    names = records.column("topic")
+    for topic in plan.topics:
+        chosen = records.filter(pc.equal(names, topic.name))
+        if chosen.num_rows:
+            intake = read_topic(topic, chosen, batch.batch_time, task.avro_schema)
+            found += _MapTopic(plan, batch, intake).rows()
+    return pa.concat_tables(found)
+
+
+class _MapTopic:
+    """The rows that one topic's records make."""
+
+    def __init__(self, plan: Plan, batch: BatchContext, intake: Intake) -> None:
+        self.plan, self.batch, self.intake = plan, batch, intake
+        self.topic: TopicParams = intake.topic
+        self.last = plan.stage_count - 1
+        self.good: pa.Table = intake.rows
+        self.counters: Counter[str] = Counter()
+        self.bad: dict[int, BadRecord] = {}
+        for bad in intake.bad:
+            self.bad.setdefault(bad.row, bad)
+
+    def rows(self) -> Iterator[pa.Table]:
+        known = -1
+        used: list[pa.Table] = []
+        while known < len(self.bad):  # a record that fails in one role is taken out of all
+            known = len(self.bad)
+            self.counters.clear()
+            self.good = self._without_bad()
+            used = list(self._uses())
+        yield from used
+        yield self._dead()
+        self._count()
+        yield report_rows(self.last, [*self._partitions(), {"counters": dict(self.counters)}])
+
+    def _uses(self) -> Iterator[pa.Table]:
+        for number, step in enumerate(self.plan.steps, 1):
+            for i, side in enumerate(step.sides):
+                if side.topic == self.topic.index:
+                    yield self._side(number, i, side)
+                    yield self._tombstones(number, i, side)
+        if self.topic.driving:
+            yield self._driving()
+
+    def _without_bad(self) -> pa.Table:
+        rows = self.intake.rows
+        if not self.bad:
+            return rows
+        return rows.filter(pc.invert(pc.is_in(rows["rn"], pa.array(list(self.bad), pa.int64()))))
+
+    def _source(self, alias: str, raw: bool = False) -> tuple[str, pa.Table]:
+        """Return a SELECT with columns named `alias.column`, and the rows it reads."""
+        rows = self.good
+        names = [
+            f"{identifier(f'c.{c.name}')} AS {identifier(f'{alias}.{c.name}')}"
+            for c in self.topic.columns
+        ]
+        if raw:
+            places = rows.column("rn")
+            for name in ("key", "value", "timestamp", "headers"):
+                rows = rows.append_column(f"${name}", self.intake.records.column(name).take(places))
+            names += ['"$key"', '"$value"', '"$timestamp"', '"$headers"']
+        chosen = ", ".join(["rn", batch_time_column(self.batch.batch_time), *names])
+        return f"(SELECT {chosen} FROM rows)", rows
+
+    def _side(self, stage: int, index: int, side: SideParams) -> pa.Table:
+        source, rows = self._source(side.alias)
+        payload = pack(
+            to_text(identifier(f"{side.alias}.{c.name}"), c.type) for c in side.columns
+        )
+        where = ""
+        if side.filter and side.role == "event":
+            where = f" WHERE {side.filter}"
+        elif side.filter:
+            payload = f"CASE WHEN {side.filter} THEN {payload} END"
+        sql = f"SELECT rn, {side.key} AS k, {payload} AS payload FROM {source}{where}"
+        found, failed = guarded(f"SELECT rn, {keyed('k')} AS key, payload FROM ({sql})", rows)
+        self._fail(failed)
+        known = found.column("key").is_valid()
+        self.counters["null_key"] += found.num_rows - (pc.sum(known).as_py() or 0)
+        found = found.filter(known)
+        return self._travelling(
+            found, self.good, stage=stage, kind=SIDE, side=index, payload=found["payload"]
+        )
+
+    def _tombstones(self, stage: int, index: int, side: SideParams) -> pa.Table:
+        dead = self.intake.tombstones
+        if side.role != "dimension" or not dead.num_rows:
+            return EXCHANGE.empty_table()
+        if not side.tombstones:
+            self.counters["tombstones_ignored"] += dead.num_rows
+            return EXCHANGE.empty_table()
+        raw = self.intake.records.column("key").take(dead.column("rn"))
+        rows = pa.table({"rn": dead.column("rn"), "raw": raw})
+        found = query(
+            f"SELECT rn, {keyed('k')} AS key FROM (SELECT rn, TRY(decode(raw)) AS k FROM rows)",
+            rows=rows,
+        )
+        known = found.column("key").is_valid()
+        self.counters["null_key"] += found.num_rows - (pc.sum(known).as_py() or 0)
+        return self._travelling(found.filter(known), dead, stage=stage, kind=SIDE, side=index)
+
+    def _driving(self) -> pa.Table:
+        driving = self.plan.driving
+        source, rows = self._source(driving.alias, raw=driving.raw is not None)
+        horizon = self.batch.horizon - driving.ttl
+        stamps = rows.column("$ts")
+        self.counters["late"] += pc.sum(pc.less(stamps, pa.scalar(horizon, pa.int64()))).as_py() or 0
+        where = f" WHERE {driving.filter}" if driving.filter else ""
+        if not self.plan.steps:
+            return self._finished(f"SELECT * FROM {source}{where}", rows)
+        payload = pack(
+            to_text(identifier(f"{driving.alias}.{c.name}"), c.type) for c in driving.columns
+        )
+        raw = f"CASE WHEN {driving.raw} THEN {RAW} END" if driving.raw else "NULL::VARCHAR"
+        doomed = f"NOT coalesce({driving.needs}, FALSE)" if driving.needs else "FALSE"
+        sql = (
+            f"SELECT rn, {driving.key} AS k, {payload} AS payload, {raw} AS raw, "
+            f"{doomed} AS doomed FROM {source}{where}"
+        )
+        found, failed = guarded(f"SELECT * EXCLUDE (k), {keyed('k')} AS key FROM ({sql})", rows)
+        self._fail(failed)
+        self.counters["filtered"] += rows.num_rows - found.num_rows - len(failed)
+        return self._travelling(
+            found,
+            rows,
+            stage=1,
+            kind=DRIVING,
+            payload=found["payload"],
+            raw=found["raw"],
+            doomed=found["doomed"],
+            counted=True,
+        )
+
+    def _finished(self, typed: str, rows: pa.Table) -> pa.Table:
+        """Finish rows at once: a pipeline without joins."""
+        done = finish_rows(self.plan.finish, typed, rows)
+        self.counters["filtered"] += rows.num_rows - done.rows.num_rows - len(done.bad)
+        self.counters["emitted"] += done.rows.num_rows
+        for bad in done.bad:
+            self.bad.setdefault(bad.row, bad)
+        keys = done.rows.column("out_key")
+        if self.plan.last_exchange:
+            part: Any = part_of(keys, self.plan.partitions)
+        else:
+            places = self.intake.records.column("partition").take(done.rows.column("rn"))
+            part = pc.add(pc.multiply(places.cast(pa.int64()), 256), self.topic.index)
+        return self._travelling(
+            done.rows,
+            rows,
+            stage=self.last,
+            kind=READY,
+            part=part,
+            key=keys,
+            value=done.rows["value"],
+        )
+
+    def _travelling(self, found: pa.Table, timed: pa.Table, **columns: Any) -> pa.Table:
+        """Add position and event time, looked up by `rn`, to the columns of travelling rows."""
+        numbers = found.column("rn").to_numpy()
+        known = timed.column("rn").to_numpy()
+        places = pa.array(np.searchsorted(known, numbers)) if len(numbers) else pa.array([], pa.int64())
+        times = timed.column("$time").take(places)
+        records = self.intake.records.select(["partition", "offset"]).take(found.column("rn"))
+        partition = records.column("partition").cast(pa.int64())
+        offset = records.column("offset")
+        if "key" in found.column_names and "key" not in columns:
+            columns["key"] = found.column("key")
+            columns["part"] = parts_of(
+                columns["key"], spread(partition, offset, self.plan.partitions), self.plan.partitions
+            )
+        return exchange_rows(
+            found.num_rows,
+            t_phase=1,
+            t_time=times,
+            t_role=self.topic.rank,
+            t_topic=self.topic.index,
+            t_part=partition,
+            t_off=offset,
+            d_batch=self.batch.batch,
+            d_time=times,
+            d_part=partition,
+            d_off=offset,
+            ts=timed.column("$ts").take(places),
+            **columns,
+        )
+
+    def _fail(self, failed: Sequence[BadRow]) -> None:
+        for bad in failed:
+            record = BadRecord(row=bad.row, phase="sql", error=bad.error, message=bad.message)
+            self.bad.setdefault(bad.row, record)
+
+    def _dead(self) -> pa.Table:
+        """Build dead letters, or drop or refuse the bad records."""
+        bad = sorted(self.bad.values(), key=lambda b: b.row)
+        if not bad or self.topic.on_error == "skip":
+            return EXCHANGE.empty_table()
+        records = self.intake.records.take([b.row for b in bad])
+        if self.topic.on_error == "fail":
+            place = records.slice(0, 1).to_pylist()[0]
+            raise SourceError(
+                f"bad record in topic '{self.topic.name}', partition {place['partition']}, "
+                f"offset {place['offset']}: {bad[0].phase}: {bad[0].message}",
+                hint="mend or skip the record, or set on_error: dead_letter for the topic",
+            )
+        raw = query(
+            f"SELECT {RAW} AS raw FROM (SELECT {', '.join(_RAW_COLUMNS)} FROM rows)",
+            rows=records,
+        )
+        partition = records.column("partition").cast(pa.int64())
+        return exchange_rows(
+            len(bad),
+            stage=self.last,
+            part=dead_part(self.topic.index, partition, self.plan),
+            kind=DEAD,
+            t_phase=1,
+            t_topic=self.topic.index,
+            t_part=partition,
+            t_off=records.column("offset"),
+            ts=records.column("timestamp"),
+            raw=raw.column("raw"),
+            payload=pa.array([_why(b.phase, b.error, b.message) for b in bad], pa.string()),
+        )
+
+    def _count(self) -> None:
+        bad = "skipped" if self.topic.on_error == "skip" else "dead_letter"
+        if self.topic.driving:
+            self.counters["read"] += self.intake.records.num_rows
+            self.counters["skipped"] += self.intake.nulls
+            self.counters[bad] += len(self.bad)
+        else:
+            self.counters["side_read"] += self.intake.records.num_rows
+            if self.topic.rank != 0:
+                self.counters["skipped_side"] += self.intake.nulls
+            self.counters["skipped_side" if bad == "skipped" else "side_dead_letters"] += len(self.bad)  # fmt: skip
+
+    def _partitions(self) -> Iterator[dict[str, Any]]:
+        stamps = pa.concat_tables(
+            [t.select(["rn", "$ts"]) for t in (self.intake.rows, self.intake.tombstones)]
+        )
+        timed = stamps.append_column(
+            "partition", self.intake.records.column("partition").take(stamps.column("rn"))
+        )
+        grouped = timed.group_by("partition").aggregate([("$ts", "max")]).to_pylist()
+        latest = {row["partition"]: row["$ts_max"] for row in grouped}
+        offsets = self.intake.records.group_by("partition").aggregate(
+            [("offset", "min"), ("offset", "max"), ("offset", "count")]
+        )
+        for row in offsets.to_pylist():
+            yield {
+                "partition": [
+                    self.topic.name,
+                    row["partition"],
+                    latest.get(row["partition"]),
+                    row["offset_min"],
+                    row["offset_max"],
+                    row["offset_count"],
+                ]
+            }
+
+
+def _why(phase: str, error: str, message: str) -> str:
+    return json.dumps({"phase": phase, "error": error, "message": message, "attempt": 1})

@@ -1,0 +1,122 @@
+"""Which driving rows meet which records of event sides, and the combinations that arise."""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# duckdb and pyarrow leave types out
+
+import json
+
+import pyarrow as pa
+
+from kaflow_engine.operators.bench import NEVER, Bench
+from kaflow_engine.operators.schemas import SIDE
+
+
+def load_events(bench: Bench, keys: list[bytes]) -> None:
+    """Build e<i>: the batch's records of each event side, and stored ones under `keys`."""
+    for i in bench.events:
+        ttl = bench.step.sides[i].ttl
+        index, suffixes, values = bench.state.entries(i, keys)
+        decoded = [json.loads(value) for value in values]
+        bench.load(
+            f"e{i}",
+            pa.table(
+                {
+                    "key": pa.array([keys[n] for n in index], pa.binary()),
+                    "pos": pa.array([0] * len(index), pa.int64()),
+                    "ts": pa.array([d[0] for d in decoded], pa.int64()),
+                    "ord": pa.array([d[1] for d in decoded], pa.list_(pa.int64())),
+                    "s": pa.array([d[2] for d in decoded], pa.string()),
+                }
+            ),
+        )
+        bench.run(
+            f"INSERT INTO e{i} SELECT key, pos, ts, [{bench.batch.batch}, t_time, t_part, t_off], "
+            f"payload FROM r WHERE kind = {SIDE} AND side = {i}"
+        )
+        bench.run(f"ALTER TABLE e{i} ADD COLUMN due BIGINT")
+        bench.run(f"UPDATE e{i} SET due = ts + {ttl}")
+        bench.run(f"DELETE FROM e{i} WHERE pos = 0 AND due < {bench.batch.horizon}")
+
+
+def event_value(ts: int, order: list[int], text: str) -> bytes:
+    """Encode a retained record of an event side."""
+    return json.dumps([ts, order, text], ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def pair(bench: Bench) -> None:
+    """Build p<i>: pairs with at least one new member.
+
+    The later one comes within the TTL of the earlier one; the one that was processed first had not
+    expired at the start of the batch.
+    """
+    horizon = bench.batch.horizon
+    for i in bench.events:
+        bench.run(
+            f"""
+            CREATE OR REPLACE TEMP TABLE p{i} AS
+            SELECT d.did, greatest(d.pos, e.pos) AS ppos, e.ord, e.s
+            FROM d JOIN e{i} e ON d.key = e.key
+            WHERE (d.pos > 0 OR e.pos > 0)
+              AND CASE WHEN d.ts <= e.ts THEN e.ts <= d.due ELSE d.ts <= e.due END
+              AND CASE WHEN e.pos <= d.pos THEN e.due >= {horizon}
+                       ELSE d.due >= {horizon} AND NOT d.hopeless END
+            """
+        )
+
+
+def combine(bench: Bench) -> None:
+    """Build c: (cid, did, q0, void, wid, o<i>, s<i>) for combinations with a new member.
+
+    A combination exists since the place of its last member; it has NULL for a side only before the
+    side's first match, which is the place `void`, where it is replaced.
+    """
+    columns = [f"x{i}.ord AS o{i}, x{i}.s AS s{i}" for i in bench.events]
+    places = ", ".join(["d.pos", *(f"x{i}.ppos" for i in bench.events)])
+    voids = [f"CASE WHEN x{i}.s IS NULL THEN f{i}.first END" for i in bench.events]
+    void = f"coalesce(least({', '.join(voids)}), {NEVER})" if voids else str(NEVER)
+    joins = ""
+    for i in bench.events:
+        joins += f"""
+            JOIN (SELECT did, ppos, ord, s FROM p{i}
+                  UNION ALL SELECT did, pos, NULL, NULL FROM d) x{i} ON x{i}.did = d.did
+            LEFT JOIN (SELECT did, min(ppos) AS first FROM p{i} GROUP BY did) f{i}
+              ON f{i}.did = d.did"""
+    conditions = [f"(x{i}.s IS NOT NULL OR q0 < coalesce(f{i}.first, {NEVER}))" for i in bench.events]
+    where = " AND ".join(["q0 > 0", *conditions])
+    chosen = ", ".join(["d.did", f"greatest({places}) AS q0", f"{void} AS void", *columns])
+    bench.run(
+        f"""
+        CREATE OR REPLACE TEMP TABLE c AS
+        SELECT row_number() OVER () AS cid, *, NULL::BIGINT AS wid
+        FROM (SELECT {chosen} FROM d {joins} WHERE {where})
+        """
+    )
+
+
+def combine_stored(bench: Bench, only: str = "TRUE") -> None:
+    """Build c from driving rows and their stored matches alone, at place 0; NULL without a match."""
+    columns = "".join(f", p{i}.ord AS o{i}, p{i}.s AS s{i}" for i in bench.events)
+    joins = "".join(f" LEFT JOIN p{i} ON p{i}.did = d.did" for i in bench.events)
+    bench.run(
+        f"""
+        CREATE OR REPLACE TEMP TABLE c AS
+        SELECT row_number() OVER () AS cid, *, NULL::BIGINT AS wid
+        FROM (SELECT d.did, 0::BIGINT AS q0, {NEVER} AS void{columns} FROM d{joins} WHERE {only})
+        """
+    )
+
+
+def add_waiting(bench: Bench, waiting: pa.Table) -> None:
+    """Add stored waiting rows to c; a new match for one of their open sides voids them."""
+    if not waiting.num_rows:
+        return
+    bench.load("w", waiting)
+    sides = "".join(f", o{i}, s{i}" for i in bench.events)
+    voids = [
+        f"(SELECT min(ppos) FROM p{i} WHERE p{i}.did = w.did AND w.s{i} IS NULL)"
+        for i in bench.events
+    ]
+    void = f"coalesce(least({', '.join(voids)}), {NEVER})" if voids else str(NEVER)
+    bench.run(
+        f"INSERT INTO c (cid, did, q0, void, wid{sides}) "
+        f"SELECT -1 - wid, did, 0, {void}, wid{sides} FROM w"
+    )

@@ -1,0 +1,149 @@
+"""What a task needs to know of a plan: frozen, picklable, nothing but text and numbers.
+
+Expressions are DuckDB SQL over quoted identifiers `"alias.column"` (see `sql.shape`).
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from kaflow_engine.model.columns import Column
+
+Role = Literal["dimension", "event"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicParams:
+    """How the records of one topic are read."""
+
+    name: str
+    index: int
+    """Place among the pipeline's topics by code point."""
+    format: Literal["json", "avro"]
+    columns: tuple[Column, ...]
+    """The columns that the plan uses."""
+    event_time: str | None
+    """SQL that gives epoch milliseconds over `"c.<column>"`; None: the Kafka timestamp."""
+    rank: int
+    """0 dimension, 1 event side, 2 driving: the first of its roles."""
+    driving: bool
+    on_error: Literal["dead_letter", "skip", "fail"]
+    max_future: int
+    lateness: int
+    idle_timeout: int
+
+    @property
+    def is_dimension(self) -> bool:
+        """Never holds the watermark back."""
+        return self.rank == 0 and not self.driving
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideParams:
+    """One joined side of a step."""
+
+    alias: str
+    topic: int
+    role: Role
+    kind: Literal["LEFT", "INNER"]
+    columns: tuple[Column, ...]
+    """What is kept of a record, named as in the topic."""
+    key: str
+    """SQL text of the join key over `"alias.column"`."""
+    filter: str | None
+    ttl: int
+    """Milliseconds that an event is kept."""
+    lookup: Literal["current", "as_of"]
+    history: int
+    """Milliseconds of versions kept under `as_of`."""
+    tombstones: bool
+    """A null value deletes the entry under the record's Kafka key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepParams:
+    """Joins over one key."""
+
+    before: tuple[Column, ...]
+    """The row as it arrives: columns named `alias.column`."""
+    sides: tuple[SideParams, ...]
+    require: str | None
+    """SQL over before and sides: true when the row may leave; None when only INNER sides decide."""
+    after: tuple[Column, ...]
+    """What later steps need; empty for the last step."""
+    next_key: str | None
+    """SQL text of the next step's key."""
+
+    @property
+    def events(self) -> tuple[int, ...]:
+        """The event sides, as indices of `sides`."""
+        return tuple(i for i, side in enumerate(self.sides) if side.role == "event")
+
+    @property
+    def inner(self) -> tuple[int, ...]:
+        """The INNER sides."""
+        return tuple(i for i, side in enumerate(self.sides) if side.kind == "INNER")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrivingParams:
+    """How a driving record becomes a row."""
+
+    alias: str
+    topic: int
+    columns: tuple[Column, ...]
+    """Kept columns, named as in the topic."""
+    filter: str | None
+    key: str | None
+    """SQL text of the first step's key; None without steps."""
+    needs: str | None
+    """SQL over driving columns; where it is not true the row can never become complete."""
+    raw: str | None
+    """SQL: where true the original bytes travel along, for a dead letter; None: never."""
+    ttl: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishParams:
+    """How a finished row becomes a record."""
+
+    where: str | None
+    outputs: tuple[tuple[Column, str], ...]
+    key: str | None
+    topic: str
+    format: Literal["json", "avro"]
+    avro_schema: str | None = None
+    avro_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One pipeline, ready to run."""
+
+    pipeline: str
+    """The stable id."""
+    name: str
+    topics: tuple[TopicParams, ...]
+    driving: DrivingParams
+    steps: tuple[StepParams, ...]
+    finish: FinishParams
+    emission: Literal["immediate", "smart", "final"]
+    on_expiry: Literal["drop", "emit", "dead_letter"]
+    reemit: bool
+    partitions: int
+    last_exchange: bool
+    """Rows travel once more, so that those of one output key leave in order."""
+    dead_letter_topic: str
+    delivery: Literal["exactly_once", "at_least_once"]
+    dimensions_first: bool
+    registry: tuple[tuple[str, str], ...] = ()
+    """Settings of the schema registry client, for Avro inputs."""
+
+    @property
+    def stage_count(self) -> int:
+        """Map, steps, and the last exchange where there is one."""
+        return 1 + len(self.steps) + int(self.last_exchange)
+
+    @property
+    def needs_headers(self) -> bool:
+        """Headers are read for dead letters only."""
+        return True

@@ -1,0 +1,89 @@
+"""What a task tells the driver: one JSON row for each report."""
+# pyright: reportUnknownMemberType=false
+# pyarrow leaves types out
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from kaflow_engine.operators.schemas import EXCHANGE, REPORT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionReport:
+    """What a batch read of one source partition."""
+
+    max_ts: int | None
+    """Greatest event time, epoch milliseconds; None without a good record."""
+    first_offset: int
+    last_offset: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchReport:
+    """What a batch did."""
+
+    partitions: Mapping[tuple[str, int], PartitionReport] = field(
+        default_factory=dict[tuple[str, int], PartitionReport]
+    )
+    counters: Mapping[str, int] = field(default_factory=dict[str, int])
+    next_due: int | None = None
+    """A lower bound of what falls due next, among what this batch touched."""
+    notes: tuple[Mapping[str, Any], ...] = ()
+    """Reports of the task itself, such as change files."""
+
+
+def report_rows(stage: int, reports: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Build rows of schema EXCHANGE that carry reports to stage `stage`."""
+    payloads = [json.dumps(report) for report in reports]
+    return exchange_rows(
+        len(payloads),
+        stage=stage,
+        part=0,
+        kind=REPORT,
+        payload=pa.array(payloads, pa.string()),
+    )
+
+
+def exchange_rows(count: int, **columns: Any) -> pa.Table:
+    """Build rows of schema EXCHANGE from arrays and constants; what is not named is null."""
+    arrays: list[Any] = []
+    for wanted in EXCHANGE:
+        given = columns.get(wanted.name)
+        if given is None:
+            arrays.append(pa.nulls(count, wanted.type))
+        elif isinstance(given, pa.Array | pa.ChunkedArray):
+            arrays.append(given.cast(wanted.type))
+        else:
+            arrays.append(pa.repeat(pa.scalar(given, wanted.type), count))
+    return pa.Table.from_arrays(arrays, schema=EXCHANGE)
+
+
+def read_reports(rows: pa.Table) -> BatchReport:
+    """Add up the report rows of a batch."""
+    partitions: dict[tuple[str, int], PartitionReport] = {}
+    counters: Counter[str] = Counter()
+    dues: list[int] = []
+    notes: list[Mapping[str, Any]] = []
+    for payload in rows.column("payload").to_pylist():
+        report: dict[str, Any] = json.loads(payload)
+        if "partition" in report:
+            topic, partition, max_ts, first, last, count = report["partition"]
+            partitions[(topic, partition)] = PartitionReport(
+                max_ts=max_ts, first_offset=first, last_offset=last, count=count
+            )
+        counters.update(report.get("counters", {}))
+        dues += report.get("due", [])
+        if "note" in report:
+            notes.append(report["note"])
+    return BatchReport(
+        partitions=partitions,
+        counters={name: count for name, count in sorted(counters.items()) if count},
+        next_due=min(dues, default=None),
+        notes=tuple(notes),
+    )

@@ -1,0 +1,62 @@
+"""The Arrow schemas that tasks take and give."""
+
+import pyarrow as pa
+
+HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
+
+RECORDS = pa.schema(
+    [
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp", pa.int64()),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("headers", HEADERS),
+    ]
+)
+"""Raw records, as a source gives them; `timestamp` in epoch milliseconds."""
+
+OUTPUT = pa.schema(
+    [
+        pa.field("slot", pa.int32()),
+        pa.field("topic", pa.string()),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("timestamp", pa.int64()),
+        pa.field("headers", HEADERS),
+        pa.field("partition", pa.int32()),
+        pa.field("kind", pa.int8()),
+    ]
+)
+"""Emitted rows: `slot` is the delivery partition that a marker counts, `kind` 0 for a row and 1 for
+a dead letter, `partition` null where the key decides."""
+
+DRIVING, SIDE, DEAD, REPORT, READY = range(5)
+"""Kinds of travelling rows: a driving row, a side's record, a dead letter, a report to the driver,
+and a finished output row."""
+
+TRIGGER = ("t_phase", "t_time", "t_role", "t_topic", "t_part", "t_off")
+ORIGIN = ("d_batch", "d_time", "d_part", "d_off")
+MEMBERS = pa.list_(pa.int64())
+
+EXCHANGE = pa.schema(
+    [
+        pa.field("stage", pa.int32()),
+        pa.field("part", pa.int32()),
+        pa.field("kind", pa.int32()),
+        pa.field("side", pa.int32()),
+        pa.field("key", pa.binary()),
+        *[pa.field(name, pa.int64()) for name in (*TRIGGER, *ORIGIN)],
+        pa.field("ts", pa.int64()),
+        pa.field("members", MEMBERS),
+        pa.field("payload", pa.string()),
+        pa.field("raw", pa.string()),
+        pa.field("value", pa.binary()),
+        pa.field("doomed", pa.bool_()),
+        pa.field("counted", pa.bool_()),
+    ]
+)
+"""Rows between stages: where to, the join key behind its shard byte, the position of what triggered
+the row, the position of its driving record, the positions of its event sides, and the columns as a
+JSON list of texts. A side's record has its own position as trigger."""

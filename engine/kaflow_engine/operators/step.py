@@ -1,0 +1,244 @@
+"""One keyed step in one task: rows and records meet over one join key."""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# duckdb and pyarrow leave types out
+
+from collections import Counter
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaflow_engine.formats.duck import cursor
+from kaflow_engine.operators.accounts import settle
+from kaflow_engine.operators.bench import DEAD_LETTER, DRIVERS, EXPIRED, NEVER, Bench
+from kaflow_engine.operators.departures import choose, departing, inner_matched
+from kaflow_engine.operators.expiry import expire, expiry_letter
+from kaflow_engine.operators.guard import BadRow
+from kaflow_engine.operators.intake import BadRecord
+from kaflow_engine.operators.keyed import StepState
+from kaflow_engine.operators.leaving import FATES, dead_letters, fates, leave
+from kaflow_engine.operators.pairing import add_waiting, combine, load_events, pair
+from kaflow_engine.operators.params import Plan
+from kaflow_engine.operators.remember import remember
+from kaflow_engine.operators.reports import report_rows
+from kaflow_engine.operators.schemas import DRIVING, SIDE, TRIGGER
+from kaflow_engine.operators.stored import (
+    StoredRow,
+    driver_table,
+    load_stored,
+    match_table,
+    row_table,
+)
+from kaflow_engine.operators.task import BatchContext, Task
+from kaflow_engine.operators.versions import load_versions, look_up, store_versions
+
+
+def run_step(
+    plan: Plan, number: int, batch: BatchContext, rows: pa.Table, task: Task
+) -> pa.Table:
+    """Run step `number` (from 1) over the rows of one task.
+
+    Args:
+        plan: What runs.
+        number: Which step.
+        batch: Which batch.
+        rows: Schema EXCHANGE; rows for later stages pass through untouched.
+        task: The state before the batch; takes the changes.
+
+    Returns:
+        Schema EXCHANGE.
+    """
+    mine = pc.and_(pc.equal(rows["stage"], number), pc.less_equal(rows["kind"], SIDE))
+    here = rows.filter(mine)
+    found = [rows.filter(pc.invert(mine))]
+    counters: Counter[str] = Counter()
+    with cursor() as con:
+        bench = Bench(
+            con=con,
+            plan=plan,
+            step=plan.steps[number - 1],
+            number=number,
+            batch=batch,
+            state=StepState(task, number, plan.partitions),
+        )
+        found += expire(bench, counters)
+        if here.num_rows:
+            found += _records(bench, here, counters)
+        due = bench.state.write()
+    report = {"counters": dict(counters), "due": [] if due is None else [due]}
+    found.append(report_rows(plan.stage_count - 1, [report]))
+    return pa.concat_tables(found)
+
+
+def _records(bench: Bench, here: pa.Table, counters: Counter[str]) -> list[pa.Table]:
+    _load_rows(bench, here)
+    stored = _load_drivers(bench)
+    _combinations(bench, stored)
+    load_versions(
+        bench,
+        bench.keys(
+            "SELECT DISTINCT key FROM d WHERE key IS NOT NULL AND did IN (SELECT did FROM c)"
+        ),
+    )
+    look_up(bench, _places(bench))
+    failed = choose(bench)
+    outcome = leave(bench, departing(bench, "SELECT * FROM g"))
+    found = [outcome.rows]
+    settled = [outcome.fates]
+    broken, letters = _broken(bench, failed)
+    found += letters
+    settled.append(broken)
+    gone, rows = _hopeless(bench, pa.concat_tables(settled))
+    found += rows
+    settled.append(gone)
+    bench.load("broken", broken)
+    waiting = (
+        f"SELECT c.cid FROM c JOIN d ON d.did = c.did WHERE c.void = {NEVER} AND NOT d.hopeless "
+        "AND c.cid NOT IN (SELECT cid FROM g) AND c.did NOT IN (SELECT did FROM broken)"
+        if bench.can_wait
+        else "SELECT NULL::BIGINT AS cid WHERE FALSE"
+    )
+    bench.run(f"CREATE OR REPLACE TEMP TABLE waiting AS {waiting}")
+    counters.update(
+        settle(
+            bench,
+            pa.concat_tables(settled),
+            "SELECT c.did FROM c JOIN waiting w ON w.cid = c.cid",
+        )
+    )
+    remember(bench, stored)
+    store_versions(bench)
+    return found
+
+
+def _load_rows(bench: Bench, here: pa.Table) -> None:
+    """Build r and the new rows of d."""
+    plan, batch = bench.plan, bench.batch
+    bench.con.register("here", here)
+    place = f"dense_rank() OVER (ORDER BY {', '.join(TRIGGER)})"
+    bench.run(
+        f"CREATE OR REPLACE TEMP TABLE r AS SELECT row_number() OVER () AS rn, *, {place} AS pos "
+        "FROM here"
+    )
+    bench.con.unregister("here")
+    own = (
+        f"d_batch = {batch.batch} AND t_phase = 1 AND t_topic = {plan.driving.topic} "
+        "AND t_part = d_part AND t_off = d_off"
+    )
+    late = f"ts + {plan.driving.ttl} < {batch.horizon}"
+    lost = "key IS NULL" if not bench.final or bench.step.inner else "FALSE"
+    values = {
+        "did": "rn",
+        "pos": "pos",
+        "fresh": own,
+        "hopeless": f"doomed OR {lost} OR {late}",
+        "due": f"ts + {plan.driving.ttl}",
+        "members": "coalesce(members, []::BIGINT[])",
+        "d": "payload",
+        "flags": "0::BIGINT",
+        "waited": "FALSE",
+    }
+    chosen = ", ".join(f"{values.get(name, name)} AS {name}" for name in DRIVERS.names)
+    bench.run(f"CREATE OR REPLACE TEMP TABLE d AS SELECT {chosen} FROM r WHERE kind = {DRIVING}")
+
+
+def _load_drivers(bench: Bench) -> list[StoredRow]:
+    """Add stored driving records, whose keys have new records, to d; return their waiting rows."""
+    sides = list(bench.events)
+    if bench.can_wait:
+        sides = list(range(len(bench.step.sides)))
+    keys = bench.keys(
+        f"SELECT DISTINCT key FROM r WHERE kind = {SIDE} "
+        f"AND list_contains({sides}::INTEGER[], side)"
+    )
+    drivers, rows = load_stored(bench, keys)
+    waited = {row.did for row in rows}
+    bench.load("stored", driver_table(drivers, bench.plan.driving.ttl, waited))
+    bench.run("INSERT INTO d BY NAME SELECT * FROM stored")
+    load_events(
+        bench, bench.keys("SELECT DISTINCT key FROM d WHERE key IS NOT NULL AND did > 0")
+    )
+    pair(bench)
+    for i in bench.events:
+        bench.run(f"CREATE OR REPLACE TEMP TABLE new_pairs{i} AS SELECT * FROM p{i}")
+        if bench.keeps_matches and not bench.final:
+            known = [d for d in drivers if d.key is not None]
+            table, _ = match_table(
+                bench, i, [d.did for d in known], [d.key or b"" for d in known], [d.suffix for d in known]
+            )
+            bench.load("matches", table)
+            bench.run(f"INSERT INTO p{i} SELECT did, ppos, ord, s FROM matches")
+    return rows
+
+
+def _combinations(bench: Bench, stored: list[StoredRow]) -> None:
+    combine(bench)
+    if bench.final:
+        bench.run("DELETE FROM c WHERE did IN (SELECT did FROM d WHERE NOT hopeless)")
+    add_waiting(bench, row_table(bench, stored))
+
+
+def _places(bench: Bench) -> str:
+    """Where combinations are looked at: where they are formed, then at each dimension record."""
+    places = "SELECT cid, q0 AS q FROM c WHERE wid IS NULL"
+    dimensions = list(bench.dimensions)
+    if not bench.can_wait or not dimensions:
+        return places
+    records = (
+        f"SELECT DISTINCT key, pos FROM r WHERE kind = {SIDE} "
+        f"AND list_contains({dimensions}::INTEGER[], side)"
+    )
+    return (
+        f"{places} UNION ALL SELECT c.cid, v.pos FROM c JOIN d ON d.did = c.did "
+        f"JOIN ({records}) v ON v.key = d.key AND v.pos > c.q0 AND v.pos < c.void "
+        "WHERE NOT d.hopeless"
+    )
+
+
+def _broken(bench: Bench, failed: list[BadRow]) -> tuple[pa.Table, list[pa.Table]]:
+    """Driving records on whose rows the required columns cannot be computed."""
+    if not failed:
+        return FATES.empty_table(), []
+    why = {b.row: b for b in failed}
+    rows = bench.table(
+        "SELECT min(f.rn) AS rn, d.did, any_value(d_part) AS d_part, any_value(d_off) AS d_off, "
+        "any_value(raw) AS raw FROM f JOIN d ON d.did = f.did "
+        f"WHERE f.rn IN ({', '.join(map(str, why))}) "
+        "AND f.cid NOT IN (SELECT cid FROM g) GROUP BY d.did"
+    )
+    letters = [
+        BadRecord(row=rn, phase="sql", error=why[rn].error, message=why[rn].message)
+        for rn in rows["rn"].to_pylist()
+    ]
+    return fates(rows["did"].to_pylist(), DEAD_LETTER), [dead_letters(bench, rows, letters)]
+
+
+def _hopeless(bench: Bench, settled: pa.Table) -> tuple[pa.Table, list[pa.Table]]:
+    """Driving records that must not wait and of which no row left: they expire at once."""
+    if not bench.can_wait and not bench.final:
+        return FATES.empty_table(), []
+    bench.load("fates", settled)
+    bench.run(
+        "CREATE OR REPLACE TEMP TABLE lost AS SELECT did, d_part, d_off, raw FROM d "
+        "WHERE did > 0 AND hopeless AND did NOT IN (SELECT did FROM fates) "
+        "ORDER BY due, d_part, d_off"
+    )
+    lost = bench.table("SELECT * FROM lost")
+    if not lost.num_rows:
+        return FATES.empty_table(), []
+    dids = lost["did"].to_pylist()
+    if bench.plan.on_expiry == "dead_letter":
+        letters = dead_letters(bench, lost, [expiry_letter(bench)] * lost.num_rows)
+        return fates(dids, DEAD_LETTER), [letters]
+    if bench.plan.on_expiry == "drop":
+        return fates(dids, EXPIRED), []
+    rows = departing(
+        bench,
+        f"SELECT f.* FROM f JOIN c ON c.cid = f.cid WHERE f.q = c.q0 AND {inner_matched(bench)} "
+        "AND f.did IN (SELECT did FROM lost)",
+    )
+    outcome = leave(bench, rows)
+    sent = set(outcome.fates["did"].to_pylist())
+    silent = fates([did for did in dids if did not in sent], EXPIRED)
+    return pa.concat_tables([outcome.fates, silent]), [outcome.rows]
+
+

@@ -1,0 +1,1 @@
+"""What will happen, as frozen data."""

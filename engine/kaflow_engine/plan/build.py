@@ -1,0 +1,271 @@
+"""A pipeline file and the columns of its topics to a plan."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from kaflow_engine.errors import ModelError, Problems, SqlError, UnknownName
+from kaflow_engine.formats.avro_schema import avro_schema
+from kaflow_engine.model.columns import Column
+from kaflow_engine.model.config import Config
+from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.operators.layout import key_text
+from kaflow_engine.operators.params import DrivingParams, FinishParams, Plan, TopicParams
+from kaflow_engine.plan.output import given_schema
+from kaflow_engine.plan.pipeline import PlannedPipeline
+from kaflow_engine.plan.raw import raw_condition
+from kaflow_engine.plan.steps import (
+    KeyStep,
+    key_steps,
+    present,
+    refuse_chains,
+    refuse_reemit,
+    required,
+    step_params,
+)
+from kaflow_engine.plan.topics import TopicRole, check_topic_names, topic_params, topic_roles
+from kaflow_engine.sql.bind import Binder, check_types, normal_type, used_columns
+from kaflow_engine.sql.read import read_query, topics_of
+from kaflow_engine.sql.scope import NeedsSchema
+from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape
+
+MAX_DEFAULT_PARTITIONS = 4
+T = TypeVar("T")
+
+
+@dataclass(kw_only=True)
+class Mistakes:
+    """Mistakes of one file, collected so that they are reported at once."""
+
+    found: list[ModelError] = field(default_factory=list[ModelError])
+
+    def attempt(self, action: Callable[[], T]) -> T | None:
+        """Run an action; a mistake is kept and None returned."""
+        try:
+            return action()
+        except Problems as problems:
+            self.found += problems.errors
+        except ModelError as error:
+            self.found.append(error)
+        return None
+
+    def raise_all(self) -> None:
+        """Raise what was found."""
+        if len(self.found) == 1:
+            raise self.found[0]
+        if self.found:
+            raise Problems(self.found)
+
+
+def declared_columns(spec: PipelineSpec, topic: str) -> tuple[Column, ...] | None:
+    """Return the columns that the file declares for a topic, with types as DuckDB writes them.
+
+    Raises:
+        ModelError: a type that DuckDB does not know.
+    """
+    columns = spec.topic(topic).columns
+    if columns is None:
+        return None
+    places = {name: spec.place("topics", topic, "columns", name) for name in columns}
+    wrong = check_types(columns, places)
+    if wrong:
+        raise Problems(wrong) if len(wrong) > 1 else wrong[0]
+    return tuple(Column(name, normal_type(kind)) for name, kind in columns.items())
+
+
+def check_pipeline(spec: PipelineSpec) -> tuple[ModelError, ...]:
+    """Check what can be checked without a broker.
+
+    Returns:
+        Notices: what could not be checked because columns are not known yet.
+
+    Raises:
+        ModelError: all mistakes that were found.
+    """
+    mistakes = Mistakes()
+    start = spec.place("query")
+    topics = mistakes.attempt(lambda: topics_of(spec.query, start))
+    if topics is None:
+        mistakes.raise_all()
+    mistakes.found += check_topic_names(spec, topics or ())
+    schemas: dict[str, tuple[Column, ...] | None] = {}
+    for topic in topics or ():
+        schemas[topic] = mistakes.attempt(lambda name=topic: declared_columns(spec, name))
+    try:
+        shape = read_query(spec.query, schemas.get, start)
+    except NeedsSchema as notice:
+        mistakes.raise_all()
+        return (notice,)
+    except ModelError as error:
+        mistakes.found.append(error)
+        mistakes.raise_all()
+        raise
+    mistakes.found += _check_names(spec, shape)
+    unknown = [topic for topic in schemas if schemas[topic] is None]
+    if unknown or mistakes.found:
+        mistakes.raise_all()
+        return (NeedsSchema(unknown, start),)
+    build_plan(spec, Config(), {t: c for t, c in schemas.items() if c is not None})
+    return ()
+
+
+def build_plan(
+    spec: PipelineSpec, config: Config, schemas: Mapping[str, tuple[Column, ...]]
+) -> PlannedPipeline:
+    """Plan a pipeline.
+
+    Args:
+        spec: What the author wrote.
+        config: For defaults.
+        schemas: The columns of every topic that the query reads.
+
+    Raises:
+        ModelError: all mistakes that were found.
+    """
+    mistakes = Mistakes()
+    start = spec.place("query")
+    shape = read_query(spec.query, schemas.get, start)
+    topics = [source.topic for source in shape.sources]
+    mistakes.found += check_topic_names(spec, topics)
+    mistakes.found += _check_names(spec, shape)
+    used = used_columns(shape)
+    of_alias = {s.alias: schemas[s.topic] for s in shape.sources}
+    binder = Binder(of_alias, start)
+    types = {(alias, c.name): c.type for alias, some in of_alias.items() for c in some}
+    for part in shape.where:
+        mistakes.attempt(lambda part=part: binder.check_condition(part))
+    for source in shape.sources:
+        for part in source.filter:
+            mistakes.attempt(lambda part=part: binder.check_condition(part))
+    outputs = [
+        (Column(output.name, kind), output.expr)
+        for output in shape.outputs
+        if (kind := mistakes.attempt(lambda o=output: binder.type_of(o.expr))) is not None
+    ]
+    steps = mistakes.attempt(lambda: key_steps(shape, binder))
+    roles = topic_roles(spec, config, topics)
+    params = mistakes.attempt(lambda: topic_params(spec, config, roles, shape, used, schemas))
+    avro = mistakes.attempt(lambda: _avro(spec, [column for column, _ in outputs]))
+    mistakes.raise_all()
+    assert steps is not None and params is not None
+    parts = _Parts(
+        spec=spec,
+        shape=shape,
+        steps=steps,
+        roles=roles,
+        types=types,
+        binder=binder,
+        outputs=outputs,
+    )
+    return PlannedPipeline(
+        spec=spec,
+        shape=shape,
+        roles=roles,
+        schemas={topic: tuple(columns) for topic, columns in schemas.items() if topic in topics},
+        plan=_assemble(parts, params, avro),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """What a plan is put together from."""
+
+    spec: PipelineSpec
+    shape: QueryShape
+    steps: Sequence[KeyStep]
+    roles: tuple[TopicRole, ...]
+    types: dict[tuple[str, str], str]
+    binder: Binder
+    outputs: Sequence[tuple[Column, Expr]]
+
+
+def _assemble(parts: _Parts, topics: tuple[TopicParams, ...], avro: str | None) -> Plan:
+    spec, shape, steps = parts.spec, parts.shape, parts.steps
+    alias = shape.driving.alias
+    before = [part for part in shape.where if part.aliases <= {alias}]
+    after = [part for part in shape.where if not part.aliases <= {alias}]
+    refuse_chains(spec, shape, steps, parts.roles, after)
+    refuse_reemit(spec, len(steps))
+    key = _output(shape, spec.output.key) if spec.output.key is not None else None
+    wanted: list[Expr] = []
+    if spec.emission.type == "smart":
+        names = [*spec.emission.require, *([key.name] if key else [])]
+        wanted = [found.expr for name in names if (found := _output(shape, name))]
+    needs = required(spec, shape, steps, wanted)
+    finishing = [*after, *(expr for _, expr in parts.outputs)]
+    columns, params = step_params(
+        spec, shape, steps, needs, finishing, parts.roles, parts.types
+    )
+    later = [*finishing, *(e for n in needs.steps for e in n), *(e for s in steps[1:] for e in s.outer)]
+    raw = raw_condition(spec, alias, key.expr if key else None, later, parts.binder)
+    role = next(role for role in parts.roles if role.driving)
+    return Plan(
+        pipeline=spec.id,
+        name=spec.name,
+        topics=topics,
+        driving=DrivingParams(
+            alias=alias,
+            topic=parts.roles.index(role),
+            columns=columns,
+            filter=" AND ".join(f"({part.sql})" for part in before) or None,
+            key=key_text(steps[0].key) if steps else None,
+            needs=present(needs.driving),
+            raw=raw if steps else None,
+            ttl=role.ttl,
+        ),
+        steps=params,
+        finish=FinishParams(
+            where=" AND ".join(f"({part.sql})" for part in after) or None,
+            outputs=tuple((column, expr.sql) for column, expr in parts.outputs),
+            key=key.name if key else None,
+            topic=spec.output.topic,
+            format=spec.output.format,
+            avro_schema=avro,
+        ),
+        emission=spec.emission.type,
+        on_expiry=spec.emission.on_expiry,
+        reemit=spec.on_dimension_update == "reemit",
+        partitions=spec.partitions or min(os.cpu_count() or 1, MAX_DEFAULT_PARTITIONS),
+        last_exchange=_needs_exchange(spec, steps, key),
+        dead_letter_topic=spec.dead_letters.topic or f"{spec.name}.dead_letters",
+        delivery=spec.delivery,
+        dimensions_first=spec.dimensions_first,
+    )
+
+
+def _needs_exchange(
+    spec: PipelineSpec, steps: Sequence[KeyStep], key: OutputShape | None
+) -> bool:
+    """Rows of one output key must meet at one writer, unless the last join key brought them."""
+    if not spec.ordered or key is None:
+        return False
+    return not (steps and len(steps[-1].key) == 1 and steps[-1].key[0][0] == key.expr.sql)
+
+
+def _check_names(spec: PipelineSpec, shape: QueryShape) -> list[ModelError]:
+    names = [output.name for output in shape.outputs]
+    wrong: list[ModelError] = []
+    if spec.output.key is not None and _output(shape, spec.output.key) is None:
+        wrong.append(UnknownName("output column", spec.output.key, names, spec.place("output", "key")))
+    for i, name in enumerate(spec.emission.require):
+        if _output(shape, name) is None:
+            place = spec.place("emission", "require", i)
+            wrong.append(UnknownName("output column", name, names, place))
+    return wrong
+
+
+def _output(shape: QueryShape, name: str) -> OutputShape | None:
+    return next((o for o in shape.outputs if o.name.lower() == name.lower()), None)
+
+
+def _avro(spec: PipelineSpec, columns: Sequence[Column]) -> str | None:
+    if spec.output.format != "avro":
+        return None
+    given = spec.output.schema_
+    if given is not None and given.fields is not None:
+        return given_schema(spec, columns)
+    try:
+        return avro_schema(columns, given.name if given is not None else "Value")
+    except ModelError as error:
+        raise SqlError(error.message, error.at or spec.place("query"), error.hint) from error

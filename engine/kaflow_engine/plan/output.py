@@ -1,0 +1,35 @@
+"""An Avro output schema that the author gives: registered as given, checked against the query."""
+
+import json
+from collections.abc import Sequence
+from typing import cast
+
+from kaflow_engine.errors import ModelError, Problems, UnknownName
+from kaflow_engine.model.columns import Column
+from kaflow_engine.model.specs import PipelineSpec
+
+
+def given_schema(spec: PipelineSpec, columns: Sequence[Column]) -> str:
+    """Return the Avro schema of `output.schema.fields`.
+
+    Raises:
+        ModelError: a query column that is not among the fields.
+    """
+    given = spec.output.schema_
+    assert given is not None and given.fields is not None
+    names = [str(cast(object, field.get("name"))) for field in given.fields]
+    place = spec.place("output", "schema", "fields")
+    wrong: list[ModelError] = []
+    for column in columns:
+        if column.name not in names:
+            cause = UnknownName("field", column.name, names)
+            wrong.append(
+                ModelError(
+                    f"the query column '{column.name}' is not in output.schema.fields",
+                    place,
+                    cause.hint or "add the field, or select the column under another name",
+                )
+            )
+    if wrong:
+        raise Problems(wrong) if len(wrong) > 1 else wrong[0]
+    return json.dumps({"type": "record", "name": given.name, "fields": list(given.fields)})

@@ -1,0 +1,1 @@
+"""Runs a plan on Spark."""

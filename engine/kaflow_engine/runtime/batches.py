@@ -1,0 +1,222 @@
+"""`run_batch`: the one way in which a batch comes about, live, recovered, loaded or ticked."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.connectors.kafka_control import ControlTopic
+from kaflow_engine.operators.params import Plan
+from kaflow_engine.operators.reports import BatchReport
+from kaflow_engine.operators.task import BatchContext
+from kaflow_engine.operators.watermark import END, advance
+from kaflow_engine.runtime.crash import crash_point
+from kaflow_engine.runtime.executor import Executed, Shipment, execute_batch, no_records
+from kaflow_engine.runtime.failures import to_error
+from kaflow_engine.runtime.kafka_source import range_frame
+from kaflow_engine.runtime.offsets import empty_ranges, ends_of, merged, size_of
+from kaflow_engine.runtime.standing import Standing, counted, next_due
+from kaflow_engine.runtime.ticks import is_due
+from kaflow_engine.state.changes import ChangeFile
+from kaflow_engine.state.log import BatchLog, BatchRecord, CommitRecord, Ranges
+
+Clock = Callable[[], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchDone:
+    """A batch that was committed."""
+
+    standing: Standing
+    """After it."""
+    report: BatchReport
+    size: int
+    """Offsets it read."""
+    seconds: float
+    phases: Mapping[str, float]
+    """Milliseconds: `log`, `execute`, `commit` on the driver; those of tasks behind `task.`."""
+    executed: Executed
+
+
+class BatchRunner:
+    """Runs the batches of one run of one pipeline; one at a time."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        log: BatchLog,
+        plan: Plan,
+        fingerprint: str,
+        shipment: Shipment,
+        tasks: int,
+        kafka: KafkaSettings,
+        control: ControlTopic | None = None,
+        clock: Clock = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self.spark, self.log, self.plan, self.kafka = spark, log, plan, kafka
+        self.clock = clock
+        self._fingerprint = fingerprint
+        self._shipment = shipment
+        self._tasks = tasks
+        self._control = control
+        self._nothing = no_records(spark)
+
+    @property
+    def epoch(self) -> int:
+        """Of this run."""
+        return self._shipment.epoch
+
+    def run_batch(
+        self,
+        standing: Standing,
+        ranges: Ranges,
+        read_to_end: tuple[tuple[str, int], ...],
+        records: DataFrame | None = None,
+        bounded_end: bool = False,
+        batch_time: int | None = None,
+    ) -> BatchDone:
+        """Log, run and commit the batch after `standing`.
+
+        Args:
+            standing: Where the pipeline stands.
+            ranges: What the batch reads; empty for a tick.
+            read_to_end: The partitions that these ranges read to their end.
+            records: Exactly these records, where Spark has them already.
+            bounded_end: Whether the inputs end here.
+            batch_time: Epoch milliseconds, where the clock does not decide.
+        """
+        start = time.perf_counter()
+        now = self.clock() if batch_time is None else batch_time
+        record = self.log.begin(
+            BatchRecord(
+                number=standing.batch + 1,
+                epoch=self.epoch,
+                plan=self._fingerprint,
+                batch_time=max(standing.batch_time, now),
+                watermark=standing.watermark.value,
+                ranges=ranges,
+                read_to_end=read_to_end,
+                bounded_end=bounded_end,
+            )
+        )
+        if self._control is not None:
+            self._control.put_batch(record.number, _kept(record))
+        crash_point("batch_logged", record.number, self._shipment.settings.driver)
+        return self._finish(standing, record, self.plan, self._shipment, records, start)
+
+    def replay(self, standing: Standing, record: BatchRecord, plan: Plan) -> BatchDone:
+        """Run a batch again that was logged and not committed, with the plan of that time."""
+        shipment = Shipment.of(replace(self._shipment.settings, plan=plan))
+        return self._finish(standing, record, plan, shipment, None, time.perf_counter())
+
+    def _finish(
+        self,
+        standing: Standing,
+        record: BatchRecord,
+        plan: Plan,
+        shipment: Shipment,
+        records: DataFrame | None,
+        start: float,
+    ) -> BatchDone:
+        logged = time.perf_counter()
+        size = size_of(record.ranges)
+        if size and records is None:
+            records = range_frame(
+                self.spark, self.kafka, plan.pipeline, record.ranges, plan.needs_headers
+            )
+        context = BatchContext(
+            batch=record.number,
+            batch_time=record.batch_time,
+            watermark=record.watermark,
+            epoch=self.epoch,
+            due=is_due(record.watermark, standing.next_due),
+        )
+        frame = records if size and records is not None else self._nothing
+        try:
+            executed = execute_batch(frame, context, shipment, size, self._tasks)
+        except Exception as error:
+            raise to_error(error, f"running batch {record.number}") from error
+        ran = time.perf_counter()
+        after = self._commit(standing, record, plan, executed.report)
+        done = time.perf_counter()
+        spent = {"log": logged - start, "execute": ran - logged, "commit": done - ran}
+        return BatchDone(
+            standing=after,
+            report=executed.report,
+            size=size,
+            seconds=done - start,
+            phases={**{k: v * 1000 for k, v in spent.items()}, **task_phases(executed.report)},
+            executed=executed,
+        )
+
+    def _commit(
+        self, standing: Standing, record: BatchRecord, plan: Plan, report: BatchReport
+    ) -> Standing:
+        watermark = advance(
+            standing.watermark, plan.topics, report, record.batch_time, ended(record)
+        )
+        if record.bounded_end:
+            watermark = replace(watermark, value=END)
+        after = Standing(
+            batch=record.number,
+            batch_time=record.batch_time,
+            offsets=merged(standing.offsets, ends_of(record.ranges)),
+            watermark=watermark,
+            next_due=next_due(standing, record, report),
+            counters=counted(standing.counters, report),
+        )
+        self.log.commit(
+            CommitRecord(
+                number=record.number,
+                epoch=self.epoch,
+                changes=dict(changes_of(report)),
+                watermark=watermark.to_json(),
+                next_due=after.next_due,
+                counters=dict(after.counters),
+            )
+        )
+        crash_point("commit_logged", record.number, self._shipment.settings.driver)
+        return after
+
+
+def tick_ranges(standing: Standing) -> Ranges:
+    """Return the ranges of an empty batch."""
+    return empty_ranges(standing.offsets)
+
+
+def ended(record: BatchRecord) -> dict[tuple[str, int], bool]:
+    """Return every source partition of a batch, and whether it was read to its end."""
+    places = frozenset(record.read_to_end)
+    return {(t, p): (t, p) in places for t, ps in record.ranges.items() for p in ps}
+
+
+def changes_of(report: BatchReport) -> Mapping[str, ChangeFile]:
+    """Return the change files that tasks wrote, by state partition."""
+    found: dict[str, ChangeFile] = {}
+    for note in report.notes:
+        for name, file in note.get("changes", {}).items():
+            found[name] = ChangeFile(**file)
+    return found
+
+
+def task_phases(report: BatchReport) -> dict[str, float]:
+    """Return the milliseconds that tasks spent by phase, summed over tasks."""
+    found: dict[str, float] = {}
+    for note in report.notes:
+        for phase, spent in note.get("phases", {}).items():
+            found[f"task.{phase}"] = found.get(f"task.{phase}", 0.0) + spent
+    return found
+
+
+def _kept(record: BatchRecord) -> dict[str, Any]:
+    return {
+        "plan": record.plan,
+        "batch_time": record.batch_time,
+        "watermark": record.watermark,
+        "ranges": {t: {str(p): list(r) for p, r in ps.items()} for t, ps in record.ranges.items()},
+        "read_to_end": [list(place) for place in record.read_to_end],
+        "bounded_end": record.bounded_end,
+    }

@@ -1,0 +1,46 @@
+"""Asks the broker again and again, over one connection, how far its topics reach."""
+# pyright: reportUnknownMemberType=false, reportPrivateImportUsage=false
+# the futures of the admin client are untyped, and its names are re-exported without saying so
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka.admin import OffsetSpec
+
+from kaflow_engine.connectors.kafka_client import KafkaSettings, open_admin
+from kaflow_engine.state.log import Offsets
+
+
+class EndOffsets:
+    """The ends of topics, as a reader of committed records sees them."""
+
+    def __init__(self, kafka: KafkaSettings, timeout: int = 10_000) -> None:
+        self._client = open_admin(kafka)
+        self._timeout = timeout
+
+    def ask(self, partitions: Mapping[str, Iterable[int]]) -> Offsets:
+        """Return the end of each partition.
+
+        Raises:
+            SourceError: No broker answers, or a topic does not exist or may not be read.
+        """
+        latest = OffsetSpec.latest()
+        wanted: dict[TopicPartition, Any] = {
+            TopicPartition(topic, p): latest for topic, ps in partitions.items() for p in ps
+        }
+        found: Offsets = {topic: {} for topic in partitions}
+        if not wanted:
+            return found
+        answers = self._client.api.list_offsets(
+            wanted,
+            isolation_level=IsolationLevel.READ_COMMITTED,
+            request_timeout=self._timeout / 1000,
+        )
+        for place, answer in answers.items():
+            try:
+                found[place.topic][place.partition] = answer.result().offset
+            except KafkaException as failure:
+                doing = f"asking for the end of topic '{place.topic}'"
+                raise self._client.trouble(failure, doing, self._timeout).as_source() from failure
+        return found

@@ -1,0 +1,119 @@
+"""Runs one batch on Spark: in one task when it is small, with an exchange per step when not."""
+# pyright: reportUnknownMemberType=false
+# pyarrow leaves types out
+
+import pickle
+from dataclasses import dataclass
+from functools import partial
+from typing import cast
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from kaflow_engine.operators.reports import BatchReport, read_reports
+from kaflow_engine.operators.schemas import EXCHANGE, OUTPUT, RECORDS
+from kaflow_engine.operators.task import BatchContext
+from kaflow_engine.runtime.stage_task import RESULT, of_stream, stage_task, whole_task
+from kaflow_engine.runtime.worker import TaskSettings
+
+SMALL = 20_000
+"""Records up to which one task is faster than several with an exchange between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """What a batch did, and its rows where no sink took them."""
+
+    report: BatchReport
+    output: pa.Table
+    """Schema OUTPUT; empty where there is a sink."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shipment:
+    """The settings of a run in the form in which they travel with each task."""
+
+    settings: TaskSettings
+    data: bytes
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the run."""
+        return self.settings.epoch
+
+    @staticmethod
+    def of(settings: TaskSettings) -> "Shipment":
+        """Pack settings once, for many batches."""
+        return Shipment(settings, pickle.dumps(settings))
+
+
+def execute_batch(
+    records: DataFrame, batch: BatchContext, shipment: Shipment, size: int, tasks: int
+) -> Executed:
+    """Run a batch and return what it reported.
+
+    Args:
+        records: Columns of RECORDS; a Spark partition for each source partition, in offset order.
+        batch: Which batch.
+        shipment: What each task must know.
+        size: About how many records there are.
+        tasks: How many tasks may run at once.
+    """
+    plan = shipment.settings.plan
+    data = shipment.data
+    if size <= SMALL or tasks == 1:
+        frame = records.coalesce(1).mapInArrow(
+            partial(whole_task, data, batch), _spark_schema(RESULT)
+        )
+    else:
+        width = min(tasks, plan.partitions)
+        last = plan.stage_count - 1
+        frame = records
+        for stage in range(plan.stage_count):
+            if stage:
+                frame = frame.repartitionById(width, sf.pmod(sf.col("part"), sf.lit(width)))
+            schema = _spark_schema(RESULT if stage == last else EXCHANGE)
+            frame = frame.mapInArrow(partial(stage_task, data, batch, stage, width), schema)
+    return _read(frame)
+
+
+def no_records(spark: SparkSession) -> DataFrame:
+    """Return a frame on which Spark runs its tasks although it has no record."""
+    return spark.range(0, 1, 1, 1).selectExpr(
+        *(f"CAST(NULL AS {kind}) AS {name}" for name, kind in _RECORD_TYPES)
+    )
+
+
+def table_frame(spark: SparkSession, records: pa.Table) -> DataFrame:
+    """Return a frame of one partition with the records of a table (RECORDS)."""
+    if not records.num_rows:
+        return no_records(spark)
+    return spark.createDataFrame(records.cast(RECORDS)).coalesce(1)
+
+
+_RECORD_TYPES = (
+    ("topic", "STRING"),
+    ("partition", "INT"),
+    ("offset", "BIGINT"),
+    ("timestamp", "BIGINT"),
+    ("key", "BINARY"),
+    ("value", "BINARY"),
+    ("headers", "ARRAY<STRUCT<key: STRING, value: BINARY>>"),
+)
+
+
+def _read(frame: DataFrame) -> Executed:
+    rows = frame.collect()
+    reports = [of_stream(bytes(row["reports"])) for row in rows]
+    output = [of_stream(bytes(row["output"])) for row in rows]
+    return Executed(
+        read_reports(pa.concat_tables([EXCHANGE.empty_table(), *reports])),
+        pa.concat_tables([OUTPUT.empty_table(), *output]),
+    )
+
+
+def _spark_schema(schema: pa.Schema) -> StructType:
+    return cast(StructType, from_arrow_schema(schema))

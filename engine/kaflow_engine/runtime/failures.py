@@ -1,0 +1,107 @@
+"""Turns what Spark throws into errors that say what happened, and tells which may pass."""
+
+import base64
+import pickle
+import re
+import traceback
+from collections.abc import Iterator
+
+from kaflow_engine.errors import (
+    KaflowError,
+    LimitReached,
+    ModelError,
+    RunError,
+    SinkError,
+    SourceError,
+    StateError,
+)
+
+_CARRIED = re.compile(r"<<kaflow:([A-Za-z0-9+/=]+)>>")
+_EXCEPTION = re.compile(r"(?:[a-z]\w*\.)+([A-Z]\w*(?:Exception|Error))(?:: (.*))?")
+_SOURCE = re.compile(r"org\.apache\.kafka|KafkaException|\bKAFKA_|kafka010")
+_LOST = re.compile(
+    r"KAFKA_DATA_LOSS|OffsetOutOfRange|data may have been lost|offset was changed from"
+)
+_JVM_GONE = re.compile(
+    r"Answer from Java side is empty|Connection refused|Py4JNetworkError|SparkContext was shut down"
+)
+
+
+class DataLost(SourceError):
+    """Records that the pipeline still needs are gone from their topic."""
+
+
+class TaskFailed(RunError):
+    """A task failed for a reason that nobody foresaw; `details` is its stack."""
+
+    def __init__(self, message: str, details: str = "", hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.details = details
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return TaskFailed, (self.message, self.details, self.hint)
+
+
+class SparkEnded(RunError):
+    """Spark's JVM is gone; only a new process can go on."""
+
+
+def carried(error: BaseException) -> RuntimeError:
+    """Return what a task raises so that the driver gets `error` back."""
+    if not isinstance(error, KaflowError):
+        text = str(error).strip().partition("\n")[0]
+        details = "".join(traceback.format_exception(error))
+        error = TaskFailed(f"a task failed: {type(error).__name__}: {text}", details)
+    return RuntimeError(f"<<kaflow:{base64.b64encode(pickle.dumps(error)).decode()}>>")
+
+
+def to_error(error: BaseException, doing: str = "running a batch") -> KaflowError:
+    """Return the KaflowError behind whatever a Spark call raised."""
+    if isinstance(error, KaflowError):
+        return error
+    text = "\n".join(_texts(error))
+    if found := _CARRIED.search(text):
+        original: object = pickle.loads(base64.b64decode(found[1]))
+        if isinstance(original, KaflowError):
+            return original
+    reason = _reason(text)
+    if _JVM_GONE.search(text):
+        return SparkEnded(
+            f"Spark's JVM ended while {doing}",
+            hint="it may have run out of memory: raise 'spark.conf: {spark.driver.memory: …}'",
+        )
+    if _LOST.search(text):
+        return DataLost(f"records were lost in Kafka while {doing}: {reason}")
+    if _SOURCE.search(text):
+        return SourceError(f"Kafka failed while {doing}: {reason}")
+    return TaskFailed(f"Spark failed while {doing}: {reason}", text)
+
+
+def is_retryable(error: KaflowError) -> bool:
+    """Tell whether the same batch may succeed when it is tried again."""
+    match error:
+        case ModelError() | StateError() | LimitReached() | DataLost() | SparkEnded():
+            return False
+        case SourceError() | SinkError() | RunError():
+            return True
+        case _:
+            return False
+
+
+def _texts(error: BaseException) -> Iterator[str]:
+    seen: set[int] = set()
+    at: BaseException | None = error
+    while at is not None and id(at) not in seen:
+        seen.add(id(at))
+        yield f"{type(at).__name__}: {at}"
+        at = at.__cause__ or at.__context__
+
+
+def _reason(text: str) -> str:
+    """Return the last exception that Spark's text names: the one that caused the others."""
+    causes = [line for line in text.splitlines() if line.startswith("Caused by: ")]
+    for line in reversed(causes or text.splitlines()):
+        if found := _EXCEPTION.search(line):
+            said = (found[2] or "").strip()
+            return f"{found[1]}: {said}" if said else found[1]
+    return text.strip().partition("\n")[0][:300]

@@ -1,0 +1,44 @@
+"""Reports consumed offsets to a consumer group, beside the batches."""
+
+import logging
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from kaflow_engine.connectors.kafka_admin import GroupCommitter
+from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.errors import KaflowError
+from kaflow_engine.state.log import Offsets
+
+LOGGER = logging.getLogger("kaflow.runtime")
+
+
+class GroupReporter:
+    """Commits offsets for the usual lag tools; nothing depends on them, so nothing waits for them.
+
+    The first report is made at once and may fail; after that a failure is logged.
+    """
+
+    def __init__(self, kafka: KafkaSettings, group: str) -> None:
+        self._group = group
+        self._committer = GroupCommitter(kafka, group)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="kaflow-group")
+        self._running: Future[None] | None = None
+        self._newest: Offsets | None = None
+
+    def report(self, offsets: Offsets) -> None:
+        """Report where the pipeline stands; of several reports in a row only the last counts."""
+        self._newest = offsets
+        if self._running is None or self._running.done():
+            self._running = self._thread.submit(self._commit)
+
+    def close(self) -> None:
+        """Wait for the last report."""
+        self._thread.shutdown(wait=True)
+        self._commit()
+
+    def _commit(self) -> None:
+        while (offsets := self._newest) is not None:
+            self._newest = None
+            try:
+                self._committer.commit(offsets)
+            except KaflowError as error:
+                LOGGER.warning("consumer group '%s' is not up to date: %s", self._group, error)

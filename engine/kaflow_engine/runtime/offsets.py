@@ -1,0 +1,139 @@
+"""Arithmetic of offsets and ranges, and the forms in which Spark wants and gives them."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from kaflow_engine.runtime.failures import DataLost
+from kaflow_engine.state.log import Offsets, Ranges
+
+HEADER_LINES = 2
+"""Lines of a file of Spark's offset log before those of the sources."""
+
+
+def ends_of(ranges: Ranges) -> Offsets:
+    """Return where ranges end."""
+    return {t: {p: end for p, (_, end) in ps.items()} for t, ps in ranges.items()}
+
+
+def ranges_between(start: Offsets, end: Offsets) -> Ranges:
+    """Return the range of every partition in either; one that begins or ends nowhere is empty.
+
+    A partition without a start is new in its topic, so it starts at 0.
+    """
+    found: Ranges = {}
+    for topic in sorted(start.keys() | end.keys()):
+        starts, stops = start.get(topic, {}), end.get(topic, {})
+        found[topic] = {
+            p: (starts.get(p, 0), stops.get(p, starts.get(p, 0)))
+            for p in sorted(starts.keys() | stops.keys())
+        }
+    return found
+
+
+def empty_ranges(at: Offsets) -> Ranges:
+    """Return ranges that hold nothing, where `at` stands."""
+    return ranges_between(at, at)
+
+
+def merged(first: Offsets, second: Offsets) -> Offsets:
+    """Return both; the second wins."""
+    return {t: {**first.get(t, {}), **second.get(t, {})} for t in first.keys() | second.keys()}
+
+
+def only(offsets: Offsets, topics: frozenset[str]) -> Offsets:
+    """Return the offsets of some topics."""
+    return {topic: ps for topic, ps in offsets.items() if topic in topics}
+
+
+def size_of(ranges: Ranges) -> int:
+    """Return how many offsets ranges hold: at least as many as records."""
+    return sum(end - start for ps in ranges.values() for start, end in ps.values())
+
+
+def reaches(at: Offsets, goal: Offsets) -> bool:
+    """Tell whether every partition of `goal` has been read that far."""
+    return all(at.get(t, {}).get(p, 0) >= end for t, ps in goal.items() for p, end in ps.items())
+
+
+def read_to_end(ranges: Ranges, ends: Offsets) -> tuple[tuple[str, int], ...]:
+    """Return the partitions that ranges read to the ends the broker named."""
+    return tuple(
+        (topic, partition)
+        for topic, ps in sorted(ranges.items())
+        for partition, (_, end) in sorted(ps.items())
+        if end >= ends.get(topic, {}).get(partition, end + 1)
+    )
+
+
+def next_cut(start: Offsets, goal: Offsets, most: int) -> Ranges:
+    """Return the next ranges on the way to a goal, of at most about `most` offsets.
+
+    Each partition gets its share of what is left, and at least one offset.
+    """
+    left = {t: {p: max(g - start.get(t, {}).get(p, 0), 0) for p, g in ps.items()}
+            for t, ps in goal.items()}  # fmt: skip
+    total = sum(count for ps in left.values() for count in ps.values())
+    found: Ranges = {}
+    for topic, ps in left.items():
+        found[topic] = {}
+        for partition, count in ps.items():
+            first = start.get(topic, {}).get(partition, 0)
+            share = count if total <= most else min(count, max(1, count * most // total))
+            found[topic][partition] = (first, first + share)
+    return found
+
+
+def spark_offsets(offsets: Mapping[str, Mapping[int, int]]) -> str:
+    """Return offsets as Spark's options take them.
+
+    >>> spark_offsets({"a": {0: 5}})
+    '{"a": {"0": 5}}'
+    """
+    return json.dumps({t: {str(p): o for p, o in ps.items()} for t, ps in offsets.items()})
+
+
+def spark_partitions(ranges: Ranges) -> str:
+    """Return the partitions of ranges as Spark's option `assign` takes them."""
+    return json.dumps({topic: sorted(ps) for topic, ps in ranges.items()})
+
+
+def logged_ends(checkpoint: Path, batch: int) -> Offsets:
+    """Return where a batch of a running query ends, from the offset log of Spark's checkpoint."""
+    lines = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()
+    found: dict[str, dict[str, int]] = json.loads(lines[HEADER_LINES])
+    return {t: {int(p): offset for p, offset in ps.items()} for t, ps in found.items()}
+
+
+def assert_readable(needed: Offsets, first: Offsets, end: Offsets) -> None:
+    """Check that what is to be read next is still there.
+
+    Args:
+        needed: The next offset of each partition.
+        first: The first offset that the broker still has.
+        end: The end offsets, open transactions included.
+
+    Raises:
+        DataLost: It is not; names the first such partition with the numbers.
+    """
+    for topic, ps in sorted(needed.items()):
+        for partition, offset in sorted(ps.items()):
+            place = f"topic '{topic}', partition {partition}"
+            low, high = first.get(topic, {}).get(partition), end.get(topic, {}).get(partition)
+            if low is None or high is None:
+                raise DataLost(
+                    f"{place} is gone: it was read up to offset {offset}",
+                    hint="the topic was recreated; start a new state to read it from the start",
+                )
+            if offset < low:
+                raise DataLost(
+                    f"{place}: offset {offset} comes next, but the first that is left is {low}: "
+                    f"{low - offset} offsets are lost",
+                    hint="the topic's retention passed the pipeline; keep records longer, and "
+                    "start a new state",
+                )
+            if offset > high:
+                raise DataLost(
+                    f"{place}: offset {offset} comes next, but the topic ends at {high}",
+                    hint="the topic was recreated or truncated; start a new state to read it",
+                )

@@ -1,0 +1,234 @@
+"""The life of one pipeline: take it over, finish what was open, load dimensions, go live."""
+
+import logging
+import os
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from kaflow_engine.connectors.kafka_admin import require
+from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.connectors.kafka_control import ControlTopic, RunStart
+from kaflow_engine.connectors.kafka_sink import SinkSettings
+from kaflow_engine.errors import StateError
+from kaflow_engine.model.config import Config
+from kaflow_engine.operators.params import Plan
+from kaflow_engine.runtime.batches import BatchRunner
+from kaflow_engine.runtime.ends import EndOffsets
+from kaflow_engine.runtime.executor import Shipment
+from kaflow_engine.runtime.failures import is_retryable, to_error
+from kaflow_engine.runtime.group import GroupReporter
+from kaflow_engine.runtime.offsets import ends_of, merged, next_cut, ranges_between, reaches
+from kaflow_engine.runtime.plans import fingerprint, plan_of
+from kaflow_engine.runtime.progress import PipelineSummary
+from kaflow_engine.runtime.run import Run
+from kaflow_engine.runtime.session import cores
+from kaflow_engine.runtime.snapshots import SnapshotKeeper
+from kaflow_engine.runtime.standing import load_standing
+from kaflow_engine.runtime.state_start import (
+    PlanChange,
+    check_readable,
+    next_offsets,
+    open_state,
+    refuse_change,
+)
+from kaflow_engine.runtime.stop import Ending, Limits
+from kaflow_engine.runtime.stream import LiveStream
+from kaflow_engine.runtime.watch import Watch
+from kaflow_engine.runtime.worker import TaskSettings
+from kaflow_engine.state.lease import hold_lease
+from kaflow_engine.state.log import BatchLog, StateRecord
+from kaflow_engine.state.store import LocalStore
+
+LOGGER = logging.getLogger("kaflow.runtime")
+
+SINK = "output"
+"""Name of the one sink in delivery markers."""
+
+MOST_FAILURES = 6
+"""Failures in a row, without a batch committed between, after which a pipeline ends."""
+
+_BACKOFF_S = 1.0
+_MOST_BACKOFF_S = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineRun:
+    """Runs one pipeline until a limit, a stop, or a failure that trying again cannot mend."""
+
+    spark: SparkSession
+    plan: Plan
+    config: Config
+    limits: Limits
+    watch: Watch
+    change: PlanChange = refuse_change
+    clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+
+    def run(self) -> PipelineSummary:
+        """Run the pipeline.
+
+        Raises:
+            KaflowError: It failed for good.
+        """
+        start = time.monotonic()
+        directory = Path(self.config.state.rocksdb.path).absolute() / self.plan.pipeline
+        self.watch.say(state="starting")
+        try:
+            with hold_lease(directory):
+                ending = self._supervise(directory)
+        except Exception as error:
+            failure = to_error(error, f"running pipeline '{self.plan.name}'")
+            self.watch.say(state="failed", last_error=str(failure))
+            raise failure from error
+        self.watch.say(state="stopped")
+        return PipelineSummary(
+            pipeline=self.plan.name,
+            ending=ending,
+            batches=self.watch.batches,
+            records=self.watch.now.records,
+            seconds=time.monotonic() - start,
+            counters=self.watch.now.counters,
+        )
+
+    def _supervise(self, directory: Path) -> Ending:
+        failures, committed = 0, -1
+        while True:
+            try:
+                with ExitStack() as resources:
+                    return self._attempt(directory, resources)
+            except Exception as error:
+                failure = to_error(error, f"running pipeline '{self.plan.name}'")
+                failures = failures + 1 if self.watch.batches == committed else 1
+                committed = self.watch.batches
+                started = self.watch.now.state != "starting"
+                if not started or not is_retryable(failure) or failures >= MOST_FAILURES:
+                    raise failure from error
+                LOGGER.warning("pipeline '%s' starts again: %s", self.plan.name, failure)
+                self.watch.say(state="degraded", failures=failures, last_error=str(failure))
+                pause = min(_BACKOFF_S * 2 ** (failures - 1), _MOST_BACKOFF_S)
+                if self.limits.stop.wait(pause):
+                    return "drained"
+
+    def _attempt(self, directory: Path, resources: ExitStack) -> Ending:
+        kafka = KafkaSettings.of(self.config.kafka.brokers, self.config.kafka.properties)
+        log = BatchLog(LocalStore(directory))
+        reset = self.config.kafka.consumer.auto_offset_reset
+        state, plan = open_state(log, self.plan, kafka, reset, self.clock(), self.change)
+        control = resources.enter_context(ControlTopic(kafka, plan.pipeline))
+        control.ensure()
+        start = control.start_run(state.state_id, state.generation, after=_last_epoch(log))
+        _check_delivered(log, start, plan)
+        run = self._prepare(directory, log, state, plan, kafka, control, start)
+        if run.group is not None:
+            resources.callback(run.group.close)
+        return self._live(run, log, state, kafka, directory)
+
+    def _prepare(
+        self,
+        directory: Path,
+        log: BatchLog,
+        state: StateRecord,
+        plan: Plan,
+        kafka: KafkaSettings,
+        control: ControlTopic,
+        start: RunStart,
+    ) -> Run:
+        checkpoint = self.config.state.rocksdb.checkpoint
+        sink = SinkSettings(
+            kafka=kafka,
+            pipeline_id=plan.pipeline,
+            state_id=state.state_id,
+            generation=state.generation,
+            sink=SINK,
+            epoch=start.epoch,
+            epoch_offset=start.epoch_offset,
+            exactly_once=plan.delivery == "exactly_once",
+            delivered=start.delivered_to(SINK),
+        )
+        settings = TaskSettings(
+            plan=plan,
+            directory=directory,
+            state=state.ref,
+            epoch=start.epoch,
+            snapshots=log.store,
+            sink=sink,
+            driver=os.getpid(),
+        )
+        group = self.config.kafka.consumer.group or f"kaflow-{plan.pipeline}"
+        return Run(
+            spark=self.spark,
+            plan=plan,
+            runner=BatchRunner(
+                self.spark,
+                log,
+                plan,
+                fingerprint(plan),
+                Shipment.of(settings),
+                cores(self.config.spark.master),
+                kafka,
+                control if checkpoint.s3.enabled else None,
+                self.clock,
+            ),
+            standing=load_standing(log, state),
+            ends=EndOffsets(kafka),
+            watch=self.watch,
+            limits=self.limits,
+            most_records=self.config.max_records,
+            drain_seconds=self.config.drain_deadline / 1000,
+            group=GroupReporter(kafka, group),
+            keeper=SnapshotKeeper(directory, log, state.ref, log.store, checkpoint.interval)
+            if checkpoint.enabled
+            else None,
+        )
+
+    def _live(
+        self, run: Run, log: BatchLog, state: StateRecord, kafka: KafkaSettings, directory: Path
+    ) -> Ending:
+        counts = require(kafka, [topic.name for topic in run.plan.topics])
+        check_readable(kafka, run.standing.offsets, counts)
+        places = {topic: range(count) for topic, count in counts.items()}
+        goal = run.ends.ask(places) if self.limits.until_caught_up else None
+        self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", run.plan.pipeline)
+        open_batch = log.open_batch()
+        if open_batch is not None:
+            run.replay(open_batch, plan_of(log.load_plan(open_batch.plan)))
+        if not reaches(run.standing.offsets, state.dimension_ends):
+            self.watch.say(state="loading dimensions", counters=run.standing.counters)
+            if not _load(run, state):
+                return "drained"
+        self.watch.say(state="running", failures=0, counters=run.standing.counters)
+        stream = LiveStream(run, kafka, directory / "spark" / str(run.runner.epoch))
+        return stream.follow(next_offsets(run.standing.offsets, counts), goal)
+
+
+def _load(run: Run, state: StateRecord) -> bool:
+    """Read dimensions up to their recorded ends; False if the run was stopped on the way."""
+    while not reaches(run.standing.offsets, state.dimension_ends):
+        if run.limits.stop.is_set():
+            return False
+        at = run.standing.offsets
+        cut = next_cut(at, state.dimension_ends, run.most_records)
+        run.batch(ranges_between(at, merged(at, ends_of(cut))))
+    return True
+
+
+def _last_epoch(log: BatchLog) -> int:
+    last, begun = log.last_commit(), log.open_batch()
+    return max(last.epoch if last else 0, begun.epoch if begun else 0)
+
+
+def _check_delivered(log: BatchLog, start: RunStart, plan: Plan) -> None:
+    """Refuse a log that lacks batches which were delivered: it was taken back by hand."""
+    begun = log.open_batch()
+    known = begun.number if begun else log.next_number() - 1
+    delivered = max(start.delivered.values(), default=0)
+    if delivered > known:
+        raise StateError(
+            f"batch {delivered} of pipeline '{plan.name}' was delivered, but its log ends at "
+            f"batch {known}",
+            hint="restore the newer state directory, or start a new state: 'kaflow state drop'",
+        )

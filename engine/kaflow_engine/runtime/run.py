@@ -1,0 +1,61 @@
+"""One run of one pipeline on the driver: what its batches share."""
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from kaflow_engine.operators.params import Plan
+from kaflow_engine.runtime.batches import BatchDone, BatchRunner, tick_ranges
+from kaflow_engine.runtime.ends import EndOffsets
+from kaflow_engine.runtime.group import GroupReporter
+from kaflow_engine.runtime.offsets import read_to_end
+from kaflow_engine.runtime.snapshots import SnapshotKeeper
+from kaflow_engine.runtime.standing import Standing
+from kaflow_engine.runtime.stop import Limits
+from kaflow_engine.runtime.watch import Watch
+from kaflow_engine.state.log import BatchRecord, Offsets, Ranges
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """Runs batches one after the other, and does what follows each."""
+
+    spark: SparkSession
+    plan: Plan
+    runner: BatchRunner
+    standing: Standing
+    ends: EndOffsets
+    watch: Watch
+    limits: Limits
+    most_records: int
+    drain_seconds: float
+    group: GroupReporter | None = None
+    keeper: SnapshotKeeper | None = None
+    records: int = 0
+    """Records that this run has read."""
+
+    def batch(self, ranges: Ranges, records: DataFrame | None = None) -> BatchDone:
+        """Run the next batch."""
+        ends = self.ends.ask(ranges)
+        done = self.runner.run_batch(self.standing, ranges, read_to_end(ranges, ends), records)
+        self._after(done, ends)
+        return done
+
+    def tick(self) -> BatchDone:
+        """Run an empty batch."""
+        return self.batch(tick_ranges(self.standing))
+
+    def replay(self, record: BatchRecord, plan: Plan) -> BatchDone:
+        """Run a batch again that an earlier run left open."""
+        done = self.runner.replay(self.standing, record, plan)
+        self._after(done, self.ends.ask(record.ranges))
+        return done
+
+    def _after(self, done: BatchDone, ends: Offsets) -> None:
+        self.standing = done.standing
+        self.records += sum(part.count for part in done.report.partitions.values())
+        if self.group is not None:
+            self.group.report(done.standing.offsets)
+        self.watch.batch_done(done, ends)
+        if self.keeper is not None:
+            self.keeper.after_batch(self.plan, self.standing, self.runner.clock())

@@ -1,0 +1,110 @@
+"""The one place that builds a Spark session."""
+
+import logging
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from subprocess import PIPE
+from threading import Thread
+from typing import IO, cast
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from kaflow_engine.model.config import SparkConfig
+from kaflow_engine.runtime.java import Java
+
+LOGGER = logging.getLogger("kaflow.spark")
+LOCAL = "127.0.0.1"
+_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing"
+_NOISE = re.compile(r"incubator modules|log4j|Setting default log level|setLogLevel|log level to")
+
+SETTINGS: Mapping[str, str] = {
+    "spark.app.name": "kaflow",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": LOCAL,
+    "spark.driver.host": LOCAL,
+    "spark.driver.memory": "1g",
+    "spark.scheduler.mode": "FAIR",
+    "spark.python.worker.reuse": "true",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        f"{_CHECKPOINTS}.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.sql.streaming.minBatchesToRetain": "2",
+    "spark.sql.streaming.numRecentProgressUpdates": "5",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.stopTimeout": "20s",
+    "spark.kafka.consumer.cache.capacity": "256",
+}
+"""What measurements settled; `spark.conf` of the configuration goes over it."""
+
+FIXED: Mapping[str, str] = {
+    "spark.task.maxFailures": "1",
+    "spark.stage.maxConsecutiveAttempts": "1",
+    "spark.speculation": "false",
+}
+"""What nobody may change: the engine recovers through its own batch log, never by retries."""
+
+
+def start_session(config: SparkConfig, java: Java, jars: Sequence[Path]) -> SparkSession:
+    """Start Spark in this process; what its JVM prints goes to the logger `kaflow.spark`.
+
+    Args:
+        config: Master and the author's settings.
+        java: The Java that runs it.
+        jars: The jars of the Kafka source.
+    """
+    os.environ["JAVA_HOME"] = str(java.home)
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", LOCAL)
+    conf = SparkConf(loadDefaults=False).setMaster(config.master)
+    conf.setAll(list(session_settings(config.conf, jars).items()))
+    gateway = launch_gateway(conf, {"stderr": PIPE})
+    errors = cast("IO[bytes] | None", gateway.proc.stderr)
+    if errors is not None:
+        Thread(target=_forward, args=(errors,), name="spark-stderr", daemon=True).start()
+    return SparkSession(SparkContext(conf=conf, gateway=gateway))
+
+
+def session_settings(conf: Mapping[str, str], jars: Sequence[Path]) -> dict[str, str]:
+    """Merge the engine's settings, the author's, and those that cannot be changed."""
+    settings = {**SETTINGS, **conf, **FIXED}
+    paths = [*filter(None, [settings.get("spark.jars")]), *map(str, jars)]
+    if paths:
+        settings["spark.jars"] = ",".join(paths)
+    logging_file = files("kaflow_engine.runtime").joinpath("log4j2.properties")
+    options = settings.get("spark.driver.extraJavaOptions", "")
+    quiet = f"-Dlog4j2.configurationFile=file:{logging_file}"
+    if "log4j2.configurationFile" not in options:
+        settings["spark.driver.extraJavaOptions"] = f"{options} {quiet}".strip()
+    return settings
+
+
+def cores(master: str) -> int:
+    """Return how many tasks run at once under a local master; elsewhere the least useful number.
+
+    >>> cores("local[3]"), cores("local"), cores("spark://host:7077")
+    (3, 1, 2)
+    """
+    if master == "local":
+        return 1
+    if found := re.fullmatch(r"local\[(\*|\d+)(?:,\s*\d+)?\]", master):
+        return (os.cpu_count() or 1) if found[1] == "*" else int(found[1])
+    return 2
+
+
+def _forward(stream: IO[bytes]) -> None:
+    for line in stream:
+        text = line.decode(errors="replace").rstrip()
+        if text and not _NOISE.search(text):
+            LOGGER.warning("%s", text)

@@ -1,0 +1,126 @@
+"""The functions that Spark's `mapInArrow` calls in its Python workers."""
+# pyright: reportUnknownMemberType=false
+# pyarrow leaves types out
+
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+
+from kaflow_engine.errors import RunError
+from kaflow_engine.operators.reports import report_rows
+from kaflow_engine.operators.schemas import EXCHANGE, OUTPUT, RECORDS
+from kaflow_engine.operators.stages import run_stage, run_stages
+from kaflow_engine.operators.task import BatchContext
+from kaflow_engine.runtime.failures import carried
+from kaflow_engine.runtime.orphans import watch_parent
+from kaflow_engine.runtime.worker import TaskSettings, WorkerTask
+
+RESULT = pa.schema([pa.field("reports", pa.binary()), pa.field("output", pa.binary())])
+"""What a task of the last stage returns, in one row: Arrow streams of EXCHANGE and of OUTPUT."""
+
+_CHUNK = 50_000
+
+Batches = Iterator[pa.RecordBatch]
+
+
+def whole_task(settings: bytes, batch: BatchContext, batches: Batches) -> Batches:
+    """Run all stages over raw records."""
+    with _telling():
+        found, _ = _begin(settings, batch)
+        with WorkerTask(found, batch, range(found.plan.partitions)) as task:
+            with task.timed("read"):
+                records = _records(batches)
+            with task.timed("run"):
+                reports = run_stages(found.plan, batch, records, task)
+        result = _result(task, reports)
+    yield result
+
+
+def stage_task(
+    settings: bytes, batch: BatchContext, stage: int, tasks: int, batches: Batches
+) -> Batches:
+    """Run one stage over the rows that were sent to one of `tasks` tasks."""
+    with _telling():
+        found, number = _begin(settings, batch)
+        last = found.plan.stage_count - 1
+        own = range(number, found.plan.partitions, tasks) if stage else ()
+        with WorkerTask(found, batch, own) as task:
+            with task.timed(f"read.{stage}"):
+                rows = _rows(batches) if stage else _records(batches)
+            with task.timed(f"run.{stage}"):
+                rows = run_stage(found.plan, stage, batch, rows, task)
+        if stage == last:
+            out = [_result(task, rows)]
+        else:
+            notes = report_rows(last, [{"note": note} for note in task.notes()])
+            out = pa.concat_tables([rows, notes]).to_batches(max_chunksize=_CHUNK)
+    yield from out
+
+
+@contextmanager
+def _telling() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        raise carried(error) from None
+
+
+def _begin(settings: bytes, batch: BatchContext) -> tuple[TaskSettings, int]:
+    """Return the settings and the number of this task, if the task may have effects at all."""
+    watch_parent()
+    context = TaskContext.get()
+    attempt = 0 if context is None else context.attemptNumber()
+    if attempt > 0:
+        # Spark repeats the tasks of lost executors, and a second try could deliver twice
+        raise RunError(f"Spark repeats a task of batch {batch.batch} (attempt {attempt + 1})")
+    return _settings(settings), 0 if context is None else context.partitionId()
+
+
+@lru_cache(maxsize=8)
+def _settings(settings: bytes) -> TaskSettings:
+    found: object = pickle.loads(settings)
+    assert isinstance(found, TaskSettings)
+    return found
+
+
+def _records(batches: Batches) -> pa.Table:
+    """Return all records of a task; a record without a topic only makes Spark run the task."""
+    table = _table(batches, RECORDS)
+    topics = table.column("topic")
+    return table.filter(pc.is_valid(topics)) if topics.null_count else table
+
+
+def _rows(batches: Batches) -> pa.Table:
+    return _table(batches, EXCHANGE)
+
+
+def _table(batches: Batches, schema: pa.Schema) -> pa.Table:
+    found = [batch for batch in batches if batch.num_rows]
+    if not found:
+        return schema.empty_table()
+    return pa.Table.from_batches(found).select(schema.names).cast(schema)
+
+
+def _result(task: WorkerTask, reports: pa.Table) -> pa.RecordBatch:
+    notes = report_rows(-1, [{"note": note} for note in task.notes()])
+    output = pa.concat_tables([OUTPUT.empty_table(), *task.output])
+    streams = [to_stream(pa.concat_tables([reports, notes])), to_stream(output)]
+    return pa.record_batch([pa.array([data], pa.binary()) for data in streams], schema=RESULT)
+
+
+def to_stream(table: pa.Table) -> bytes:
+    """Return a table as an Arrow stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def of_stream(data: bytes) -> pa.Table:
+    """Return the table of an Arrow stream."""
+    return pa.ipc.open_stream(pa.py_buffer(data)).read_all()

@@ -1,0 +1,126 @@
+"""Opens the state of a pipeline: creates it at the first start, checks it at every other."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from secrets import token_hex
+from typing import Literal
+
+from kaflow_engine.connectors.kafka_admin import offsets, require
+from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.errors import StateError
+from kaflow_engine.operators.params import Plan
+from kaflow_engine.runtime.offsets import assert_readable, merged, only
+from kaflow_engine.runtime.plans import fingerprint, plan_of, plan_text
+from kaflow_engine.state.log import BatchLog, Offsets, StateRecord
+
+LOGGER = logging.getLogger("kaflow.runtime")
+
+PlanChange = Callable[[Plan, Plan], None]
+"""Takes the plan of the state and the new one; raises StateError where the state does not fit."""
+
+
+def refuse_change(old: Plan, new: Plan) -> None:
+    """Refuse every change of a plan."""
+    raise StateError(
+        f"the state of pipeline '{new.name}' belongs to another version of it",
+        hint="take back the change, or start a new state: 'kaflow state drop'",
+    )
+
+
+def open_state(
+    log: BatchLog,
+    plan: Plan,
+    kafka: KafkaSettings,
+    reset: Literal["earliest", "latest"],
+    now: int,
+    change: PlanChange = refuse_change,
+) -> tuple[StateRecord, Plan]:
+    """Return the state of a pipeline and the plan with the partitions that the state has.
+
+    Args:
+        log: The batch log.
+        plan: What is to run.
+        kafka: Where its topics are.
+        reset: Where event topics begin in a new state.
+        now: Epoch milliseconds.
+        change: Asked when the state was made for another plan.
+
+    Raises:
+        StateError: The state does not fit the plan.
+        SourceError: A topic does not exist, or no broker answers.
+    """
+    state = log.load_state()
+    counts = require(kafka, [topic.name for topic in plan.topics])
+    if state is None:
+        state = _new_state(plan, kafka, counts, reset, now)
+        log.save_plan(state.fingerprint, plan_text(plan))
+        log.create_state(state)
+        return state, plan
+    if plan.partitions != state.partitions:
+        LOGGER.warning(
+            "pipeline '%s' keeps the %d partitions of its state; 'kaflow state rescale' changes it",
+            plan.name,
+            state.partitions,
+        )
+        plan = replace(plan, partitions=state.partitions)
+    mark = fingerprint(plan)
+    if mark != state.fingerprint:
+        change(plan_of(log.load_plan(state.fingerprint)), plan)
+    added = {topic: count for topic, count in counts.items() if topic not in state.start}
+    if added or mark != state.fingerprint:
+        log.save_plan(mark, plan_text(plan))
+        fresh = _new_state(plan, kafka, added, reset, now)
+        state = replace(
+            state,
+            fingerprint=mark,
+            start=merged(state.start, fresh.start),
+            dimension_ends=merged(state.dimension_ends, fresh.dimension_ends),
+            schemas={**fresh.schemas, **state.schemas},
+        )
+        log.replace_state(state)
+    return state, plan
+
+
+def next_offsets(at: Offsets, counts: dict[str, int]) -> Offsets:
+    """Return the next offset of every partition there is; a new partition begins at 0."""
+    return {t: {p: at.get(t, {}).get(p, 0) for p in range(n)} for t, n in counts.items()}
+
+
+def check_readable(kafka: KafkaSettings, at: Offsets, counts: dict[str, int]) -> None:
+    """Check that the topics still hold what comes next.
+
+    Raises:
+        DataLost: They do not; says which partition, and the numbers.
+    """
+    needed = only(at, frozenset(counts))
+    assert_readable(
+        needed,
+        offsets(kafka, counts, "earliest"),
+        offsets(kafka, counts, "latest", committed=False),
+    )
+
+
+def _new_state(
+    plan: Plan,
+    kafka: KafkaSettings,
+    counts: dict[str, int],
+    reset: Literal["earliest", "latest"],
+    now: int,
+) -> StateRecord:
+    dimensions = {t.name for t in plan.topics if t.is_dimension}
+    begin = offsets(kafka, counts, "earliest")
+    if reset == "latest":
+        events = {topic: count for topic, count in counts.items() if topic not in dimensions}
+        begin = {**begin, **offsets(kafka, events, "latest")}
+    loaded = {t: n for t, n in counts.items() if t in dimensions} if plan.dimensions_first else {}
+    return StateRecord(
+        state_id=token_hex(8),
+        generation=1,
+        partitions=plan.partitions,
+        created_ms=now,
+        start=begin,
+        dimension_ends=offsets(kafka, loaded, "latest"),
+        schemas={t.name: {c.name: c.type for c in t.columns} for t in plan.topics},
+        fingerprint=fingerprint(plan),
+    )

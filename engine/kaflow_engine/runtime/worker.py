@@ -1,0 +1,140 @@
+"""What a stage does inside Spark's Python workers: the outside world of its operators."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import pyarrow as pa
+
+from kaflow_engine.connectors.kafka_sink import SinkSettings, deliver
+from kaflow_engine.operators.params import Plan
+from kaflow_engine.operators.task import BatchContext
+from kaflow_engine.runtime.crash import crash_point
+from kaflow_engine.state.changes import write_changes
+from kaflow_engine.state.copies import ready_copy
+from kaflow_engine.state.log import BatchLog
+from kaflow_engine.state.reader import StateReader, StateRef
+from kaflow_engine.state.store import LocalStore, Store
+
+COPIES = "copies"
+"""Where RocksDB copies are, in the state directory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSettings:
+    """What every task of a run must know; picklable."""
+
+    plan: Plan
+    directory: Path
+    """The state directory of the pipeline."""
+    state: StateRef
+    epoch: int
+    snapshots: Store
+    sink: SinkSettings | None
+    """None: rows of schema OUTPUT come back to the driver instead."""
+    driver: int
+    """Process id of the driver."""
+
+
+class WorkerTask:
+    """A `Task` that reads RocksDB copies, writes change files and delivers to Kafka."""
+
+    def __init__(
+        self, settings: TaskSettings, batch: BatchContext, partitions: Sequence[int]
+    ) -> None:
+        self.partitions = partitions
+        self.output: list[pa.Table] = []
+        """Rows that were not delivered because there is no sink."""
+        self._settings = settings
+        self._batch = batch
+        self._log = BatchLog(LocalStore(settings.directory))
+        self._copies = ExitStack()
+        self._open: dict[tuple[int, int], StateReader] = {}
+        self._notes: list[Mapping[str, Any]] = []
+        self._phases: dict[str, float] = {}
+
+    def __enter__(self) -> "WorkerTask":
+        self._copies.__enter__()
+        return self
+
+    def __exit__(self, *about: Any) -> None:
+        with self.timed("close"):
+            self._copies.__exit__(*about)
+        self._open.clear()
+
+    def state(self, step: int, partition: int) -> StateReader:
+        """Return the state as it was after the batch before."""
+        found = self._open.get((step, partition))
+        if found is None:
+            with self.timed("open"):
+                found = self._copies.enter_context(
+                    ready_copy(
+                        self._settings.directory / COPIES,
+                        f"{step}-{partition}",
+                        self._settings.state,
+                        self._batch.batch - 1,
+                        self._log,
+                        self._settings.snapshots,
+                    )
+                )
+            self._open[step, partition] = found
+        return found
+
+    def write_changes(self, step: int, partition: int, changes: pa.Table) -> None:
+        """Write puts and deletes as a change file."""
+        name, batch = f"{step}-{partition}", self._batch
+        with self.timed("changes"):
+            file = write_changes(
+                self._log.store, self._settings.state, batch.batch, name, batch.epoch, changes
+            )
+        if file is not None:
+            about = {"file": file.file, "sha256": file.sha256, "rows": file.rows}
+            self._notes.append({"changes": {name: about}})
+
+    def deliver(self, rows: pa.Table) -> None:
+        """Write rows of schema OUTPUT in one transaction, or keep them for the driver."""
+        settings, batch = self._settings, self._batch.batch
+        crash_point("changes_written", batch, settings.driver)
+        if settings.sink is None:
+            self.output.append(rows)
+            return
+        with self.timed("deliver"):
+            result = deliver(settings.sink, batch, rows, partial(_crash, batch, settings.driver))
+        for phase, spent in result.phases.items():
+            self._spend(f"deliver.{phase}", spent)
+        self._notes.append({"delivered": result.rows, "dead_letters": result.dead_letters})
+
+    def avro_schema(self, schema_id: int) -> str:
+        """Return the writer schema registered under an id."""
+        return _registry(self._settings.plan.registry).by_id(schema_id)
+
+    def notes(self) -> list[Mapping[str, Any]]:
+        """Return what the driver must know: change files, deliveries, milliseconds by phase."""
+        return [*self._notes, {"phases": {k: round(v, 1) for k, v in self._phases.items()}}]
+
+    def _spend(self, phase: str, milliseconds: float) -> None:
+        self._phases[phase] = self._phases.get(phase, 0.0) + milliseconds
+
+    @contextmanager
+    def timed(self, phase: str) -> Iterator[None]:
+        """Count the time of a block towards a phase."""
+        start = perf_counter()
+        try:
+            yield
+        finally:
+            self._spend(phase, (perf_counter() - start) * 1000)
+
+
+@cache
+def _registry(settings: tuple[tuple[str, str], ...]) -> Any:
+    from kaflow_engine.formats.registry import Registry  # its HTTP client is for Avro only
+
+    return Registry(**dict(settings))
+
+
+def _crash(batch: int, driver: int, point: str) -> None:
+    crash_point(point, batch, driver)

@@ -1,0 +1,1 @@
+"""Pure passes over SQL: the shape of a query, its columns and its types."""

@@ -1,0 +1,99 @@
+"""SQL text to a syntax tree, with errors that name a line of the author's file."""
+
+from collections.abc import Iterator
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokens import Token, TokenType
+
+from kaflow_engine.errors import Location, SqlError
+
+DIALECT = "duckdb"
+_PLAIN = {TokenType.VAR, TokenType.NUMBER}
+
+
+def at_line(start: Location | None, line: int | None) -> Location | None:
+    """Return the place of line `line` (from 1) of a SQL text that starts at `start`."""
+    if start is None or line is None or start.line is None:
+        return start
+    return Location(start.file, start.line + line - 1)
+
+
+def parse_query(sql: str, at: Location | None = None) -> exp.Select:
+    """Parse one SELECT in the DuckDB dialect.
+
+    Topic names with dashes may stand unquoted after FROM and JOIN.
+
+    Raises:
+        SqlError: the text is not one SELECT.
+    """
+    try:
+        statements = [tree for tree in sqlglot.parse(_quote_topics(sql), dialect=DIALECT) if tree]
+    except ParseError as error:
+        raise _syntax_error(error, at) from error
+    except TokenError as error:
+        raise SqlError("the query ends inside a quoted text or comment", at) from error
+    if len(statements) != 1:
+        raise SqlError(
+            "the query is empty" if not statements else "the query holds more than one statement",
+            at,
+            "write one SELECT per pipeline",
+        )
+    tree = statements[0]
+    if isinstance(tree, exp.SetOperation):
+        name = type(tree).__name__.upper()
+        raise SqlError(
+            f"{name} cannot run in one pipeline",
+            at,
+            "write one pipeline per SELECT; several pipelines may share an output topic",
+        )
+    if not isinstance(tree, exp.Select):
+        raise SqlError("the query is not a SELECT", at, "write SELECT … FROM topic …")
+    return tree
+
+
+def _syntax_error(error: ParseError, at: Location | None) -> SqlError:
+    details = error.errors[0] if error.errors else {}
+    near = str(details.get("highlight") or "").strip()
+    line = details.get("line")
+    message = f"cannot read the SQL near '{near}'" if near else "cannot read the SQL: it ends early"
+    return SqlError(message, at_line(at, line if isinstance(line, int) else None))
+
+
+def _quote_topics(sql: str) -> str:
+    """Quote `a-b.c` after FROM and JOIN, where DuckDB would see a subtraction."""
+    tokens = sqlglot.tokenize(sql, read=DIALECT)
+    spans = [span for span in _topic_spans(tokens) if "-" in sql[span[0] : span[1]]]
+    for start, stop in reversed(spans):
+        sql = f'{sql[:start]}"{sql[start:stop]}"{sql[stop:]}'
+    return sql
+
+
+def _topic_spans(tokens: list[Token]) -> Iterator[tuple[int, int]]:
+    in_call: list[bool] = []
+    for index, token in enumerate(tokens):
+        if token.token_type is TokenType.L_PAREN:
+            before = tokens[index - 1] if index else None
+            in_call.append(before is not None and _names_function(before))
+        elif token.token_type is TokenType.R_PAREN and in_call:
+            in_call.pop()
+        elif token.token_type in (TokenType.FROM, TokenType.JOIN) and not any(in_call[-1:]):
+            stop = index + 1
+            while stop < len(tokens) and _continues(tokens, index + 1, stop):
+                stop += 1
+            if stop > index + 2:
+                yield tokens[index + 1].start, tokens[stop - 1].end + 1
+
+
+def _names_function(token: Token) -> bool:
+    return token.token_type is TokenType.VAR or token.text.upper() in {"EXTRACT", "SUBSTRING"}
+
+
+def _continues(tokens: list[Token], first: int, index: int) -> bool:
+    token = tokens[index]
+    if token.token_type not in _PLAIN | {TokenType.DASH, TokenType.DOT} and not (
+        token.text.replace("_", "a").isalnum() and token.token_type is not TokenType.STRING
+    ):
+        return False
+    return index == first or tokens[index - 1].end + 1 == token.start

@@ -1,0 +1,211 @@
+"""Names in scope while a query is read: topics, derived tables, and the columns behind them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from kaflow_engine.errors import Location, SqlError, UnknownName
+from kaflow_engine.model.columns import Column
+from kaflow_engine.sql.parse import DIALECT, at_line
+from kaflow_engine.sql.shape import BATCH_TIME, MATCHED, Expr
+from kaflow_engine.sql.streamable import line_of
+
+Schemas = Callable[[str], tuple[Column, ...] | None]
+"""The columns of a topic, or None where they are not known yet."""
+
+
+class NeedsSchema(SqlError):
+    """A query that cannot be read before the columns of some topics are known."""
+
+    def __init__(self, topics: Sequence[str], at: Location | None) -> None:
+        self.topics = tuple(sorted(set(topics)))
+        names = ", ".join(f"'{topic}'" for topic in self.topics)
+        super().__init__(
+            f"the columns of topic {names} are not known yet",
+            at,
+            "declare them under topics: <topic>: columns:, or let the topic have a first record",
+        )
+
+
+@dataclass(kw_only=True)
+class Relation:
+    """A name after FROM or JOIN: a topic under a unique alias, or the outputs of a derived table."""
+
+    alias: str
+    topics: tuple[str, ...]
+    outputs: dict[str, exp.Expression] | None
+    """Expressions by name; None for a topic whose columns are not known yet."""
+    base: str
+    """The alias of the source it reads (of the driving one, for a derived join)."""
+
+    def column(self, name: str) -> exp.Expression | None:
+        """Return what stands behind a column name, or None."""
+        if self.outputs is None:
+            return _slot(self.base, name)
+        for known, expression in self.outputs.items():
+            if known.lower() == name.lower():
+                return expression.copy()
+        return None
+
+
+def topic_relation(alias: str, unique: str, topic: str, columns: tuple[Column, ...] | None) -> Relation:
+    """Build the relation of a topic."""
+    outputs: dict[str, exp.Expression] | None = None
+    if columns is not None:
+        outputs = {column.name: _slot(unique, column.name) for column in columns}
+    return Relation(alias=alias, topics=(topic,), outputs=outputs, base=unique)
+
+
+@dataclass(kw_only=True)
+class Scope:
+    """The relations of one SELECT, in the order in which `*` shows them."""
+
+    at: Location | None
+    relations: list[Relation] = field(default_factory=list[Relation])
+    merged: dict[str, exp.Expression] = field(default_factory=dict[str, exp.Expression])
+    """Columns merged by USING: lower-case name to the preserved side's expression."""
+
+    def add(self, relation: Relation, node: exp.Expression) -> None:
+        """Add a relation; its alias must be new."""
+        if any(known.alias.lower() == relation.alias.lower() for known in self.relations):
+            raise SqlError(
+                f"the name '{relation.alias}' stands twice after FROM and JOIN",
+                at_line(self.at, line_of(node)),
+                "give one of them another alias",
+            )
+        self.relations.append(relation)
+
+    def resolve(self, expression: exp.Expression) -> exp.Expression:
+        """Replace every column by what stands behind it."""
+        return expression.copy().transform(self._column)
+
+    def star(self, node: exp.Expression, table: str | None) -> dict[str, exp.Expression]:
+        """Expand `*` or `alias.*`, USING columns once."""
+        found: dict[str, exp.Expression] = {}
+        for relation in self.relations if table is None else [self._relation(table, node)]:
+            if relation.outputs is None:
+                raise NeedsSchema(relation.topics, at_line(self.at, line_of(node)))
+            for name, expression in relation.outputs.items():
+                merged = self.merged.get(name.lower()) if table is None else None
+                if merged is not None and name.lower() in {known.lower() for known in found}:
+                    continue
+                if name.lower() in {known.lower() for known in found}:
+                    raise self._duplicate(name, node)
+                found[name] = (merged if merged is not None else expression).copy()
+        return found
+
+    def _duplicate(self, name: str, node: exp.Expression) -> SqlError:
+        return SqlError(
+            f"two output columns are called '{name}'",
+            at_line(self.at, line_of(node)),
+            "name the columns instead of *, and give one of them another name with AS",
+        )
+
+    def _column(self, node: exp.Expression) -> exp.Expression:
+        if _is_now(node):
+            return _pinned(node)
+        if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
+            return node
+        parts = [str(part.name) for part in node.parts]
+        if len(parts) > 1 and any(r.alias.lower() == parts[0].lower() for r in self.relations):
+            relation = self._relation(parts[0], node)
+            found = relation.column(parts[1])
+            if found is None:
+                raise self._unknown(parts[1], [relation], node)
+            return _nested(found, parts[2:])
+        if len(parts) > 1 and not self._has(parts[0]):
+            raise UnknownName(
+                "table or alias",
+                parts[0],
+                [r.alias for r in self.relations],
+                at_line(self.at, line_of(node)),
+            )
+        return _nested(self._unqualified(parts[0], node), parts[1:])
+
+    def _has(self, name: str) -> bool:
+        return any(r.column(name) is not None for r in self.relations)
+
+    def _unqualified(self, name: str, node: exp.Expression) -> exp.Expression:
+        if name.lower() in self.merged:
+            return self.merged[name.lower()].copy()
+        known = [r for r in self.relations if r.outputs is not None and r.column(name) is not None]
+        unknown = [r for r in self.relations if r.outputs is None]
+        if len(known) > 1:
+            raise SqlError(
+                f"the column '{name}' is ambiguous",
+                at_line(self.at, line_of(node)),
+                "write " + " or ".join(f"{r.alias}.{name}" for r in known),
+            )
+        if known:
+            return _found(known[0].column(name))
+        if len(unknown) == 1:
+            return _found(unknown[0].column(name))
+        if unknown:
+            topics = [topic for r in unknown for topic in r.topics]
+            raise NeedsSchema(topics, at_line(self.at, line_of(node)))
+        raise self._unknown(name, self.relations, node)
+
+    def _relation(self, alias: str, node: exp.Expression) -> Relation:
+        for relation in self.relations:
+            if relation.alias.lower() == alias.lower():
+                return relation
+        known = [relation.alias for relation in self.relations]
+        raise UnknownName("table or alias", alias, known, at_line(self.at, line_of(node)))
+
+    def _unknown(self, name: str, among: list[Relation], node: exp.Expression) -> SqlError:
+        known = [column for r in among for column in (r.outputs or {})]
+        where = f" in '{among[0].alias}'" if len(among) == 1 else ""
+        cause = UnknownName("column", name, known)
+        hint = cause.hint or ("known: " + ", ".join(known[:30]) if known else None)
+        return SqlError(f"unknown column '{name}'{where}", at_line(self.at, line_of(node)), hint)
+
+
+def to_expr(tree: exp.Expression, line: int | None = None) -> Expr:
+    """Freeze a resolved expression."""
+    uses: set[tuple[str, str]] = set()
+    for column in tree.find_all(exp.Column):
+        alias, _, name = column.name.partition(".")
+        if column.name != BATCH_TIME:
+            uses.add((alias, name))
+    return Expr(sql=tree.sql(dialect=DIALECT), uses=tuple(sorted(uses)), line=line)
+
+
+def matched(alias: str) -> exp.Expression:
+    """Return the expression that is true where a joined side has a match."""
+    return _slot(alias, MATCHED)
+
+
+def _slot(alias: str, name: str) -> exp.Expression:
+    return exp.column(exp.to_identifier(f"{alias}.{name}", quoted=True))
+
+
+def _found(expression: exp.Expression | None) -> exp.Expression:
+    assert expression is not None
+    return expression
+
+
+def _nested(expression: exp.Expression, fields: list[str]) -> exp.Expression:
+    for name in fields:
+        expression = exp.func("struct_extract", expression, exp.Literal.string(name))
+    return expression
+
+
+def _is_now(node: exp.Expression) -> bool:
+    kinds = (exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime, exp.CurrentDatetime)
+    names = {"now", "get_current_timestamp", "transaction_timestamp", "today", "localtimestamp"}
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower() in names
+    return isinstance(node, kinds) or type(node).__name__ in {"Localtimestamp", "Localtime"}
+
+
+def _pinned(node: exp.Expression) -> exp.Expression:
+    now = exp.column(exp.to_identifier(BATCH_TIME, quoted=True))
+    name = node.name.lower() if isinstance(node, exp.Anonymous) else type(node).__name__.lower()
+    if name in {"currentdate", "today"}:
+        return exp.cast(now, "DATE", dialect=DIALECT)
+    if name in {"currenttime", "localtime"}:
+        return exp.cast(exp.cast(now, "TIMESTAMP", dialect=DIALECT), "TIME", dialect=DIALECT)
+    if name in {"localtimestamp", "currentdatetime"}:
+        return exp.cast(now, "TIMESTAMP", dialect=DIALECT)
+    return now

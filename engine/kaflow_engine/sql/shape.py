@@ -1,0 +1,85 @@
+"""What a query says, as frozen data: sources, joins, filters and outputs over topic columns.
+
+In every expression a column of a source is one quoted identifier, `"alias.column"`. Two names are
+the engine's own: `"alias.$matched"` is true where a joined side has a match, and `"$batch_time"` is
+the batch time as TIMESTAMPTZ.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+MATCHED = "$matched"
+BATCH_TIME = "$batch_time"
+
+JoinKind = Literal["LEFT", "INNER"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expr:
+    """A DuckDB expression over columns of the query's sources."""
+
+    sql: str
+    uses: tuple[tuple[str, str], ...]
+    """The (alias, column) pairs it reads, sorted; `$batch_time` is not among them."""
+    line: int | None = None
+    """The line of the SQL text on which it stands, from 1."""
+
+    @property
+    def aliases(self) -> frozenset[str]:
+        """The sources it reads."""
+        return frozenset(alias for alias, _ in self.uses)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceShape:
+    """A topic under its alias, with the filter of the derived table it came from."""
+
+    alias: str
+    topic: str
+    filter: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyPair:
+    """One equality of a join condition: what was read before, and the joined side."""
+
+    outer: Expr
+    inner: Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinShape:
+    """One joined side and its key."""
+
+    alias: str
+    kind: JoinKind
+    keys: tuple[KeyPair, ...]
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputShape:
+    """One column of the result."""
+
+    name: str
+    expr: Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryShape:
+    """A query that streams: the first source drives, the others are joined to it in order."""
+
+    sources: tuple[SourceShape, ...]
+    joins: tuple[JoinShape, ...]
+    where: tuple[Expr, ...]
+    """Conjuncts of the filter."""
+    outputs: tuple[OutputShape, ...]
+
+    @property
+    def driving(self) -> SourceShape:
+        """The source whose records make rows."""
+        return self.sources[0]
+
+    def source(self, alias: str) -> SourceShape:
+        """Return the source called `alias`."""
+        return next(source for source in self.sources if source.alias == alias)

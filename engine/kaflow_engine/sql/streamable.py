@@ -1,0 +1,132 @@
+"""What cannot run on a stream, refused with the reason and the way out."""
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from kaflow_engine.errors import Location, SqlError
+from kaflow_engine.sql.parse import at_line
+
+Rule = Callable[[exp.Select], tuple[exp.Expression, str, str] | None]
+"""Returns the offending node, what is wrong, and what to do, or nothing."""
+
+_LATER = "aggregates and windows are not available in this version"
+_CLAUSES: tuple[tuple[str, str, str], ...] = (
+    ("distinct", "DISTINCT cannot run on a stream", "select the columns as they are; drop duplicates where the topic is read"),
+    ("order", "ORDER BY cannot run on a stream", "remove it; rows of one output key keep their order"),
+    ("limit", "LIMIT cannot run on a stream", "remove it; `kaflow run --max-records` bounds a run"),
+    ("offset", "OFFSET cannot run on a stream", "remove it"),
+    ("group", "GROUP BY cannot run here", _LATER),
+    ("having", "HAVING cannot run here", _LATER),
+    ("qualify", "QUALIFY cannot run on a stream", _LATER),
+    ("windows", "WINDOW cannot run on a stream", _LATER),
+    ("sample", "SAMPLE cannot run on a stream", "filter with WHERE instead"),
+    ("laterals", "LATERAL cannot run on a stream", "select from topics and joins only"),
+)  # fmt: skip
+_VOLATILE_NODES = (exp.Rand, exp.Randn, exp.Uuid)
+_VOLATILE = {
+    "random", "uuid", "gen_random_uuid", "uuidv4", "uuidv7", "setseed", "nextval", "currval",
+    "txid_current", "getvariable", "current_setting", "pg_backend_pid", "getenv", "read_text",
+    "read_blob", "version",
+}  # fmt: skip
+
+
+def reject_clauses(query: exp.Select) -> tuple[exp.Expression, str, str] | None:
+    """Refuse clauses that need the whole of a table."""
+    for name, what, cure in _CLAUSES:
+        found = query.args.get(name)
+        if found:
+            return (found[0] if isinstance(found, list) else found), what, cure
+    return None
+
+
+def reject_windows(query: exp.Select) -> tuple[exp.Expression, str, str] | None:
+    """Refuse window functions and aggregates."""
+    window = query.find(exp.Window)
+    if window:
+        return window, "window functions (OVER) cannot run on a stream", _LATER
+    aggregate = query.find(exp.AggFunc)
+    if aggregate:
+        name = aggregate.sql_name().lower()
+        return aggregate, f"the aggregate '{name}' cannot run here", _LATER
+    return None
+
+
+def reject_subqueries(query: exp.Select) -> tuple[exp.Expression, str, str] | None:
+    """Refuse queries inside expressions; derived tables after FROM and JOIN are fine."""
+    for node in query.find_all(exp.Exists, exp.Subquery, exp.In):
+        inside = isinstance(node, exp.Exists) or bool(node.args.get("query"))
+        if isinstance(node, exp.Subquery):
+            inside = not isinstance(node.parent, exp.From | exp.Join)
+        if inside:
+            return (
+                node,
+                "a subquery inside an expression cannot run on a stream",
+                "join the topic instead",
+            )
+    return None
+
+
+def reject_volatile(query: exp.Select) -> tuple[exp.Expression, str, str] | None:
+    """Refuse functions whose value would change when a batch is replayed."""
+    for node in query.find_all(exp.Func):
+        name = node.name if isinstance(node, exp.Anonymous) else node.sql_name()
+        if isinstance(node, _VOLATILE_NODES) or name.lower() in _VOLATILE:
+            return (
+                node,
+                f"the function '{name.lower()}' gives another value when a batch is replayed",
+                "use a column of the record, or now(), which is pinned to the batch time",
+            )
+    return None
+
+
+def reject_joins(query: exp.Select) -> tuple[exp.Expression, str, str] | None:
+    """Refuse joins that are not LEFT, INNER or a RIGHT of two tables."""
+    joins: list[exp.Join] = query.args.get("joins") or []
+    for join in joins:
+        kind = (join.kind or "").upper()
+        side = (join.side or "").upper()
+        method = (join.method or "").upper()
+        if side == "FULL":
+            return join, "FULL JOIN cannot run on a stream", "use LEFT JOIN from the driving topic"
+        if kind in {"SEMI", "ANTI"} or side in {"SEMI", "ANTI"}:
+            name = kind if kind in {"SEMI", "ANTI"} else side
+            return join, f"{name} JOIN cannot run on a stream", "use LEFT JOIN with WHERE … IS NULL or IS NOT NULL"  # fmt: skip
+        if method:
+            return join, f"{method} JOIN cannot run here", "write LEFT JOIN … ON a.x = b.y"
+        if kind in {"CROSS", "POSITIONAL"} or not (join.args.get("on") or join.args.get("using")):
+            return join, "a join without a condition cannot run on a stream", "write LEFT JOIN … ON a.x = b.y"  # fmt: skip
+        if side == "RIGHT" and len(joins) > 1:
+            return join, "RIGHT JOIN among several joins cannot run here", "put the preserved topic first and use LEFT JOIN"  # fmt: skip
+    return None
+
+
+RULES: tuple[Rule, ...] = (
+    reject_clauses,
+    reject_windows,
+    reject_volatile,
+    reject_subqueries,
+    reject_joins,
+)
+
+
+def check_streamable(query: exp.Select, at: Location | None) -> None:
+    """Apply every rule to a SELECT.
+
+    Raises:
+        SqlError: at the line of the offending node.
+    """
+    for rule in RULES:
+        found = rule(query)
+        if found:
+            node, message, hint = found
+            raise SqlError(message, at_line(at, line_of(node)), hint)
+
+
+def line_of(node: exp.Expression) -> int | None:
+    """Return the line of the SQL text on which a node stands, where sqlglot knows it."""
+    for inner in node.walk():
+        line = inner.meta.get("line") if inner.meta else None
+        if isinstance(line, int):
+            return line
+    return None

@@ -1,0 +1,1 @@
+"""Keyed state: batch log, change log, RocksDB copy, snapshots."""

@@ -1,0 +1,92 @@
+"""How keys are laid out: `shard | side | length | join key | suffix`, and the index by due time.
+
+Everything of a shard lies together, so that shards can move between partitions as key ranges.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from kaflow_engine.state.reader import successor
+
+DUE = 0xFF
+"""The side byte of the index by due time; sides of entries are smaller."""
+
+_BIAS = 1 << 63
+_MAX = (1 << 64) - 1
+
+
+def entry_key(shard_key: bytes, side: int, suffix: bytes = b"") -> bytes:
+    r"""Return the key of an entry.
+
+    No join key's entries share a prefix with another's, because the length comes first.
+
+    >>> entry_key(b"\x07ab", 2, b"!")
+    b'\x07\x02\x00\x00\x00\x02ab!'
+
+    Args:
+        shard_key: Shard byte, then the join key.
+        side: 0 to 254.
+        suffix: Tells entries of one side and join key apart.
+    """
+    return b"%c%c%b%b%b" % (
+        shard_key[0],
+        side,
+        (len(shard_key) - 1).to_bytes(4, "big"),
+        shard_key[1:],
+        suffix,
+    )
+
+
+def entry_keys(
+    shard_keys: Sequence[bytes], side: int, suffixes: Iterable[bytes] | None = None
+) -> list[bytes]:
+    """Return the keys of many entries of one side; without suffixes, prefixes to scan."""
+    if suffixes is None:
+        return [entry_key(key, side) for key in shard_keys]
+    return [entry_key(key, side, end) for key, end in zip(shard_keys, suffixes, strict=True)]
+
+
+def split_entry(key: bytes) -> tuple[bytes, int, bytes]:
+    """Return shard key, side and suffix of an entry's key."""
+    end = 6 + int.from_bytes(key[2:6], "big")
+    return key[:1] + key[6:end], key[1], key[end:]
+
+
+def due_key(shard: int, due_ms: int, entry: bytes) -> bytes:
+    """Return the key in the index by due time, which orders by shard, then time, then entry.
+
+    Args:
+        shard: 0 to 255.
+        due_ms: Epoch milliseconds, any 64-bit integer.
+        entry: Key of the entry that falls due, or whatever tells it apart.
+    """
+    return b"%c%c%b%b" % (shard, DUE, (due_ms + _BIAS).to_bytes(8, "big"), entry)
+
+
+def due_keys(
+    shards: Iterable[int], dues_ms: Iterable[int], entries: Iterable[bytes]
+) -> list[bytes]:
+    """Return many keys of the index by due time."""
+    return [due_key(*row) for row in zip(shards, dues_ms, entries, strict=True)]
+
+
+def split_due(key: bytes) -> tuple[int, int, bytes]:
+    """Return shard, due time in epoch milliseconds, and entry of a key of the index."""
+    return key[0], int.from_bytes(key[2:10], "big") - _BIAS, key[10:]
+
+
+def due_range(shard: int, limit_ms: int) -> tuple[bytes, bytes | None]:
+    """Return start and stop of what falls due in a shard strictly before a limit.
+
+    A limit beyond 64 bits, such as that of an infinite watermark, takes the whole index.
+    """
+    start = bytes((shard, DUE))
+    biased = limit_ms + _BIAS
+    if biased > _MAX:
+        return start, successor(start)
+    return start, start + max(biased, 0).to_bytes(8, "big")
+
+
+def shard_range(shard: int) -> tuple[bytes, bytes | None]:
+    """Return start and stop of everything in a shard."""
+    start = bytes((shard,))
+    return start, successor(start)

@@ -1,0 +1,59 @@
+"""What an operator sees of keyed state."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class StateRef:
+    """Which state something belongs to."""
+
+    state_id: str
+    """Minted when the state is created."""
+    generation: int
+    """Raised when its partitions change, or when it is taken back without a replay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Entries of one key range, in ascending order of keys."""
+
+    keys: list[bytes]
+    values: list[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """Entries of several prefixes: prefixes in the order asked for, keys ascending in each."""
+
+    index: list[int]
+    """Per entry, the position of its prefix in the request."""
+    keys: list[bytes]
+    values: list[bytes]
+
+
+class StateReader(Protocol):
+    """One state partition as it was after the batch before."""
+
+    def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Return the value of each key, None where there is none; any order, repeats allowed."""
+        ...
+
+    def scan(self, prefixes: Sequence[bytes]) -> Scanned:
+        """Return all entries whose key starts with one of the prefixes."""
+        ...
+
+    def range(self, start: bytes, stop: bytes | None) -> Entries:
+        """Return the entries with `start` <= key < `stop`; None stands for the end."""
+        ...
+
+
+def successor(prefix: bytes) -> bytes | None:
+    r"""Return the least key greater than all keys with this prefix; None if there is no such key.
+
+    >>> successor(b"a"), successor(b"a\xff"), successor(b"\xff")
+    (b'b', b'b', None)
+    """
+    kept = prefix.rstrip(b"\xff")
+    return kept[:-1] + bytes((kept[-1] + 1,)) if kept else None

@@ -1,0 +1,53 @@
+"""How RocksDB is set up: small, because many copies are opened by short-lived tasks."""
+
+from rocksdict import (
+    BlockBasedIndexType,
+    BlockBasedOptions,
+    Cache,
+    DBCompressionType,
+    Options,
+    WriteOptions,
+)
+
+COMPACT_AT = 6
+"""Level-0 files that start a compaction; every task that wrote leaves one."""
+
+_CACHE = 32 << 20
+_WRITE_BUFFER = 32 << 20
+_BLOCK = 8 << 10
+
+
+def copy_options() -> Options:
+    """Return the options of a copy.
+
+    Index and filters are split and read through the block cache, so that opening reads almost
+    nothing and ten million keys take no more memory than ten thousand.
+    """
+    table = BlockBasedOptions()
+    table.set_block_cache(Cache(_CACHE))
+    table.set_block_size(_BLOCK)
+    table.set_bloom_filter(10, False)
+    table.set_format_version(5)
+    table.set_index_type(BlockBasedIndexType.two_level_index_search())
+    table.set_partition_filters(True)
+    table.set_cache_index_and_filter_blocks(True)
+    table.set_pin_top_level_index_and_filter(True)
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_block_based_table_factory(table)
+    options.set_compression_type(DBCompressionType.lz4())
+    options.set_write_buffer_size(_WRITE_BUFFER)
+    options.set_max_write_buffer_number(2)
+    options.set_level_zero_file_num_compaction_trigger(COMPACT_AT)
+    options.set_max_background_jobs(2)
+    options.set_keep_log_file_num(2)
+    options.set_max_log_file_size(1 << 20)
+    options.set_stats_dump_period_sec(0)
+    return options
+
+
+def write_options() -> WriteOptions:
+    """Return the options of a write: no write-ahead log, because change files are one."""
+    options = WriteOptions()
+    options.disable_wal = True  # pyright: ignore[reportAttributeAccessIssue]  # a property; the stub calls it a method
+    return options

@@ -1,0 +1,1 @@
+"""The testing kit, shipped to users: local executor, case files, embedded services."""

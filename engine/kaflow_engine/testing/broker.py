@@ -1,0 +1,243 @@
+"""A real Kafka broker on this machine, for tests and for trying things out."""
+
+import base64
+import shutil
+import subprocess
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Self
+
+from confluent_kafka import KafkaException
+
+from kaflow_engine.connectors.kafka_admin import create_topic
+from kaflow_engine.connectors.kafka_client import KafkaSettings, open_admin
+from kaflow_engine.errors import RunError
+from kaflow_engine.runtime.cache import locked
+from kaflow_engine.runtime.jars import kafka_broker_jars
+from kaflow_engine.runtime.java import find_java
+from kaflow_engine.testing.child import Child, free_ports, listening
+
+START_SECONDS = 60.0
+
+_JVM = (
+    "-Xms64m",
+    "-Xmx384m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Djava.net.preferIPv4Stack=true",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+)
+
+_PROPERTIES = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+inter.broker.listener.name=PLAINTEXT
+log.dirs={logs}
+num.partitions=2
+auto.create.topics.enable=false
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+share.coordinator.state.topic.num.partitions=1
+log.cleaner.dedupe.buffer.size=8388608
+group.initial.rebalance.delay.ms=0
+broker.heartbeat.interval.ms=500
+broker.session.timeout.ms=3000
+num.network.threads=2
+num.io.threads=4
+log.segment.bytes=268435456
+log.retention.ms=-1
+log.message.timestamp.after.max.ms=9223372036854775807
+"""
+
+
+class Broker:
+    """One Kafka broker in KRaft mode on 127.0.0.1; ends with this process at the latest.
+
+    Topics are never created by reading or writing them, and records of any timestamp are taken
+    and kept. Give `data` to keep them between runs; otherwise they go when the broker is stopped.
+    """
+
+    def __init__(self, port: int | None = None, data: Path | None = None) -> None:
+        self._asked_port = port
+        self._data = data
+        self._scratch: TemporaryDirectory[str] | None = None
+        self._child: Child | None = None
+        self._ports: tuple[int, int] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    @property
+    def bootstrap(self) -> str:
+        """Its address, `127.0.0.1:<port>`."""
+        if self._ports is None:
+            raise RunError("the broker has not been started")
+        return f"127.0.0.1:{self._ports[0]}"
+
+    @property
+    def settings(self) -> KafkaSettings:
+        """What the engine's clients are given to reach it."""
+        return KafkaSettings((self.bootstrap,))
+
+    @property
+    def pid(self) -> int:
+        """The process of the broker."""
+        if self._child is None:
+            raise RunError("the broker is not running")
+        return self._child.pid
+
+    @property
+    def log(self) -> Path | None:
+        """The file with what the broker prints."""
+        return self._data / "broker.log" if self._data else None
+
+    @property
+    def running(self) -> bool:
+        """Whether the broker has been started and has not ended."""
+        return self._child is not None and self._child.running
+
+    def start(self) -> None:
+        """Start the broker and return when it answers; does nothing when it runs.
+
+        Raises:
+            RunError: there is no Java, the port is taken, or the broker did not come up.
+            SourceError: the broker's jars cannot be fetched.
+        """
+        if self.running:
+            return
+        ports = self._ports or self._choose_ports()
+        self._ports = ports
+        if self._data is None:
+            self._scratch = TemporaryDirectory(prefix="kaflow-broker-", ignore_cleanup_errors=True)
+            self._data = Path(self._scratch.name)
+        self._data.mkdir(parents=True, exist_ok=True)
+        command = _java_command()
+        _format(command, self._data)
+        config = self._data / "server.properties"
+        config.write_text(
+            _PROPERTIES.format(port=ports[0], controller=ports[1], logs=self._data / "logs")
+        )
+        child = Child([*command, "kafka.Kafka", str(config)], self._data / "broker.log")
+        self._child = child
+        try:
+            child.wait_until(self._answers, f"the Kafka broker at {self.bootstrap}", START_SECONDS)
+        except BaseException:
+            child.kill()
+            raise
+
+    def stop(self) -> None:
+        """Stop the broker; its records go too, unless `data` was given."""
+        if self._child is not None:
+            self._child.stop()
+            self._child = None
+        if self._scratch is not None:
+            self._scratch.cleanup()
+            self._scratch = self._data = None
+
+    def kill(self) -> None:
+        """End the broker as a crash would; `start` brings it back with its records and ports."""
+        if self._child is not None:
+            self._child.kill()
+            self._child = None
+
+    def restart(self) -> None:
+        """Stop the broker and start it again, with the same records and ports."""
+        if self._child is not None:
+            self._child.stop()
+            self._child = None
+        self.start()
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        compact: bool = False,
+        config: Mapping[str, str] | None = None,
+    ) -> None:
+        """Create a topic.
+
+        Raises:
+            RunError: the topic exists.
+            SinkError: the broker refuses.
+        """
+        settings = {"cleanup.policy": "compact"} if compact else {}
+        if not create_topic(self.settings, name, partitions, {**settings, **(config or {})}):
+            raise RunError(f"topic '{name}' exists already")
+
+    def _choose_ports(self) -> tuple[int, int]:
+        port, controller = free_ports(2)
+        if self._asked_port is None:
+            return port, controller
+        if listening(self._asked_port):
+            raise RunError(
+                f"port {self._asked_port} of 127.0.0.1 is taken",
+                hint="something already listens there; choose another port",
+            )
+        return self._asked_port, controller
+
+    def _answers(self) -> bool:
+        if self._ports is None or not listening(self._ports[0]):
+            return False
+        try:
+            return len(open_admin(self.settings).api.list_topics(timeout=5).brokers) == 1
+        except KafkaException:
+            return False
+
+
+def _java_command() -> list[str]:
+    class_path = ":".join(map(str, kafka_broker_jars()))
+    return [str(find_java().executable), *_JVM, "-cp", class_path]
+
+
+def _format(command: list[str], data: Path) -> None:
+    logs = data / "logs"
+    if (logs / "meta.properties").exists():
+        return
+    pattern = _formatted(command)
+    logs.mkdir(parents=True, exist_ok=True)
+    for file in pattern.iterdir():
+        shutil.copyfile(file, logs / file.name)
+    meta = pattern.joinpath("meta.properties").read_text().splitlines()
+    fresh = [line for line in meta if not line.startswith("cluster.id=")]
+    logs.joinpath("meta.properties").write_text("\n".join([*fresh, f"cluster.id={_id()}", ""]))
+
+
+def _formatted(command: list[str]) -> Path:
+    """Return an empty, formatted log folder: formatting takes a JVM of its own, once is enough."""
+    home = kafka_broker_jars()[0].parent / "formatted"
+    if (home / "meta.properties").exists():
+        return home
+    with locked(home.with_suffix(".lock")):
+        if not (home / "meta.properties").exists():
+            scratch = home.with_suffix(".new")
+            shutil.rmtree(scratch, ignore_errors=True)
+            scratch.mkdir()
+            config = scratch / "server.properties"
+            config.write_text(_PROPERTIES.format(port=9092, controller=9093, logs=scratch / "logs"))
+            tool = ["kafka.tools.StorageTool", "format", "-t", _id(), "-c", str(config)]
+            done = subprocess.run([*command, *tool], capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise RunError("cannot format a broker's log folder", hint=done.stderr.strip())
+            (scratch / "logs").replace(home)
+            shutil.rmtree(scratch)
+    return home
+
+
+def _id() -> str:
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")

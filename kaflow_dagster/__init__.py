@@ -1,0 +1,1 @@
+"""The engine in Dagster: translation only."""

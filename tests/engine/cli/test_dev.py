@@ -1,0 +1,38 @@
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+START = "from kaflow_engine.cli.dev import command; command()"
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_everything_runs_until_it_is_asked_to_stop(number: signal.Signals):
+    command = [sys.executable, "-c", START, "--port", "0", "--records", "200"]
+    pipe = subprocess.PIPE
+    environ = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environ) as running:
+        assert running.stdout is not None
+        first = running.stdout.readline()
+        found = re.fullmatch(r"Kafka +127\.0\.0\.1:(\d+)\n", first)
+        running.send_signal(number)
+        assert running.stderr is not None
+        rest, errors = running.stdout.read(), running.stderr.read()
+        running.wait(30)
+    assert found, errors
+    assert running.returncode == 0, errors
+    assert f"export KAFLOW__KAFKA__BROKERS=127.0.0.1:{found[1]}" in rest
+    assert "Ctrl-C stops everything." in rest
+    assert "Traceback" not in errors
+
+
+def test_an_unknown_topic_is_noticed_before_anything_starts():
+    command = [sys.executable, "-c", START, "--topics", "nope"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "unknown sample topic 'nope'" in done.stderr
+    assert "starting Kafka" not in done.stderr

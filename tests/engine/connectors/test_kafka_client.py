@@ -1,0 +1,165 @@
+"""Settings reach both kinds of client in their own names, and secrets reach nobody else."""
+
+import pickle
+
+import pytest
+
+from kaflow_engine.connectors.kafka_client import KafkaSettings, open_admin, open_consumer
+from kaflow_engine.connectors.kafka_errors import trouble
+from kaflow_engine.errors import ModelError, UnknownName
+
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+LOGIN = {"sasl.mechanism": "PLAIN", "sasl.username": "ann", "sasl.password": 'se"cr\\et'}
+JAAS = f'{PLAIN} required username="ann" password="se\\"cr\\\\et";'
+
+
+def settings(**properties: str) -> KafkaSettings:
+    return KafkaSettings.of(["b1:9092", "b2:9092"], properties)
+
+
+@pytest.mark.parametrize(
+    ("written", "librdkafka"),
+    [
+        ({"linger.ms": "5"}, {"linger.ms": "5"}),
+        ({"security.protocol": "SASL_SSL"}, {"security.protocol": "sasl_ssl"}),
+        ({"sasl.mechanisms": "PLAIN"}, {"sasl.mechanism": "PLAIN"}),
+        (
+            {"sasl.mechanism": "PLAIN", "sasl.jaas.config": JAAS},
+            {"sasl.mechanism": "PLAIN", "sasl.username": "ann", "sasl.password": 'se"cr\\et'},
+        ),
+        (
+            {"ssl.truststore.type": "PEM", "ssl.truststore.location": "/ca.pem"},
+            {"ssl.ca.location": "/ca.pem"},
+        ),
+        (
+            {"ssl.keystore.type": "PEM", "ssl.keystore.location": "/me.pem"},
+            {"ssl.certificate.location": "/me.pem", "ssl.key.location": "/me.pem"},
+        ),
+        (
+            {"ssl.endpoint.identification.algorithm": ""},
+            {"ssl.endpoint.identification.algorithm": "none"},
+        ),
+        ({"max.poll.records": "5", "group.id": "mine", "isolation.level": "read_uncommitted"}, {}),
+    ],
+)
+def test_librdkafka(written: dict[str, str], librdkafka: dict[str, str]) -> None:
+    plain = settings().librdkafka()
+    assert settings(**written).librdkafka() == {**plain, **librdkafka}
+
+
+@pytest.mark.parametrize(
+    ("written", "java"),
+    [
+        ({"linger.ms": "5"}, {"linger.ms": "5"}),
+        ({"security.protocol": "sasl_ssl"}, {"security.protocol": "SASL_SSL"}),
+        (LOGIN, {"sasl.mechanism": "PLAIN", "sasl.jaas.config": JAAS}),
+        (
+            {"sasl.mechanisms": "SCRAM-SHA-512", "sasl.username": "a", "sasl.password": "b"},
+            {
+                "sasl.mechanism": "SCRAM-SHA-512",
+                "sasl.jaas.config": f'{SCRAM} required username="a" password="b";',
+            },
+        ),
+        (
+            {"ssl.ca.location": "/ca.pem"},
+            {"ssl.truststore.type": "PEM", "ssl.truststore.location": "/ca.pem"},
+        ),
+        (
+            {"ssl.key.pem": "K", "ssl.certificate.pem": "C"},
+            {
+                "ssl.keystore.type": "PEM",
+                "ssl.keystore.key": "K",
+                "ssl.keystore.certificate.chain": "C",
+            },
+        ),
+        (
+            {"key.deserializer": "x", "auto.offset.reset": "latest", "enable.auto.commit": "true"},
+            {},
+        ),
+    ],
+)
+def test_spark(written: dict[str, str], java: dict[str, str]) -> None:
+    expected = {f"kafka.{name}": value for name, value in java.items()}
+    assert settings(**written).spark() == {
+        **expected,
+        "kafka.bootstrap.servers": "b1:9092,b2:9092",
+    }
+
+
+def test_more_goes_over_what_was_written() -> None:
+    config = settings(**{"linger.ms": "5"}).librdkafka(**{"linger.ms": 0})
+    assert config["linger.ms"] == 0
+
+
+def test_secrets_are_not_shown() -> None:
+    shown = repr(settings(**LOGIN, **{"sasl.jaas.config": JAAS, "ssl.key.pem": "K3Y"}))
+    assert "cr" not in shown.replace("sasl", "")
+    assert "ann" not in shown
+    assert "K3Y" not in shown
+    assert "PLAIN" in shown
+
+
+def test_settings_can_be_pickled() -> None:
+    assert pickle.loads(pickle.dumps(settings(**LOGIN))) == settings(**LOGIN)
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ({"sasl.jaas.config": "x.OAuth required;"}, "has no username and password"),
+        ({"ssl.truststore.location": "/t.jks"}, "is a Java key store"),
+        ({"ssl.keystore.location": "/t.jks"}, "is a Java key store"),
+    ],
+)
+def test_what_librdkafka_cannot_do_is_said(written: dict[str, str], message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        settings(**written).librdkafka()
+
+
+def test_a_mechanism_without_a_login_module_is_refused() -> None:
+    with pytest.raises(ModelError, match="takes no username"):
+        settings(**{**LOGIN, "sasl.mechanism": "GSSAPI"}).spark()
+
+
+def test_an_unknown_property_is_named() -> None:
+    with pytest.raises(UnknownName, match=r"unknown Kafka property 'lingre\.ms'"):
+        open_admin(settings(**{"lingre.ms": "5"}))
+
+
+def test_a_refused_value_is_not_repeated() -> None:
+    with pytest.raises(ModelError, match=r"refuses 'security\.protocol'") as caught:
+        open_consumer(settings(**{"security.protocol": "hunter2"}))
+    assert "hunter2" not in str(caught.value)
+
+
+class Reported:
+    """Stands for a KafkaError, which cannot be made with a text."""
+
+    def __init__(self, name: str, text: str = "") -> None:
+        self._name, self._text = name, text
+
+    def name(self) -> str:
+        return self._name
+
+    def str(self) -> str:
+        return self._text
+
+
+@pytest.mark.parametrize(
+    ("error", "before", "message"),
+    [
+        ("_TRANSPORT", [], "no broker at b:1 answered within 2 s (doing it)"),
+        ("_TIMED_OUT", ["_AUTHENTICATION"], "the broker at b:1 refused the login"),
+        ("_TRANSPORT", ["_SSL", "_ALL_BROKERS_DOWN"], "no secure connection to the broker at b:1"),
+        ("TOPIC_AUTHORIZATION_FAILED", [], "not authorised: doing it"),
+        ("_FENCED", [], "another run of this pipeline has taken over (doing it)"),
+        ("MSG_SIZE_TOO_LARGE", [], "a record is larger than the topic takes (doing it)"),
+        ("UNKNOWN_TOPIC_OR_PART", [], "the topic does not exist (doing it)"),
+        ("LEADER_NOT_AVAILABLE", [], "doing it failed: leader not available"),
+    ],
+)
+def test_errors_in_our_words(error: str, before: list[str], message: str) -> None:
+    complaints = tuple(Reported(name) for name in before)
+    found = trouble(Reported(error), "doing it", "b:1", 2000, complaints)  # type: ignore[arg-type]
+    assert found.message == message

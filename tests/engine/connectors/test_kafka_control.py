@@ -1,0 +1,145 @@
+"""Epochs, fencing, markers and batch records in the pipeline's own topic."""
+
+import time
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+from kaflow_engine.connectors.kafka_admin import create_topic, topic_settings
+from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.connectors.kafka_control import ControlTopic, RunStart
+from kaflow_engine.connectors.kafka_sink import SinkSettings, deliver
+from kaflow_engine.connectors.kafka_transactions import control_topic, open_transactional
+from kaflow_engine.errors import SinkError, StateError
+
+pytestmark = pytest.mark.kafka
+
+Rows = Callable[..., pa.Table]
+
+
+def sink_of(kafka: KafkaSettings, pipeline: str, run: RunStart, state: str = "s1") -> SinkSettings:
+    return SinkSettings(
+        kafka=kafka,
+        pipeline_id=pipeline,
+        state_id=state,
+        generation=1,
+        sink="out",
+        epoch=run.epoch,
+        epoch_offset=run.epoch_offset,
+        delivered=run.delivered_to("out"),
+    )
+
+
+def test_the_first_run_makes_the_topic(kafka: KafkaSettings, unique: str) -> None:
+    control = ControlTopic(kafka, unique)
+    assert control.states() == set()
+    run = control.start_run("s1", 1)
+    assert (run.epoch, run.delivered, run.batches) == (1, {}, {})
+    assert topic_settings(kafka, control.topic)["cleanup.policy"] == "compact"
+
+
+def test_epochs_rise(kafka: KafkaSettings, unique: str) -> None:
+    epochs = [ControlTopic(kafka, unique).start_run("s1", 1, after=a).epoch for a in (0, 0, 7, 0)]
+    assert epochs == [1, 2, 8, 9]
+
+
+def test_an_unfit_topic(kafka: KafkaSettings, unique: str) -> None:
+    create_topic(kafka, control_topic(unique), 2)
+    with pytest.raises(StateError, match="has 2 partitions instead of one"):
+        ControlTopic(kafka, unique).start_run("s1", 1)
+    create_topic(kafka, control_topic(f"{unique}x"), 1)
+    with pytest.raises(StateError, match=r"has cleanup\.policy 'delete'"):
+        ControlTopic(kafka, f"{unique}x").start_run("s1", 1)
+
+
+def test_batch_records(kafka: KafkaSettings, unique: str) -> None:
+    with ControlTopic(kafka, unique) as control:
+        with pytest.raises(StateError, match="no run of pipeline"):
+            control.put_batch(1, {})
+        control.start_run("s1", 1)
+        for batch in (1, 2, 3):
+            control.put_batch(batch, {"ranges": {"t": {"0": [batch, batch + 1]}}})
+        control.drop_batches([1, 2])
+    with ControlTopic(kafka, unique) as successor:
+        assert successor.start_run("s1", 1).batches == {3: {"ranges": {"t": {"0": [3, 4]}}}}
+    with ControlTopic(kafka, unique) as other:
+        assert other.start_run("s1", 2).batches == {}
+
+
+def test_a_driver_that_was_replaced_cannot_write(kafka: KafkaSettings, unique: str) -> None:
+    stale, newer = ControlTopic(kafka, unique), ControlTopic(kafka, unique)
+    stale.start_run("s1", 1)
+    newer.start_run("s1", 1)
+    with pytest.raises(SinkError, match="another run of this pipeline has taken over"):
+        stale.put_batch(1, {})
+    newer.put_batch(1, {})
+
+
+def test_markers_count_input_rows(kafka: KafkaSettings, unique: str, output: Rows) -> None:
+    create_topic(kafka, unique, 1)
+    run = ControlTopic(kafka, unique).start_run("s1", 1)
+    sink = sink_of(kafka, unique, run)
+    rows = pa.concat_tables([output([(unique, b"k", b"v")], slot=slot) for slot in (0, 2)])
+    deliver(sink, 4, rows, inputs={0: 10, 1: 11})
+    found = ControlTopic(kafka, unique).start_run("s1", 1)
+    assert found.delivered == {("out", 0): 4, ("out", 2): 4}
+    assert found.inputs == {("out", 0): 10}
+
+
+def test_markers_of_an_unknown_state(kafka: KafkaSettings, unique: str, output: Rows) -> None:
+    create_topic(kafka, unique, 1)
+    run = ControlTopic(kafka, unique).start_run("s1", 1)
+    deliver(sink_of(kafka, unique, run), 4, output([(unique, b"k", b"v")]))
+    with pytest.raises(StateError, match="up to batch 4") as caught:
+        ControlTopic(kafka, unique).start_run("s2", 1)
+    assert "'s1' generation 1, but the state at hand is 's2' generation 1" in str(caught.value)
+    with pytest.raises(StateError, match="up to batch 4"):
+        ControlTopic(kafka, unique).start_run("s1", 0)
+    control = ControlTopic(kafka, unique)
+    assert control.start_run("s1", 2).delivered == {}
+    assert control.start_run("s2", 1, known=control.states()).delivered == {}
+    assert control.forget([("s1", 1)]) == 1
+    assert control.states() == set()
+    assert control.start_run("s2", 1).delivered == {}
+
+
+def test_another_pipeline_s_transaction_holds_nothing_back(
+    kafka: KafkaSettings, unique: str, output: Rows
+) -> None:
+    other = f"{unique}-other"
+    create_topic(kafka, unique, 1)
+    ControlTopic(kafka, other).start_run("s1", 1)
+    writer = open_transactional(kafka, f"kaflow.{other}.out.x", 60_000, 10_000).api
+    writer.begin_transaction()
+    for topic in (unique, control_topic(other)):
+        writer.produce(topic, b"open", b"k")
+    writer.flush(10)
+    run = ControlTopic(kafka, unique).start_run("s1", 1)
+    deliver(sink_of(kafka, unique, run), 1, output([(unique, b"k", b"v")]))
+    began = time.monotonic()
+    assert ControlTopic(kafka, unique).start_run("s1", 1).delivered == {("out", 0): 1}
+    assert time.monotonic() - began < 5
+    writer.abort_transaction(10)
+
+
+def test_a_stranger_s_open_transaction_is_said(kafka: KafkaSettings, unique: str) -> None:
+    control = ControlTopic(kafka, unique, timeout=2000)
+    control.start_run("s1", 1)
+    stranger = open_transactional(kafka, unique, 60_000, 10_000).api
+    stranger.begin_transaction()
+    stranger.produce(control.topic, b'{"epoch":1}', b'{"kind":"epoch"}', 0)
+    stranger.flush(10)
+    with pytest.raises(StateError, match="a transaction stays open"):
+        control.start_run("s1", 1)
+    stranger.abort_transaction(10)
+
+
+def test_a_leftover_worker_ends_itself(kafka: KafkaSettings, unique: str, output: Rows) -> None:
+    stale = sink_of(kafka, unique, ControlTopic(kafka, unique).start_run("s1", 1))
+    newer = ControlTopic(kafka, unique)
+    newer.start_run("s1", 1)
+    # it opens its first producer only now, so nobody could fence it
+    with pytest.raises(SinkError, match="may not write: run 2 has taken over"):
+        deliver(stale, 1, output([(unique, b"k", b"v")]))
+    assert newer.start_run("s1", 1).delivered == {}

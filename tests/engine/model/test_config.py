@@ -1,0 +1,138 @@
+"""The configuration: its layers, their order, and the origin of every value."""
+
+from pathlib import Path
+
+import pytest
+
+from kaflow_engine.model.config import Config
+from kaflow_engine.model.load_config import find_config, load_config
+from kaflow_engine.model.show_config import settings_of
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "config"
+
+
+def test_defaults() -> None:
+    config = load_config(environment={})
+    assert config == Config()
+    assert config.kafka.brokers == ("localhost:9092",)
+    assert config.state.ttl == 3_600_000
+    assert config.state.rocksdb.checkpoint.interval == 300_000
+    assert (config.max_records, config.drain_deadline) == (400_000, 60_000)
+    assert {setting.origin for setting in settings_of(config)} == {"default"}
+
+
+def test_the_printed_configurations() -> None:
+    config = load_config(FIXTURES / "global.yaml", {})
+    assert config.kafka.brokers == ("broker1:9092", "broker2:9092")
+    assert config.kafka.schema_registry == "http://registry:8081"
+    assert config.kafka.use_avro
+    assert config.kafka.consumer.group == "kaflowsql"
+    assert config.kafka.consumer.auto_offset_reset == "earliest"
+    assert config.state.rocksdb.path == "/data/rocksdb"
+    assert config.state.rocksdb.checkpoint.interval == 300_000
+    assert config.state.rocksdb.checkpoint.s3.enabled
+    assert config.state.rocksdb.checkpoint.s3.bucket == "my-kaflowsql-state"
+    assert config.state.rocksdb.checkpoint.s3.secret_key == "your-secret-key"
+    assert config.logging.format == "json"
+    assert load_config(FIXTURES / "get_started.yaml", {}).kafka.brokers == ("your-kafka:9092",)
+
+
+def test_later_layers_win_and_origins_are_kept(tmp_path: Path) -> None:
+    file = tmp_path / "kaflow.yaml"
+    file.write_text(
+        "kafka:\n  brokers: [f:1]\n  useAvro: yes\n  properties: {a.b: 1, c.d: 2}\n"
+        "state:\n  ttl: ${TTL:-3h}\n  rocksdb: {path: /f}\nlogging: {level: WARN}\n"
+    )
+    environment = {
+        "KAFLOW__KAFKA__BROKERS": "a:1, b:2",
+        "KAFLOW__STATE__ROCKSDB__PATH": "/e",
+        "KAFLOW__KAFKA__PROPERTIES__C_D": "3",
+        "KAFLOW__LOGGING__LEVEL": "",
+        "UNRELATED": "x",
+    }
+    overrides = {"state": {"rocksdb": {"path": "/o"}}, "kafka.properties.e.f": 4, "spark": None}
+    config = load_config(file, environment, overrides)
+    assert config.file == str(file)
+    assert config.kafka.brokers == ("a:1", "b:2")
+    assert config.kafka.properties == {"a.b": "1", "c.d": "3", "e.f": "4"}
+    assert (config.state.ttl, config.state.rocksdb.path) == (10_800_000, "/o")
+    assert config.logging.level == "warning"
+    origins = {setting.key: setting.origin for setting in settings_of(config)}
+    assert origins["kafka.brokers"] == "environment KAFLOW__KAFKA__BROKERS"
+    assert origins["kafka.useAvro"] == f"{file}:3"
+    assert origins["kafka.properties.a.b"] == f"{file}:4"
+    assert origins["kafka.properties.c.d"] == "environment KAFLOW__KAFKA__PROPERTIES__C_D"
+    assert origins["kafka.properties.e.f"] == "command line"
+    assert origins["state.ttl"] == f"{file}:6"
+    assert origins["state.rocksdb.path"] == "command line"
+    assert origins["logging.level"] == f"{file}:8"
+    assert origins["logging.format"] == "default"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "KAFLOW__KAFKA__SCHEMAREGISTRY",
+        "KAFLOW__KAFKA__SCHEMA_REGISTRY",
+        "KAFLOW__KAFKA__schemaRegistry",
+        "kaflow__kafka__schema_registry",
+    ],
+)
+def test_names_of_the_environment(name: str) -> None:
+    assert load_config(None, {name: "http://r"}).kafka.schema_registry == "http://r"
+
+
+def test_free_names_of_the_environment() -> None:
+    names = {
+        "KAFLOW__SPARK__CONF__SPARK_SQL_X": "1",
+        "KAFLOW__SPARK__CONF__spark.executor.memoryOverhead": "2g",
+        "KAFLOW__MAX_RECORDS": "5",
+    }
+    config = load_config(None, names)
+    assert config.spark.conf == {"spark.sql.x": "1", "spark.executor.memoryOverhead": "2g"}
+    assert config.max_records == 5
+
+
+def test_brokers_may_be_one_text(tmp_path: Path) -> None:
+    file = tmp_path / "kaflow.yaml"
+    file.write_text("kafka: {brokers: '${BROKERS}'}\n")
+    assert load_config(file, {"BROKERS": "a:1,[::1]:2"}).kafka.brokers == ("a:1", "[::1]:2")
+
+
+def test_an_empty_file_says_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "kaflow.yml"
+    file.write_text("# later\n")
+    assert load_config(file, {}).state == Config().state
+    assert find_config(tmp_path) == file
+    assert find_config(tmp_path / "absent") is None
+
+
+def test_secrets_are_neither_shown_nor_represented(tmp_path: Path) -> None:
+    file = tmp_path / "kaflow.yaml"
+    file.write_text("""\
+kafka:
+  brokers: ["h:1"]
+  schemaRegistry: http://me:SECRET@registry:8081
+  properties:
+    sasl.username: SECRET
+    sasl.jaas.config: x password="SECRET"
+    ssl.key.password: SECRET
+    ssl.keystore.password: SECRET
+    ssl.key.pem: SECRET
+    schema.registry.basic.auth.user.info: SECRET
+    proxy: http://me:SECRET@proxy
+    security.protocol: SASL_SSL
+state: {rocksdb: {checkpoint: {s3: {accessKey: SECRET, secretKey: SECRET}}}}
+spark:
+  conf:
+    spark.hadoop.fs.s3a.access.key: SECRET
+    spark.hadoop.fs.s3a.secret.key: SECRET
+    spark.driver.extraJavaOptions: -Djavax.net.ssl.keyStorePassword=SECRET -Xmx1g
+""")
+    config = load_config(file, {})
+    shown = {setting.key: setting.text for setting in settings_of(config)}
+    assert "SECRET" not in str(shown)
+    assert "SECRET" not in repr(config)
+    assert shown["kafka.schemaRegistry"] == "http://***@registry:8081"
+    assert shown["kafka.properties.security.protocol"] == "SASL_SSL"
+    assert shown["spark.conf.spark.driver.extraJavaOptions"].endswith("=*** -Xmx1g")

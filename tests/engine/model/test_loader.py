@@ -1,0 +1,268 @@
+"""Pipeline files become specifications."""
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kaflow_engine.errors import Location, ModelError
+from kaflow_engine.model.loader import load_pipeline, pipeline_from_mapping
+from kaflow_engine.model.specs import OutputSpec, PipelineSpec
+from kaflow_engine.model.tree import Entries, Items
+from kaflow_engine.model.yaml_file import parse_yaml
+from kaflow_engine.model.yaml_syntax import compose
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "pipelines"
+HOUR = 3_600_000
+FULL = """\
+# everything that a pipeline can say
+name: full
+id: full-1
+description: |
+  Two lines,
+  all told.
+owners: [ann, "5"]
+tags: {team: growth, tier: 1}
+window: 1h30m
+
+query: |
+
+  SELECT a.id, 'costs $$5' AS price
+  FROM ${TABLE:-orders} a
+output:
+  topic: ${PREFIX}.out
+  format: avro
+  key: on
+  schema:
+    name: Row
+    fields:
+      - {name: id, type: ["null", long], default: null}
+      - {name: n, type: int, default: 0}
+emission:
+  type: smart
+  require:
+    - id
+    - price
+  on_expiry: dead_letter
+state:
+  events: {default_ttl: 500ms, overrides: {orders: 2w}}
+  dimensions: [users]
+topics:
+  users:
+    columns: {id: BIGINT, on: BOOLEAN}
+    format: avro
+    event_time: ts
+    lateness: 5s
+    idle_timeout: 1m
+    max_future: 1h
+    on_error: fail
+    lookup: as_of
+    history: 7d
+    key: id
+delivery: at_least_once
+dead_letters: {max_rate: 0.5, max_count: 10}
+on_dimension_update: reemit
+dimensions_first: no
+ordered: false
+partitions: 4
+"""
+
+
+def load(text: str, variables: dict[str, str] | None = None) -> PipelineSpec:
+    root = parse_yaml(text, "p.yaml", variables or {}).sound()
+    return pipeline_from_mapping(root, Location("p.yaml", 1))
+
+
+def test_every_key() -> None:
+    spec = load(FULL, {"PREFIX": "dev"})
+    assert spec.model_dump() == {
+        "name": "full",
+        "id": "full-1",
+        "description": "Two lines,\nall told.\n",
+        "owners": ("ann", "5"),
+        "tags": {"team": "growth", "tier": "1"},
+        "window": 90 * 60_000,
+        "query": "\nSELECT a.id, 'costs $5' AS price\nFROM orders a\n",
+        "output": {
+            "topic": "dev.out",
+            "format": "avro",
+            "key": "on",
+            "schema_": {
+                "name": "Row",
+                "fields": (
+                    {"name": "id", "type": ["null", "long"], "default": None},
+                    {"name": "n", "type": "int", "default": 0},
+                ),
+            },
+        },
+        "emission": {"type": "smart", "require": ("id", "price"), "on_expiry": "dead_letter"},
+        "state": {
+            "events": {"default_ttl": 500, "overrides": {"orders": 14 * 24 * HOUR}},
+            "dimensions": ("users",),
+        },
+        "topics": {
+            "users": {
+                "columns": {"id": "BIGINT", "on": "BOOLEAN"},
+                "format": "avro",
+                "event_time": "ts",
+                "lateness": 5_000,
+                "idle_timeout": 60_000,
+                "max_future": HOUR,
+                "on_error": "fail",
+                "lookup": "as_of",
+                "history": 7 * 24 * HOUR,
+                "key": "id",
+            }
+        },
+        "delivery": "at_least_once",
+        "dead_letters": {"topic": "full.dead_letters", "max_rate": 0.5, "max_count": 10},
+        "on_dimension_update": "reemit",
+        "dimensions_first": False,
+        "ordered": False,
+        "partitions": 4,
+    }
+
+
+def test_defaults() -> None:
+    spec = load("name: p\nquery: SELECT 1\noutput: {topic: o}\nemission:\nstate: {events: }\n")
+    assert spec == PipelineSpec(
+        name="p",
+        query="SELECT 1",
+        output=OutputSpec(topic="o"),
+        at=Location("p.yaml", 1),
+        places=spec.places,
+    )
+    assert (spec.id, spec.output.format, spec.output.key) == ("p", "json", None)
+    assert (spec.emission.type, spec.emission.require) == ("immediate", ())
+    assert spec.dead_letters.topic == "p.dead_letters"
+    assert spec.topic("anything").on_error == "dead_letter"
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ((), 2),
+        (("name",), 2),
+        (("description",), 4),
+        (("query",), 12),
+        (("output", "topic"), 16),
+        (("output", "schema", "fields", 1, "type"), 23),
+        (("output", "absent"), 15),
+        (("emission", "require"), 26),
+        (("emission", "require", 0), 27),
+        (("emission", "require", 1), 28),
+        (("emission", "require", 9), 26),
+        (("topics", "users", "columns", "on"), 35),
+        (("absent", "at", "all"), 2),
+    ],
+)
+def test_place(path: tuple[str | int, ...], line: int) -> None:
+    assert load(FULL, {"PREFIX": "dev"}).place(*path) == Location("p.yaml", line)
+
+
+@pytest.mark.parametrize(
+    ("query", "line"),
+    [
+        ("query: SELECT 1", 1),
+        ("query:\n  SELECT 1", 2),
+        ("query: >\n  S", 2),
+        ("query: |-\n  S", 2),
+    ],
+)
+def test_place_of_the_sql(query: str, line: int) -> None:
+    spec = load(f"{query}\nname: p\noutput: {{topic: o}}\n")
+    assert spec.place("query").line == line
+
+
+def test_a_pipeline_inside_another_file() -> None:
+    text = "- case: x\n  pipeline: {name: p, query: S,\n    output: {topic: o}}\n"
+    root = parse_yaml(text, "cases.yaml", {}).sound()
+    assert isinstance(root, Items)
+    case = root.items[0]
+    assert isinstance(case, Entries)
+    node = case.get("pipeline")
+    assert isinstance(node, Entries)
+    assert pipeline_from_mapping(node, node.at).place("output").line == 3
+
+    composed = compose("name: p\nquery: ${Q}\noutput: {topic: o}\n", "cases.yaml")
+    assert composed is not None
+    spec = pipeline_from_mapping(composed, Location("cases.yaml"), {"Q": "SELECT 2"})
+    assert (spec.query, str(spec.place("query"))) == ("SELECT 2", "cases.yaml:2")
+
+    plain = {"name": "p", "query": "S", "output": {"topic": "o"}, "ordered": False, "partitions": 2}
+    spec = pipeline_from_mapping(plain, Location("cases.yaml", 7))
+    assert (spec.ordered, spec.partitions, str(spec.place("query"))) == (False, 2, "cases.yaml:7")
+    with pytest.raises(ModelError, match=r"cases\.yaml:7: unknown key 'windw'"):
+        pipeline_from_mapping({**plain, "windw": 1}, Location("cases.yaml", 7))
+
+
+def test_reads_the_environment_unless_given_variables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text("name: p\nquery: S\noutput: {topic: '${KAFLOW_TEST_TOPIC}'}\n")
+    monkeypatch.setenv("KAFLOW_TEST_TOPIC", "from_environment")
+    assert load_pipeline(path).output.topic == "from_environment"
+    assert load_pipeline(path, {"KAFLOW_TEST_TOPIC": "given"}).output.topic == "given"
+
+
+@pytest.mark.parametrize("path", sorted(FIXTURES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_printed_pipelines(path: Path) -> None:
+    spec = load_pipeline(path, {})
+    assert spec.name == path.stem
+    lines = path.read_text().splitlines()
+    first = spec.place("query").line
+    assert first is not None
+    assert lines[first - 1].strip() == spec.query.splitlines()[0].strip()
+    assert pickle.loads(pickle.dumps(spec)) == spec
+
+
+def test_ttls_of_a_printed_pipeline() -> None:
+    spec = load_pipeline(FIXTURES / "customer_360_windowed.yaml", {})
+    assert spec.window == 24 * HOUR
+    assert spec.state.events.default_ttl == HOUR
+    assert spec.state.events.overrides == {
+        "events": 2 * HOUR,
+        "transactions": 24 * HOUR,
+        "support": 7 * 24 * HOUR,
+    }
+    assert spec.state.dimensions == ("profiles",)
+    assert spec.emission.require == ("email", "tier")
+
+
+def test_tags_may_be_a_list() -> None:
+    spec = load("name: p\nquery: S\noutput: {topic: o}\ntags: [a, b]\n")
+    assert spec.tags == {"a": "", "b": ""}
+
+
+def test_a_file_with_a_byte_order_mark_and_windows_line_ends(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    text = "name: p\r\nquery: |\r\n  SELECT\r\n  1\r\noutput: {topic: o}\r\n"
+    path.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    spec = load_pipeline(path, {})
+    assert (spec.query, spec.place("output").line) == ("SELECT\n1\n", 5)
+
+
+def test_a_file_that_is_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_bytes(b"name: p\nquery: \xff\n")
+    with pytest.raises(ModelError, match=r"p\.yaml:2: not UTF-8 text"):
+        load_pipeline(path, {})
+    with pytest.raises(ModelError, match="this is a folder, not a file"):
+        load_pipeline(tmp_path, {})
+
+
+def test_loading_is_light() -> None:
+    heavy = {"pyspark", "duckdb", "pyarrow", "dagster", "confluent_kafka", "sqlglot"}
+    code = f"import sys, kaflow_engine.model.project; print({heavy!r} & set(sys.modules))"
+    out = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert out.stdout.strip() == "set()"

@@ -1,0 +1,60 @@
+"""Files and folders become a project."""
+
+from pathlib import Path
+
+import pytest
+
+from kaflow_engine.errors import UnknownName
+from kaflow_engine.model.load_config import load_config
+from kaflow_engine.model.project import load_project
+
+PIPELINE = "name: {}\nquery: SELECT 1\noutput:\n  topic: out\n"
+
+
+def write(path: Path, name: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(PIPELINE.format(name))
+    return path
+
+
+def names(*paths: Path, config: Path | None = None) -> list[str]:
+    settings = load_config(config, {}) if config else None
+    return [pipeline.name for pipeline in load_project(paths, settings, {}).pipelines]
+
+
+def test_folders_are_searched_and_files_read_once(tmp_path: Path) -> None:
+    one = write(tmp_path / "b.yaml", "one")
+    write(tmp_path / "deep" / "er" / "a.yml", "two")
+    (tmp_path / "notes.txt").write_text("not a pipeline")
+    assert names(tmp_path) == ["one", "two"]
+    assert names(one, tmp_path, tmp_path / "deep" / ".." / "b.yaml") == ["one", "two"]
+    assert names(one) == ["one"]
+
+
+def test_the_configuration_is_left_out(tmp_path: Path) -> None:
+    write(tmp_path / "a.yaml", "one")
+    (tmp_path / "kaflow.yaml").write_text("state: {ttl: 1h}\n")
+    other = tmp_path / "config.yaml"
+    other.write_text("state: {ttl: 2h}\n")
+    assert names(tmp_path, config=other) == ["one"]
+
+
+def test_links_are_followed_once_and_hidden_folders_are_not(tmp_path: Path) -> None:
+    """A volume of Kubernetes: links into `..data`, which is itself a link."""
+    write(tmp_path / "..2026" / "a.yaml", "one")
+    (tmp_path / "..data").symlink_to("..2026")
+    (tmp_path / "a.yaml").symlink_to("..data/a.yaml")
+    (tmp_path / "loop").symlink_to(tmp_path)
+    assert names(tmp_path) == ["one"]
+    elsewhere = tmp_path.with_name(f"{tmp_path.name}-elsewhere")
+    write(elsewhere / "b.yaml", "two")
+    (tmp_path / "linked").symlink_to(elsewhere)
+    assert names(tmp_path) == ["one", "two"]
+
+
+def test_a_pipeline_by_name(tmp_path: Path) -> None:
+    write(tmp_path / "a.yaml", "one")
+    project = load_project([tmp_path], variables={})
+    assert project.pipeline("one").place("output", "topic").line == 4
+    with pytest.raises(UnknownName, match="unknown pipeline 'on'\n  hint: did you mean 'one'"):
+        project.pipeline("on")

@@ -1,0 +1,88 @@
+"""YAML as we read it: YAML 1.2 scalars, variables, and limits."""
+
+import pytest
+
+from kaflow_engine.errors import Location, ModelError
+from kaflow_engine.model import yaml_file
+from kaflow_engine.model.tree import Plain, from_plain, to_plain, walk
+from kaflow_engine.model.yaml_file import parse_yaml
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("on", "on"),
+        ("yes", "yes"),
+        ("true", True),
+        ("FALSE", False),
+        ("10:30", "10:30"),
+        ("2026-01-01", "2026-01-01"),
+        ("007", 7),
+        ("-12", -12),
+        ("1e3", 1000.0),
+        (".5", 0.5),
+        ("1_000", "1_000"),
+        ("0x1F", "0x1F"),
+        ("'5'", "5"),
+        ("", None),
+        ("~", None),
+        ("null", None),
+        ("'null'", "null"),
+        ("${N}", 5),
+        ("'${N}'", "5"),
+        ("${EMPTY}", None),
+        ("'${EMPTY}'", ""),
+        ("${EMPTY:-x}", "x"),
+        ("${NONE:-}", None),
+        ("a${N}b${NONE:-c d}", "a5bc d"),
+        ("$N $ {N} $$ $$$$ $${N}", "$N $ {N} $ $$ ${N}"),
+        ("${NOT}", "null"),
+        ("&a [1, 2]", [1, 2]),
+        ("{a: {b: }}", {"a": {"b": None}}),
+    ],
+)
+def test_values(text: str, value: Plain) -> None:
+    variables = {"N": "5", "EMPTY": "", "NOT": "null"}
+    if text == "${NOT}":
+        value = "null"
+    root = parse_yaml(f"key: {text}\n", "f.yaml", variables).sound()
+    found = to_plain(root)
+    assert isinstance(found, dict)
+    assert found["key"] == value
+    assert type(found["key"]) is type(value)
+
+
+def test_the_lines_of_keys_and_items() -> None:
+    root = parse_yaml("a:\n- 1\n- b: |\n\n    x\n  c:\n    d\n", "f.yaml", {}).sound()
+    assert [(path, at.line) for path, at, _ in walk(root)] == [
+        (("a",), 1),
+        (("a", 0), 2),
+        (("a", 1), 3),
+        (("a", 1, "b"), 3),
+        (("a", 1, "c"), 6),
+    ]
+
+
+def test_aliases_are_followed_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yaml_file, "LARGEST", 1_000)
+    text = "a: &a [x, x]\nb: [*a, *a]\n"
+    assert to_plain(parse_yaml(text, "f.yaml", {}).root) == {
+        "a": ["x", "x"],
+        "b": [["x", "x"], ["x", "x"]],
+    }
+    bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+        f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9)
+    )
+    with pytest.raises(ModelError, match=r"f\.yaml:\d+: the file is too large"):
+        parse_yaml(bomb, "f.yaml", {})
+
+
+@pytest.mark.parametrize("depth", [102, 450, 1_200])
+def test_nesting_has_a_limit(depth: int) -> None:
+    with pytest.raises(ModelError, match="nested too deeply"):
+        parse_yaml("[" * depth + "]" * depth, "f.yaml", {})
+
+
+def test_plain_data_round_trips() -> None:
+    data: dict[str, Plain] = {"a": [1, 2.5, True, None, "x"], "b": {"c": []}}
+    assert to_plain(from_plain(data, Location("here"))) == data

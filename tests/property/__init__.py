@@ -1,0 +1,1 @@
+"""Random pipelines over random records, compared with the reference interpreter."""

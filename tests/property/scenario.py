@@ -1,0 +1,86 @@
+"""A random run: a pipeline, its records, and how they are cut into batches."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from tests.reference.interpreter import Oracle
+from tests.reference.pipeline import OraclePipeline
+from tests.reference.records import Batch, BatchResult, DeadLetter, Emitted, Record
+
+Item = tuple[Record, ...] | int
+"""The records of one batch, or the ms that an empty batch moves batch time on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """A pipeline and what it is given.
+
+    Batch time is `start`, or else the greatest Kafka timestamp so far, plus what was advanced.
+    """
+
+    pipeline: OraclePipeline
+    items: tuple[Item, ...]
+    start: int | None = None
+    bounded: bool = False
+
+    @cached_property
+    def batches(self) -> tuple[Batch, ...]:
+        """The batches, without the one that may be due at the end."""
+        made: list[Batch] = []
+        time, added = self.start, 0
+        for item in self.items:
+            if isinstance(item, int):
+                added += item
+                made.append(Batch(time=(time or 0) + added))
+                continue
+            if self.start is None:
+                time = (
+                    max(record.ts for record in item)
+                    if time is None
+                    else max(time, *(record.ts for record in item))
+                )
+            made.append(Batch(time=(time or 0) + added, records=item))
+        return tuple(made)
+
+    @property
+    def in_one_batch(self) -> "Scenario":
+        """The same records without cuts or advances."""
+        records = tuple(record for batch in self.batches for record in batch.records)
+        return Scenario(pipeline=self.pipeline, items=(records,), start=self.start)
+
+    def interpret(self) -> "Interpreted":
+        """Ask the oracle, with the empty batch that may be due at the end."""
+        oracle = Oracle(self.pipeline)
+        batches = list(self.batches)
+        results = [oracle.run(batch) for batch in batches]
+        if self.bounded:
+            batches.append(Batch(time=batches[-1].time, last=True))
+            results.append(oracle.run(batches[-1]))
+        elif oracle.is_due:
+            batches.append(Batch(time=batches[-1].time))
+            results.append(oracle.run(batches[-1]))
+        return Interpreted(batches=tuple(batches), results=tuple(results))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interpreted:
+    """What the oracle said, batch by batch."""
+
+    batches: tuple[Batch, ...]
+    results: tuple[BatchResult, ...]
+
+    @property
+    def rows(self) -> tuple[Emitted, ...]:
+        """All rows in order."""
+        return tuple(row for result in self.results for row in result.rows)
+
+    @property
+    def dead_letters(self) -> tuple[DeadLetter, ...]:
+        """All dead letters, sorted."""
+        return tuple(sorted(letter for result in self.results for letter in result.dead_letters))
+
+    @property
+    def counters(self) -> Mapping[str, int]:
+        """Totals at the end."""
+        return self.results[-1].counters

@@ -1,0 +1,1 @@
+"""A slow reference interpreter of pipelines: the oracle of the property tests."""

@@ -1,0 +1,76 @@
+"""From raw records to facts in their place, or to dead letters and skips (sections 1, 2 and 6)."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from tests.reference.pipeline import OraclePipeline, Topic
+from tests.reference.records import Batch, DeadLetter, Fact, Record
+from tests.reference.rows import Driving
+
+_DIMENSION, _EVENT_SIDE, _DRIVING = range(3)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """A batch taken apart."""
+
+    facts: tuple[Fact, ...]
+    """In the one order of section 1."""
+    driving: tuple[Driving, ...]
+    """All driving records of the batch, bad and skipped ones too."""
+    dead_letters: tuple[DeadLetter, ...]
+    side_counters: Counter[str]
+    seen: dict[tuple[str, int], int]
+    """Greatest good ts by partition."""
+
+
+def arrive(pipeline: OraclePipeline, number: int, batch: Batch) -> Arrivals:
+    """Sort a batch into facts, dead letters and skipped records."""
+    facts: list[Fact] = []
+    driving: list[Driving] = []
+    dead: list[DeadLetter] = []
+    counters: Counter[str] = Counter()
+    seen: dict[tuple[str, int], int] = {}
+    for record in sorted(batch.records, key=lambda r: (r.topic, r.partition, r.offset)):
+        topic = pipeline.topics[record.topic]
+        drives = record.topic == pipeline.driving_topic
+        what = _judge(topic, record, batch.time)
+        if drives:
+            driving.append(Driving(record, dead=isinstance(what, str) and what != "skipped"))
+        if isinstance(what, int):
+            part = (record.topic, record.partition)
+            seen[part] = max(what, seen.get(part, what))
+            role = _role(pipeline, topic)
+            place = (number, seen[part], role, record.topic, record.partition, record.offset)
+            facts.append(Fact(record, what, place))
+        elif what != "skipped":
+            dead.append(DeadLetter(record.topic, record.partition, record.offset, what))
+        if isinstance(what, str) and not drives:
+            counters["skipped_side" if what == "skipped" else "side_dead_letters"] += 1
+    facts.sort(key=lambda fact: fact.position)
+    by_record = {id(fact.record): fact for fact in facts}
+    for each in driving:
+        fact = by_record.get(id(each.record))
+        each.fact = fact if fact is not None and each.record.value is not None else None
+    return Arrivals(tuple(facts), tuple(driving), tuple(dead), counters, seen)
+
+
+def _judge(topic: Topic, record: Record, batch_time: int) -> int | str:
+    """Return the event time of a good record, else why it is none."""
+    if record.raw is not None:
+        return "decode"
+    if record.value is None:
+        if not topic.dimension:
+            return "skipped"
+        ts: object = record.ts
+    else:
+        ts = record.ts if topic.event_time is None else record.value.get(topic.event_time)
+    if not isinstance(ts, int) or ts > batch_time + topic.max_future:
+        return "event_time"
+    return ts
+
+
+def _role(pipeline: OraclePipeline, topic: Topic) -> int:
+    if not any(pipeline.sides_of(topic.name)):
+        return _DRIVING
+    return _DIMENSION if topic.dimension else _EVENT_SIDE

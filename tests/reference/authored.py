@@ -1,0 +1,100 @@
+"""From a pipeline mapping, as an author writes it, to what the oracle is told."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from tests.reference.pipeline import DAY, HOUR, OraclePipeline, Topic
+from tests.reference.query import NotExpressible, read_query
+
+_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": HOUR, "d": DAY, "w": 7 * DAY}
+
+
+def duration(text: str) -> int:
+    """Read `1h30m` as ms."""
+    parts = re.findall(r"(\d+)(ms|[smhdw])", text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise ValueError(text)
+    return sum(int(number) * _UNITS[unit] for number, unit in parts)
+
+
+def oracle_pipeline(
+    author: Mapping[str, Any],
+    columns: Mapping[str, Mapping[str, str]] | None = None,
+    *,
+    default_ttl: int = HOUR,
+    partitions: Mapping[str, int] | None = None,
+) -> OraclePipeline:
+    """Build the description of a pipeline mapping.
+
+    Args:
+        author: The mapping, as read from YAML.
+        columns: Column types of topics that declare none.
+        default_ttl: `state.ttl` of the configuration, in ms.
+        partitions: Partitions by topic, 1 where not given.
+
+    Raises:
+        NotExpressible: where the query is beyond the oracle.
+    """
+    declared = {
+        **(columns or {}),
+        **{
+            name: spec["columns"]
+            for name, spec in author.get("topics", {}).items()
+            if "columns" in spec
+        },
+    }
+    if any("TIMESTAMP" in kind for types in declared.values() for kind in types.values()):
+        raise NotExpressible("TIMESTAMP columns")
+    query = read_query(author["query"], {name: list(types) for name, types in declared.items()})
+    names = {query.driving_topic, *(join.topic for join in query.joins)}
+    emission = author.get("emission", {})
+    return OraclePipeline(
+        driving=query.driving,
+        driving_topic=query.driving_topic,
+        joins=query.joins,
+        select=query.select,
+        where=query.where,
+        topics={
+            name: _topic(name, author, declared[name], default_ttl, (partitions or {}).get(name, 1))
+            for name in names
+        },
+        key=author["output"].get("key"),
+        output_topic=author["output"]["topic"],
+        emission=emission.get("type", "immediate"),
+        require=tuple(emission.get("require", ())),
+        on_expiry=emission.get("on_expiry", "drop"),
+        reemit=author.get("on_dimension_update") == "reemit",
+    )
+
+
+def _topic(
+    name: str,
+    author: Mapping[str, Any],
+    columns: Mapping[str, str],
+    default_ttl: int,
+    partitions: int,
+) -> Topic:
+    state, spec = author.get("state", {}), author.get("topics", {}).get(name, {})
+    if spec.get("on_error", "dead_letter") != "dead_letter":
+        raise NotExpressible("on_error")
+    events = state.get("events", {})
+    ttls = [
+        events.get("overrides", {}).get(name),
+        events.get("default_ttl"),
+        author.get("window"),
+    ]
+    return Topic(
+        name=name,
+        columns=columns,
+        dimension=name in state.get("dimensions", ()),
+        ttl=next((duration(ttl) for ttl in ttls if ttl is not None), default_ttl),
+        event_time=spec.get("event_time"),
+        lateness=duration(spec.get("lateness", "0s")),
+        idle_timeout=duration(spec.get("idle_timeout", "30s")),
+        max_future=duration(spec.get("max_future", "1d")),
+        lookup=spec.get("lookup", "current"),
+        history=duration(spec["history"]) if "history" in spec else None,
+        key=spec.get("key"),
+        partitions=partitions,
+    )

@@ -1,0 +1,168 @@
+"""Run a case of a case file through the oracle."""
+
+# pyright: basic
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.reference.authored import duration, oracle_pipeline
+from tests.reference.interpreter import Oracle
+from tests.reference.pipeline import HOUR, OraclePipeline
+from tests.reference.query import NotExpressible
+from tests.reference.records import Batch, BatchResult, DeadLetter, Record
+
+Case = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What the oracle made of a case."""
+
+    pipeline: OraclePipeline
+    batches: tuple[Batch, ...]
+    results: tuple[BatchResult, ...]
+
+    @property
+    def dead_letters(self) -> list[DeadLetter]:
+        """All dead letters, sorted."""
+        return sorted(letter for result in self.results for letter in result.dead_letters)
+
+    @property
+    def counters(self) -> Mapping[str, int]:
+        """Totals at the end."""
+        return self.results[-1].counters if self.results else {}
+
+
+def run_case(case: Case, folder: Path) -> Ran:
+    """Run one case; `folder` is where its file stands.
+
+    Raises:
+        NotExpressible: where the oracle cannot tell.
+    """
+    author = case["pipeline"]
+    if isinstance(author, str):
+        author = yaml.safe_load((folder / author).read_text())
+    given = [item for item in case["given"] if isinstance(item, dict) and "topic" in item]
+    sizes = Counter[str]()
+    for item in given:
+        sizes[item["topic"]] = max(sizes[item["topic"]], item.get("partition", 0) + 1)
+    config = case.get("config", {}).get("state", {})
+    pipeline = oracle_pipeline(
+        author,
+        case.get("topics"),
+        default_ttl=duration(config["ttl"]) if "ttl" in config else HOUR,
+        partitions=sizes,
+    )
+    oracle = Oracle(pipeline)
+    batches = list(batches_of(case))
+    results = [oracle.run(batch) for batch in batches]
+    end = batches[-1].time if batches else 0
+    if case.get("bounded"):
+        batches.append(Batch(time=end, last=True))
+        results.append(oracle.run(batches[-1]))
+    elif oracle.is_due:
+        batches.append(Batch(time=end))
+        results.append(oracle.run(batches[-1]))
+    return Ran(pipeline=pipeline, batches=tuple(batches), results=tuple(results))
+
+
+def batches_of(case: Case) -> Iterator[Batch]:
+    """Cut the given records into batches."""
+    waiting: list[Record] = []
+    offsets = Counter[tuple[str, int]]()
+    greatest = _ms(case["start"]) if "start" in case else None
+    added = 0
+    for item in case["given"]:
+        if isinstance(item, dict) and "topic" in item:
+            waiting.append(_record(item, offsets))
+            if "start" not in case:
+                at = waiting[-1].ts
+                greatest = at if greatest is None else max(greatest, at)
+            continue
+        if waiting:
+            yield Batch(time=(greatest or 0) + added, records=tuple(waiting))
+            waiting = []
+        if isinstance(item, dict):
+            added += duration(item["advance"])
+            yield Batch(time=(greatest or 0) + added)
+    if waiting:
+        yield Batch(time=(greatest or 0) + added, records=tuple(waiting))
+
+
+def differences(case: Case, ran: Ran) -> list[str]:
+    """Compare what a case expects with what the oracle says."""
+    wrong: list[str] = []
+    topic = ran.pipeline.output_topic
+    wanted = Counter(_expected(row, topic) for row in case.get("expect", []))
+    placed = [(number, row) for number, result in enumerate(ran.results, 1) for row in result.rows]
+    actual = Counter((_text(row.key), _json(row.value)) for _, row in placed)
+    if "expect" in case and wanted != actual:
+        wrong.append(f"rows: missing {dict(wanted - actual)}, unexpected {dict(actual - wanted)}")
+    for row in case.get("expect", []):
+        found = [n for n, r in placed if (_text(r.key), _json(r.value)) == _expected(row, topic)]
+        if "in_batch" in row and row["in_batch"] not in found:
+            wrong.append(f"in batches {found}: {row}")
+    letters = [f"{x.topic} {x.offset} {x.phase}" for x in ran.dead_letters]
+    expected = sorted(
+        f"{x['topic']} {x['offset']} {x['phase']}" for x in case.get("expect_dead_letters", [])
+    )
+    if "expect_dead_letters" in case and expected != sorted(letters):
+        wrong.append(f"dead letters: {letters}")
+    for name, count in case.get("expect_counters", {}).items():
+        if ran.counters.get(name) != count:
+            wrong.append(f"counter {name}: {ran.counters.get(name)}, expected {count}")
+    raw = [json.dumps(row.value, separators=(",", ":"), ensure_ascii=False) for _, row in placed]
+    if "expect_raw" in case and case["expect_raw"] != raw:
+        wrong.append(f"values in order: {raw}")
+    return wrong
+
+
+def _record(item: Mapping[str, Any], offsets: Counter[tuple[str, int]]) -> Record:
+    place = (item["topic"], item.get("partition", 0))
+    offset = item.get("offset", offsets[place])
+    offsets[place] = offset + 1
+    value, raw = item.get("value"), None
+    if "raw_base64" in item:
+        raise NotExpressible("raw_base64")
+    if "raw" in item:
+        try:
+            value = json.loads(item["raw"])
+        except ValueError:
+            raw = item["raw"].encode()
+    return Record(
+        topic=item["topic"],
+        partition=place[1],
+        offset=offset,
+        ts=_ms(item["at"]),
+        key=item.get("key"),
+        value=value,
+        raw=raw,
+    )
+
+
+def _ms(at: datetime | str | int) -> int:
+    if isinstance(at, int):
+        return at
+    moment = at if isinstance(at, datetime) else datetime.fromisoformat(at)
+    return round(moment.timestamp() * 1000)
+
+
+def _expected(row: Mapping[str, Any], topic: str) -> tuple[str | None, str]:
+    if row.get("topic", topic) != topic:
+        raise ValueError(row["topic"])
+    return _text(row.get("key")), _json(row["value"])
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)

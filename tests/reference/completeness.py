@@ -1,0 +1,45 @@
+"""When a row may leave a step (section 3, Steps) and when it never can."""
+
+from tests.reference.conditions import Column, Values
+from tests.reference.pipeline import OraclePipeline, Step
+
+
+class Completeness:
+    """What each step demands of a row, worked out once.
+
+    A step is *needed* when it is INNER or feeds a required column, or the key of a needed step:
+    its key then counts as required in the steps before it.
+    """
+
+    def __init__(self, pipeline: OraclePipeline) -> None:
+        self._steps = pipeline.steps
+        self._driving = pipeline.driving
+        self._required = pipeline.required()
+        self._keys: list[Column] = []
+        for step in reversed(self._steps):
+            own = {join.alias for join in step.joins}
+            feeds = {column.alias for column in self._keys}
+            feeds |= {output.column.alias for output in self._required}
+            if own & feeds or any(join.inner for join in step.joins):
+                self._keys.extend(step.key)
+
+    def inner_matched(self, step: Step, values: Values) -> bool:
+        """Tell whether the INNER sides of a step have matched."""
+        return all(values[join.alias] is not None for join in step.joins if join.inner)
+
+    def may_leave(self, step: Step, values: Values) -> bool:
+        """Tell whether a row may leave a step."""
+        own = {join.alias for join in step.joins}
+        return (
+            self.inner_matched(step, values)
+            and all(o.of(values) is not None for o in self._required if o.column.alias in own)
+            and all(c.of(values) is not None for c in self._keys if c.alias in own)
+        )
+
+    def never(self, values: Values) -> bool:
+        """Tell whether the driving side alone makes every row incomplete for ever."""
+        missing = [output for output in self._required if output.of(values) is None]
+        unknown = [column for column in self._keys if column.of(values) is None]
+        return any(output.column.alias == self._driving for output in missing) or any(
+            column.alias == self._driving for column in unknown
+        )

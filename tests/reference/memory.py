@@ -1,0 +1,78 @@
+"""The sides of all steps, as of the record that is being taken."""
+
+from collections import Counter
+
+from tests.reference.conditions import Values
+from tests.reference.pipeline import Join, OraclePipeline, Step
+from tests.reference.records import Fact
+from tests.reference.sides import DimensionSide, EventSide, Key, Version, expired
+
+
+class Memory:
+    """Updates and answers lookups of every side."""
+
+    def __init__(self, pipeline: OraclePipeline) -> None:
+        self.counters: Counter[str] = Counter()
+        self._pipeline = pipeline
+        self._watermark: float | None = None
+        self._events: dict[str, EventSide] = {}
+        self._dimensions: dict[str, DimensionSide] = {}
+        for join in pipeline.joins:
+            topic = pipeline.topics[join.topic]
+            if topic.dimension:
+                self._dimensions[join.alias] = DimensionSide(topic)
+            else:
+                self._events[join.alias] = EventSide(topic)
+
+    def start_batch(self, watermark: float | None) -> None:
+        """Fix the watermark for one batch."""
+        self._watermark = watermark
+
+    def update(self, fact: Fact) -> dict[str, Key]:
+        """Bring a record to every side that reads it; return its keys by alias."""
+        touched: dict[str, Key] = {}
+        for join in self._pipeline.sides_of(fact.record.topic):
+            value = fact.record.value
+            if value is None:
+                self._bury(fact, join)
+                continue
+            key = tuple(value.get(column) for column in join.own)
+            if None in key:
+                self.counters["null_key"] += 1
+                continue
+            touched[join.alias] = key
+            if join.alias in self._dimensions:
+                self._dimensions[join.alias].add(key, Version(fact, value))
+            elif not expired(fact.ts + self._pipeline.topics[join.topic].ttl, self._watermark):
+                self._events[join.alias].add(key, fact)
+        return touched
+
+    def matches(self, step: Step, key: Key, driving: Fact) -> dict[str, list[Fact]]:
+        """The stored records that a driving record pairs with, by alias of the event sides."""
+        return {
+            join.alias: []
+            if None in key
+            else self._events[join.alias].matches(key, driving, self._pipeline.ttl, self._watermark)
+            for join in step.joins
+            if join.alias in self._events
+        }
+
+    def look_up(self, step: Step, key: Key, driving_ts: int, latest: int | None) -> Values:
+        """The dimension values of a step, by alias."""
+        return {
+            join.alias: None
+            if None in key
+            else self._dimensions[join.alias].value(key, driving_ts, self._watermark, latest)
+            for join in step.joins
+            if join.alias in self._dimensions
+        }
+
+    def _bury(self, fact: Fact, join: Join) -> None:
+        """Delete the entry that a tombstone names by its Kafka key."""
+        named = self._pipeline.topics[join.topic].key
+        if join.own != (named or join.own[0],):
+            self.counters["tombstones_ignored"] += 1
+        elif fact.record.key is None:
+            self.counters["null_key"] += 1
+        else:
+            self._dimensions[join.alias].add((fact.record.key,), Version(fact, None))

@@ -1,0 +1,152 @@
+"""What the oracle is told about a pipeline.
+
+The interpreter knows no SQL: a query is handed over as joins, output columns and conditions.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tests.reference.conditions import Column, Condition, aliases_of
+
+HOUR = 3_600_000
+DAY = 24 * HOUR
+
+Emission = Literal["immediate", "smart", "final"]
+OnExpiry = Literal["drop", "emit", "dead_letter"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """A topic as the pipeline uses it. Durations are in ms."""
+
+    name: str
+    columns: Mapping[str, str]
+    """Column name to DuckDB type."""
+    dimension: bool = False
+    ttl: int = HOUR
+    """Of the event role; for a dimension that drives, the default TTL."""
+    event_time: str | None = None
+    lateness: int = 0
+    idle_timeout: int = 30_000
+    max_future: int = DAY
+    lookup: Literal["current", "as_of"] = "current"
+    history: int | None = None
+    """How long superseded versions stay; None: for ever."""
+    key: str | None = None
+    """The column that the Kafka key is; None: the join key."""
+    partitions: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Join:
+    """One joined table: `alias` of `topic`, `on` pairs of (column read so far, own column)."""
+
+    alias: str
+    topic: str
+    on: tuple[tuple[Column, str], ...]
+    inner: bool = False
+
+    @property
+    def key(self) -> tuple[Column, ...]:
+        """The expressions of what was read before, in one order whatever was written."""
+        return tuple(left for left, _ in self._sorted())
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The own columns of the key, in the order of `key`."""
+        return tuple(right for _, right in self._sorted())
+
+    def _sorted(self) -> list[tuple[Column, str]]:
+        return sorted(self.on, key=lambda pair: (pair[0].alias, pair[0].name, pair[1]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """One output column: a plain column, or a safe function of it."""
+
+    name: str
+    column: Column
+    function: Literal["plain", "coalesce", "upper"] = "plain"
+    literal: object = None
+
+    def of(self, values: Mapping[str, Mapping[str, object] | None]) -> object:
+        """Compute the output from the values by alias."""
+        value = self.column.of(values)
+        if self.function == "coalesce":
+            return self.literal if value is None else value
+        if self.function == "upper":
+            return None if value is None else str(value).upper()
+        return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """Joins that share a key."""
+
+    key: tuple[Column, ...]
+    joins: tuple[Join, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OraclePipeline:
+    """A pipeline, described."""
+
+    driving: str
+    """Alias of the driving side."""
+    driving_topic: str
+    topics: Mapping[str, Topic]
+    select: tuple[Output, ...]
+    key: str | None = None
+    """Name of the output column that is the Kafka key; None: rows without a key."""
+    joins: tuple[Join, ...] = ()
+    where: tuple[Condition, ...] = ()
+    """Conditions that are AND-ed."""
+    emission: Emission = "immediate"
+    require: tuple[str, ...] = ()
+    on_expiry: OnExpiry = "drop"
+    reemit: bool = False
+    output_topic: str = field(default="out")
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Joins by key, in order of first appearance; a query without joins is one empty step."""
+        found: dict[tuple[Column, ...], list[Join]] = {}
+        for join in self.joins:
+            found.setdefault(join.key, []).append(join)
+        if not found:
+            return (Step(key=(), joins=()),)
+        return tuple(Step(key=key, joins=tuple(joins)) for key, joins in found.items())
+
+    @property
+    def ttl(self) -> int:
+        """The TTL of the driving topic."""
+        return self.topics[self.driving_topic].ttl
+
+    def sides_of(self, topic: str) -> Iterator[Join]:
+        """Yield the joins that read a topic."""
+        return (join for join in self.joins if join.topic == topic)
+
+    def is_dimension(self, join: Join) -> bool:
+        """Tell whether a join looks up a dimension."""
+        return self.topics[join.topic].dimension
+
+    def event_topics(self) -> tuple[Topic, ...]:
+        """The topics that hold the watermark."""
+        names = sorted({self.driving_topic, *(join.topic for join in self.joins)})
+        return tuple(self.topics[name] for name in names if not self.topics[name].dimension)
+
+    def driving_where(self) -> tuple[Condition, ...]:
+        """The conditions that touch only the driving side."""
+        return tuple(c for c in self.where if aliases_of(c) <= {self.driving})
+
+    def rest_where(self) -> tuple[Condition, ...]:
+        """The conditions that touch another side."""
+        return tuple(c for c in self.where if not aliases_of(c) <= {self.driving})
+
+    def required(self) -> tuple[Output, ...]:
+        """Output columns that must not be NULL under smart: `require` and the key."""
+        if self.emission != "smart":
+            return ()
+        names = {*self.require, self.key}
+        return tuple(output for output in self.select if output.name in names)

@@ -1,0 +1,104 @@
+"""What a step remembers of the topics it joins."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tests.reference.pipeline import Topic
+from tests.reference.records import Fact
+
+Key = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One value of a dimension entry; None is a tombstone."""
+
+    fact: Fact
+    value: Mapping[str, object] | None
+
+
+class EventSide:
+    """The retained records of an event side."""
+
+    def __init__(self, topic: Topic) -> None:
+        self._ttl = topic.ttl
+        self._entries: dict[Key, list[Fact]] = {}
+
+    def add(self, key: Key, fact: Fact) -> None:
+        """Retain a record."""
+        self._entries.setdefault(key, []).append(fact)
+
+    def matches(
+        self, key: Key, driving: Fact, driving_ttl: int, watermark: float | None
+    ) -> list[Fact]:
+        """The records that had not expired at the start of the batch and pair with `driving`."""
+        return [
+            fact
+            for fact in self._entries.get(key, [])
+            if not expired(fact.ts + self._ttl, watermark)
+            and pairs(driving.ts, driving_ttl, fact.ts, self._ttl)
+        ]
+
+
+class DimensionSide:
+    """The values of a dimension side, all versions kept.
+
+    Entries are found by their key as text, since that is how a tombstone names them.
+    """
+
+    def __init__(self, topic: Topic) -> None:
+        self._topic = topic
+        self._versions: dict[Key, list[Version]] = {}
+
+    def add(self, key: Key, version: Version) -> None:
+        """Append a version in log order."""
+        self._versions.setdefault(texts(key), []).append(version)
+
+    def value(
+        self, key: Key, driving_ts: int, watermark: float | None, latest: int | None
+    ) -> Mapping[str, object] | None:
+        """Look up the value for a driving record.
+
+        Args:
+            key: Join key.
+            driving_ts: Event time of the driving record, for `as_of`.
+            watermark: At the start of the batch.
+            latest: A value with a greater `ts` counts as absent; None: no such limit.
+        """
+        versions = self._versions.get(texts(key), [])
+        if self._topic.lookup == "as_of":
+            version = self._as_of(versions, driving_ts, watermark)
+        else:
+            version = versions[-1] if versions else None
+        if version is None or (latest is not None and version.fact.ts > latest):
+            return None
+        return version.value
+
+    def _as_of(
+        self, versions: list[Version], driving_ts: int, watermark: float | None
+    ) -> Version | None:
+        order = sorted(versions, key=lambda version: (version.fact.ts, version.fact.position))
+        places = [place for place, version in enumerate(order) if version.fact.ts <= driving_ts]
+        if not places:
+            return None
+        newer = order[places[-1] + 1 :]
+        history = self._topic.history
+        if newer and history is not None and watermark is not None:
+            gone = any(version.fact.ts <= watermark - history for version in newer)
+            return None if gone else order[places[-1]]
+        return order[places[-1]]
+
+
+def texts(key: Key) -> Key:
+    """A key as DuckDB text."""
+    return tuple(str(part).lower() if isinstance(part, bool) else str(part) for part in key)
+
+
+def expired(due: int, watermark: float | None) -> bool:
+    """Tell whether an entry that lives until `due` (`ts + ttl`) has expired."""
+    return watermark is not None and watermark > due
+
+
+def pairs(a: int, ttl_a: int, b: int, ttl_b: int) -> bool:
+    """The TTL rule: the later one comes within the TTL of the earlier one."""
+    return b <= a + ttl_a if a <= b else a <= b + ttl_b
