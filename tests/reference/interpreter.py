@@ -16,7 +16,8 @@ Event sides
   not retained; so a late record of a self-join does not meet itself.
 - A combination is formed at the position of its last member, with NULL for a side only while no
   match of that side has come; a waiting one with that NULL is then deleted.
-- Among rows with the same trigger and driving record, NULL for a side comes first.
+- Rows with the same trigger and driving record are ordered by the event sides, step by step and
+  in a step as they are joined; NULL comes first.
 
 Waiting and expiry
 - Where a later step is INNER, or feeds something required (through keys of steps too), its key
@@ -287,17 +288,6 @@ class Oracle:
         driving.emitted = True
         self._out.append((row, emitted))
         return emitted
-
-
-def interpret(
-    pipeline: OraclePipeline, batches: list[Batch], *, bounded: bool = False
-) -> list[BatchResult]:
-    """Run a pipeline over batches; `bounded` adds the empty batch that ends a bounded run."""
-    oracle = Oracle(pipeline)
-    results = [oracle.run(batch) for batch in batches]
-    if bounded:
-        results.append(oracle.run(Batch(time=batches[-1].time if batches else 0, last=True)))
-    return results
 
 
 def _passes(conditions: tuple[Condition, ...], values: Values) -> bool:

@@ -54,8 +54,12 @@ class Row:
     """The event sides."""
 
     def order(self, pipeline: OraclePipeline) -> tuple[object, ...]:
-        """The position without its trigger: driving record, then the event sides (NULL first)."""
-        sides = [self.members.get(join.alias) for join in pipeline.joins]
+        """The position without its trigger: driving record, then the event sides, step by step.
+
+        NULL comes first.
+        """
+        joins = [join for step in pipeline.steps for join in step.joins]
+        sides = [self.members.get(join.alias) for join in joins]
         return (self.fact.position, *(side.position if side else () for side in sides))
 
 

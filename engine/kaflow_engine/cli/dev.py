@@ -68,8 +68,9 @@ def command(
             send(broker.settings, sample, stopped=asked.is_set)
         click.echo(_next(broker, registry, names))
         while not asked.wait(_LOOK):
-            if not broker.running or (registry and not registry.running):
-                raise RunError("a server ended by itself", hint=f"its log: {broker.log}")
+            for server in (broker, registry):
+                if server and not server.running:
+                    raise RunError("a server ended by itself", hint=server.last_words())
         click.echo("stopping …", err=True)
 
 

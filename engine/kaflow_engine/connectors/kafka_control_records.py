@@ -80,7 +80,8 @@ class ControlView:
 
     def take(self, pairs: Iterable[Pair]) -> None:
         """Take further records, in log order."""
-        for key, value in pairs:
+        # most are markers that later ones replace, so only the last of a key is decoded
+        for key, value in dict(pairs).items():
             self._take(from_bytes(key, value))
 
     def _take(self, record: ControlRecord) -> None:

@@ -25,19 +25,23 @@ from kaflow_engine.errors import SinkError
 
 TIMEOUT = 30_000
 
-_TUNING: dict[str, object] = {
+_NEEDED: dict[str, object] = {
     "partitioner": "murmur2_random",
+    "queue.buffering.max.messages": 0,
+    "queue.buffering.max.kbytes": 2_147_483_647,
+    "delivery.report.only.error": True,
+}
+"""murmur2_random is the Java producer's partitioner; how much waits in the queue we count ourselves
+(`kafka_sink`), because a full queue would raise in the middle of a batch."""
+
+_TUNED: dict[str, object] = {
     "compression.type": "lz4",
     "linger.ms": 20,
     "batch.num.messages": 100_000,
     "batch.size": 1_000_000,
-    "queue.buffering.max.messages": 0,
-    "queue.buffering.max.kbytes": 2_147_483_647,
-    "delivery.report.only.error": True,
     "topic.metadata.propagation.max.ms": 5_000,
 }
-"""murmur2_random is the Java producer's partitioner; how much waits in the queue we count ourselves
-(`kafka_sink`), because a full queue would raise in the middle of a batch."""
+"""What the author's own properties go over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +140,7 @@ def _open_exactly_once(sink: SinkSettings, crash_point: Callable[[str], None]) -
     # registered, then able to write, then looking for a newer epoch: see ControlTopic.start_run
     write_acknowledged(sink.kafka, topic, [to_bytes(Slot(slot, sink.epoch))], TIMEOUT)
     crash_point("slot_claimed")
-    more: dict[str, object] = {**_TUNING, "on_delivery": refusals}
+    more = _config(sink.kafka, refusals)
     client = open_transactional(sink.kafka, slot, sink.transaction_timeout, TIMEOUT, **more)
     newest = _newest_epoch(sink, topic)
     if newest != sink.epoch:
@@ -150,14 +154,20 @@ def _open_exactly_once(sink: SinkSettings, crash_point: Callable[[str], None]) -
 
 def _open_plain(sink: SinkSettings) -> Writer:
     refusals = Refusals()
-    more: dict[str, object] = {**_TUNING, "enable.idempotence": True, "on_delivery": refusals}
-    client = open_producer(sink.kafka, **more)
+    more = _config(sink.kafka, refusals)
+    client = open_producer(sink.kafka, **{**more, "enable.idempotence": True})
     try:
         # without a connection, the producer id would be asked for again only after half a second
         client.api.list_topics(timeout=TIMEOUT / 1000)
     except KafkaException as failure:
         raise client.trouble(failure, "opening a producer", TIMEOUT).as_sink() from failure
     return Writer(client, refusals, sink.epoch, False, sink.kafka, os.getpid())
+
+
+def _config(settings: KafkaSettings, refusals: Refusals) -> dict[str, object]:
+    written = dict(settings.properties)
+    tuned = {name: value for name, value in _TUNED.items() if name not in written}
+    return {**tuned, **_NEEDED, "on_delivery": refusals}
 
 
 def _newest_epoch(sink: SinkSettings, topic: str) -> int:

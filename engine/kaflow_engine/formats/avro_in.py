@@ -1,11 +1,13 @@
 """Decode Avro records with Confluent framing into columns.
 
-A value is a zero byte, the schema's id as four bytes, big-endian, and the record. Columns are found
-by name; one that the writer's schema does not have is NULL, one of another type is cast as SQL does.
-A timestamp asked for as a whole number is the number that was written.
+A value is a zero byte, the schema's id as four bytes, big-endian, and the record. Columns
+are found by name; one that the writer's schema does not have is NULL, one of another type is cast
+as SQL does. A time or date asked for as a whole number is the number that was written.
 """
-# pyright: reportUnknownMemberType=false
-# pyarrow's and duckdb's stubs leave types out
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
+# pyarrow leaves types out
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,9 +20,9 @@ import pyarrow.compute as pc
 from kaflow_engine.errors import ModelError
 from kaflow_engine.formats import duck
 from kaflow_engine.formats.avro_one import read_record
-from kaflow_engine.formats.avro_read import Bools, BulkReader, Longs, can_read, stored
+from kaflow_engine.formats.avro_read import Bools, BulkReader, Longs
 from kaflow_engine.formats.avro_schema import declared, record_of
-from kaflow_engine.formats.avro_types import Avro
+from kaflow_engine.formats.avro_types import Avro, is_regular, stored
 from kaflow_engine.formats.decoded import BadValue, Decoded, Unreadable, gathered, schema_of, shown
 from kaflow_engine.formats.registry import UnknownSchema
 from kaflow_engine.formats.types import (
@@ -112,7 +114,7 @@ def _decode(batch: _Batch, rows: Longs, schema: str, columns: Sequence[Column]) 
     slow = rows
     tables: list[pa.Table] = []
     order: list[Longs] = []
-    if can_read(record):
+    if is_regular(record):
         start = batch.start[rows] + HEADER
         reader = BulkReader(batch.values.buffers()[2], start, batch.end[rows])
         plain = {name: kind != written[name] for name, kind in asked.items()}

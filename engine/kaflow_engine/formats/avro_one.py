@@ -1,4 +1,8 @@
-"""Decode one Avro record at a time: what the bulk reader cannot, and what is wrong with a record."""
+"""Decode Avro records one by one: those the bulk reader cannot, and to say what is wrong."""
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
+# pyarrow leaves types out
 
 import base64
 import io

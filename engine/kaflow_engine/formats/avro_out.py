@@ -1,6 +1,8 @@
 """Encode rows as Avro records with Confluent framing."""
-# pyright: reportUnknownMemberType=false
-# pyarrow's stubs leave types out
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
+# pyarrow leaves types out
 
 import io
 import json
@@ -14,9 +16,10 @@ import fastavro.validation
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kaflow_engine.formats.avro_pieces import CannotWrite
 from kaflow_engine.formats.avro_schema import record_of
 from kaflow_engine.formats.avro_types import Array, Avro, MapOf, Primitive, Record, nullable
-from kaflow_engine.formats.avro_write import BulkWriter, CannotWrite
+from kaflow_engine.formats.avro_write import BulkWriter
 from kaflow_engine.formats.decoded import BadValue, shown
 
 

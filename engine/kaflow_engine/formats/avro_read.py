@@ -4,8 +4,10 @@ Every record has a cursor into one buffer; numpy moves them together. A record w
 fit the schema, or do not end where the record ends, is marked as not ok and disturbs no other. What
 is wrong with it is for a slower reader to say.
 """
-# pyright: reportUnknownMemberType=false
-# numpy's and pyarrow's stubs leave types out
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
+# pyarrow leaves types out
 
 import decimal
 from collections.abc import Mapping
@@ -29,6 +31,7 @@ from kaflow_engine.formats.avro_types import (
     Recursive,
     Union,
     nullable,
+    stored,
 )
 
 Longs = npt.NDArray[np.int64]
@@ -40,22 +43,6 @@ _DIGITS = decimal.Context(prec=60)
 _PAD = 32
 _MOST_ITEMS = 4096
 """Items of one array that are read in bulk; a record with more goes to the slower reader."""
-
-
-def can_read(kind: Avro) -> bool:
-    """Whether records of this type can be read in bulk."""
-    match kind:
-        case Primitive() | Enum() | Fixed():
-            return True
-        case Array(items=inner) | MapOf(values=inner):
-            return can_read(inner)
-        case Record(fields=fields):
-            return bool(fields) and all(can_read(field.type) for field in fields)
-        case Union():
-            found = nullable(kind)
-            return found is not None and can_read(found[1])
-        case Recursive():
-            return False
 
 
 class BulkReader:
@@ -297,17 +284,6 @@ class BulkReader:
 
     def _fail(self, rows: Longs) -> None:
         self.ok[rows] = False
-
-
-def stored(kind: Avro) -> Avro:
-    """Return a type of time as the number that stands for it, other types as they are."""
-    match kind:
-        case Primitive(name="int" | "long" as name):
-            return Primitive(name)
-        case Union(branches=branches):
-            return Union(tuple(stored(branch) for branch in branches))
-        case _:
-            return kind
 
 
 def _is_text(value: bytes) -> bool:

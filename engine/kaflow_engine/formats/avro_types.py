@@ -114,6 +114,33 @@ def nullable(kind: Avro) -> tuple[int, Avro] | None:
             return None
 
 
+def is_regular(kind: Avro) -> bool:
+    """Whether records of this type can be read and written in bulk."""
+    match kind:
+        case Primitive() | Enum() | Fixed():
+            return True
+        case Array(items=inner) | MapOf(values=inner):
+            return is_regular(inner)
+        case Record(fields=fields):
+            return bool(fields) and all(is_regular(field.type) for field in fields)
+        case Union():
+            found = nullable(kind)
+            return found is not None and is_regular(found[1])
+        case Recursive():
+            return False
+
+
+def stored(kind: Avro) -> Avro:
+    """Return a type of time as the number that stands for it, other types as they are."""
+    match kind:
+        case Primitive(name="int" | "long" as name):
+            return Primitive(name)
+        case Union(branches=branches):
+            return Union(tuple(stored(branch) for branch in branches))
+        case _:
+            return kind
+
+
 @dataclass(frozen=True, slots=True)
 class _Names:
     known: dict[str, Avro]

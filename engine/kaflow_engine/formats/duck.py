@@ -1,11 +1,13 @@
 """The one door to DuckDB for this package: short, shut-in, single-threaded queries over Arrow."""
-# pyright: reportUnknownMemberType=false
-# duckdb's stubs leave Arrow types out
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
+# pyarrow leaves types out
 
 import os
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -43,7 +45,7 @@ def value(sql: str, parameters: Sequence[object] = ()) -> Any:
     """Return the first value of the first row of `sql`."""
     with cursor() as connection:
         row = connection.execute(sql, list(parameters)).fetchone()
-        return None if row is None else cast(Any, row[0])
+        return None if row is None else row[0]
 
 
 def identifier(name: str) -> str:

@@ -2,9 +2,13 @@
 
 Fields are found by name, case and all; of a repeated name the first counts; others are ignored. A
 missing field and a JSON null are NULL. Numbers, booleans, objects and arrays are accepted for
-VARCHAR as their JSON text, strings that spell a number or a boolean for those types. Whether a value
-is good depends on the value and the columns alone, never on its neighbours.
+VARCHAR as their JSON text, strings that spell a number or a boolean for those types. Whether a
+value is good depends on it and the columns alone, never on its neighbours.
 """
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
+# pyarrow leaves types out
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +19,7 @@ import pyarrow.compute as pc
 from kaflow_engine.formats import duck
 from kaflow_engine.formats.decoded import BadValue, Decoded, Unreadable, gathered, schema_of
 from kaflow_engine.formats.json_exact import read_object
-from kaflow_engine.formats.json_lanes import LANES, lane_sql
+from kaflow_engine.formats.json_lanes import lane_sql, lanes_of
 from kaflow_engine.model.columns import Column
 
 
@@ -35,7 +39,7 @@ def decode_json(values: pa.Array | pa.ChunkedArray, columns: Sequence[Column]) -
     texts, bad = _texts(values)
     tables: list[pa.Table] = []
     rows: list[pa.Array] = []
-    for lane in LANES:
+    for lane in lanes_of(columns):
         if len(texts.values) == 0:
             break
         found = duck.query(lane_sql(columns, lane), input=pa.table({"v": texts.values}))
@@ -56,9 +60,8 @@ def _texts(values: pa.Array | pa.ChunkedArray) -> tuple[_Texts, list[BadValue]]:
     try:
         return _Texts(array.cast(pa.string()), texts.rows), []
     except pa.ArrowInvalid:
-        broken = {
-            row: why for row, value in enumerate(array.to_pylist()) if (why := _not_text(value))
-        }
+        reasons = enumerate(map(_not_text, array.to_pylist()))
+        broken = {row: why for row, why in reasons if why}
     good = texts.where(pa.array([row not in broken for row in range(len(array))]))
     bad = [BadValue(row, "NotUtf8", why) for row, why in broken.items()]
     return _Texts(good.values.cast(pa.string()), good.rows), bad

@@ -3,13 +3,15 @@
 A *lane* is one SELECT over a table `input(v VARCHAR)`. It gives the columns and a
 boolean `sure`. Lanes differ in what they look at, and in cost: 1. the text, through DuckDB's
 `json_transform`, which is lenient and reads numbers through doubles; 2. also the JSON type of each
-field, which tells a missing field from a wrong one; 3. also every number exactly as it was written.
+field, which tells a missing field from a wrong one; 3. also the digits of top-level numbers, found
+behind their names; 4. every number exactly as it was written.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Literal, assert_never
 
 from kaflow_engine.formats import duck
 from kaflow_engine.formats.types import (
@@ -48,10 +50,20 @@ class Lane:
     """How closely a lane looks."""
 
     types: bool = False
-    exact: bool = False
+    numbers: Literal["rounded", "found", "quoted"] = "rounded"
 
 
-LANES = (Lane(), Lane(types=True), Lane(types=True, exact=True))
+_ROUGH = Lane()
+_TYPES = Lane(types=True)
+_FOUND = Lane(types=True, numbers="found")
+_QUOTED = Lane(types=True, numbers="quoted")
+
+
+def lanes_of(columns: Sequence[Column]) -> tuple[Lane, ...]:
+    """Return the lanes that rows of these columns go through, while they are not sure."""
+    kinds = {type(parse_type(column.type)) for column in columns}
+    # what is unsure of a DECIMAL is its digits, more often than not
+    return (_ROUGH, _FOUND, _QUOTED) if Decimal in kinds else (_ROUGH, _TYPES, _FOUND, _QUOTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +87,7 @@ def lane_sql(columns: Sequence[Column], lane: Lane) -> str:
     reads = ["v"]
     if cells:
         shape = {column.name: _shape(kind) for column, kind in parsed}
-        text = _QUOTE_NUMBERS if lane.exact else "v"
+        text = _QUOTE_NUMBERS if lane.numbers == "quoted" else "v"
         reads.append(f"TRY(json_transform({text}, {duck.literal(json.dumps(shape))})) AS t")
     if lane.types or not cells:
         pointers = ", ".join(duck.literal(pointer) for pointer in reader.pointers)
@@ -106,7 +118,11 @@ class _Reader:
             case List():
                 cell, right = self._element(kind, at, len(path)), "'ARRAY'"
             case Map() | Scalar() | Decimal():
-                cell, right = self._leaf(kind, at, k), None
+                text, exact = at, self._exact()
+                found = self._lane.numbers == "found" and len(path) == 1
+                if found and (isinstance(kind, Decimal) or kind == Scalar("VARCHAR")):
+                    text, exact = _found(path[0], at, f"{k}")
+                cell, right = self._leaf(kind, text, k, exact), None
             case _:
                 assert_never(kind)
         if k is None:
@@ -130,33 +146,40 @@ class _Reader:
                     f"list_transform({at}, lambda {each}: {cell.value})", f"len({unsure}) = 0"
                 )
             case Map() | Scalar() | Decimal():
-                return self._leaf(kind, at, None)
+                return self._leaf(kind, at, None, self._exact())
             case _:
                 assert_never(kind)
 
-    def _leaf(self, kind: Scalar | Decimal | Map, at: str, k: str | None) -> _Cell:
+    def _exact(self) -> str:
+        return "true" if self._lane.numbers == "quoted" else "false"
+
+    def _leaf(self, kind: Scalar | Decimal | Map, at: str, k: str | None, exact: str) -> _Cell:
         text = f"{k} = 'VARCHAR'" if k else "false"
         match kind:
             case Decimal(precision=precision, scale=scale):
                 value = f"TRY_CAST({at} AS DECIMAL({precision},{scale}))"
-                exact = "true" if self._lane.exact else f"({text} OR NOT {_LONG_NUMBER})"
+                exact = f"({text} OR {exact} OR NOT {_LONG_NUMBER})"
                 boolean = f"{k} <> 'BOOLEAN'" if k else "true"
                 return _Cell(value, f"{value} IS NOT NULL AND {boolean} AND {exact}")
             case Map():
                 return _Cell(f"CAST(NULL AS {type_text(kind)})", "false")
             case Scalar(name=name):
-                return self._scalar(name, at, k, text)
+                return self._scalar(name, at, k, text, exact)
             case _:
                 assert_never(kind)
 
-    def _scalar(self, name: str, at: str, k: str | None, text: str) -> _Cell:
+    def _scalar(self, name: str, at: str, k: str | None, text: str, exact: str) -> _Cell:
         cast = f"TRY_CAST({at} AS {name})"
         match name:
             case "VARCHAR":
-                if not self._lane.exact:
-                    return _Cell(at, f"{text} OR NOT regexp_matches({at}, {_NOT_PLAIN})")
-                flat = f"{k} NOT IN ('OBJECT', 'ARRAY')" if k else "false"
-                return _Cell(at, f"{text} OR ({flat} AND NOT regexp_matches({at}, {_NO_NUMBER}))")
+                plain = f"NOT regexp_matches({at}, {_NOT_PLAIN})"
+                if self._lane.numbers == "rounded" or k is None:
+                    plain = "false" if self._lane.numbers == "quoted" else plain
+                    return _Cell(at, f"{text} OR {plain}")
+                flat = f"{k} NOT IN ('OBJECT', 'ARRAY')"
+                number = f"{flat} AND {exact} AND NOT regexp_matches({at}, {_NO_NUMBER})"
+                also = "" if self._lane.numbers == "quoted" else f" OR {plain}"
+                return _Cell(at, f"{text} OR ({number}){also}")
             case "DOUBLE" | "FLOAT":
                 number = f"{k} <> 'BOOLEAN'" if k else f"{at} NOT IN (0, 1)"
                 value = at if name == "DOUBLE" else cast
@@ -190,6 +213,17 @@ class _Reader:
             return None
         self.pointers.append(_pointer(path))
         return f"k[{len(self.pointers)}]"
+
+
+def _found(name: str, at: str, k: str) -> tuple[str, str]:
+    """Return SQL of the text of a top-level scalar, and of whether it is there as written."""
+    key = json.dumps(name, ensure_ascii=False)
+    after = duck.literal(rf"{re.escape(key)}\s*:\s*(-?[0-9][0-9.eE+-]*)")
+    # inside of a string the name would be followed by \", so a sole match is the field
+    rest = f"strlen(replace(v, {duck.literal(key)}, ''))"
+    sole = f"(strlen(v) - {rest} = {len(key.encode())} AND NOT contains(v, '\\u'))"
+    number = f"{k} NOT IN ('VARCHAR', 'BOOLEAN', 'OBJECT', 'ARRAY', 'NULL')"
+    return f"CASE WHEN {number} THEN regexp_extract(v, {after}, 1) ELSE {at} END", sole
 
 
 def _shape(kind: Type) -> object:

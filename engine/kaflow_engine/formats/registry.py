@@ -1,4 +1,4 @@
-"""The schema registry: what it knows, waited for with patience, and said plainly when it refuses."""
+"""The schema registry: asked with patience, and its refusals said plainly."""
 
 import time
 from collections.abc import Callable

@@ -17,16 +17,16 @@ def columns_of_sample(values: Sequence[bytes]) -> tuple[Column, ...]:
     null, an empty object, or of several types that do not fit together is VARCHAR. Of names that
     differ by case alone the first counts, as SQL cannot tell them apart.
     """
-    objects = [found for value in values if isinstance(found := _read(value), dict)]
-    fields = _fields(cast(list[Mapping[str, Any]], objects))
+    fields = _fields([found for value in values if (found := _read(value)) is not None])
     return tuple(Column(name, type_text(kind)) for name, kind in fields)
 
 
-def _read(value: bytes) -> Any:
+def _read(value: bytes) -> Mapping[str, Any] | None:
     try:
-        return json.loads(value)
+        found = json.loads(value)
     except (ValueError, RecursionError):
         return None
+    return cast(Mapping[str, Any], found) if isinstance(found, dict) else None
 
 
 def _fields(objects: Iterable[Mapping[str, Any]]) -> list[tuple[str, Type]]:

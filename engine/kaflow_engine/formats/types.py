@@ -1,4 +1,8 @@
 """DuckDB types as data, read from and written as the text that DuckDB uses for them."""
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
+# pyarrow leaves types out
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -14,9 +14,15 @@ from kaflow_engine.operators.bench import (
     LEFT,
     Bench,
 )
+from kaflow_engine.operators.reports import exchange_rows
+from kaflow_engine.operators.schemas import EXCHANGE, NOTE
+from kaflow_engine.operators.shards import SHARDS
 
 KEPT_FLAGS = EMITTED | DEAD_LETTER | FILTERED | LEFT
 """Flags that a retained driving record keeps."""
+
+LEDGER_SHARD = f"((d_part * 31 + d_off) % {SHARDS})"
+"""SQL: the shard of a driving record's place in the ledger."""
 
 
 def class_sql(flags: str, waiting: str) -> str:
@@ -24,7 +30,7 @@ def class_sql(flags: str, waiting: str) -> str:
     return (
         f"CASE WHEN {flags} & {EMITTED} > 0 THEN 'emitted' "
         f"WHEN {flags} & {DEAD_LETTER} > 0 THEN 'dead_letter' "
-        f"WHEN {waiting} THEN 'waiting' "
+        f"WHEN {waiting} > 0 THEN 'waiting' "
         f"WHEN {flags} & {FILTERED} > 0 THEN 'filtered' "
         f"WHEN {flags} & {LEFT} > 0 THEN NULL "
         f"WHEN {flags} & {EXPIRED} > 0 THEN 'expired' "
@@ -32,30 +38,60 @@ def class_sql(flags: str, waiting: str) -> str:
     )
 
 
-def settle(bench: Bench, fates: pa.Table, waiting: str) -> dict[str, int]:
+def settle(bench: Bench, fates: pa.Table, waiting: str, counters: Counter[str]) -> pa.Table:
     """Count how the driving records of table d changed class, and note their flags in d.
 
     Args:
-        bench: Where d stands; afterwards `d.flags` holds the new flags and `d.changed` tells them.
+        bench: Where d stands; afterwards `d.flags` holds the new flags, `d.flags_before` the old.
         fates: did, bit.
-        waiting: SELECT of did: those with waiting rows after this batch.
+        waiting: SELECT of did, one for each row that waits after this batch.
+        counters: Takes the changes, unless a ledger counts.
+
+    Returns:
+        Notes for the ledger, schema EXCHANGE; empty without one.
     """
     bench.load("fates", fates)
     bench.run(
         "CREATE OR REPLACE TEMP TABLE d AS "
         "SELECT d.* REPLACE (d.flags | coalesce(b.bits, 0) AS flags), d.flags AS flags_before, "
-        f"d.did IN ({waiting}) AS waits "
+        "coalesce(w.waits, 0) AS waits "
         "FROM d LEFT JOIN (SELECT did, bit_or(bit) AS bits FROM fates GROUP BY did) b "
-        "ON b.did = d.did"
+        "ON b.did = d.did "
+        f"LEFT JOIN (SELECT did, count(*) AS waits FROM ({waiting}) GROUP BY did) w "
+        "ON w.did = d.did"
     )
+    if bench.plan.ledger:
+        return _notes(bench)
     before = f"CASE WHEN did > 0 THEN NULL ELSE {class_sql('flags_before', 'waited')} END"
-    counters: Counter[str] = Counter()
-    for old, new, count in bench.rows(
+    rows = bench.rows(
         f"SELECT {before} AS old, {class_sql('flags', 'waits')} AS new, count(*) "
         "FROM d WHERE counted GROUP BY ALL"
-    ):
+    )
+    count_changes(counters, rows)
+    return EXCHANGE.empty_table()
+
+
+def count_changes(counters: Counter[str], rows: list[tuple[str | None, str | None, int]]) -> None:
+    """Count driving records that went from one class to another."""
+    for old, new, count in rows:
         if old is not None:
             counters[old] -= count
         if new is not None:
             counters[new] += count
-    return dict(counters)
+
+
+def _notes(bench: Bench) -> pa.Table:
+    rows = bench.table(
+        f"SELECT flags & ~{LEFT} AS bits, waits - waited AS delta, d_batch, d_time, d_part, d_off, "
+        f"ts, {LEDGER_SHARD} * {bench.plan.partitions} // {SHARDS} AS part FROM d "
+        f"WHERE waits <> waited OR (flags & ~{LEFT}) <> (flags_before & ~{LEFT})"
+    )
+    return exchange_rows(
+        rows.num_rows,
+        stage=len(bench.plan.steps) + 1,
+        part=rows["part"],
+        kind=NOTE,
+        side=rows["bits"],
+        t_off=rows["delta"],
+        **{name: rows[name] for name in ("d_batch", "d_time", "d_part", "d_off", "ts")},
+    )

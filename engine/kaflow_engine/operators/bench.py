@@ -29,6 +29,9 @@ NEVER = 1 << 62
 EMITTED, DEAD_LETTER, FILTERED, EXPIRED, LEFT = 1, 2, 4, 8, 16
 """What became of rows of a driving record, as bits; LEFT: gone on to the next step."""
 
+FORCED_SHIFT = 8
+"""Bits of rows that were sent because their time was up, where the ledger decides about them."""
+
 DRIVERS = pa.schema(
     [
         pa.field("did", pa.int64()),
@@ -47,12 +50,14 @@ DRIVERS = pa.schema(
         pa.field("raw", pa.string()),
         pa.field("d", pa.string()),
         pa.field("flags", pa.int64()),
-        pa.field("waited", pa.bool_()),
+        pa.field("waited", pa.int64()),
         pa.field("counted", pa.bool_()),
+        pa.field("forced", pa.bool_()),
     ]
 )
 """Table d. `fresh`: its own record triggered it; `doomed`: can never become complete; `hopeless`:
-must not wait; `waited`: rows of it waited before this batch."""
+must not wait; `waited`: how many rows of it waited before this batch; `forced`: leaves with what
+there is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +103,12 @@ class Bench:
     def keeps_matches(self) -> bool:
         """Matches are kept with their driving record."""
         return len(self.events) > 1 or (self.final and bool(self.events))
+
+    @property
+    def driver_width(self) -> int:
+        """Bytes of the suffix that tells driving rows of one key apart."""
+        earlier = self.plan.steps[: self.number - 1]
+        return 12 * (1 + sum(len(step.events) for step in earlier))
 
     @property
     def last(self) -> bool:

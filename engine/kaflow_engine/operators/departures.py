@@ -13,8 +13,12 @@ from kaflow_engine.operators.shards import SHARDS
 OPEN_MEMBER = "[-1, -1, -1, -1]::BIGINT[]"
 
 
-def choose(bench: Bench) -> list[BadRow]:
+def choose(bench: Bench, every: bool = False) -> list[BadRow]:
     """Build g: of f, the first place at which each combination is complete.
+
+    Args:
+        bench: Where f and d stand.
+        every: All such places instead of the first.
 
     Returns:
         Rows of f on which the required columns cannot be computed.
@@ -31,23 +35,28 @@ def choose(bench: Bench) -> list[BadRow]:
             bench.table(f"SELECT rn, d, {sides} FROM ({ready})"),
         )
         bench.load("ok", found)
-        ready = "SELECT f.* FROM f JOIN ok ON ok.rn = f.rn"
+        ready += (
+            " AND (rn IN (SELECT rn FROM ok) OR did IN (SELECT did FROM d WHERE forced))"
+        )
     bench.run(
         f"CREATE OR REPLACE TEMP TABLE g AS {ready} "
         "QUALIFY row_number() OVER (PARTITION BY cid ORDER BY q) = 1"
-        if bench.can_wait
+        if bench.can_wait and not every
         else f"CREATE OR REPLACE TEMP TABLE g AS {ready}"
     )
     return failed
 
 
-def departing(bench: Bench, chosen: str, expired: bool = False) -> pa.Table:
+def departing(
+    bench: Bench, chosen: str, *, expired: bool = False, forced: bool = False
+) -> pa.Table:
     """Return rows of f as `leaving.leave` wants them.
 
     Args:
         bench: Where f, c, d and r stand.
         chosen: SELECT of rows of f.
         expired: They leave because their time is up, before all records of the batch.
+        forced: They leave with what there is.
     """
     parts = bench.plan.partitions
     sides = "".join(f", g.s{i}" for i in range(len(bench.step.sides)))
@@ -62,7 +71,7 @@ def departing(bench: Bench, chosen: str, expired: bool = False) -> pa.Table:
         join = f"JOIN (SELECT pos, {first} FROM r GROUP BY pos) t ON t.pos = g.q"
     origin = ", ".join(f"d.{name}" for name in ORIGIN)
     counted = "d.counted"
-    if bench.events and not bench.last:
+    if bench.events and not bench.last and not bench.plan.ledger:
         counted = (
             "(d.counted AND g.q = d.pos AND "
             "row_number() OVER (PARTITION BY g.did, g.q ORDER BY members) = 1)"
@@ -71,6 +80,7 @@ def departing(bench: Bench, chosen: str, expired: bool = False) -> pa.Table:
         f"""
         SELECT g.rn, g.did, g.d{sides}, {trigger}, {origin}, d.ts, d.raw,
                list_concat(d.members{members}) AS members, {counted} AS counted,
+               d.forced OR {str(forced).upper()} AS forced,
                CASE WHEN d.key IS NULL THEN (d.d_part * 31 + d.d_off) % {parts}
                     ELSE CAST('0x' || left(hex(d.key), 2) AS BIGINT) * {parts} // {SHARDS}
                END AS part

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from kaflow_engine.operators.accounts import settle
-from kaflow_engine.operators.bench import DEAD_LETTER, EXPIRED, Bench
+from kaflow_engine.operators.bench import DEAD_LETTER, EMITTED, EXPIRED, FILTERED, FORCED_SHIFT, Bench
 from kaflow_engine.operators.departures import departing, inner_matched
 from kaflow_engine.operators.intake import BadRecord
 from kaflow_engine.operators.keyed import DRIVER, KEYLESS, MATCH, WAITING
@@ -27,8 +27,8 @@ from kaflow_engine.operators.stored import (
 from kaflow_engine.operators.versions import load_versions, look_up
 from kaflow_engine.state.keys import entry_key, split_entry
 
-_UNSETTLED = "flags & 7 = 0"
-"""No row of the driving record was emitted, filtered, or dead."""
+_UNSETTLED = f"flags & {EMITTED | FILTERED} = 0"
+"""No row of the driving record was emitted or filtered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ def expire(bench: Bench, counters: Counter[str]) -> list[pa.Table]:
     due = _take_due(bench)
     if not due.drivers:
         return []
-    waited = {row.did for row in due.rows}
+    waited = Counter(row.did for row in due.rows)
     bench.load("d", driver_table(due.drivers, bench.plan.driving.ttl, waited))
     bench.load("r", EXCHANGE.append(pa.field("pos", pa.int64())).empty_table())
     found: list[pa.Table] = []
@@ -60,10 +60,10 @@ def expire(bench: Bench, counters: Counter[str]) -> list[pa.Table]:
     )
     bit = EXPIRED
     if bench.plan.on_expiry == "dead_letter":
-        bit = DEAD_LETTER
-        found.append(dead_letters(bench, rest, [expiry_letter(bench)] * rest.num_rows))
+        bit = DEAD_LETTER << FORCED_SHIFT if bench.plan.ledger else DEAD_LETTER
+        found.append(dead_letters(bench, rest, [expiry_letter(bench)] * rest.num_rows, expired=True))
     settled = pa.concat_tables([settled, fates(rest["did"].to_pylist(), bit)])
-    counters.update(settle(bench, settled, "SELECT NULL::BIGINT WHERE FALSE"))
+    found.append(settle(bench, settled, "SELECT 0 AS did WHERE FALSE", counters))
     return found
 
 
@@ -121,7 +121,10 @@ def _last_rows(bench: Bench, due: _Due) -> pa.Table:
     look_up(bench, "SELECT cid, 0 AS q FROM c")
     settled = f"did IN (SELECT did FROM d WHERE {_UNSETTLED})"
     return departing(
-        bench, f"SELECT * FROM f WHERE {inner_matched(bench)} AND {settled}", expired=True
+        bench,
+        f"SELECT * FROM f WHERE {inner_matched(bench)} AND {settled}",
+        expired=True,
+        forced=True,
     )
 
 

@@ -69,7 +69,7 @@ def read_topic(
     rows, untimed = _timed(topic, rows, records)
     bad += untimed
     tombstones = pa.table({"rn": missing.cast(pa.int64())})
-    if topic.rank != 0:
+    if not topic.dimension:
         tombstones = tombstones.slice(0, 0)
     stamps = records.column("timestamp").take(tombstones.column("rn"))
     tombstones = tombstones.append_column("$ts", stamps)
@@ -140,9 +140,7 @@ def _ordered(rows: pa.Table, others: pa.Table, records: pa.Table) -> pa.Table:
     partitions = _numbers(records, "partition")[numbers]
     order = np.lexsort((numbers, partitions))
     times = np.empty_like(stamps)
-    bounds = np.flatnonzero(np.diff(partitions[order], prepend=-1))
-    for start, stop in zip(bounds, [*bounds[1:], len(order)], strict=True):
-        place = order[start:stop]
+    for place in np.split(order, np.flatnonzero(np.diff(partitions[order])) + 1):
         times[place] = np.maximum.accumulate(stamps[place])
     return rows.append_column("$time", pa.array(times[: rows.num_rows], pa.int64()))
 

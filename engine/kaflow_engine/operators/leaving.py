@@ -5,11 +5,21 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.operators.bench import DEAD_LETTER, EMITTED, FILTERED, LEFT, Bench
+from kaflow_engine.operators.accounts import LEDGER_SHARD
+from kaflow_engine.operators.bench import (
+    DEAD_LETTER,
+    EMITTED,
+    FILTERED,
+    FORCED_SHIFT,
+    LEFT,
+    Bench,
+)
+from kaflow_engine.formats.duck import query
 from kaflow_engine.operators.encode import pack
 from kaflow_engine.operators.finish import finish_rows
 from kaflow_engine.operators.guard import guarded
@@ -17,7 +27,7 @@ from kaflow_engine.operators.intake import BadRecord
 from kaflow_engine.operators.layout import carried, carried_rows, keyed, step_rows
 from kaflow_engine.operators.reports import exchange_rows
 from kaflow_engine.operators.schemas import DEAD, DRIVING, ORIGIN, READY, TRIGGER
-from kaflow_engine.operators.shards import dead_part, part_of, parts_of, spread
+from kaflow_engine.operators.shards import SHARDS, dead_part, part_of, parts_of, spread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +38,8 @@ class Outcome:
     """Schema EXCHANGE."""
     fates: pa.Table
     """did, bit."""
+    emitted: pa.Table
+    """Finished rows: rn, out_key, value; empty where rows go on."""
 
 
 FATES = pa.schema([pa.field("did", pa.int64()), pa.field("bit", pa.int64())])
@@ -46,7 +58,7 @@ def leave(bench: Bench, rows: pa.Table) -> Outcome:
     Args:
         bench: The step.
         rows: rn, did, d, s<i>, and where they come from: TRIGGER, ORIGIN, ts, members, raw,
-            counted, part.
+            counted, forced, part.
     """
     return _finished(bench, rows) if bench.last else _onward(bench, rows)
 
@@ -74,18 +86,18 @@ def _onward(bench: Bench, rows: pa.Table) -> Outcome:
         doomed=False,
         **_origin(kept),
     )
-    left = _fates(kept, LEFT)
-    return _with_bad(bench, rows, travelling, left, bad)
+    left = _fates(bench, kept, LEFT)
+    return _with_bad(bench, rows, travelling, left, bad, kept.slice(0, 0))
 
 
 def _finished(bench: Bench, rows: pa.Table) -> Outcome:
     typed = step_rows(bench.step, bench.batch.batch_time)
     done = finish_rows(bench.plan.finish, typed, rows)
     kept = _joined(done.rows, rows)
-    part = part_of(kept["out_key"], bench.plan.partitions) if bench.plan.last_exchange else kept["part"]
+    stage, part = _address(bench, kept)
     travelling = exchange_rows(
         kept.num_rows,
-        stage=bench.plan.stage_count - 1,
+        stage=stage,
         part=part,
         kind=READY,
         key=kept["out_key"],
@@ -94,35 +106,59 @@ def _finished(bench: Bench, rows: pa.Table) -> Outcome:
     )
     gone = pa.concat_arrays([kept["rn"].combine_chunks(), pa.array([b.row for b in done.bad], pa.int64())])
     filtered = rows.filter(pc.invert(pc.is_in(rows["rn"], gone)))
-    found = pa.concat_tables([_fates(kept, EMITTED), _fates(filtered, FILTERED)])
-    return _with_bad(bench, rows, travelling, found, list(done.bad))
+    found = pa.concat_tables([_fates(bench, kept, EMITTED), _fates(bench, filtered, FILTERED)])
+    return _with_bad(bench, rows, travelling, found, list(done.bad), done.rows)
 
 
 def _with_bad(
-    bench: Bench, rows: pa.Table, travelling: pa.Table, found: pa.Table, bad: list[BadRecord]
+    bench: Bench,
+    rows: pa.Table,
+    travelling: pa.Table,
+    found: pa.Table,
+    bad: list[BadRecord],
+    emitted: pa.Table,
 ) -> Outcome:
     if not bad:
-        return Outcome(rows=travelling, fates=found)
+        return Outcome(rows=travelling, fates=found, emitted=emitted)
     why = {b.row: b for b in bad}
     failed = rows.filter(pc.is_in(rows["rn"], pa.array(list(why), pa.int64())))
     letters = dead_letters(bench, failed, [why[row] for row in failed["rn"].to_pylist()])
     return Outcome(
         rows=pa.concat_tables([travelling, letters]),
-        fates=pa.concat_tables([found, _fates(failed, DEAD_LETTER)]),
+        fates=pa.concat_tables([found, _fates(bench, failed, DEAD_LETTER)]),
+        emitted=emitted,
     )
 
 
-def dead_letters(bench: Bench, rows: pa.Table, why: Sequence[BadRecord]) -> pa.Table:
-    """Build dead letters for the driving records of rows (d_part, d_off, raw)."""
+def dead_letters(
+    bench: Bench, rows: pa.Table, why: Sequence[BadRecord], expired: bool = False
+) -> pa.Table:
+    """Build dead letters for the driving records of rows (d_part, d_off, raw).
+
+    Args:
+        bench: The step.
+        rows: One for each dead letter.
+        why: One for each row.
+        expired: Their time was up; where there is a ledger, it decides.
+    """
     texts = [
         json.dumps({"phase": b.phase, "error": b.error, "message": b.message, "attempt": 1})
         for b in why
     ]
+    plan = bench.plan
+    stage, part = plan.stage_count - 1, dead_part(plan.driving.topic, rows["d_part"], plan)
+    if expired and plan.ledger:
+        shard = f"{LEDGER_SHARD} * {plan.partitions} // {SHARDS}"
+        stage = len(plan.steps) + 1
+        part = query(f"SELECT {shard} AS part FROM rows", rows=rows.select(["d_part", "d_off"]))["part"]
     return exchange_rows(
         rows.num_rows,
-        stage=bench.plan.stage_count - 1,
-        part=dead_part(bench.plan.driving.topic, rows["d_part"], bench.plan),
+        stage=stage,
+        part=part,
         kind=DEAD,
+        d_part=rows["d_part"],
+        d_off=rows["d_off"],
+        forced=expired,
         t_phase=1,
         t_topic=bench.plan.driving.topic,
         t_part=rows["d_part"],
@@ -135,15 +171,35 @@ def dead_letters(bench: Bench, rows: pa.Table, why: Sequence[BadRecord]) -> pa.T
 def _joined(found: pa.Table, rows: pa.Table) -> pa.Table:
     """Put what was computed beside where it came from, by `rn`."""
     places = pc.index_in(found["rn"], value_set=rows["rn"].combine_chunks())
-    for name in ("did", "part", "counted", "raw", "members", "ts", *TRIGGER, *ORIGIN):
+    for name in ("did", "part", "counted", "forced", "raw", "members", "ts", *TRIGGER, *ORIGIN):
         found = found.append_column(name, rows[name].take(places))
     return found
 
 
-def _fates(rows: pa.Table, bit: int) -> pa.Table:
-    return pa.table([rows["did"], pa.repeat(pa.scalar(bit, pa.int64()), rows.num_rows)], schema=FATES)
+def _address(bench: Bench, rows: pa.Table) -> tuple[Any, Any]:
+    """Return stage and partition of finished rows; the ledger decides about forced ones."""
+    plan = bench.plan
+    last = plan.stage_count - 1
+    if not plan.last_exchange:
+        return last, rows["part"]
+    part = part_of(rows["out_key"], plan.partitions)
+    if not plan.ledger or not pc.any(rows["forced"]).as_py():
+        return last, part
+    places = query(
+        f"SELECT {LEDGER_SHARD} * {plan.partitions} // {SHARDS} AS part FROM rows",
+        rows=rows.select(["d_part", "d_off"]),
+    )
+    stage = pc.if_else(rows["forced"], len(plan.steps) + 1, last)
+    return stage, pc.if_else(rows["forced"], places["part"], part)
+
+
+def _fates(bench: Bench, rows: pa.Table, bit: int) -> pa.Table:
+    bits = pa.repeat(pa.scalar(bit, pa.int64()), rows.num_rows)
+    if bench.plan.ledger and bit != LEFT:
+        bits = pc.if_else(rows["forced"], bit << FORCED_SHIFT, bits)
+    return pa.table([rows["did"], bits], schema=FATES)
 
 
 def _origin(rows: pa.Table) -> dict[str, pa.ChunkedArray]:
-    names = (*TRIGGER, *ORIGIN, "ts", "members", "raw", "counted")
+    names = (*TRIGGER, *ORIGIN, "ts", "members", "raw", "counted", "forced")
     return {name: rows[name] for name in names}

@@ -180,6 +180,7 @@ class _MapTopic:
             raw=found["raw"],
             doomed=found["doomed"],
             counted=True,
+            forced=False,
         )
 
     def _finished(self, typed: str, rows: pa.Table) -> pa.Table:
@@ -280,7 +281,7 @@ class _MapTopic:
             self.counters[bad] += len(self.bad)
         else:
             self.counters["side_read"] += self.intake.records.num_rows
-            if self.topic.rank != 0:
+            if not self.topic.dimension:
                 self.counters["skipped_side"] += self.intake.nulls
             self.counters["skipped_side" if bad == "skipped" else "side_dead_letters"] += len(self.bad)  # fmt: skip
 

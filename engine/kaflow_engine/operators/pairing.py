@@ -111,12 +111,16 @@ def add_waiting(bench: Bench, waiting: pa.Table) -> None:
         return
     bench.load("w", waiting)
     sides = "".join(f", o{i}, s{i}" for i in bench.events)
+    bench.run(
+        f"INSERT INTO c (cid, did, q0, void, wid{sides}) "
+        f"SELECT -1 - wid, did, 0, {void_of(bench)}, wid{sides} FROM w"
+    )
+
+
+def void_of(bench: Bench) -> str:
+    """Return SQL for the place at which a row of table w is replaced by rows with a match."""
     voids = [
         f"(SELECT min(ppos) FROM p{i} WHERE p{i}.did = w.did AND w.s{i} IS NULL)"
         for i in bench.events
     ]
-    void = f"coalesce(least({', '.join(voids)}), {NEVER})" if voids else str(NEVER)
-    bench.run(
-        f"INSERT INTO c (cid, did, q0, void, wid{sides}) "
-        f"SELECT -1 - wid, did, 0, {void}, wid{sides} FROM w"
-    )
+    return f"coalesce(least({', '.join(voids)}), {NEVER})" if voids else str(NEVER)

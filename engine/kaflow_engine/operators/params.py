@@ -23,6 +23,8 @@ class TopicParams:
     """The columns that the plan uses."""
     event_time: str | None
     """SQL that gives epoch milliseconds over `"c.<column>"`; None: the Kafka timestamp."""
+    dimension: bool
+    """Named under state.dimensions: never holds the watermark back."""
     rank: int
     """0 dimension, 1 event side, 2 driving: the first of its roles."""
     driving: bool
@@ -30,11 +32,6 @@ class TopicParams:
     max_future: int
     lateness: int
     idle_timeout: int
-
-    @property
-    def is_dimension(self) -> bool:
-        """Never holds the watermark back."""
-        return self.rank == 0 and not self.driving
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +127,8 @@ class Plan:
     on_expiry: Literal["drop", "emit", "dead_letter"]
     reemit: bool
     partitions: int
+    ledger: bool
+    """Rows of one driving record part before it is settled; one more stage keeps account of them."""
     last_exchange: bool
     """Rows travel once more, so that those of one output key leave in order."""
     dead_letter_topic: str
@@ -140,8 +139,8 @@ class Plan:
 
     @property
     def stage_count(self) -> int:
-        """Map, steps, and the last exchange where there is one."""
-        return 1 + len(self.steps) + int(self.last_exchange)
+        """Map, steps, then the ledger and the last exchange where there are such."""
+        return 1 + len(self.steps) + int(self.ledger) + int(self.last_exchange)
 
     @property
     def needs_headers(self) -> bool:

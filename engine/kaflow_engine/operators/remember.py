@@ -10,10 +10,11 @@ from kaflow_engine.operators.keyed import DRIVER, KEYLESS, MATCH, WAITING, place
 from kaflow_engine.operators.pairing import event_value
 from kaflow_engine.operators.stored import (
     StoredRow,
+    driver_suffix,
     driver_value,
     match_value,
-    waiting_suffix,
-    waiting_value,
+    member_suffix,
+    row_value,
 )
 from kaflow_engine.state.keys import entry_key
 
@@ -44,7 +45,7 @@ def _drivers(bench: Bench) -> None:
         "SELECT * FROM d WHERE (did > 0 AND NOT hopeless) OR (did < 0 AND flags <> flags_before)"
     )
     for row in rows.to_pylist():
-        suffix = place_suffix(row["d_part"], row["d_off"])
+        suffix = driver_suffix(row)
         if row["key"] is None:
             entry = entry_key(bytes((row["d_off"] % 256,)), KEYLESS, suffix)
         else:
@@ -55,13 +56,13 @@ def _drivers(bench: Bench) -> None:
 
 def _matches(bench: Bench) -> None:
     for i in bench.events:
-        for key, partition, offset, order, text in bench.rows(
-            f"SELECT d.key, d.d_part, d.d_off, p.ord, p.s FROM new_pairs{i} p "
+        for row in bench.table(
+            f"SELECT d.key, d.d_part, d.d_off, d.members, p.ord, p.s FROM new_pairs{i} p "
             "JOIN d ON d.did = p.did WHERE NOT d.hopeless"
-        ):
-            place = place_suffix(partition, offset) + bytes((i,))
-            entry = entry_key(key, MATCH, place + place_suffix(order[2], order[3]))
-            bench.state.put(entry, match_value(order, text))
+        ).to_pylist():
+            order: list[int] = row["ord"]
+            place = driver_suffix(row) + bytes((i,)) + place_suffix(order[2], order[3])
+            bench.state.put(entry_key(row["key"], MATCH, place), match_value(order, row["s"]))
 
 
 def _waiting(bench: Bench, stored: Sequence[StoredRow]) -> None:
@@ -72,10 +73,10 @@ def _waiting(bench: Bench, stored: Sequence[StoredRow]) -> None:
     ).to_pylist():
         members = [row[f"o{i}"] for i in bench.events]
         texts = [row[f"s{i}"] for i in bench.events]
-        suffix = waiting_suffix(row["d_part"], row["d_off"], members)
+        suffix = driver_suffix(row) + member_suffix(members)
         entry = entry_key(row["key"], WAITING, suffix)
         due = None if bench.retains else row["due"]
-        bench.state.put(entry, waiting_value(row, members, texts), due)
+        bench.state.put(entry, row_value(row, members, texts), due)
     for wid, key, due in bench.rows(
         "SELECT c.wid, d.key, d.due FROM c JOIN d ON d.did = c.did WHERE c.wid IS NOT NULL "
         f"AND (c.void < {NEVER} OR c.cid NOT IN (SELECT cid FROM waiting))"

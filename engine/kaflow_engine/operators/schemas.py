@@ -32,9 +32,10 @@ OUTPUT = pa.schema(
 """Emitted rows: `slot` is the delivery partition that a marker counts, `kind` 0 for a row and 1 for
 a dead letter, `partition` null where the key decides."""
 
-DRIVING, SIDE, DEAD, REPORT, READY = range(5)
+DRIVING, SIDE, DEAD, REPORT, READY, NOTE = range(6)
 """Kinds of travelling rows: a driving row, a side's record, a dead letter, a report to the driver,
-and a finished output row."""
+a finished output row, and a note to the ledger (`side` holds bits of what happened to rows of the
+driving record, `t_off` by how many its waiting rows changed)."""
 
 TRIGGER = ("t_phase", "t_time", "t_role", "t_topic", "t_part", "t_off")
 ORIGIN = ("d_batch", "d_time", "d_part", "d_off")
@@ -55,8 +56,10 @@ EXCHANGE = pa.schema(
         pa.field("value", pa.binary()),
         pa.field("doomed", pa.bool_()),
         pa.field("counted", pa.bool_()),
+        pa.field("forced", pa.bool_()),
     ]
 )
 """Rows between stages: where to, the join key behind its shard byte, the position of what triggered
 the row, the position of its driving record, the positions of its event sides, and the columns as a
-JSON list of texts. A side's record has its own position as trigger."""
+JSON list of texts. A side's record has its own position as trigger. `doomed`: can never become
+complete; `counted`: decides its record's class; `forced`: sent on because its time is up."""

@@ -5,6 +5,7 @@
 import pyarrow as pa
 
 from kaflow_engine.operators.deliver import run_deliver
+from kaflow_engine.operators.ledger import run_ledger
 from kaflow_engine.operators.mapping import run_map
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.operators.step import run_step
@@ -31,6 +32,8 @@ def run_stage(
         found = run_map(plan, batch, rows, task)
     elif stage <= len(plan.steps):
         found = run_step(plan, stage, batch, rows, task)
+    elif plan.ledger and stage == len(plan.steps) + 1:
+        found = run_ledger(plan, batch, rows, task)
     else:
         found = rows
     if stage == plan.stage_count - 1:

@@ -9,7 +9,14 @@ import pyarrow.compute as pc
 
 from kaflow_engine.formats.duck import cursor
 from kaflow_engine.operators.accounts import settle
-from kaflow_engine.operators.bench import DEAD_LETTER, DRIVERS, EXPIRED, NEVER, Bench
+from kaflow_engine.operators.bench import (
+    DEAD_LETTER,
+    DRIVERS,
+    EXPIRED,
+    FORCED_SHIFT,
+    NEVER,
+    Bench,
+)
 from kaflow_engine.operators.departures import choose, departing, inner_matched
 from kaflow_engine.operators.expiry import expire, expiry_letter
 from kaflow_engine.operators.guard import BadRow
@@ -18,6 +25,7 @@ from kaflow_engine.operators.keyed import StepState
 from kaflow_engine.operators.leaving import FATES, dead_letters, fates, leave
 from kaflow_engine.operators.pairing import add_waiting, combine, load_events, pair
 from kaflow_engine.operators.params import Plan
+from kaflow_engine.operators.reemit import load_emitted, reemit
 from kaflow_engine.operators.remember import remember
 from kaflow_engine.operators.reports import report_rows
 from kaflow_engine.operators.schemas import DRIVING, SIDE, TRIGGER
@@ -71,7 +79,7 @@ def run_step(
 
 def _records(bench: Bench, here: pa.Table, counters: Counter[str]) -> list[pa.Table]:
     _load_rows(bench, here)
-    stored = _load_drivers(bench)
+    stored, emitted = _load_drivers(bench)
     _combinations(bench, stored)
     load_versions(
         bench,
@@ -98,14 +106,17 @@ def _records(bench: Bench, here: pa.Table, counters: Counter[str]) -> list[pa.Ta
         else "SELECT NULL::BIGINT AS cid WHERE FALSE"
     )
     bench.run(f"CREATE OR REPLACE TEMP TABLE waiting AS {waiting}")
-    counters.update(
+    found.append(
         settle(
             bench,
             pa.concat_tables(settled),
             "SELECT c.did FROM c JOIN waiting w ON w.cid = c.cid",
+            counters,
         )
     )
     remember(bench, stored)
+    if bench.plan.reemit:
+        found.append(reemit(bench, outcome.emitted, emitted))
     store_versions(bench)
     return found
 
@@ -125,33 +136,40 @@ def _load_rows(bench: Bench, here: pa.Table) -> None:
         "AND t_part = d_part AND t_off = d_off"
     )
     late = f"ts + {plan.driving.ttl} < {batch.horizon}"
-    lost = "key IS NULL" if not bench.final or bench.step.inner else "FALSE"
+    lost = "FALSE" if bench.final else "key IS NULL"
     values = {
         "did": "rn",
         "pos": "pos",
         "fresh": own,
-        "hopeless": f"doomed OR {lost} OR {late}",
+        "hopeless": f"doomed OR forced OR {lost} OR {late}",
         "due": f"ts + {plan.driving.ttl}",
         "members": "coalesce(members, []::BIGINT[])",
         "d": "payload",
         "flags": "0::BIGINT",
-        "waited": "FALSE",
+        "waited": "0::BIGINT",
     }
     chosen = ", ".join(f"{values.get(name, name)} AS {name}" for name in DRIVERS.names)
     bench.run(f"CREATE OR REPLACE TEMP TABLE d AS SELECT {chosen} FROM r WHERE kind = {DRIVING}")
 
 
-def _load_drivers(bench: Bench) -> list[StoredRow]:
-    """Add stored driving records, whose keys have new records, to d; return their waiting rows."""
+def _load_drivers(bench: Bench) -> tuple[list[StoredRow], list[StoredRow]]:
+    """Add stored driving records, whose keys have new records, to d.
+
+    Returns:
+        Their waiting rows, and their emitted rows that may be formed again.
+    """
     sides = list(bench.events)
-    if bench.can_wait:
+    if bench.can_wait or bench.plan.reemit:
         sides = list(range(len(bench.step.sides)))
     keys = bench.keys(
         f"SELECT DISTINCT key FROM r WHERE kind = {SIDE} "
         f"AND list_contains({sides}::INTEGER[], side)"
     )
     drivers, rows = load_stored(bench, keys)
-    waited = {row.did for row in rows}
+    emitted: list[StoredRow] = []
+    if bench.plan.reemit:
+        emitted = load_emitted(bench, keys, drivers)
+    waited = Counter(row.did for row in rows)
     bench.load("stored", driver_table(drivers, bench.plan.driving.ttl, waited))
     bench.run("INSERT INTO d BY NAME SELECT * FROM stored")
     load_events(
@@ -167,7 +185,7 @@ def _load_drivers(bench: Bench) -> list[StoredRow]:
             )
             bench.load("matches", table)
             bench.run(f"INSERT INTO p{i} SELECT did, ppos, ord, s FROM matches")
-    return rows
+    return rows, emitted
 
 
 def _combinations(bench: Bench, stored: list[StoredRow]) -> None:
@@ -214,12 +232,13 @@ def _broken(bench: Bench, failed: list[BadRow]) -> tuple[pa.Table, list[pa.Table
 
 def _hopeless(bench: Bench, settled: pa.Table) -> tuple[pa.Table, list[pa.Table]]:
     """Driving records that must not wait and of which no row left: they expire at once."""
-    if not bench.can_wait and not bench.final:
+    if not bench.can_wait and not bench.final and bench.plan.driving.needs is None:
         return FATES.empty_table(), []
     bench.load("fates", settled)
     bench.run(
         "CREATE OR REPLACE TEMP TABLE lost AS SELECT did, d_part, d_off, raw FROM d "
-        "WHERE did > 0 AND hopeless AND did NOT IN (SELECT did FROM fates) "
+        "WHERE did > 0 AND hopeless AND did NOT IN "
+        f"(SELECT did FROM fates WHERE bit <> {DEAD_LETTER}) "
         "ORDER BY due, d_part, d_off"
     )
     lost = bench.table("SELECT * FROM lost")
@@ -227,14 +246,18 @@ def _hopeless(bench: Bench, settled: pa.Table) -> tuple[pa.Table, list[pa.Table]
         return FATES.empty_table(), []
     dids = lost["did"].to_pylist()
     if bench.plan.on_expiry == "dead_letter":
-        letters = dead_letters(bench, lost, [expiry_letter(bench)] * lost.num_rows)
-        return fates(dids, DEAD_LETTER), [letters]
+        letters = dead_letters(
+            bench, lost, [expiry_letter(bench)] * lost.num_rows, expired=True
+        )
+        bit = DEAD_LETTER << FORCED_SHIFT if bench.plan.ledger else DEAD_LETTER
+        return fates(dids, bit), [letters]
     if bench.plan.on_expiry == "drop":
         return fates(dids, EXPIRED), []
     rows = departing(
         bench,
-        f"SELECT f.* FROM f JOIN c ON c.cid = f.cid WHERE f.q = c.q0 AND {inner_matched(bench)} "
-        "AND f.did IN (SELECT did FROM lost)",
+        f"SELECT * FROM f WHERE {inner_matched(bench)} AND did IN (SELECT did FROM lost) "
+        "AND (cid, q) IN (SELECT (cid, q0) FROM c)",
+        forced=True,
     )
     outcome = leave(bench, rows)
     sent = set(outcome.fates["did"].to_pylist())

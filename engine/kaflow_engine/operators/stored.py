@@ -1,7 +1,7 @@
 """Driving records and waiting rows at rest: how they are written and read."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,12 +37,14 @@ class StoredDriver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRow:
-    """A waiting row: a driving record with its event sides so far."""
+    """A waiting or emitted row: a driving record with its event sides so far."""
 
     did: int
     suffix: bytes
     members: list[list[int]]
     texts: list[str | None]
+    last: str | None
+    """Digest of what was last emitted, for rows that may be emitted again."""
 
 
 def driver_value(row: dict[str, Any], flags: int) -> bytes:
@@ -60,15 +62,25 @@ def driver_value(row: dict[str, Any], flags: int) -> bytes:
     return json.dumps(kept, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def waiting_value(row: dict[str, Any], members: Sequence[Any], texts: Sequence[str | None]) -> bytes:
-    """Encode a waiting row: its driving record, then its event sides."""
+def row_value(
+    row: dict[str, Any], members: Sequence[Any], texts: Sequence[str | None], last: str | None = None
+) -> bytes:
+    """Encode a row: its driving record, its event sides, and a digest of what was last emitted."""
     head = json.loads(driver_value(row, 0))
-    return json.dumps([*head, members, texts], ensure_ascii=False, separators=(",", ":")).encode()
+    kept = [*head, members, texts, last]
+    return json.dumps(kept, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def waiting_suffix(partition: int, offset: int, members: Iterable[Sequence[int] | None]) -> bytes:
-    """Return the suffix of a waiting row: its driving record, then its event sides."""
-    return place_suffix(partition, offset) + b"".join(
+def driver_suffix(row: Mapping[str, Any]) -> bytes:
+    """Return the suffix of a row of table d: its record, then its event sides of earlier steps."""
+    members: Sequence[int] = row["members"] or ()
+    earlier = [members[i : i + 4] for i in range(0, len(members), 4)]
+    return place_suffix(row["d_part"], row["d_off"]) + member_suffix(earlier)
+
+
+def member_suffix(members: Iterable[Sequence[int] | None]) -> bytes:
+    """Return what tells rows of one driving row apart: its event sides."""
+    return b"".join(
         b"\xff" * 12 if member is None or member[0] < 0 else place_suffix(member[2], member[3])
         for member in members
     )
@@ -77,7 +89,7 @@ def waiting_suffix(partition: int, offset: int, members: Iterable[Sequence[int] 
 def read_driver(
     did: int, key: bytes | None, suffix: bytes, value: bytes
 ) -> StoredDriver:
-    """Decode what `driver_value` or `waiting_value` wrote."""
+    """Decode what `driver_value` or `row_value` wrote."""
     ts, batch, time, members, raw, payload, flags, counted, *_ = json.loads(value)
     return StoredDriver(
         did=did,
@@ -96,12 +108,14 @@ def read_driver(
 
 
 def read_row(did: int, suffix: bytes, value: bytes) -> StoredRow:
-    """Decode the event sides of a waiting row."""
-    *_, members, texts = json.loads(value)
-    return StoredRow(did=did, suffix=suffix, members=members, texts=texts)
+    """Decode what `row_value` wrote behind the driving record."""
+    *_, members, texts, last = json.loads(value)
+    return StoredRow(did=did, suffix=suffix, members=members, texts=texts, last=last)
 
 
-def driver_table(drivers: Sequence[StoredDriver], ttl: int, waited: set[int]) -> pa.Table:
+def driver_table(
+    drivers: Sequence[StoredDriver], ttl: int, waited: Mapping[int, int]
+) -> pa.Table:
     """Return stored driving records as rows of table d."""
     rows = [
         {
@@ -121,8 +135,9 @@ def driver_table(drivers: Sequence[StoredDriver], ttl: int, waited: set[int]) ->
             "raw": d.raw,
             "d": d.payload,
             "flags": d.flags,
-            "waited": d.did in waited,
+            "waited": waited.get(d.did, 0),
             "counted": d.counted,
+            "forced": False,
         }
         for d in drivers
     ]
@@ -130,7 +145,7 @@ def driver_table(drivers: Sequence[StoredDriver], ttl: int, waited: set[int]) ->
 
 
 def row_table(bench: Bench, rows: Sequence[StoredRow]) -> pa.Table:
-    """Return waiting rows: wid (place in `rows`), did, and o<i>, s<i> of each event side."""
+    """Return stored rows: wid (place in `rows`), did, and o<i>, s<i> of each event side."""
     columns: dict[str, Any] = {
         "wid": pa.array(range(len(rows)), pa.int64()),
         "did": pa.array([row.did for row in rows], pa.int64()),
@@ -177,16 +192,16 @@ def load_stored(
     horizon = bench.batch.horizon - bench.plan.driving.ttl
     drivers: list[StoredDriver] = []
     rows: list[StoredRow] = []
-    known: dict[tuple[bytes, tuple[int, int]], int] = {}
+    known: dict[tuple[bytes, bytes], int] = {}
     if bench.retains:
         for i, suffix, value in zip(*bench.state.entries(DRIVER, keys), strict=True):
             driver = read_driver(first_did - len(drivers), keys[i], suffix, value)
             if driver.ts >= horizon:
-                known[(keys[i], driver.place)] = driver.did
+                known[(keys[i], suffix)] = driver.did
                 drivers.append(driver)
     if bench.can_wait:
         for i, suffix, value in zip(*bench.state.entries(WAITING, keys), strict=True):
-            did = known.get((keys[i], read_place(suffix)))
+            did = known.get((keys[i], suffix[: bench.driver_width]))
             if did is None and not bench.retains:
                 driver = read_driver(first_did - len(drivers), keys[i], suffix, value)
                 if driver.ts >= horizon:

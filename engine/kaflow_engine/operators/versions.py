@@ -47,7 +47,7 @@ def _split(values: pa.BinaryArray) -> tuple[pa.Array, pa.Array]:
     heads = pc.binary_slice(values, 0, 8)
     joined = b"".join(heads.to_pylist())
     stamps = np.frombuffer(joined, dtype=">i8").astype(np.int64)
-    texts = pc.binary_slice(values, 8).cast(pa.string())
+    texts = pc.binary_slice(values, 8, 1 << 31).cast(pa.string())
     return pa.array(stamps), pc.if_else(pc.equal(texts, ""), None, texts)
 
 

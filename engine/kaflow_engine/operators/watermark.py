@@ -63,7 +63,7 @@ def advance(
         batch_time: Epoch milliseconds.
         read_to_end: Every source partition, and whether it was read to its end.
     """
-    events = [topic for topic in topics if not topic.is_dimension]
+    events = [topic for topic in topics if not topic.dimension]
     if not events:
         return replace(state, value=_later(state.value, batch_time))
     names = {topic.name for topic in events}
@@ -82,7 +82,9 @@ def advance(
         if len(marks) == counting:
             value = _later(value, min(marks))
         base = value
-    elif base is not None:
+    else:
+        base = min(_known(events, latest), default=None) if base is None else base
+    if not counting and base is not None:
         value = _later(value, base + max(0, batch_time - idle_since))
     return WatermarkState(value=value, base=base, latest=_rows(latest), seen=_rows(seen))
 
@@ -113,6 +115,11 @@ def _marks(
         if len(known) == len(active):
             marks.append(min(known) - topic.lateness)
     return marks, counting, idle_since
+
+
+def _known(events: Sequence[TopicParams], latest: Mapping[Place, int]) -> list[int]:
+    lateness = {topic.name: topic.lateness for topic in events}
+    return [ts - lateness[topic] for (topic, _), ts in latest.items()]
 
 
 def next_change(

@@ -18,6 +18,7 @@ from kaflow_engine.plan.raw import raw_condition
 from kaflow_engine.plan.steps import (
     KeyStep,
     key_steps,
+    parts_early,
     present,
     refuse_chains,
     refuse_reemit,
@@ -185,7 +186,7 @@ def _assemble(parts: _Parts, topics: tuple[TopicParams, ...], avro: str | None) 
     alias = shape.driving.alias
     before = [part for part in shape.where if part.aliases <= {alias}]
     after = [part for part in shape.where if not part.aliases <= {alias}]
-    refuse_chains(spec, shape, steps, parts.roles, after)
+    refuse_chains(spec, shape, steps, parts.roles)
     refuse_reemit(spec, len(steps))
     key = _output(shape, spec.output.key) if spec.output.key is not None else None
     wanted: list[Expr] = []
@@ -200,6 +201,7 @@ def _assemble(parts: _Parts, topics: tuple[TopicParams, ...], avro: str | None) 
     later = [*finishing, *(e for n in needs.steps for e in n), *(e for s in steps[1:] for e in s.outer)]
     raw = raw_condition(spec, alias, key.expr if key else None, later, parts.binder)
     role = next(role for role in parts.roles if role.driving)
+    ledger = parts_early(spec, shape, steps, parts.roles, after)
     return Plan(
         pipeline=spec.id,
         name=spec.name,
@@ -227,7 +229,8 @@ def _assemble(parts: _Parts, topics: tuple[TopicParams, ...], avro: str | None) 
         on_expiry=spec.emission.on_expiry,
         reemit=spec.on_dimension_update == "reemit",
         partitions=spec.partitions or min(os.cpu_count() or 1, MAX_DEFAULT_PARTITIONS),
-        last_exchange=_needs_exchange(spec, steps, key),
+        ledger=ledger,
+        last_exchange=ledger or _needs_exchange(spec, steps, key),
         dead_letter_topic=spec.dead_letters.topic or f"{spec.name}.dead_letters",
         delivery=spec.delivery,
         dimensions_first=spec.dimensions_first,

@@ -10,7 +10,6 @@ from kaflow_engine.operators.layout import key_text
 from kaflow_engine.operators.params import SideParams, StepParams
 from kaflow_engine.plan.topics import TopicRole
 from kaflow_engine.sql.bind import Binder
-from kaflow_engine.sql.parse import at_line
 from kaflow_engine.sql.shape import MATCHED, Expr, JoinShape, QueryShape
 
 FOREVER = 1 << 60
@@ -193,34 +192,47 @@ def _side(
     )
 
 
+def parts_early(
+    spec: PipelineSpec,
+    shape: QueryShape,
+    steps: Sequence[KeyStep],
+    roles: Sequence[TopicRole],
+    where: Sequence[Expr],
+) -> bool:
+    """Tell whether rows of one driving record part, and may wait or be filtered afterwards.
+
+    Args:
+        spec: What the author wrote.
+        shape: What the query says.
+        steps: Joins by key.
+        roles: The topics.
+        where: Filters of the finished row.
+    """
+    events = _event_aliases(shape, roles)
+    if not any(step.aliases & events for step in steps[:-1]):
+        return False
+    return spec.emission.type != "immediate" or any(s.inner for s in steps) or bool(where)
+
+
 def refuse_chains(
-    spec: PipelineSpec, shape: QueryShape, steps: Sequence[KeyStep], roles: Sequence[TopicRole], where: Sequence[Expr]
+    spec: PipelineSpec, shape: QueryShape, steps: Sequence[KeyStep], roles: Sequence[TopicRole]
 ) -> None:
-    """Refuse chains of joins in which one record's rows could part before it is settled.
+    """Refuse final emission where a side's records would be gone before the decision.
 
     Raises:
         SqlError: with the way out.
     """
-    start = spec.place("query")
-    events = {source.alias for source in shape.sources[1:] if not _is_dimension(roles, source.topic)}
-    for step in steps[:-1]:
-        early = next((join for join, _ in step.joins if join.alias in events), None)
-        if early is None:
-            continue
-        waits = spec.emission.type != "immediate" or any(s.inner for s in steps) or bool(where)
-        if waits:
-            raise SqlError(
-                f"the event side '{early.alias}' is joined before a join over another key, "
-                "and rows of one record may wait or be filtered there",
-                at_line(start, early.line),
-                "join event topics last, make the topic a dimension, or split the pipeline in two",
-            )
-    if spec.emission.type == "final" and len(steps) > 1 and events:
+    if spec.emission.type == "final" and len(steps) > 1 and _event_aliases(shape, roles):
         raise SqlError(
             "final emission with event sides works over one join key only",
             spec.place("emission", "type"),
             "split the pipeline in two, or use smart emission",
         )
+
+
+def _event_aliases(shape: QueryShape, roles: Sequence[TopicRole]) -> frozenset[str]:
+    dimensions = {role.name for role in roles if role.dimension}
+    return frozenset(s.alias for s in shape.sources[1:] if s.topic not in dimensions)
 
 
 def refuse_reemit(spec: PipelineSpec, steps: int) -> None:
@@ -248,10 +260,6 @@ def refuse_reemit(spec: PipelineSpec, steps: int) -> None:
 
 def _shown(expr: Expr) -> str:
     return expr.sql.replace('"', "")
-
-
-def _is_dimension(roles: Sequence[TopicRole], topic: str) -> bool:
-    return any(role.name == topic and role.dimension for role in roles)
 
 
 def _used(groups: Iterable[Sequence[Expr]]) -> set[tuple[str, str]]:

@@ -170,6 +170,7 @@ def topic_params(
                 format="avro" if topic_format(spec, config, role.name) == "avro" else "json",
                 columns=tuple(c for c in columns if c.name.lower() in names),
                 event_time=event_time,
+                dimension=role.name in spec.state.dimensions,
                 rank=0 if role.dimension else 1 if role.side else 2,
                 driving=role.driving,
                 on_error=topic.on_error,

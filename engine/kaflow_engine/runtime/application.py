@@ -1,5 +1,4 @@
 """Runs pipelines in one Spark application, each supervised in a thread of its own."""
-
 import threading
 import time
 from collections.abc import Sequence

@@ -14,7 +14,7 @@ from kaflow_engine.operators.reports import BatchReport
 from kaflow_engine.operators.task import BatchContext
 from kaflow_engine.operators.watermark import END, advance
 from kaflow_engine.runtime.crash import crash_point
-from kaflow_engine.runtime.executor import Executed, Shipment, execute_batch, no_records
+from kaflow_engine.runtime.executor import SMALL, Executed, Shipment, execute_batch, no_records
 from kaflow_engine.runtime.failures import to_error
 from kaflow_engine.runtime.kafka_source import range_frame
 from kaflow_engine.runtime.offsets import empty_ranges, ends_of, merged, size_of
@@ -48,20 +48,21 @@ class BatchRunner:
         self,
         spark: SparkSession,
         log: BatchLog,
-        plan: Plan,
         fingerprint: str,
         shipment: Shipment,
         tasks: int,
         kafka: KafkaSettings,
         control: ControlTopic | None = None,
         clock: Clock = lambda: time.time_ns() // 1_000_000,
+        small: int = SMALL,
     ) -> None:
-        self.spark, self.log, self.plan, self.kafka = spark, log, plan, kafka
+        self.spark, self.log, self.kafka = spark, log, kafka
         self.clock = clock
         self._fingerprint = fingerprint
         self._shipment = shipment
         self._tasks = tasks
         self._control = control
+        self._small = small
         self._nothing = no_records(spark)
 
     @property
@@ -89,6 +90,23 @@ class BatchRunner:
             batch_time: Epoch milliseconds, where the clock does not decide.
         """
         start = time.perf_counter()
+        record = self.begin(standing, ranges, read_to_end, bounded_end, batch_time)
+        return self._finish(standing, record, self._shipment, records, start)
+
+    def replay(self, standing: Standing, record: BatchRecord, plan: Plan) -> BatchDone:
+        """Run a batch again that was logged and not committed, with the plan of that time."""
+        shipment = Shipment.of(replace(self._shipment.settings, plan=plan))
+        return self._finish(standing, record, shipment, None, time.perf_counter())
+
+    def begin(
+        self,
+        standing: Standing,
+        ranges: Ranges,
+        read_to_end: tuple[tuple[str, int], ...],
+        bounded_end: bool = False,
+        batch_time: int | None = None,
+    ) -> BatchRecord:
+        """Log a batch; from here on it will be run, by this run or a later one."""
         now = self.clock() if batch_time is None else batch_time
         record = self.log.begin(
             BatchRecord(
@@ -105,23 +123,18 @@ class BatchRunner:
         if self._control is not None:
             self._control.put_batch(record.number, _kept(record))
         crash_point("batch_logged", record.number, self._shipment.settings.driver)
-        return self._finish(standing, record, self.plan, self._shipment, records, start)
+        return record
 
-    def replay(self, standing: Standing, record: BatchRecord, plan: Plan) -> BatchDone:
-        """Run a batch again that was logged and not committed, with the plan of that time."""
-        shipment = Shipment.of(replace(self._shipment.settings, plan=plan))
-        return self._finish(standing, record, plan, shipment, None, time.perf_counter())
-
-    def _finish(
+    def execute(
         self,
         standing: Standing,
         record: BatchRecord,
-        plan: Plan,
-        shipment: Shipment,
-        records: DataFrame | None,
-        start: float,
-    ) -> BatchDone:
-        logged = time.perf_counter()
+        records: DataFrame | None = None,
+        shipment: Shipment | None = None,
+    ) -> Executed:
+        """Run the tasks of a batch that is logged; nothing is committed."""
+        shipment = shipment or self._shipment
+        plan = shipment.settings.plan
         size = size_of(record.ranges)
         if size and records is None:
             records = range_frame(
@@ -136,17 +149,34 @@ class BatchRunner:
         )
         frame = records if size and records is not None else self._nothing
         try:
-            executed = execute_batch(frame, context, shipment, size, self._tasks)
+            return execute_batch(frame, context, shipment, size, self._tasks, self._small)
         except Exception as error:
             raise to_error(error, f"running batch {record.number}") from error
+
+    def finish(
+        self, standing: Standing, record: BatchRecord, records: DataFrame | None = None
+    ) -> BatchDone:
+        """Run the tasks of a batch that is logged, and commit it."""
+        return self._finish(standing, record, self._shipment, records, time.perf_counter())
+
+    def _finish(
+        self,
+        standing: Standing,
+        record: BatchRecord,
+        shipment: Shipment,
+        records: DataFrame | None,
+        start: float,
+    ) -> BatchDone:
+        logged = time.perf_counter()
+        executed = self.execute(standing, record, records, shipment)
         ran = time.perf_counter()
-        after = self._commit(standing, record, plan, executed.report)
+        after = self._commit(standing, record, shipment.settings.plan, executed.report)
         done = time.perf_counter()
         spent = {"log": logged - start, "execute": ran - logged, "commit": done - ran}
         return BatchDone(
             standing=after,
             report=executed.report,
-            size=size,
+            size=size_of(record.ranges),
             seconds=done - start,
             phases={**{k: v * 1000 for k, v in spent.items()}, **task_phases(executed.report)},
             executed=executed,

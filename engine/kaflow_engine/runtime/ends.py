@@ -1,5 +1,6 @@
 """Asks the broker again and again, over one connection, how far its topics reach."""
-# pyright: reportUnknownMemberType=false, reportPrivateImportUsage=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportPrivateImportUsage=false
 # the futures of the admin client are untyped, and its names are re-exported without saying so
 
 from collections.abc import Iterable, Mapping

@@ -1,11 +1,12 @@
 """Runs one batch on Spark: in one task when it is small, with an exchange per step when not."""
-# pyright: reportUnknownMemberType=false
-# pyarrow leaves types out
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+# pyarrow is untyped, and pyspark in part
 
 import pickle
 from dataclasses import dataclass
 from functools import partial
-from typing import cast
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -51,7 +52,12 @@ class Shipment:
 
 
 def execute_batch(
-    records: DataFrame, batch: BatchContext, shipment: Shipment, size: int, tasks: int
+    records: DataFrame,
+    batch: BatchContext,
+    shipment: Shipment,
+    size: int,
+    tasks: int,
+    small: int = SMALL,
 ) -> Executed:
     """Run a batch and return what it reported.
 
@@ -61,10 +67,11 @@ def execute_batch(
         shipment: What each task must know.
         size: About how many records there are.
         tasks: How many tasks may run at once.
+        small: Up to how many records one task does it all.
     """
     plan = shipment.settings.plan
     data = shipment.data
-    if size <= SMALL or tasks == 1:
+    if size <= small or tasks == 1:
         frame = records.coalesce(1).mapInArrow(
             partial(whole_task, data, batch), _spark_schema(RESULT)
         )
@@ -87,11 +94,14 @@ def no_records(spark: SparkSession) -> DataFrame:
     )
 
 
-def table_frame(spark: SparkSession, records: pa.Table) -> DataFrame:
-    """Return a frame of one partition with the records of a table (RECORDS)."""
+def table_frame(spark: SparkSession, records: pa.Table, width: int = 1) -> DataFrame:
+    """Return the records of a table (RECORDS), each source partition in one Spark partition."""
     if not records.num_rows:
         return no_records(spark)
-    return spark.createDataFrame(records.cast(RECORDS)).coalesce(1)
+    # a copy, because pyspark cannot take slices of nullable lists
+    whole = records.cast(RECORDS).take(pa.array(range(records.num_rows)))
+    frame = spark.createDataFrame(whole).coalesce(1)
+    return frame if width == 1 else frame.repartition(width, "topic", "partition")
 
 
 _RECORD_TYPES = (
@@ -116,4 +126,4 @@ def _read(frame: DataFrame) -> Executed:
 
 
 def _spark_schema(schema: pa.Schema) -> StructType:
-    return cast(StructType, from_arrow_schema(schema))
+    return from_arrow_schema(schema)

@@ -22,6 +22,10 @@ _SOURCE = re.compile(r"org\.apache\.kafka|KafkaException|\bKAFKA_|kafka010")
 _LOST = re.compile(
     r"KAFKA_DATA_LOSS|OffsetOutOfRange|data may have been lost|offset was changed from"
 )
+_SPARK = re.compile(
+    r"py4j|Py4J|pyspark|org\.apache\.spark|Java side|Connection refused|\[[A-Z_.]+\]"
+)
+_TAKEN_OVER = "has taken over"
 _JVM_GONE = re.compile(
     r"Answer from Java side is empty|Connection refused|Py4JNetworkError|SparkContext was shut down"
 )
@@ -65,6 +69,8 @@ def to_error(error: BaseException, doing: str = "running a batch") -> KaflowErro
         if isinstance(original, KaflowError):
             return original
     reason = _reason(text)
+    if not _SPARK.search(text):
+        return TaskFailed(f"{doing} failed: {type(error).__name__}: {error}", text)
     if _JVM_GONE.search(text):
         return SparkEnded(
             f"Spark's JVM ended while {doing}",
@@ -83,7 +89,7 @@ def is_retryable(error: KaflowError) -> bool:
         case ModelError() | StateError() | LimitReached() | DataLost() | SparkEnded():
             return False
         case SourceError() | SinkError() | RunError():
-            return True
+            return _TAKEN_OVER not in error.message  # two runs would fence each other for ever
         case _:
             return False
 
@@ -93,7 +99,7 @@ def _texts(error: BaseException) -> Iterator[str]:
     at: BaseException | None = error
     while at is not None and id(at) not in seen:
         seen.add(id(at))
-        yield f"{type(at).__name__}: {at}"
+        yield f"{type(at).__module__}.{type(at).__name__}: {at}"
         at = at.__cause__ or at.__context__
 
 
@@ -101,7 +107,10 @@ def _reason(text: str) -> str:
     """Return the last exception that Spark's text names: the one that caused the others."""
     causes = [line for line in text.splitlines() if line.startswith("Caused by: ")]
     for line in reversed(causes or text.splitlines()):
-        if found := _EXCEPTION.search(line):
+        found = _EXCEPTION.search(line)
+        while found and (inner := _EXCEPTION.match((found[2] or "").strip())):
+            found = inner  # Spark puts one exception's text into the next one's
+        if found:
             said = (found[2] or "").strip()
             return f"{found[1]}: {said}" if said else found[1]
     return text.strip().partition("\n")[0][:300]

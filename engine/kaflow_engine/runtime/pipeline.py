@@ -1,5 +1,4 @@
 """The life of one pipeline: take it over, finish what was open, load dimensions, go live."""
-
 import logging
 import os
 import time
@@ -108,6 +107,7 @@ class PipelineRun:
                 if not started or not is_retryable(failure) or failures >= MOST_FAILURES:
                     raise failure from error
                 LOGGER.warning("pipeline '%s' starts again: %s", self.plan.name, failure)
+                LOGGER.debug("%s", getattr(failure, "details", ""))
                 self.watch.say(state="degraded", failures=failures, last_error=str(failure))
                 pause = min(_BACKOFF_S * 2 ** (failures - 1), _MOST_BACKOFF_S)
                 if self.limits.stop.wait(pause):
@@ -165,7 +165,6 @@ class PipelineRun:
             runner=BatchRunner(
                 self.spark,
                 log,
-                plan,
                 fingerprint(plan),
                 Shipment.of(settings),
                 cores(self.config.spark.master),

@@ -1,5 +1,4 @@
 """One run of one pipeline on the driver: what its batches share."""
-
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession

@@ -9,10 +9,10 @@ from importlib.resources import files
 from pathlib import Path
 from subprocess import PIPE
 from threading import Thread
-from typing import IO, cast
+from typing import IO, Any, cast
 
 from pyspark import SparkConf, SparkContext
-from pyspark.java_gateway import launch_gateway
+from pyspark.java_gateway import launch_gateway  # pyright: ignore[reportUnknownVariableType]  # untyped
 from pyspark.sql import SparkSession
 
 from kaflow_engine.model.config import SparkConfig
@@ -69,8 +69,10 @@ def start_session(config: SparkConfig, java: Java, jars: Sequence[Path]) -> Spar
     os.environ.setdefault("SPARK_LOCAL_IP", LOCAL)
     conf = SparkConf(loadDefaults=False).setMaster(config.master)
     conf.setAll(list(session_settings(config.conf, jars).items()))
+    if SparkContext._gateway is not None:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType]  # a process has one JVM, which outlives its sessions
+        return SparkSession(SparkContext.getOrCreate(conf))
     gateway = launch_gateway(conf, {"stderr": PIPE})
-    errors = cast("IO[bytes] | None", gateway.proc.stderr)
+    errors = cast("IO[bytes] | None", cast(Any, gateway).proc.stderr)
     if errors is not None:
         Thread(target=_forward, args=(errors,), name="spark-stderr", daemon=True).start()
     return SparkSession(SparkContext(conf=conf, gateway=gateway))

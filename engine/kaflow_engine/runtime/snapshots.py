@@ -1,5 +1,4 @@
 """Takes snapshots of a pipeline's state between batches, and forgets what they make needless."""
-
 import time
 from pathlib import Path
 

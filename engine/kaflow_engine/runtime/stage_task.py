@@ -1,14 +1,15 @@
 """The functions that Spark's `mapInArrow` calls in its Python workers."""
-# pyright: reportUnknownMemberType=false
-# pyarrow leaves types out
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+# pyarrow is untyped, and pyspark in part
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark import TaskContext
 
 from kaflow_engine.errors import RunError
@@ -63,7 +64,7 @@ def stage_task(
 
 
 @contextmanager
-def _telling() -> Iterator[None]:
+def _telling() -> Generator[None]:
     try:
         yield
     except Exception as error:
@@ -92,7 +93,7 @@ def _records(batches: Batches) -> pa.Table:
     """Return all records of a task; a record without a topic only makes Spark run the task."""
     table = _table(batches, RECORDS)
     topics = table.column("topic")
-    return table.filter(pc.is_valid(topics)) if topics.null_count else table
+    return table.filter(topics.is_valid()) if topics.null_count else table
 
 
 def _rows(batches: Batches) -> pa.Table:

@@ -108,7 +108,7 @@ def _new_state(
     reset: Literal["earliest", "latest"],
     now: int,
 ) -> StateRecord:
-    dimensions = {t.name for t in plan.topics if t.is_dimension}
+    dimensions = {t.name for t in plan.topics if t.dimension}
     begin = offsets(kafka, counts, "earliest")
     if reset == "latest":
         events = {topic: count for topic, count in counts.items() if topic not in dimensions}

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from pyspark.sql import DataFrame
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from kaflow_engine.connectors.kafka_client import KafkaSettings
 from kaflow_engine.errors import DrainIncomplete, KaflowError, RunError
@@ -16,7 +16,7 @@ from kaflow_engine.runtime.kafka_source import stream_frame
 from kaflow_engine.runtime.offsets import logged_ends, merged, ranges_between, reaches
 from kaflow_engine.runtime.run import Run
 from kaflow_engine.runtime.stop import Ending
-from kaflow_engine.runtime.ticks import QUIET_MS, Clockwork, is_due, wants_tick
+from kaflow_engine.runtime.ticks import QUIET_MS, TICK_MS, Clockwork, is_due, wants_tick
 from kaflow_engine.state.log import Offsets
 
 _POLL_S = 0.05
@@ -36,6 +36,8 @@ class LiveStream:
         self._closing = False
         self._failure: KaflowError | None = None
         self._last_end = 0
+        self._last_tick = 0
+        self._settled = False  # what was due at the goal has been done
 
     def follow(self, start: Offsets, goal: Offsets | None) -> Ending:
         """Run batches until a limit is reached.
@@ -107,14 +109,15 @@ class LiveStream:
             caught_up = goal is not None and reaches(run.standing.offsets, goal)
             if not self._closing and (caught_up or self._wants_tick()):
                 run.tick()
-                self._last_end = run.runner.clock()
+                self._last_end = self._last_tick = run.runner.clock()
+                self._settled = caught_up
         finally:
             self._lock.release()
 
     def _wants_tick(self) -> bool:
         run, standing = self._run, self._run.standing
         now = run.runner.clock()
-        if now - self._last_end < QUIET_MS:
+        if now - self._last_end < QUIET_MS or now - self._last_tick < TICK_MS:
             return False
         everywhere = {(t, p): True for t, ps in standing.offsets.items() for p in ps}
         after = next_change(
@@ -124,6 +127,7 @@ class LiveStream:
             Clockwork(
                 now=now,
                 last_batch_end=self._last_end,
+                last_tick_end=self._last_tick,
                 next_due=standing.next_due,
                 watermark=standing.watermark.value,
                 watermark_after=after.value,
@@ -139,7 +143,7 @@ class LiveStream:
         standing = run.standing
         if goal is not None and reaches(standing.offsets, goal):
             due = is_due(standing.watermark.value, standing.next_due)
-            return None if due else "caught up"
+            return None if due and not self._settled else "caught up"
         return None
 
     def _close(self, query: StreamingQuery) -> None:

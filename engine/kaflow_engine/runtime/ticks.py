@@ -5,6 +5,9 @@ from dataclasses import dataclass
 QUIET_MS = 200
 """How long no batch must have run before an empty one may: records that wait do its work."""
 
+TICK_MS = 1000
+"""The least time between two empty batches: `next_due` is a lower bound, and may call in vain."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clockwork:
@@ -12,6 +15,8 @@ class Clockwork:
 
     now: int
     last_batch_end: int
+    last_tick_end: int
+    """End of the last empty batch."""
     next_due: int | None
     """At which watermark something falls due next; None: nothing waits."""
     watermark: int | None
@@ -31,6 +36,6 @@ def wants_tick(at: Clockwork) -> bool:
     Either something is due, or an empty batch would move the watermark so far that it is: time
     passes only with batches, and a topic falls idle by time.
     """
-    if at.now - at.last_batch_end < QUIET_MS:
+    if at.now - at.last_batch_end < QUIET_MS or at.now - at.last_tick_end < TICK_MS:
         return False
     return is_due(at.watermark, at.next_due) or is_due(at.watermark_after, at.next_due)

@@ -1,16 +1,21 @@
 """What a stage does inside Spark's Python workers: the outside world of its operators."""
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+# pyarrow is untyped, and pyspark in part
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
 from kaflow_engine.connectors.kafka_sink import SinkSettings, deliver
+from kaflow_engine.formats.registry import UnknownSchema
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.operators.task import BatchContext
 from kaflow_engine.runtime.crash import crash_point
@@ -38,6 +43,8 @@ class TaskSettings:
     """None: rows of schema OUTPUT come back to the driver instead."""
     driver: int
     """Process id of the driver."""
+    schemas: Mapping[int, str] | None = None
+    """Writer schemas by id, where they do not come from a registry."""
 
 
 class WorkerTask:
@@ -91,6 +98,7 @@ class WorkerTask:
             file = write_changes(
                 self._log.store, self._settings.state, batch.batch, name, batch.epoch, changes
             )
+        crash_point("changes_written", batch.batch, self._settings.driver)
         if file is not None:
             about = {"file": file.file, "sha256": file.sha256, "rows": file.rows}
             self._notes.append({"changes": {name: about}})
@@ -98,7 +106,6 @@ class WorkerTask:
     def deliver(self, rows: pa.Table) -> None:
         """Write rows of schema OUTPUT in one transaction, or keep them for the driver."""
         settings, batch = self._settings, self._batch.batch
-        crash_point("changes_written", batch, settings.driver)
         if settings.sink is None:
             self.output.append(rows)
             return
@@ -110,7 +117,12 @@ class WorkerTask:
 
     def avro_schema(self, schema_id: int) -> str:
         """Return the writer schema registered under an id."""
-        return _registry(self._settings.plan.registry).by_id(schema_id)
+        known = self._settings.schemas
+        if known is None:
+            return _registry(self._settings.plan.registry).by_id(schema_id)
+        if schema_id not in known:
+            raise UnknownSchema(schema_id)
+        return known[schema_id]
 
     def notes(self) -> list[Mapping[str, Any]]:
         """Return what the driver must know: change files, deliveries, milliseconds by phase."""
@@ -120,7 +132,7 @@ class WorkerTask:
         self._phases[phase] = self._phases.get(phase, 0.0) + milliseconds
 
     @contextmanager
-    def timed(self, phase: str) -> Iterator[None]:
+    def timed(self, phase: str) -> Generator[None]:
         """Count the time of a block towards a phase."""
         start = perf_counter()
         try:
@@ -133,7 +145,7 @@ class WorkerTask:
 def _registry(settings: tuple[tuple[str, str], ...]) -> Any:
     from kaflow_engine.formats.registry import Registry  # its HTTP client is for Avro only
 
-    return Registry(**dict(settings))
+    return Registry(**cast(Any, dict(settings)))
 
 
 def _crash(batch: int, driver: int, point: str) -> None:

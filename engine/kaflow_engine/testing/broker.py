@@ -19,7 +19,7 @@ from kaflow_engine.runtime.jars import kafka_broker_jars
 from kaflow_engine.runtime.java import find_java
 from kaflow_engine.testing.child import Child, free_ports, listening
 
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 
 _JVM = (
     "-Xms64m",
@@ -103,11 +103,6 @@ class Broker:
         return self._child.pid
 
     @property
-    def log(self) -> Path | None:
-        """The file with what the broker prints."""
-        return self._data / "broker.log" if self._data else None
-
-    @property
     def running(self) -> bool:
         """Whether the broker has been started and has not ended."""
         return self._child is not None and self._child.running
@@ -139,6 +134,7 @@ class Broker:
             child.wait_until(self._answers, f"the Kafka broker at {self.bootstrap}", START_SECONDS)
         except BaseException:
             child.kill()
+            self.stop()
             raise
 
     def stop(self) -> None:
@@ -162,6 +158,10 @@ class Broker:
             self._child.stop()
             self._child = None
         self.start()
+
+    def last_words(self) -> str:
+        """Return the end of the broker's log, as a hint."""
+        return self._child.last_words() if self._child else "it has not been started"
 
     def create_topic(
         self,

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from kaflow_engine.errors import RunError
@@ -69,9 +70,9 @@ class Child:
         while not ready():
             if not self.running:
                 self._close()
-                raise RunError(f"{what} ended while starting", hint=self._last_words())
+                raise RunError(f"{what} ended while starting", hint=self.last_words())
             if time.monotonic() > deadline:
-                raise RunError(f"{what} did not start in {seconds:g} s", hint=self._last_words())
+                raise RunError(f"{what} did not start in {seconds:g} s", hint=self.last_words())
             time.sleep(0.02)
 
     def stop(self, seconds: float = 15.0) -> None:
@@ -91,13 +92,15 @@ class Child:
 
     def _signal(self, number: signal.Signals) -> None:
         if self.running:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # it ended, and its keeper is about to
+                os.kill(self.pid, number)
 
     def _close(self) -> None:
         if self._keeper.stdin:
             self._keeper.stdin.close()
 
-    def _last_words(self) -> str:
+    def last_words(self) -> str:
+        """Return the end of its log, as a hint."""
         lines = self._log.read_text(errors="replace").splitlines()[-8:]
         return "\n        ".join([f"the end of {self._log}:", *lines])
 

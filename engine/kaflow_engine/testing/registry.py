@@ -15,7 +15,7 @@ from kaflow_engine.runtime.jars import registry_archive
 from kaflow_engine.runtime.java import find_java
 from kaflow_engine.testing.child import Child, free_ports, listening
 
-START_SECONDS = 90.0
+START_SECONDS = 120.0
 
 _JVM = ("-Xms64m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
@@ -76,6 +76,7 @@ class SchemaRegistry:
             self._ask("PUT", "/config", {"compatibility": "BACKWARD"})
         except BaseException:
             self._child.kill()
+            self.stop()
             raise
 
     def stop(self) -> None:
@@ -86,6 +87,10 @@ class SchemaRegistry:
         if self._scratch is not None:
             self._scratch.cleanup()
             self._scratch = None
+
+    def last_words(self) -> str:
+        """Return the end of the registry's log, as a hint."""
+        return self._child.last_words() if self._child else "it has not been started"
 
     def _answers(self) -> bool:
         if self._port is None or not listening(self._port):

@@ -3,6 +3,7 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -36,3 +37,21 @@ def test_an_unknown_topic_is_noticed_before_anything_starts():
     assert done.returncode == 1
     assert "unknown sample topic 'nope'" in done.stderr
     assert "starting Kafka" not in done.stderr
+
+
+@pytest.mark.kafka
+def test_a_broker_that_dies_ends_it():
+    command = [sys.executable, "-u", "-c", START, "--port", "0", "--records", "0"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        assert running.stdout.readline().startswith("Kafka ")
+        keepers = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()
+        for keeper in keepers:
+            for child in Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split():
+                os.kill(int(child), signal.SIGKILL)
+        errors = running.stderr.read()
+    assert running.returncode == 1
+    assert "a server ended by itself" in errors
+    assert "the end of" in errors

@@ -1,0 +1,59 @@
+"""`kaflow explain`: what a pipeline will do."""
+
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+import click
+
+from kaflow_engine.cli.options import config_option, configuration, json_option, set_option
+from kaflow_engine.cli.output import print_json
+from kaflow_engine.model.project import load_project
+from kaflow_engine.plan.draw import draw
+from kaflow_engine.plan.explain import Resolver, explain, unknown_topics
+
+RESOLVER = "kaflow_engine.connectors.schemas:resolve_schemas"
+"""Finds columns in the schema registry or in a sample; imported when it is asked for."""
+
+connect_option = click.option(
+    "--connect",
+    is_flag=True,
+    help="Ask the schema registry and the broker for columns that no file declares.",
+)
+
+
+@click.command("explain")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("names", nargs=-1, metavar="[NAME]…")
+@connect_option
+@config_option
+@set_option
+@json_option
+def command(
+    path: Path,
+    names: Sequence[str],
+    connect: bool,
+    config_path: Path | None,
+    settings: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Show what pipelines will do: all of PATH, or those called NAME."""
+    config = configuration(config_path, settings)
+    project = load_project([path], config)
+    specs = [project.pipeline(name) for name in names] or list(project.pipelines)
+    resolve = resolver() if connect else None
+    found = [
+        explain(spec, config, resolve(spec, config, unknown_topics(spec)) if resolve else None)
+        for spec in specs
+    ]
+    if as_json:
+        print_json([explanation.data() for explanation in found])
+    else:
+        click.echo("\n\n".join("\n".join(draw(explanation)) for explanation in found))
+
+
+def resolver() -> Resolver:
+    """Return what finds columns, importing it on first use."""
+    module, _, attribute = RESOLVER.partition(":")
+    found: Resolver = getattr(import_module(module), attribute)
+    return found

@@ -1,0 +1,297 @@
+"""What a pipeline will do, as data: all that `kaflow explain` says, before it is drawn."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from kaflow_engine.errors import ModelError
+from kaflow_engine.model.columns import Column
+from kaflow_engine.model.config import Config
+from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.operators.params import Plan
+from kaflow_engine.plan.build import build_plan, check_pipeline, declared_columns
+from kaflow_engine.plan.topics import TopicRole, topic_format, topic_roles
+from kaflow_engine.sql.read import read_query, topics_of
+from kaflow_engine.sql.scope import NeedsSchema
+from kaflow_engine.sql.shape import Expr, JoinShape, QueryShape
+
+Columns = Mapping[str, tuple[Column, ...]]
+Resolver = Callable[[PipelineSpec, Config, Sequence[str]], Columns]
+"""Finds the columns of topics that declare none: from the registry, or from a sample."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicPart:
+    """One input topic; durations in ms."""
+
+    name: str
+    roles: tuple[str, ...]
+    """`driving`, `event side`, `dimension`."""
+    format: str
+    event_time: str | None
+    """The column; None: the Kafka timestamp."""
+    ttl: int | None
+    """None: kept for ever."""
+    ttl_from: str | None
+    lateness: int
+    idle_timeout: int
+    max_future: int
+    on_error: str
+    lookup: str | None
+    """Of a dimension."""
+    history: int | None
+    tombstones: str | None
+    """What a null value does."""
+    columns: tuple[Column, ...] | None
+    """None: not known yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SidePart:
+    """One joined side."""
+
+    alias: str
+    topic: str
+    kind: str
+    role: str
+    on: tuple[str, ...]
+    filter: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepPart:
+    """Joins over one key."""
+
+    key: tuple[str, ...]
+    sides: tuple[SidePart, ...]
+    inner: tuple[str, ...]
+    """Sides that must match before a row leaves."""
+    require: tuple[str, ...]
+    """What must not be NULL before a row leaves; empty where columns are not known yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """A pipeline in parts, in the order in which a record passes them."""
+
+    name: str
+    id: str
+    at: str
+    description: str | None
+    topics: tuple[TopicPart, ...]
+    driving: str | None
+    """The alias of the driving topic; None: the query cannot be read without columns."""
+    filters: tuple[str, ...]
+    """WHERE over the driving side alone: before anything waits."""
+    steps: tuple[StepPart, ...]
+    where: tuple[str, ...]
+    """The rest of WHERE, over the finished row."""
+    emission: str
+    require: tuple[str, ...]
+    on_expiry: str
+    on_dimension_update: str
+    wait: int
+    """Milliseconds that a row waits at most: the TTL of the driving topic."""
+    output_topic: str
+    output_format: str
+    output_key: str | None
+    output: tuple[Column, ...] | None
+    """None: not known yet."""
+    avro_schema: str | None
+    delivery: str
+    ordered: bool
+    last_exchange: bool | None
+    """Rows travel once more, to the writer of their output key."""
+    dead_letters: str
+    max_rate: float | None
+    max_count: int | None
+    partitions: int | None
+    """None: chosen from the machine."""
+    notices: tuple[str, ...]
+
+    def data(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        return asdict(self)
+
+
+def explain(spec: PipelineSpec, config: Config, columns: Columns | None = None) -> Explanation:
+    """Explain a pipeline as far as its columns are known.
+
+    Args:
+        spec: What the author wrote.
+        config: For defaults.
+        columns: Columns of topics that declare none, where somebody found them.
+
+    Raises:
+        ModelError: The file is wrong.
+    """
+    names = topics_of(spec.query, spec.place("query"))
+    found = {name: declared_columns(spec, name) or (columns or {}).get(name) for name in names}
+    schemas = {name: some for name, some in found.items() if some is not None}
+    if len(schemas) == len(names):
+        planned = build_plan(spec, config, schemas)
+        return _explanation(spec, config, planned.shape, planned.roles, schemas, (), planned.plan)
+    notices = check_pipeline(spec)
+    try:
+        shape = read_query(spec.query, schemas.get, spec.place("query"))
+    except NeedsSchema:
+        shape = None
+    roles = topic_roles(spec, config, [s.topic for s in shape.sources] if shape else names)
+    return _explanation(spec, config, shape, roles, schemas, notices, None)
+
+
+def unknown_topics(spec: PipelineSpec) -> tuple[str, ...]:
+    """Return the topics of a pipeline that declare no columns."""
+    names = topics_of(spec.query, spec.place("query"))
+    return tuple(name for name in names if spec.topic(name).columns is None)
+
+
+def _explanation(
+    spec: PipelineSpec,
+    config: Config,
+    shape: QueryShape | None,
+    roles: Sequence[TopicRole],
+    schemas: Columns,
+    notices: Sequence[ModelError],
+    plan: Plan | None,
+) -> Explanation:
+    driving = {shape.driving.alias} if shape else set[str]()
+    where = shape.where if shape else ()
+    wait = next((role.ttl for role in roles if role.driving), 0)
+    return Explanation(
+        name=spec.name,
+        id=spec.id,
+        at=str(spec.at),
+        description=spec.description,
+        topics=tuple(_topic(spec, config, role, shape, schemas) for role in roles),
+        driving=shape.driving.alias if shape else None,
+        filters=tuple(
+            _text(part)
+            for part in ((*shape.driving.filter, *where) if shape else ())
+            if part.aliases <= driving
+        ),
+        steps=_steps(shape, roles, plan),
+        where=tuple(_text(part) for part in where if not part.aliases <= driving),
+        emission=spec.emission.type,
+        require=_required(spec),
+        on_expiry=spec.emission.on_expiry,
+        on_dimension_update=spec.on_dimension_update,
+        wait=wait,
+        output_topic=spec.output.topic,
+        output_format=spec.output.format,
+        output_key=spec.output.key,
+        output=tuple(column for column, _ in plan.finish.outputs) if plan else None,
+        avro_schema=plan.finish.avro_schema if plan else None,
+        delivery=spec.delivery,
+        ordered=spec.ordered,
+        last_exchange=plan.last_exchange if plan else None,
+        dead_letters=spec.dead_letters.topic or "",
+        max_rate=spec.dead_letters.max_rate,
+        max_count=spec.dead_letters.max_count,
+        partitions=spec.partitions,
+        notices=tuple(str(notice) for notice in notices),
+    )
+
+
+def _required(spec: PipelineSpec) -> tuple[str, ...]:
+    if spec.emission.type != "smart":
+        return ()
+    keys = [spec.output.key] if spec.output.key is not None else []
+    return tuple(dict.fromkeys([*spec.emission.require, *keys]))
+
+
+def _topic(
+    spec: PipelineSpec,
+    config: Config,
+    role: TopicRole,
+    shape: QueryShape | None,
+    schemas: Columns,
+) -> TopicPart:
+    topic = spec.topic(role.name)
+    event = role.driving or role.side
+    names = (("driving", role.driving), ("event side", role.side), ("dimension", role.dimension))
+    return TopicPart(
+        name=role.name,
+        roles=tuple(name for name, has in names if has),
+        format=topic_format(spec, config, role.name),
+        event_time=topic.event_time,
+        ttl=role.ttl if event else None,
+        ttl_from=role.ttl_from if event else None,
+        lateness=topic.lateness,
+        idle_timeout=topic.idle_timeout,
+        max_future=topic.max_future,
+        on_error=topic.on_error,
+        lookup=topic.lookup if role.dimension else None,
+        history=topic.history,
+        tombstones=_tombstones(spec, role, shape),
+        columns=schemas.get(role.name),
+    )
+
+
+def _tombstones(spec: PipelineSpec, role: TopicRole, shape: QueryShape | None) -> str | None:
+    """Say what a null value of a topic does; None where the query is not known yet."""
+    if not role.dimension:
+        return "a record without a value is skipped and counted"
+    if shape is None:
+        return None
+    key = spec.topic(role.name).key
+    joins = [join for join in shape.joins if shape.source(join.alias).topic == role.name]
+    if any(len(join.keys) > 1 for join in joins):
+        return "a record without a value is counted and ignored: the join key has several columns"
+    own = {name.lower() for join in joins for _, name in join.keys[0].inner.uses}
+    if key is not None and own != {key.lower()}:
+        return f"a record without a value is counted and ignored: the Kafka key is '{key}'"
+    return "a record without a value deletes the entry whose join key equals its Kafka key"
+
+
+def _steps(
+    shape: QueryShape | None, roles: Sequence[TopicRole], plan: Plan | None
+) -> tuple[StepPart, ...]:
+    groups: dict[tuple[str, ...], list[JoinShape]] = {}
+    if shape is None:
+        return ()
+    if plan is not None:
+        by_alias = {join.alias: join for join in shape.joins}
+        for number, step in enumerate(plan.steps):
+            joins = [by_alias[side.alias] for side in step.sides]
+            groups[(str(number), *_key(joins[0]))] = joins
+    else:
+        for join in shape.joins:
+            groups.setdefault(("", *_key(join)), []).append(join)
+    needs = [step.require for step in plan.steps] if plan else [None] * len(groups)
+    dimensions = {role.name for role in roles if role.dimension}
+    return tuple(
+        StepPart(
+            key=_key(joins[0]),
+            sides=tuple(_side(shape, join, dimensions) for join in joins),
+            inner=tuple(join.alias for join in joins if join.kind == "INNER"),
+            require=tuple(_conditions(need)),
+        )
+        for joins, need in zip(groups.values(), needs, strict=True)
+    )
+
+
+def _key(join: JoinShape) -> tuple[str, ...]:
+    return tuple(sorted(_text(pair.outer) for pair in join.keys))
+
+
+def _conditions(need: str | None) -> list[str]:
+    parts = need.split(" AND ") if need else []
+    texts = [part.removesuffix(" IS NOT NULL").replace('"', "") for part in parts]
+    return [text[1:-1] if text.startswith("(") and text.endswith(")") else text for text in texts]
+
+
+def _side(shape: QueryShape, join: JoinShape, dimensions: set[str]) -> SidePart:
+    source = shape.source(join.alias)
+    return SidePart(
+        alias=join.alias,
+        topic=source.topic,
+        kind=join.kind,
+        role="dimension" if source.topic in dimensions else "event",
+        on=tuple(f"{_text(pair.outer)} = {_text(pair.inner)}" for pair in join.keys),
+        filter=tuple(_text(part) for part in source.filter),
+    )
+
+
+def _text(expr: Expr) -> str:
+    return expr.sql.replace('"', "")

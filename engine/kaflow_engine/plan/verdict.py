@@ -1,0 +1,145 @@
+"""What would happen if a pipeline were started: read from its state directory, nothing changed."""
+
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from kaflow_engine.errors import StateError
+from kaflow_engine.model.columns import Column
+from kaflow_engine.plan.diff import Document, differences
+from kaflow_engine.state.log import BatchLog, StateRecord
+from kaflow_engine.state.store import LocalStore
+
+Outlook = Literal["new", "resume", "refused", "running"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredState:
+    """What a state directory holds."""
+
+    directory: Path
+    state: StateRecord | None = None
+    """None: no state was created here."""
+    committed: int = 0
+    """The last batch that is done; 0 before the first."""
+    opened: int | None = None
+    """A batch that was begun and is not done."""
+    watermark: int | None = None
+    """Epoch milliseconds, after the last batch that is done."""
+    holder: str | None = None
+    """Who runs the pipeline now."""
+    damage: str | None = None
+    """Why the state cannot be read."""
+
+    @property
+    def columns(self) -> dict[str, tuple[Column, ...]]:
+        """The columns that were pinned when the state was created."""
+        schemas = self.state.schemas if self.state else {}
+        return {
+            topic: tuple(Column(name, kind) for name, kind in columns.items())
+            for topic, columns in schemas.items()
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What a start would do, and why."""
+
+    outlook: Outlook
+    reasons: tuple[str, ...] = ()
+    batch: int | None = None
+    """The first batch that would run."""
+    watermark: int | None = None
+    """Epoch milliseconds."""
+
+
+def read_state(directory: Path) -> StoredState:
+    """Read where a pipeline stands; a directory that does not exist holds no state."""
+    log = BatchLog(LocalStore(directory))
+    holder = _holder(directory / "lease")
+    try:
+        state = log.load_state()
+        if state is None:
+            return StoredState(directory=directory, holder=holder)
+        commit, opened = log.last_commit(), log.open_batch()
+    except StateError as error:
+        return StoredState(directory=directory, holder=holder, damage=str(error))
+    return StoredState(
+        directory=directory,
+        state=state,
+        committed=commit.number if commit else 0,
+        opened=opened.number if opened else None,
+        watermark=_watermark(commit.watermark) if commit else None,
+        holder=holder,
+    )
+
+
+def stored_plan(stored: StoredState) -> Document | None:
+    """Return the plan that the state was made for, None if there is no state.
+
+    Raises:
+        StateError: It is missing or damaged.
+    """
+    if stored.state is None:
+        return None
+    text = BatchLog(LocalStore(stored.directory)).load_plan(stored.state.fingerprint)
+    return json.loads(text)
+
+
+def judge(stored: StoredState, old: Document | None, new: Document) -> Verdict:
+    """Decide what a start would do.
+
+    Args:
+        stored: What the state directory holds.
+        old: The plan of the state, as JSON.
+        new: The plan of the file with the partitions of the state, as JSON.
+    """
+    if stored.holder is not None:
+        return Verdict(
+            outlook="running",
+            reasons=(stored.holder, *(differences(old, new) if old else ())),
+            watermark=stored.watermark,
+        )
+    if stored.damage is not None:
+        return Verdict(outlook="refused", reasons=(stored.damage,))
+    if stored.state is None or old is None:
+        return Verdict(outlook="new", reasons=("there is no state yet",), batch=1)
+    changes = differences(old, new)
+    if changes:
+        return Verdict(outlook="refused", reasons=changes, watermark=stored.watermark)
+    again = () if stored.opened is None else (f"batch {stored.opened} is run again first",)
+    return Verdict(
+        outlook="resume",
+        reasons=again,
+        batch=stored.committed + 1,
+        watermark=stored.watermark,
+    )
+
+
+def _watermark(state: Mapping[str, Any]) -> int | None:
+    value = state.get("value")
+    return value if isinstance(value, int) else None
+
+
+def _holder(lease: Path) -> str | None:
+    """Say who holds the lease; None if nobody does."""
+    try:
+        handle = os.open(lease, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        # Shared, so that two who look do not see each other; it is given back at once.
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        with suppress(ValueError, KeyError, TypeError):
+            about = json.loads(os.pread(handle, 4096, 0))
+            return f"process {about['pid']} on {about['host']} runs it"
+        return "a process that has just started runs it"
+    finally:
+        os.close(handle)
+    return None

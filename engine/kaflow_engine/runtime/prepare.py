@@ -1,0 +1,176 @@
+"""From pipeline files to plans that can run: columns found, schemas registered, topics made."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.connectors.outputs import create_outputs, register_output
+from kaflow_engine.connectors.schemas import registry_of, require_topics, resolve_schemas
+from kaflow_engine.errors import ModelError, Problems
+from kaflow_engine.model.columns import Column
+from kaflow_engine.model.config import Config
+from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.build import build_plan, check_pipeline, declared_columns
+from kaflow_engine.plan.pipeline import PlannedPipeline
+from kaflow_engine.plan.verdict import read_state
+from kaflow_engine.sql.read import topics_of
+
+Say = Callable[[str], None]
+Columns = tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """How long columns that are not known yet are waited for."""
+
+    milliseconds: int = 60_000
+    stopped: Callable[[], bool] = lambda: False
+    """Asked meanwhile whether to give up."""
+
+
+def prepare(
+    specs: Sequence[PipelineSpec],
+    config: Config,
+    say: Say = lambda text: None,
+    waiting: Waiting | None = None,
+) -> tuple[PlannedPipeline, ...]:
+    """Plan pipelines and make ready what they write to, in the order of `specs`.
+
+    Everything that files can have wrong is reported before a broker is asked. Columns that the
+    state of a pipeline holds are used again, so that a restart reads what it read before.
+
+    Args:
+        specs: What the author wrote.
+        config: The same for all.
+        say: Told what is waited for and what is created.
+        waiting: For columns that nobody declares.
+
+    Raises:
+        ModelError: Mistakes in files.
+        SourceError: A topic is missing, or its columns cannot be found.
+        SinkError: An output topic cannot be created, or its schema is refused.
+    """
+    check(specs)
+    patience = waiting or Waiting()
+    ready: dict[str, PlannedPipeline] = {}
+    for spec in producers_first(specs):
+        ready[spec.name] = _prepare(spec, config, say, patience)
+    return tuple(ready[spec.name] for spec in specs)
+
+
+def check(specs: Sequence[PipelineSpec]) -> None:
+    """Check all that needs no broker.
+
+    Raises:
+        ModelError: The one mistake.
+        Problems: All of several.
+    """
+    mistakes: list[ModelError] = []
+    for spec in specs:
+        try:
+            check_pipeline(spec)
+        except ModelError as error:
+            mistakes += error.errors if isinstance(error, Problems) else (error,)
+    if mistakes:
+        raise mistakes[0] if len(mistakes) == 1 else Problems(mistakes)
+
+
+def producers_first(specs: Sequence[PipelineSpec]) -> list[PipelineSpec]:
+    """Put a pipeline that writes a topic before those that read it, where that is possible."""
+    by_name = {spec.name: spec for spec in specs}
+    writers: dict[str, list[str]] = {}
+    for spec in specs:
+        writers.setdefault(spec.output.topic, []).append(spec.name)
+    graph = {
+        spec.name: [
+            writer
+            for topic in topics_of(spec.query, spec.place("query"))
+            for writer in writers.get(topic, ())
+        ]
+        for spec in specs
+    }
+    try:
+        return [by_name[name] for name in TopologicalSorter(graph).static_order()]
+    except CycleError:
+        return list(specs)
+
+
+def _prepare(spec: PipelineSpec, config: Config, say: Say, waiting: Waiting) -> PlannedPipeline:
+    planned = plan_pipeline(spec, config, say, waiting)
+    kafka = KafkaSettings.of(config.kafka.brokers, config.kafka.properties)
+    names = [topic.name for topic in planned.plan.topics]
+    counts = require_topics(kafka, names, dict.fromkeys(names, spec.place("query")))
+    registry = registry_of(config)
+    formats = {topic.format for topic in planned.plan.topics}
+    if "avro" in formats and registry is None:
+        raise ModelError(
+            f"pipeline '{spec.name}' reads Avro, and no schema registry is configured",
+            spec.at,
+            "set kafka.schemaRegistry",
+        )
+    if registry is not None and "avro" in formats:
+        settings = (("url", registry.url),)
+        planned = replace(planned, plan=replace(planned.plan, registry=settings))
+    finish = planned.plan.finish
+    if finish.avro_schema is not None:
+        at = spec.place("output")
+        planned = planned.with_avro_id(
+            register_output(registry, finish.topic, finish.avro_schema, at)
+        )
+    driving = next(topic.name for topic in planned.plan.topics if topic.driving)
+    written = (finish.topic, planned.plan.dead_letter_topic)
+    for topic in create_outputs(kafka, dict.fromkeys(written, counts[driving])):
+        count = counts[driving]
+        say(f"created topic '{topic}' with {count} partition{'' if count == 1 else 's'}")
+    return planned
+
+
+def plan_pipeline(
+    spec: PipelineSpec, config: Config, say: Say = lambda text: None, waiting: Waiting | None = None
+) -> PlannedPipeline:
+    """Plan one pipeline with columns that are declared, pinned by its state, or looked up.
+
+    Raises:
+        ModelError: Mistakes in the file.
+        SourceError: Columns cannot be found.
+    """
+    names = topics_of(spec.query, spec.place("query"))
+    pinned = read_state(Path(config.state.rocksdb.path).absolute() / spec.id).columns
+    declared = {name: declared_columns(spec, name) for name in names}
+    known = {name: declared[name] or pinned.get(name) for name in names}
+    schemas = {name: columns for name, columns in known.items() if columns is not None}
+    unknown = [name for name in names if name not in schemas]
+    patience = waiting or Waiting()
+
+    def resolve(topics: Sequence[str]) -> dict[str, Columns]:
+        return resolve_schemas(
+            spec,
+            config,
+            topics,
+            wait_ms=patience.milliseconds,
+            on_wait=say,
+            stopped=patience.stopped,
+        )
+
+    schemas |= resolve(unknown)
+    from_state = [name for name in names if declared[name] is None and name in pinned]
+    try:
+        return build_plan(spec, config, schemas)
+    except ModelError:
+        if not from_state:
+            raise
+    # The state pins the columns that the query used; a changed query may want others too.
+    fresh = resolve(from_state)
+    return build_plan(spec, config, schemas | _widened(schemas, fresh))
+
+
+def _widened(pinned: Mapping[str, Columns], fresh: Mapping[str, Columns]) -> dict[str, Columns]:
+    return {
+        topic: (
+            *pinned[topic],
+            *(c for c in columns if c.name not in {known.name for known in pinned[topic]}),
+        )
+        for topic, columns in fresh.items()
+    }

@@ -1,0 +1,30 @@
+"""Runs one pipeline in a process of its own, so that a test can kill it."""
+
+import json
+import sys
+
+from kaflow_engine.model.config import Config
+from kaflow_engine.runtime.application import run_pipelines
+from tests.engine.runtime.plans_here import lookup_plan
+
+
+def config(broker: str, path: str, most: int = 400_000) -> Config:
+    """A configuration for two tasks at a time."""
+    return Config.model_validate(
+        {
+            "kafka": {"brokers": broker},
+            "state": {"rocksdb": {"path": path}},
+            "max_records": most,
+        }
+    )
+
+
+def main(broker: str, path: str, name: str, most: str) -> None:
+    """Run until caught up and print the counters."""
+    plan = lookup_plan(name, f"{name}.events", f"{name}.profiles", f"{name}.out")
+    summary = run_pipelines([plan], config(broker, path, int(most)), until_caught_up=True)
+    sys.stdout.write(json.dumps(dict(summary.pipelines[name].counters)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

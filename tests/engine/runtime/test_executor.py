@@ -1,0 +1,87 @@
+import os
+
+import pytest
+
+from kaflow_engine.errors import KaflowError
+from kaflow_engine.operators.task import BatchContext
+from kaflow_engine.runtime.batches import changes_of
+from kaflow_engine.runtime.case_executor import CaseSession
+from kaflow_engine.runtime.executor import (
+    SMALL,
+    Shipment,
+    execute_batch,
+    no_records,
+    table_frame,
+)
+from kaflow_engine.runtime.failures import TaskFailed, to_error
+from kaflow_engine.runtime.worker import TaskSettings
+from kaflow_engine.state.reader import StateRef
+from kaflow_engine.state.store import LocalStore
+from kaflow_engine.testing.local import LocalPipeline
+from tests.engine.runtime.plans_here import lookup_plan
+from tests.engine.runtime.records_here import records
+
+pytestmark = pytest.mark.spark
+
+PLAN = lookup_plan("p", "events", "profiles", "out")
+EVENTS = records("events", [{"id": f"u{i % 7}", "n": str(i)} for i in range(3000)])
+PROFILES = records("profiles", [{"id": f"u{i}", "tier": f"t{i}"} for i in range(5)])
+CONTEXT = BatchContext(batch=1, batch_time=5000, watermark=None, epoch=1)
+
+
+def shipment(directory):
+    return Shipment.of(
+        TaskSettings(
+            plan=PLAN,
+            directory=directory,
+            state=StateRef("s", 1),
+            epoch=1,
+            snapshots=LocalStore(directory),
+            sink=None,
+            driver=os.getpid(),
+        )
+    )
+
+
+def test_one_task_and_many_tasks_do_the_same(spark, tmp_path):
+    frame = spark.createDataFrame(EVENTS).repartitionByRange(3, "offset")
+    small = execute_batch(frame, CONTEXT, shipment(tmp_path), 1, 2)
+    large = execute_batch(frame, CONTEXT, shipment(tmp_path), SMALL + 1, 2)
+    assert sorted(small.output["value"].to_pylist()) == sorted(large.output["value"].to_pylist())
+    assert small.report.counters == large.report.counters == {"emitted": 3000, "read": 3000}
+    assert changes_of(small.report) == changes_of(large.report)
+
+
+def test_a_batch_without_records_runs(spark, tmp_path):
+    done = execute_batch(no_records(spark), CONTEXT, shipment(tmp_path), 0, 2)
+    assert (done.output.num_rows, done.report.counters) == (0, {})
+
+
+def test_what_fails_in_a_task_is_told_in_one_line(spark, tmp_path, monkeypatch):
+    frame = table_frame(spark, EVENTS)
+    broken = Shipment(shipment(tmp_path).settings, b"no pickle")
+    with pytest.raises(Exception) as raised:  # noqa: PT011  # whatever Spark raises
+        execute_batch(frame, CONTEXT, broken, 1, 2)
+    error = to_error(raised.value)
+    assert isinstance(error, TaskFailed)
+    assert isinstance(error, KaflowError)
+    assert error.message.startswith("a task failed: UnpicklingError")
+    assert "\n" not in error.message
+
+
+@pytest.mark.parametrize("spread", [False, True])
+def test_a_case_on_spark_gives_what_the_local_executor_gives(spark, spread):
+    plan = lookup_plan("p", "events", "profiles", "out", smart=True)
+    partitions = {"events": [0], "profiles": [0]}
+    batches = (EVENTS.slice(0, 9), PROFILES, EVENTS.slice(9, 6))
+    local = LocalPipeline(plan, partitions)
+    session = CaseSession(spark, plan, partitions, replay=True, schemas={}, spread=spread)
+    for batch in batches:
+        same(local.run(batch, 5000), session.run(batch, 5000))
+    same(local.end(6000), session.end(6000))
+    session.close()
+
+
+def same(local, other):
+    assert sorted(local.output["value"].to_pylist()) == sorted(other.output["value"].to_pylist())
+    assert dict(local.counters) == dict(other.counters)

@@ -1,0 +1,82 @@
+import pytest
+
+from kaflow_engine.errors import LimitReached, ModelError, SinkError, SourceError, StateError
+from kaflow_engine.runtime.failures import (
+    DataLost,
+    SparkEnded,
+    TaskFailed,
+    carried,
+    is_retryable,
+    to_error,
+)
+
+
+class Py4JJavaError(Exception):
+    """Stands for what py4j raises."""
+
+
+def test_an_error_of_a_task_arrives_as_it_was():
+    spark = Py4JJavaError(f"Traceback …\n{carried(SinkError('no', hint='do this'))}\n\tat scala")
+    error = to_error(spark)
+    assert type(error) is SinkError
+    assert str(error) == "no\n  hint: do this"
+
+
+def test_an_unforeseen_error_of_a_task_says_what_it_was():
+    try:
+        raise ValueError("bad value\nmore")
+    except ValueError as wrong:
+        error = to_error(Py4JJavaError(str(carried(wrong))))
+    assert str(error) == "a task failed: ValueError: bad value"
+    assert isinstance(error, TaskFailed)
+    assert "test_failures" in error.details
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "message"),
+    [
+        (
+            "org.apache.spark.SparkException: Job aborted\nCaused by: "
+            "org.apache.kafka.common.errors.TimeoutException: no metadata\n\tat x",
+            SourceError,
+            "Kafka failed while reading: TimeoutException: no metadata",
+        ),
+        (
+            "org.apache.spark.X: [KAFKA_DATA_LOSS.X] Some data may have been lost",
+            DataLost,
+            "records were lost in Kafka while reading",
+        ),
+        ("py4j.Py4JNetworkError: Answer from Java side is empty", SparkEnded, "Spark's JVM ended"),
+        (
+            "org.apache.spark.SparkException: Task failed while writing",
+            TaskFailed,
+            "Spark failed while reading: SparkException: Task failed while writing",
+        ),
+    ],
+)
+def test_what_spark_says_becomes_one_line(text, kind, message):
+    error = to_error(Py4JJavaError(text), "reading")
+    assert type(error) is kind
+    assert error.message.startswith(message)
+    assert "\n" not in error.message
+
+
+def test_a_mistake_of_ours_keeps_its_words():
+    assert to_error(KeyError("x"), "doing").message == "doing failed: KeyError: 'x'"
+
+
+@pytest.mark.parametrize(
+    ("error", "retried"),
+    [
+        (SourceError("x"), True),
+        (SinkError("x"), True),
+        (TaskFailed("x"), True),
+        (ModelError("x"), False),
+        (StateError("x"), False),
+        (LimitReached("x"), False),
+        (DataLost("x"), False),
+        (SparkEnded("x"), False),
+    ],
+)
+def test_only_what_may_pass_is_tried_again(error, retried):
+    assert is_retryable(error) is retried

@@ -1,0 +1,15 @@
+from dataclasses import replace
+
+from kaflow_engine.runtime.plans import fingerprint, plan_of, plan_text
+from tests.engine.runtime.plans_here import filter_plan, lookup_plan
+
+
+def test_a_plan_comes_back_from_its_text():
+    plan = lookup_plan("p", "events", "profiles", "out", smart=True)
+    assert plan_of(plan_text(plan)) == plan
+
+
+def test_only_equal_plans_have_one_fingerprint():
+    plan = filter_plan("p", "events", "out")
+    assert fingerprint(plan) == fingerprint(filter_plan("p", "events", "out"))
+    assert fingerprint(plan) != fingerprint(replace(plan, partitions=3))

@@ -1,0 +1,103 @@
+import os
+import pickle
+
+import pyarrow as pa
+import pytest
+
+from kaflow_engine.errors import SourceError
+from kaflow_engine.operators.reports import read_reports
+from kaflow_engine.operators.task import BatchContext
+from kaflow_engine.runtime.batches import changes_of
+from kaflow_engine.runtime.failures import to_error
+from kaflow_engine.runtime.stage_task import of_stream, stage_task, whole_task
+from kaflow_engine.runtime.worker import TaskSettings
+from kaflow_engine.state.log import BatchLog, CommitRecord, StateRecord
+from kaflow_engine.state.store import LocalStore
+from tests.engine.runtime.plans_here import lookup_plan
+from tests.engine.runtime.records_here import records
+
+PLAN = lookup_plan("p", "events", "profiles", "out")
+PROFILES = records("profiles", [{"id": f"u{i}", "tier": f"t{i}"} for i in range(5)])
+EVENTS = records("events", [{"id": f"u{i % 5}", "n": str(i)} for i in range(12)])
+
+
+@pytest.fixture
+def log(tmp_path):
+    found = BatchLog(LocalStore(tmp_path))
+    found.create_state(
+        StateRecord(
+            state_id="s",
+            generation=1,
+            partitions=PLAN.partitions,
+            created_ms=0,
+            start={},
+            dimension_ends={},
+            schemas={},
+            fingerprint="f",
+        )
+    )
+    return found
+
+
+@pytest.fixture
+def settings(tmp_path, log):
+    found = TaskSettings(
+        plan=PLAN,
+        directory=tmp_path,
+        state=log.load_state().ref,
+        epoch=1,
+        snapshots=log.store,
+        sink=None,
+        driver=os.getpid(),
+    )
+    return pickle.dumps(found)
+
+
+def context(batch):
+    return BatchContext(batch=batch, batch_time=5000, watermark=None, epoch=1)
+
+
+def commit(log, batch, report):
+    changes = dict(changes_of(report))
+    log.commit(CommitRecord(number=batch, epoch=1, changes=changes, watermark={}, next_due=None))
+
+
+def result(batches):
+    (row,) = pa.Table.from_batches(list(batches)).to_pylist()
+    return read_reports(of_stream(row["reports"])), of_stream(row["output"])
+
+
+def test_what_one_batch_wrote_the_next_one_reads(settings, log):
+    report, output = result(whole_task(settings, context(1), iter(PROFILES.to_batches())))
+    assert output.num_rows == 0
+    assert set(changes_of(report)) <= {"1-0", "1-1"}
+    commit(log, 1, report)
+    report, output = result(whole_task(settings, context(2), iter(EVENTS.to_batches())))
+    assert report.counters == {"emitted": 12, "read": 12}
+    assert output["value"][0].as_py() == b'{"id":"u0","n":"0","tier":"t0"}'
+
+
+def test_stage_after_stage_gives_the_same_rows(settings, log):
+    both = pa.concat_tables([PROFILES, EVENTS]).to_batches()
+    report, output = result(whole_task(settings, context(1), iter(both)))
+    sent = list(stage_task(settings, context(1), 0, 1, iter(both)))
+    again, rows = result(stage_task(settings, context(1), 1, 1, iter(sent)))
+    assert rows.equals(output)
+    assert again.counters == report.counters
+    assert again.partitions == report.partitions
+    assert changes_of(again) == changes_of(report)
+
+
+def test_a_task_without_records_runs_too(settings, log):
+    report, output = result(whole_task(settings, context(1), iter([])))
+    assert (output.num_rows, report.counters) == (0, {})
+
+
+def test_an_error_in_a_task_is_carried(settings, log, monkeypatch):
+    def fail(*args):
+        raise SourceError("no", hint="cure")
+
+    monkeypatch.setattr("kaflow_engine.runtime.stage_task.run_stages", fail)
+    with pytest.raises(RuntimeError) as raised:
+        list(whole_task(settings, context(1), iter([])))
+    assert str(to_error(raised.value)) == "no\n  hint: cure"

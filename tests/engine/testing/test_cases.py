@@ -1,0 +1,52 @@
+"""Every case as given, cut in other ways, replayed, and in several tasks; run locally."""
+
+from pathlib import Path
+
+import pytest
+
+from kaflow_engine.testing.case_cuts import Cuts
+from kaflow_engine.testing.case_executor import LocalExecutor
+from kaflow_engine.testing.case_files import find_cases, load_cases
+from kaflow_engine.testing.case_pipeline import Surroundings
+from kaflow_engine.testing.case_report import report_lines
+from kaflow_engine.testing.case_specs import Case
+from kaflow_engine.testing.cases import run_case
+
+FOLDER = Path(__file__).parent / "cases"
+AROUND = Surroundings(variables={})
+CASES = [
+    pytest.param(case, id=f"{file.stem}: {case.name}")
+    for file in find_cases([FOLDER])
+    for case in load_cases(file, {})
+]
+
+
+def check(case: Case, cuts: str, *, replay: bool = False, spread: bool = False) -> None:
+    executor = LocalExecutor(spread=spread)
+    result = run_case(case, executor, cuts=Cuts.of(cuts), replay=replay, around=AROUND)
+    assert result.passed, "\n".join(report_lines(result))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_as_given(case: Case) -> None:
+    check(case, "given")
+
+
+@pytest.mark.property
+@pytest.mark.parametrize("case", CASES)
+def test_replayed(case: Case) -> None:
+    check(case, "given", replay=True)
+
+
+@pytest.mark.property
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("cuts", ["each", "all", "random:3"])
+def test_cut_in_other_ways(case: Case, cuts: str) -> None:
+    check(case, cuts)
+
+
+@pytest.mark.property
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("cuts", ["given", "each", "all", "random:2"])
+def test_in_several_tasks(case: Case, cuts: str) -> None:
+    check(case, cuts, replay=True, spread=True)
