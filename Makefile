@@ -56,8 +56,8 @@ lint: setup ## ruff, pyright and the import contracts
 	@echo "== import contracts"
 	@$(BIN)/lint-imports --no-cache
 
-run: setup ## kaflow itself: make run ARGS="doctor"
-	@$(BIN)/kaflow $(ARGS)
+run: setup ## the example pipelines on a broker of their own, until Ctrl-C or RUN_SECONDS=…
+	@exec $(BIN)/kaflow demo dbt_style_models/pipelines --config dbt_style_models/kaflow.yaml $(ARGS)
 
 test-spark43: .venv-spark43/.stamp ## the Spark tests with PySpark 4.3, in a venv of their own
 	@.venv-spark43/bin/python -m pytest -q -m spark $(ARGS)

@@ -1,6 +1,7 @@
 """`kaflow explain`: what a pipeline will do."""
 
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from kaflow_engine.plan.explain import Resolver, explain, unknown_topics
 
 RESOLVER = "kaflow_engine.connectors.schemas:resolve_schemas"
 """Finds columns in the schema registry or in a sample; imported when it is asked for."""
+
+PATIENCE = 5_000
+"""Milliseconds that a topic's first record is waited for."""
 
 connect_option = click.option(
     "--connect",
@@ -55,5 +59,4 @@ def command(
 def resolver() -> Resolver:
     """Return what finds columns, importing it on first use."""
     module, _, attribute = RESOLVER.partition(":")
-    found: Resolver = getattr(import_module(module), attribute)
-    return found
+    return partial(getattr(import_module(module), attribute), wait_ms=PATIENCE)

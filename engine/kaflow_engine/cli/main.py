@@ -12,6 +12,7 @@ from kaflow_engine.model.masking import masked
 
 COMMANDS: dict[str, str] = {
     "config": "kaflow_engine.cli.config:command",
+    "demo": "kaflow_engine.cli.demo:command",
     "dev": "kaflow_engine.cli.dev:command",
     "doctor": "kaflow_engine.cli.doctor:command",
     "explain": "kaflow_engine.cli.explain:command",
@@ -26,6 +27,7 @@ COMMANDS: dict[str, str] = {
 
 SUMMARIES: dict[str, str] = {
     "config": "Show the configuration and where each value comes from.",
+    "demo": "Run pipelines against sample data on a broker of their own.",
     "dev": "Start a local Kafka broker to develop against.",
     "doctor": "Check what this machine and the configured services provide.",
     "explain": "Show what a pipeline will do.",

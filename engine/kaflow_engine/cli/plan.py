@@ -17,15 +17,19 @@ from kaflow_engine.cli.options import (
     set_option,
 )
 from kaflow_engine.cli.output import print_json, table_lines
-from kaflow_engine.errors import StateError
+from kaflow_engine.errors import ModelError, StateError
+from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.project import load_project
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.operators.params import Plan
 from kaflow_engine.plan.build import build_plan, check_pipeline, declared_columns
-from kaflow_engine.plan.explain import Resolver
+from kaflow_engine.plan.explain import Columns, Resolver
 from kaflow_engine.plan.verdict import StoredState, Verdict, judge, read_state, stored_plan
 from kaflow_engine.runtime.plans import plan_text
 from kaflow_engine.sql.read import topics_of
+
+STALE = "the state holds the columns that were used so far; --connect looks for others"
 
 
 @click.command("plan")
@@ -69,7 +73,17 @@ def _verdict(spec: PipelineSpec, config: Config, resolve: Resolver | None) -> Ve
     if len(complete) < len(names):
         notices = tuple(notice.message for notice in check_pipeline(spec))
         return _without_columns(stored, notices)
-    plan = build_plan(spec, config, complete).plan
+    pinned = [name for name in missing if name not in unknown]
+    try:
+        plan = _plan(spec, config, complete)
+    except ModelError as error:
+        # The state holds the columns that were used, and the query may now want others.
+        if not pinned:
+            raise
+        if resolve is None:
+            reasons = (str(error), STALE)
+            return Verdict(outlook="refused", reasons=reasons, watermark=stored.watermark)
+        plan = _plan(spec, config, complete | _widened(known, resolve(spec, config, pinned)))
     if stored.state is not None:
         plan = replace(plan, partitions=stored.state.partitions)
     try:
@@ -77,6 +91,22 @@ def _verdict(spec: PipelineSpec, config: Config, resolve: Resolver | None) -> Ve
     except StateError as error:
         return Verdict(outlook="refused", reasons=(str(error),))
     return judge(stored, old, json.loads(plan_text(plan)))
+
+
+def _plan(spec: PipelineSpec, config: Config, schemas: Columns) -> Plan:
+    plan = build_plan(spec, config, schemas).plan
+    registry = config.kafka.schema_registry
+    if registry is None or all(topic.format != "avro" for topic in plan.topics):
+        return plan
+    return replace(plan, registry=(("url", registry),))
+
+
+def _widened(pinned: Columns, found: Columns) -> dict[str, tuple[Column, ...]]:
+    names = {topic: {column.name for column in columns} for topic, columns in pinned.items()}
+    return {
+        topic: (*pinned[topic], *(c for c in columns if c.name not in names[topic]))
+        for topic, columns in found.items()
+    }
 
 
 def _without_columns(stored: StoredState, notices: tuple[str, ...]) -> Verdict:

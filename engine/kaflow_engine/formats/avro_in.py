@@ -189,9 +189,9 @@ def _cast(
 
 
 def _try_cast(array: pa.Array, wanted: str) -> tuple[pa.Array, Bools]:
-    sql = f"SELECT TRY_CAST(c AS {wanted}) AS c FROM input"
+    sql = f"SELECT TRY_CAST(c AS {wanted}) AS c FROM rows"
     try:
-        found = duck.query(sql, input=pa.table({"c": array})).column("c").combine_chunks()
+        found = duck.query(sql, rows=pa.table({"c": array})).column("c").combine_chunks()
     except (duckdb.BinderException, duckdb.ConversionException):  # no cast between these types
         found = pa.nulls(len(array), arrow_type(wanted))
     return found, np.asarray(pc.or_(found.is_valid(), array.is_null()))

@@ -42,7 +42,7 @@ def decode_json(values: pa.Array | pa.ChunkedArray, columns: Sequence[Column]) -
     for lane in lanes_of(columns):
         if len(texts.values) == 0:
             break
-        found = duck.query(lane_sql(columns, lane), input=pa.table({"v": texts.values}))
+        found = duck.query(lane_sql(columns, lane), rows=pa.table({"v": texts.values}))
         sure = found.column("sure").combine_chunks()
         tables.append(found.drop_columns("sure").filter(sure))
         rows.append(texts.rows.filter(sure))

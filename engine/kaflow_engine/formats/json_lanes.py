@@ -1,6 +1,6 @@
 """SQL that decodes JSON in bulk and says of every row whether the result is beyond doubt.
 
-A *lane* is one SELECT over a table `input(v VARCHAR)`. It gives the columns and a
+A *lane* is one SELECT over a table `rows(v VARCHAR)`. It gives the columns and a
 boolean `sure`. Lanes differ in what they look at, and in cost: 1. the text, through DuckDB's
 `json_transform`, which is lenient and reads numbers through doubles; 2. also the JSON type of each
 field, which tells a missing field from a wrong one; 3. also the digits of top-level numbers, found
@@ -94,7 +94,7 @@ def lane_sql(columns: Sequence[Column], lane: Lane) -> str:
         reads.append(f"TRY(json_type(v, [{pointers}])) AS k" if pointers else "NULL AS k")
         sure.append("TRY(json_type(v)) = 'OBJECT'")
     values.append(f"coalesce({' AND '.join(sure)}, false) AS sure")
-    return f"SELECT {', '.join(values)} FROM (SELECT {', '.join(reads)} FROM input)"
+    return f"SELECT {', '.join(values)} FROM (SELECT {', '.join(reads)} FROM rows)"
 
 
 class _Reader:

@@ -38,27 +38,31 @@ def class_sql(flags: str, waiting: str) -> str:
     )
 
 
-def settle(bench: Bench, fates: pa.Table, waiting: str, counters: Counter[str]) -> pa.Table:
+def settle(
+    bench: Bench, fates: pa.Table, waiting: str | None, counters: Counter[str]
+) -> pa.Table:
     """Count how the driving records of table d changed class, and note their flags in d.
 
     Args:
         bench: Where d stands; afterwards `d.flags` holds the new flags, `d.flags_before` the old.
         fates: did, bit.
-        waiting: SELECT of did, one for each row that waits after this batch.
+        waiting: SELECT of did, one for each row that waits after this batch; None: no row waits.
         counters: Takes the changes, unless a ledger counts.
 
     Returns:
         Notes for the ledger, schema EXCHANGE; empty without one.
     """
-    bench.load("fates", fates)
-    bench.run(
-        "CREATE OR REPLACE TEMP TABLE d AS "
+    waits, join = "0", ""
+    if waiting is not None:
+        counted = f"SELECT did, count(*) AS waits FROM ({waiting}) GROUP BY did"
+        waits, join = "coalesce(w.waits, 0)", f"LEFT JOIN ({counted}) w ON w.did = d.did"
+    bench.build(
+        "d",
         "SELECT d.* REPLACE (d.flags | coalesce(b.bits, 0) AS flags), d.flags AS flags_before, "
-        "coalesce(w.waits, 0) AS waits "
-        "FROM d LEFT JOIN (SELECT did, bit_or(bit) AS bits FROM fates GROUP BY did) b "
-        "ON b.did = d.did "
-        f"LEFT JOIN (SELECT did, count(*) AS waits FROM ({waiting}) GROUP BY did) w "
-        "ON w.did = d.did"
+        f"{waits} AS waits "
+        "FROM d LEFT JOIN (SELECT did, bit_or(bit) AS bits FROM incoming GROUP BY did) b "
+        f"ON b.did = d.did {join}",
+        fates,
     )
     if bench.plan.ledger:
         return _notes(bench)

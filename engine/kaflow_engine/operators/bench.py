@@ -71,6 +71,8 @@ class Bench:
     """Stage number, from 1."""
     batch: BatchContext
     state: StepState
+    moved: frozenset[int] = frozenset()
+    """The sides of which the batch has records here."""
 
     @property
     def events(self) -> tuple[int, ...]:
@@ -129,9 +131,14 @@ class Bench:
 
     def load(self, name: str, table: pa.Table) -> None:
         """Make an Arrow table a temporary table."""
-        self.con.register("incoming", table)
-        self.con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT * FROM incoming")
-        self.con.unregister("incoming")
+        self.build(name, "SELECT * FROM incoming", table)
+
+    def build(self, name: str, sql: str, incoming: pa.Table | None = None) -> None:
+        """Make the result of a query, which may read `incoming`, a temporary table.
+
+        DuckDB finds `incoming` by the name of this method's argument, which is cheaper than a view.
+        """
+        self.con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}")
 
     def keys(self, sql: str) -> list[bytes]:
         """Return the one column of a query of join keys, sorted, so that state is read in order."""

@@ -27,6 +27,7 @@ def choose(bench: Bench, every: bool = False) -> list[BadRow]:
     doomed = "did IN (SELECT did FROM d WHERE doomed)"
     ready = f"SELECT * FROM f WHERE {inner} AND NOT ({doomed})"
     failed: list[BadRow] = []
+    ok: pa.Table | None = None
     if bench.step.require is not None and not bench.final:
         sides = ", ".join(f"s{i}" for i in range(len(bench.step.sides)))
         typed = step_rows(bench.step, bench.batch.batch_time)
@@ -34,16 +35,13 @@ def choose(bench: Bench, every: bool = False) -> list[BadRow]:
             f"SELECT rn FROM ({typed}) WHERE {bench.step.require}",
             bench.table(f"SELECT rn, d, {sides} FROM ({ready})"),
         )
-        bench.load("ok", found)
+        ok = found
         ready += (
-            " AND (rn IN (SELECT rn FROM ok) OR did IN (SELECT did FROM d WHERE forced))"
+            " AND (rn IN (SELECT rn FROM incoming) OR did IN (SELECT did FROM d WHERE forced))"
         )
-    bench.run(
-        f"CREATE OR REPLACE TEMP TABLE g AS {ready} "
-        "QUALIFY row_number() OVER (PARTITION BY cid ORDER BY q) = 1"
-        if bench.can_wait and not every
-        else f"CREATE OR REPLACE TEMP TABLE g AS {ready}"
-    )
+    if bench.can_wait and not every:
+        ready += " QUALIFY row_number() OVER (PARTITION BY cid ORDER BY q) = 1"
+    bench.build("g", ready, ok)
     return failed
 
 

@@ -16,12 +16,15 @@ from kaflow_engine.operators.intake import BadRecord
 from kaflow_engine.operators.params import FinishParams
 
 
+_SHARD = """CAST('0x' || left(md5("$key"), 2) AS BIGINT) AS "$shard\""""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
     """What became of rows; those in neither part were filtered."""
 
     rows: pa.Table
-    """rn int64, out_key binary, value binary."""
+    """rn int64, out_key binary, shard of the key (0 to 255), value binary."""
     bad: tuple[BadRecord, ...]
 
 
@@ -42,9 +45,9 @@ def finish_rows(finish: FinishParams, typed: str, rows: pa.Table) -> Finished:
     selected = f"SELECT {chosen} FROM ({typed}){where}"
     if finish.format == "json":
         value = json_object_sql([(c, names[c.name]) for c, _ in finish.outputs])
-        sql = f'SELECT rn, {key} AS "$key", {value} AS "$value" FROM ({selected})'
+        sql = f'SELECT rn, {key} AS "$key", {_SHARD}, {value} AS "$value" FROM ({selected})'
     else:
-        sql = f'SELECT *, {key} AS "$key" FROM ({selected})'
+        sql = f'SELECT *, {key} AS "$key", {_SHARD} FROM ({selected})'
     found, failed = guarded(sql, rows)
     bad = [BadRecord(row=b.row, phase="sql", error=b.error, message=b.message) for b in failed]
     if finish.format == "avro":
@@ -66,6 +69,7 @@ def finish_rows(finish: FinishParams, typed: str, rows: pa.Table) -> Finished:
         {
             "rn": found.column("rn").cast(pa.int64()),
             "out_key": found.column("$key").cast(pa.string()).cast(pa.binary()),
+            "shard": found.column("$shard"),
             "value": found.column("$value").cast(pa.binary()),
         }
     )
@@ -82,8 +86,9 @@ def _avro(finish: FinishParams, found: pa.Table) -> tuple[pa.Table, list[BadReco
         BadRecord(row=numbers[b.row], phase="encode", error=b.error, message=b.message)
         for b in encoded.bad
     ]
-    values = pa.array(encoded.values, pa.binary())
-    table = pa.table({"rn": found.column("rn"), "$key": found.column("$key"), "$value": values})
+    values = encoded.array
+    kept = found.select(["rn", "$key", "$shard"])
+    table = kept.append_column("$value", values)
     return table.filter(pc.is_valid(table.column("$value"))), bad
 
 

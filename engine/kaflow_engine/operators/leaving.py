@@ -27,7 +27,7 @@ from kaflow_engine.operators.intake import BadRecord
 from kaflow_engine.operators.layout import carried, carried_rows, keyed, step_rows
 from kaflow_engine.operators.reports import exchange_rows
 from kaflow_engine.operators.schemas import DEAD, DRIVING, ORIGIN, READY, TRIGGER
-from kaflow_engine.operators.shards import SHARDS, dead_part, part_of, parts_of, spread
+from kaflow_engine.operators.shards import SHARDS, dead_part, output_parts, parts_of, spread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +182,7 @@ def _address(bench: Bench, rows: pa.Table) -> tuple[Any, Any]:
     last = plan.stage_count - 1
     if not plan.last_exchange:
         return last, rows["part"]
-    part = part_of(rows["out_key"], plan.partitions)
+    part = output_parts(rows["shard"], plan.partitions)
     if not plan.ledger or not pc.any(rows["forced"]).as_py():
         return last, part
     places = query(

@@ -21,7 +21,7 @@ from kaflow_engine.operators.layout import batch_time_column, keyed
 from kaflow_engine.operators.params import Plan, SideParams, TopicParams
 from kaflow_engine.operators.reports import exchange_rows, report_rows
 from kaflow_engine.operators.schemas import DEAD, DRIVING, EXCHANGE, READY, SIDE
-from kaflow_engine.operators.shards import dead_part, part_of, parts_of, spread
+from kaflow_engine.operators.shards import dead_part, output_parts, parts_of, spread
 from kaflow_engine.operators.task import BatchContext, Task
 
 RAW = (
@@ -192,7 +192,7 @@ class _MapTopic:
             self.bad.setdefault(bad.row, bad)
         keys = done.rows.column("out_key")
         if self.plan.last_exchange:
-            part: Any = part_of(keys, self.plan.partitions)
+            part: Any = output_parts(done.rows["shard"], self.plan.partitions)
         else:
             places = self.intake.records.column("partition").take(done.rows.column("rn"))
             part = pc.add(pc.multiply(places.cast(pa.int64()), 256), self.topic.index)

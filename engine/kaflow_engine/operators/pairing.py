@@ -16,8 +16,13 @@ def load_events(bench: Bench, keys: list[bytes]) -> None:
         ttl = bench.step.sides[i].ttl
         index, suffixes, values = bench.state.entries(i, keys)
         decoded = [json.loads(value) for value in values]
-        bench.load(
+        columns = "key, pos, ts, ord, s"
+        bench.build(
             f"e{i}",
+            f"SELECT {columns}, ts + {ttl} AS due FROM incoming "
+            f"WHERE ts + {ttl} >= {bench.batch.horizon} UNION ALL "
+            f"SELECT key, pos, ts, [{bench.batch.batch}, t_time, t_part, t_off], payload, "
+            f"ts + {ttl} FROM r WHERE kind = {SIDE} AND side = {i}",
             pa.table(
                 {
                     "key": pa.array([keys[n] for n in index], pa.binary()),
@@ -28,13 +33,6 @@ def load_events(bench: Bench, keys: list[bytes]) -> None:
                 }
             ),
         )
-        bench.run(
-            f"INSERT INTO e{i} SELECT key, pos, ts, [{bench.batch.batch}, t_time, t_part, t_off], "
-            f"payload FROM r WHERE kind = {SIDE} AND side = {i}"
-        )
-        bench.run(f"ALTER TABLE e{i} ADD COLUMN due BIGINT")
-        bench.run(f"UPDATE e{i} SET due = ts + {ttl}")
-        bench.run(f"DELETE FROM e{i} WHERE pos = 0 AND due < {bench.batch.horizon}")
 
 
 def event_value(ts: int, order: list[int], text: str) -> bytes:

@@ -31,7 +31,7 @@ def remember(bench: Bench, stored: Sequence[StoredRow]) -> None:
 
 
 def _events(bench: Bench) -> None:
-    for i in bench.events:
+    for i in bench.moved.intersection(bench.events):
         for key, ts, order, text, due in bench.rows(
             f"SELECT key, ts, ord, s, due FROM e{i} WHERE pos > 0 AND due >= {bench.batch.horizon}"
         ):
@@ -68,7 +68,7 @@ def _matches(bench: Bench) -> None:
 def _waiting(bench: Bench, stored: Sequence[StoredRow]) -> None:
     sides = "".join(f", c.o{i}, c.s{i}" for i in bench.events)
     for row in bench.table(
-        f"SELECT d.*{sides} FROM waiting w JOIN c ON c.cid = w.cid JOIN d ON d.did = c.did "
+        f"SELECT d.*{sides} FROM waiting w JOIN c ON c.cid = w.cid JOIN d ON d.did = w.did "
         "WHERE c.wid IS NULL"
     ).to_pylist():
         members = [row[f"o{i}"] for i in bench.events]
@@ -77,7 +77,7 @@ def _waiting(bench: Bench, stored: Sequence[StoredRow]) -> None:
         entry = entry_key(row["key"], WAITING, suffix)
         due = None if bench.retains else row["due"]
         bench.state.put(entry, row_value(row, members, texts), due)
-    for wid, key, due in bench.rows(
+    for wid, key, due in () if not stored else bench.rows(
         "SELECT c.wid, d.key, d.due FROM c JOIN d ON d.did = c.did WHERE c.wid IS NOT NULL "
         f"AND (c.void < {NEVER} OR c.cid NOT IN (SELECT cid FROM waiting))"
     ):

@@ -2,10 +2,10 @@
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyarrow leaves types out
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.formats.duck import query
 from kaflow_engine.operators.params import Plan
 
 SHARDS = 256
@@ -21,23 +21,17 @@ def shards_of(part: int, partitions: int) -> range:
     return range(-(-part * SHARDS // partitions), -(-(part + 1) * SHARDS // partitions))
 
 
-def parts_of(keys: pa.ChunkedArray, keyless: pa.ChunkedArray, partitions: int) -> pa.ChunkedArray:
+def parts_of(keys: pa.ChunkedArray, keyless: pa.ChunkedArray, partitions: int) -> pa.Array:
     """Return the partition of each key behind its shard byte; `keyless` where it is null."""
-    rows = pa.table({"key": keys, "keyless": keyless})
-    sql = (
-        "SELECT CASE WHEN key IS NULL THEN keyless ELSE "
-        f"CAST('0x' || left(hex(key), 2) AS BIGINT) * {partitions} // {SHARDS} END AS part FROM rows"
-    )
-    return query(sql, rows=rows).column("part")
+    array = keys.combine_chunks()
+    first = _first_bytes(array) * partitions // SHARDS
+    return pa.array(np.where(array.is_valid().to_numpy(False), first, keyless.to_numpy()))
 
 
-def part_of(keys: pa.ChunkedArray, partitions: int) -> pa.ChunkedArray:
-    """Return the partition of each output key (no shard byte); 0 where it is null."""
-    sql = (
-        f"SELECT coalesce(CAST('0x' || left(md5(key), 2) AS BIGINT) * {partitions} // {SHARDS}, 0) "
-        "AS part FROM rows"
-    )
-    return query(sql, rows=pa.table({"key": keys})).column("part")
+def output_parts(shards: pa.ChunkedArray, partitions: int) -> pa.ChunkedArray:
+    """Return the partition of output keys by their shards; 0 where there is no key."""
+    scaled = pc.multiply(pc.fill_null(shards, 0).cast(pa.int64()), partitions)
+    return pc.divide(scaled, SHARDS)
 
 
 def spread(partition: pa.ChunkedArray, offset: pa.ChunkedArray, partitions: int) -> pa.ChunkedArray:
@@ -53,3 +47,13 @@ def dead_part(topic: int, partition: pa.ChunkedArray, plan: Plan) -> pa.ChunkedA
     total = pc.add(partition, topic)
     parts = plan.partitions
     return pc.subtract(total, pc.multiply(pc.divide(total, parts), parts))
+
+
+def _first_bytes(array: pa.BinaryArray) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return the first byte of each value, anything where it is null."""
+    _, offsets, data = array.buffers()
+    if data is None or data.size == 0:
+        return np.zeros(len(array), np.int64)
+    starts = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array)]
+    content = np.frombuffer(data, np.uint8)
+    return content[np.minimum(starts, len(content) - 1)].astype(np.int64)

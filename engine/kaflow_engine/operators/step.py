@@ -67,6 +67,7 @@ def run_step(
             number=number,
             batch=batch,
             state=StepState(task, number, plan.partitions),
+            moved=_moved(here),
         )
         found += expire(bench, counters)
         if here.num_rows:
@@ -75,6 +76,11 @@ def run_step(
     report = {"counters": dict(counters), "due": [] if due is None else [due]}
     found.append(report_rows(plan.stage_count - 1, [report]))
     return pa.concat_tables(found)
+
+
+def _moved(here: pa.Table) -> frozenset[int]:
+    sides = here.filter(pc.equal(here["kind"], SIDE))["side"]
+    return frozenset(pc.unique(sides).to_pylist())
 
 
 def _records(bench: Bench, here: pa.Table, counters: Counter[str]) -> list[pa.Table]:
@@ -98,22 +104,16 @@ def _records(bench: Bench, here: pa.Table, counters: Counter[str]) -> list[pa.Ta
     gone, rows = _hopeless(bench, pa.concat_tables(settled))
     found += rows
     settled.append(gone)
-    bench.load("broken", broken)
-    waiting = (
-        f"SELECT c.cid FROM c JOIN d ON d.did = c.did WHERE c.void = {NEVER} AND NOT d.hopeless "
-        "AND c.cid NOT IN (SELECT cid FROM g) AND c.did NOT IN (SELECT did FROM broken)"
-        if bench.can_wait
-        else "SELECT NULL::BIGINT AS cid WHERE FALSE"
-    )
-    bench.run(f"CREATE OR REPLACE TEMP TABLE waiting AS {waiting}")
-    found.append(
-        settle(
-            bench,
-            pa.concat_tables(settled),
-            "SELECT c.did FROM c JOIN waiting w ON w.cid = c.cid",
-            counters,
+    if bench.can_wait:
+        bench.build(
+            "waiting",
+            "SELECT c.cid, c.did FROM c JOIN d ON d.did = c.did "
+            f"WHERE c.void = {NEVER} AND NOT d.hopeless AND c.cid NOT IN (SELECT cid FROM g) "
+            "AND c.did NOT IN (SELECT did FROM incoming)",
+            broken,
         )
-    )
+    waits = "SELECT did FROM waiting" if bench.can_wait else None
+    found.append(settle(bench, pa.concat_tables(settled), waits, counters))
     remember(bench, stored)
     if bench.plan.reemit:
         found.append(reemit(bench, outcome.emitted, emitted))
@@ -124,13 +124,8 @@ def _records(bench: Bench, here: pa.Table, counters: Counter[str]) -> list[pa.Ta
 def _load_rows(bench: Bench, here: pa.Table) -> None:
     """Build r and the new rows of d."""
     plan, batch = bench.plan, bench.batch
-    bench.con.register("here", here)
     place = f"dense_rank() OVER (ORDER BY {', '.join(TRIGGER)})"
-    bench.run(
-        f"CREATE OR REPLACE TEMP TABLE r AS SELECT row_number() OVER () AS rn, *, {place} AS pos "
-        "FROM here"
-    )
-    bench.con.unregister("here")
+    bench.build("r", f"SELECT row_number() OVER () AS rn, *, {place} AS pos FROM incoming", here)
     own = (
         f"d_batch = {batch.batch} AND t_phase = 1 AND t_topic = {plan.driving.topic} "
         "AND t_part = d_part AND t_off = d_off"
@@ -161,24 +156,27 @@ def _load_drivers(bench: Bench) -> tuple[list[StoredRow], list[StoredRow]]:
     sides = list(bench.events)
     if bench.can_wait or bench.plan.reemit:
         sides = list(range(len(bench.step.sides)))
-    keys = bench.keys(
-        f"SELECT DISTINCT key FROM r WHERE kind = {SIDE} "
-        f"AND list_contains({sides}::INTEGER[], side)"
-    )
+    keys: list[bytes] = []
+    if bench.moved & set(sides):
+        keys = bench.keys(
+            f"SELECT DISTINCT key FROM r WHERE kind = {SIDE} "
+            f"AND list_contains({sides}::INTEGER[], side)"
+        )
     drivers, rows = load_stored(bench, keys)
     emitted: list[StoredRow] = []
     if bench.plan.reemit:
         emitted = load_emitted(bench, keys, drivers)
     waited = Counter(row.did for row in rows)
-    bench.load("stored", driver_table(drivers, bench.plan.driving.ttl, waited))
-    bench.run("INSERT INTO d BY NAME SELECT * FROM stored")
-    load_events(
-        bench, bench.keys("SELECT DISTINCT key FROM d WHERE key IS NOT NULL AND did > 0")
-    )
-    pair(bench)
-    for i in bench.events:
+    if drivers:
+        bench.load("stored", driver_table(drivers, bench.plan.driving.ttl, waited))
+        bench.run("INSERT INTO d BY NAME SELECT * FROM stored")
+    if bench.events:
+        new = "SELECT DISTINCT key FROM d WHERE key IS NOT NULL AND did > 0"
+        load_events(bench, bench.keys(new))
+        pair(bench)
+    for i in bench.events if bench.keeps_matches else ():
         bench.run(f"CREATE OR REPLACE TEMP TABLE new_pairs{i} AS SELECT * FROM p{i}")
-        if bench.keeps_matches and not bench.final:
+        if not bench.final:
             known = [d for d in drivers if d.key is not None]
             table, _ = match_table(
                 bench, i, [d.did for d in known], [d.key or b"" for d in known], [d.suffix for d in known]
@@ -199,7 +197,7 @@ def _places(bench: Bench) -> str:
     """Where combinations are looked at: where they are formed, then at each dimension record."""
     places = "SELECT cid, q0 AS q FROM c WHERE wid IS NULL"
     dimensions = list(bench.dimensions)
-    if not bench.can_wait or not dimensions:
+    if not bench.can_wait or not bench.moved & set(dimensions):
         return places
     records = (
         f"SELECT DISTINCT key, pos FROM r WHERE kind = {SIDE} "
@@ -234,16 +232,13 @@ def _hopeless(bench: Bench, settled: pa.Table) -> tuple[pa.Table, list[pa.Table]
     """Driving records that must not wait and of which no row left: they expire at once."""
     if not bench.can_wait and not bench.final and bench.plan.driving.needs is None:
         return FATES.empty_table(), []
-    bench.load("fates", settled)
-    bench.run(
-        "CREATE OR REPLACE TEMP TABLE lost AS SELECT did, d_part, d_off, raw FROM d "
-        "WHERE did > 0 AND hopeless AND did NOT IN "
-        f"(SELECT did FROM fates WHERE bit <> {DEAD_LETTER}) "
-        "ORDER BY due, d_part, d_off"
-    )
-    lost = bench.table("SELECT * FROM lost")
+    lost = bench.table("SELECT did, d_part, d_off, raw FROM d WHERE did > 0 AND hopeless")
+    sent = settled.filter(pc.not_equal(settled["bit"], DEAD_LETTER))["did"]
+    lost = lost.filter(pc.invert(pc.is_in(lost["did"], sent.combine_chunks())))
     if not lost.num_rows:
         return FATES.empty_table(), []
+    lost = lost.sort_by([("d_part", "ascending"), ("d_off", "ascending")])
+    bench.load("lost", lost)
     dids = lost["did"].to_pylist()
     if bench.plan.on_expiry == "dead_letter":
         letters = dead_letters(
@@ -260,8 +255,8 @@ def _hopeless(bench: Bench, settled: pa.Table) -> tuple[pa.Table, list[pa.Table]
         forced=True,
     )
     outcome = leave(bench, rows)
-    sent = set(outcome.fates["did"].to_pylist())
-    silent = fates([did for did in dids if did not in sent], EXPIRED)
+    left = set(outcome.fates["did"].to_pylist())
+    silent = fates([did for did in dids if did not in left], EXPIRED)
     return pa.concat_tables([outcome.fates, silent]), [outcome.rows]
 
 

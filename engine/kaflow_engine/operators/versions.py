@@ -20,11 +20,9 @@ _STAMP = struct.Struct(">q")
 def load_versions(bench: Bench, keys: list[bytes]) -> None:
     """Build v<j> (key, pos, ts, s): stored versions under `keys` at place 0, and the batch's own."""
     for j in bench.dimensions:
-        bench.load(f"v{j}", _stored(bench, j, keys))
-        bench.run(
-            f"INSERT INTO v{j} SELECT key, pos, ts, payload FROM r "
-            f"WHERE kind = {SIDE} AND side = {j}"
-        )
+        own = f"SELECT key, pos, ts, payload FROM r WHERE kind = {SIDE} AND side = {j}"
+        more = f" UNION ALL {own}" if j in bench.moved else ""
+        bench.build(f"v{j}", f"SELECT key, pos, ts, s FROM incoming{more}", _stored(bench, j, keys))
 
 
 def _stored(bench: Bench, j: int, keys: Sequence[bytes]) -> pa.Table:
@@ -54,6 +52,8 @@ def _split(values: pa.BinaryArray) -> tuple[pa.Array, pa.Array]:
 def store_versions(bench: Bench) -> None:
     """Write the batch's dimension records to the state."""
     for j in bench.dimensions:
+        if j not in bench.moved:
+            continue
         side = bench.step.sides[j]
         group = "key, ts" if side.lookup == "as_of" else "key"
         rows = bench.rows(
@@ -100,39 +100,39 @@ def look_up(bench: Bench, places: str) -> None:
         places: SELECT of (cid, q): where each combination is looked at.
     """
     events = "".join(f", c.s{i}" for i in bench.events)
-    bench.run(
-        f"""
-        CREATE OR REPLACE TEMP TABLE f AS
+    found = f"""
         SELECT row_number() OVER () AS rn, c.cid, d.did, x.q, d.key, d.ts, d.due, d.d,
                (x.q > d.pos OR NOT d.fresh) AS later{events}
         FROM ({places}) x JOIN c ON c.cid = x.cid JOIN d ON d.did = c.did
         """
-    )
+    steps = [f"f AS MATERIALIZED ({found})"]
+    name = "f"
     for j in bench.dimensions:
-        seen = _as_of(bench, j) if bench.step.sides[j].lookup == "as_of" else _current(bench, j)
-        bench.run(f"CREATE OR REPLACE TEMP TABLE f AS {seen}")
+        of = _as_of if bench.step.sides[j].lookup == "as_of" else _current
+        steps.append(f"f{j} AS ({of(bench, j, name)})")
+        name = f"f{j}"
+    bench.build("f", f"WITH {', '.join(steps)} SELECT * FROM {name}")
 
 
-def _current(bench: Bench, j: int) -> str:
-    moving = bench.rows(f"SELECT count(*) FROM v{j} WHERE pos > 0")[0][0]
-    join = "ASOF LEFT JOIN" if moving else "LEFT JOIN"
-    on = f"f.key = v.key{' AND f.q >= v.pos' if moving else ''}"
+def _current(bench: Bench, j: int, name: str) -> str:
+    join = "ASOF LEFT JOIN" if j in bench.moved else "LEFT JOIN"
+    on = f"f.key = v.key{' AND f.q >= v.pos' if j in bench.moved else ''}"
     return (
         f"SELECT f.*, CASE WHEN f.later AND v.ts > f.due THEN NULL ELSE v.s END AS s{j} "
-        f"FROM f {join} v{j} v ON {on}"
+        f"FROM {name} f {join} v{j} v ON {on}"
     )
 
 
-def _as_of(bench: Bench, j: int) -> str:
+def _as_of(bench: Bench, j: int, name: str) -> str:
     """The newest version with ts <= the row's, unless one beyond `history` has followed it."""
     limit = bench.batch.horizon - bench.step.sides[j].history
     return f"""
         SELECT f.*, CASE WHEN a.base IS NOT NULL AND (a.seen).ts < a.base THEN NULL
                          ELSE (a.seen).s END AS s{j}
-        FROM f LEFT JOIN (
+        FROM {name} f LEFT JOIN (
           SELECT f.rn,
                  arg_max(struct_pack(s := v.s, ts := v.ts), [v.ts, v.pos])
                    FILTER (v.ts <= f.ts AND NOT (f.later AND v.ts > f.due)) AS seen,
                  max(v.ts) FILTER (v.ts <= {limit}) AS base
-          FROM f JOIN v{j} v ON v.key = f.key AND v.pos <= f.q GROUP BY f.rn) a ON a.rn = f.rn
+          FROM {name} f JOIN v{j} v ON v.key = f.key AND v.pos <= f.q GROUP BY f.rn) a ON a.rn = f.rn
         """

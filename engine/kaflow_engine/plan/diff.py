@@ -1,5 +1,6 @@
 """Two plans → what differs between them, in words."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
@@ -31,6 +32,7 @@ WORDS: Mapping[str, str] = {
     "pipeline": "id",
     "rank": "order among topics",
     "raw": "records whose bytes travel along",
+    "registry": "schema registry",
     "reemit": "emission on dimension updates",
     "require": "columns that must not be NULL",
     "tombstones": "deletion by null values",
@@ -120,6 +122,8 @@ def _shown(name: str, value: object) -> str:
         return "on" if value else "off"
     if name in DURATIONS and isinstance(value, int):
         return "for ever" if value > LONGEST else format_duration(value)
+    if name == "registry":
+        return re.sub(r"//[^/@']*@", "//", str(value))  # without credentials
     if value is None:
         return "not set"
     return _plain(value) if isinstance(value, str) else str(value)

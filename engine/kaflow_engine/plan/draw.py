@@ -108,6 +108,8 @@ def _step(explanation: Explanation, step: StepPart) -> Rows:
 
 
 def _last_hop(explanation: Explanation) -> str:
+    if explanation.ledger:
+        return "by the driving record, to settle what became of its rows; then by the output key"
     if explanation.last_exchange:
         return f"by {explanation.output_key}, so that the rows of a key leave in order"
     return "in the order of the records" if explanation.ordered else "in any order"

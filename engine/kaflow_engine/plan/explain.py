@@ -100,6 +100,8 @@ class Explanation:
     avro_schema: str | None
     delivery: str
     ordered: bool
+    ledger: bool | None
+    """Rows of one record part before they are settled, so that what became of them is noted."""
     last_exchange: bool | None
     """Rows travel once more, to the writer of their output key."""
     dead_letters: str
@@ -184,6 +186,7 @@ def _explanation(
         avro_schema=plan.finish.avro_schema if plan else None,
         delivery=spec.delivery,
         ordered=spec.ordered,
+        ledger=plan.ledger if plan else None,
         last_exchange=plan.last_exchange if plan else None,
         dead_letters=spec.dead_letters.topic or "",
         max_rate=spec.dead_letters.max_rate,

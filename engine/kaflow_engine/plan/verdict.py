@@ -99,17 +99,17 @@ def judge(stored: StoredState, old: Document | None, new: Document) -> Verdict:
         old: The plan of the state, as JSON.
         new: The plan of the file with the partitions of the state, as JSON.
     """
+    changes = differences(old, _registered(new, old)) if old else ()
     if stored.holder is not None:
         return Verdict(
             outlook="running",
-            reasons=(stored.holder, *(differences(old, new) if old else ())),
+            reasons=(stored.holder, *changes),
             watermark=stored.watermark,
         )
     if stored.damage is not None:
         return Verdict(outlook="refused", reasons=(stored.damage,))
     if stored.state is None or old is None:
         return Verdict(outlook="new", reasons=("there is no state yet",), batch=1)
-    changes = differences(old, new)
     if changes:
         return Verdict(outlook="refused", reasons=changes, watermark=stored.watermark)
     again = () if stored.opened is None else (f"batch {stored.opened} is run again first",)
@@ -119,6 +119,14 @@ def judge(stored: StoredState, old: Document | None, new: Document) -> Verdict:
         batch=stored.committed + 1,
         watermark=stored.watermark,
     )
+
+
+def _registered(new: Document, old: Document) -> Document:
+    """Give an Avro output the id of the state's plan: only a registry could tell another."""
+    finish, before = new.get("finish"), old.get("finish")
+    if not finish or not before or finish.get("avro_schema") != before.get("avro_schema"):
+        return new
+    return {**new, "finish": {**finish, "avro_id": before.get("avro_id")}}
 
 
 def _watermark(state: Mapping[str, Any]) -> int | None:

@@ -1,4 +1,5 @@
 """Runs pipelines in one Spark application, each supervised in a thread of its own."""
+
 import threading
 import time
 from collections.abc import Sequence

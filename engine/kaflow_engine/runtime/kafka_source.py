@@ -1,4 +1,5 @@
 """Spark's Kafka source: the endless stream of a pipeline, and exact ranges of it."""
+
 from collections.abc import Iterable
 
 from pyspark.sql import DataFrame, SparkSession

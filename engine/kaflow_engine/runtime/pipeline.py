@@ -1,4 +1,5 @@
 """The life of one pipeline: take it over, finish what was open, load dimensions, go live."""
+
 import logging
 import os
 import time

@@ -1,4 +1,5 @@
 """One run of one pipeline on the driver: what its batches share."""
+
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession

@@ -64,6 +64,7 @@ def start_session(config: SparkConfig, java: Java, jars: Sequence[Path]) -> Spar
         java: The Java that runs it.
         jars: The jars of the Kafka source.
     """
+    logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of every connection
     os.environ["JAVA_HOME"] = str(java.home)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", LOCAL)

@@ -1,4 +1,5 @@
 """Takes snapshots of a pipeline's state between batches, and forgets what they make needless."""
+
 import time
 from pathlib import Path
 

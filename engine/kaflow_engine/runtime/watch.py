@@ -1,4 +1,5 @@
 """Keeps the progress of one pipeline and hands every change to whoever watches."""
+
 import time
 from collections import deque
 from collections.abc import Callable

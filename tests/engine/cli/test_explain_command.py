@@ -52,10 +52,10 @@ def test_a_name_that_does_not_exist() -> None:
 
 def test_columns_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     def resolve_schemas(
-        spec: PipelineSpec, config: Config, topics: Sequence[str]
+        spec: PipelineSpec, config: Config, topics: Sequence[str], wait_ms: int
     ) -> Mapping[str, tuple[Column, ...]]:
         assert (spec.name, topics) == ("one", ("numbers",))
-        assert config.max_records == 7
+        assert (config.max_records, wait_ms) == (7, explain.PATIENCE)
         return {"numbers": (Column("id", "VARCHAR"), Column("n", "BIGINT"))}
 
     module = SimpleNamespace(resolve_schemas=resolve_schemas)

@@ -18,9 +18,7 @@ def filter_plan(name: str, events: str, output: str) -> Plan:
 
 def lookup_plan(name: str, events: str, profiles: str, output: str, smart: bool = False) -> Plan:
     """Events with what a dimension says about them; under `smart` they wait for it."""
-    query = (
-        f'SELECT e.id, e.n, p.tier FROM "{events}" e LEFT JOIN "{profiles}" p ON e.id = p.id'
-    )
+    query = f'SELECT e.id, e.n, p.tier FROM "{events}" e LEFT JOIN "{profiles}" p ON e.id = p.id'
     data = {"name": name, "query": query, **_rest(output), "state": {"dimensions": [profiles]}}
     if smart:
         data["emission"] = {"type": "smart", "require": ["tier"], "on_expiry": "emit"}

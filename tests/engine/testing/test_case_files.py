@@ -161,10 +161,10 @@ def test_cuts(tmp_path: Path, cuts: str, batches: list[tuple[str, int]]) -> None
 
 def test_random_cuts_are_the_same_every_time(tmp_path: Path) -> None:
     (case,) = read(tmp_path, CUTS)
-    first, again = (list(cut(case, Cuts.of("random:5"))) for _ in range(2))
+    first, again = (list(cut(case, Cuts.of("random:20"))) for _ in range(2))
     assert first == again
     assert len({each.batches for each in first}) > 1
-    assert [each.how for each in first] == [f"random:{n}" for n in range(1, 6)]
+    assert [each.how for each in first] == [f"random:{n}" for n in range(1, 21)]
 
 
 def test_a_case_with_cuts_given_is_only_run_so(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_a_batch_that_is_named_counts(tmp_path: Path) -> None:
         ("{name: f}", "  expect_error: quarry", "expected an error like 'quarry', got\n"),
         (FILTER, "  expect_error: x", "expected an error like 'x', got none"),
         (FILTER.replace("FROM a", "FROM b"), "  expect: []", "columns of topic 'b' are not known"),
-        ("nowhere.yaml", "  expect: []", "does not exist"),
+        ("nowhere.yaml", "  expect: []", "nowhere.yaml: no such file"),
         ("[a]", "  expect: []", "expected a pipeline, found a list"),
     ],
 )
@@ -148,7 +148,9 @@ def test_pipelines_by_name(tmp_path: Path) -> None:
     tests.mkdir(parents=True)
     assert run(tests, GOOD, "f").passed
     result = run(tests, GOOD, "ff")
-    assert str(result.error).endswith("cases.yaml:2: unknown pipeline 'ff'\n  hint: known: f")
+    assert str(result.error).endswith(
+        "cases.yaml:2: unknown pipeline 'ff'\n  hint: did you mean 'f'?"
+    )
 
 
 def test_executors() -> None:

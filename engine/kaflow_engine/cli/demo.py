@@ -1,0 +1,195 @@
+"""`kaflow demo`: a folder of pipelines on a broker of its own, fed with sample records."""
+
+import time
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event, Thread
+
+import click
+
+from kaflow_engine.cli.options import config_option, configuration, paths_argument, set_option
+from kaflow_engine.cli.running import Manner, run_in_front
+from kaflow_engine.cli.stopping import stop_requests
+from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.errors import KaflowError
+from kaflow_engine.model.project import load_project
+from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.runtime.progress import Progress
+from kaflow_engine.sql.read import topics_of
+from kaflow_engine.testing.broker import Broker
+from kaflow_engine.testing.endless import Endless, endless_records
+from kaflow_engine.testing.fake import fake_topic
+from kaflow_engine.testing.feed import create_topics, send
+
+_START_S = 180.0
+"""Seconds after which `--seconds` begins to count, even when not every pipeline runs yet."""
+_LOOK_S = 0.2
+
+
+@click.command("demo")
+@paths_argument
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    envvar="RUN_SECONDS",
+    help="Stop so long after all pipelines run; default: RUN_SECONDS, or until Ctrl-C.",
+)
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0, min_open=True),
+    default=100.0,
+    show_default=True,
+    help="Records per second, all topics together.",
+)
+@click.option("--plain", is_flag=True, help="Print lines instead of a live table.")
+@config_option
+@set_option
+def command(
+    paths: tuple[Path, ...],
+    seconds: float | None,
+    rate: float,
+    plain: bool,
+    config_path: Path | None,
+    settings: tuple[str, ...],
+) -> None:
+    """Run pipelines against sample data, on a broker that goes away afterwards.
+
+    Some profiles come late and some records are broken. Nothing is left behind.
+    """
+    clock = _Clock()
+    specs = load_project(paths, configuration(config_path, settings)).pipelines
+    topics = _topics(specs)
+    with stop_requests() as asked, ExitStack() as resources:
+        clock.say("starting a Kafka broker")
+        broker = resources.enter_context(Broker())
+        scratch = resources.enter_context(TemporaryDirectory(prefix="kaflow-demo-"))
+        config = configuration(
+            config_path,
+            (
+                *settings,
+                f"kafka.brokers={broker.bootstrap}",
+                f"state.rocksdb.path={Path(scratch) / 'state'}",
+            ),
+        )
+        create_topics(broker.settings, topics, partitions=2)
+        clock.say(f"Kafka is at {broker.bootstrap}; {len(topics)} topics: {', '.join(topics)}")
+        clock.say(f"sending {rate:g} records per second: late profiles, broken records and all")
+        feed = Feed(broker.settings, topics, rate)
+        watch = _Watch(names={spec.name for spec in specs}, clock=clock)
+        try:
+            with feed.running(), _deadline(seconds, watch, feed, asked):
+                run_in_front(specs, config, Manner(plain=plain), asked, watch.note)
+        finally:
+            clock.say(f"sent {feed.sent} records in all; removing broker, topics and state")
+        feed.check()
+    clock.say("done")
+
+
+@dataclass(slots=True)
+class _Clock:
+    began: float = field(default_factory=time.monotonic)
+
+    def say(self, text: str) -> None:
+        click.echo(f"[{time.monotonic() - self.began:5.1f} s] {text}", err=True)
+
+
+@dataclass(slots=True)
+class _Watch:
+    """Notices when every pipeline runs, and when the first row was emitted."""
+
+    names: set[str]
+    clock: _Clock
+    running: Event = field(default_factory=Event)
+    emitted: bool = False
+    _now: dict[str, Progress] = field(default_factory=dict[str, Progress])
+
+    def note(self, progress: Progress) -> None:
+        self._now[progress.pipeline] = progress
+        busy = {name for name, at in self._now.items() if at.state in ("running", "failed")}
+        if busy == self.names and not self.running.is_set():
+            self.running.set()
+            self.clock.say("all pipelines run")
+        if not self.emitted and progress.counters.get("emitted"):
+            self.emitted = True
+            self.clock.say(f"first rows, by {progress.pipeline}")
+
+
+class Feed:
+    """Sends sample records from a thread of its own."""
+
+    def __init__(self, kafka: KafkaSettings, topics: Sequence[str], rate: float) -> None:
+        self.sent = 0
+        self.error: KaflowError | None = None
+        self._kafka, self._topics, self._rate = kafka, topics, rate
+        self._ended = Event()
+
+    @contextmanager
+    def running(self) -> Generator[None]:
+        """Send while the block runs."""
+        thread = Thread(target=self._send, name="kaflow-feed", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self.stop()
+            thread.join(30)
+
+    def stop(self) -> None:
+        """Send no more."""
+        self._ended.set()
+
+    def check(self) -> None:
+        """Raise what ended the feed before its time."""
+        if self.error is not None:
+            raise self.error
+
+    def _send(self) -> None:
+        start = time.time_ns() // 1_000_000
+        stream = Endless(topics=self._topics, start=start, rate=self._rate)
+
+        def count(sent: int) -> None:
+            self.sent = sent
+
+        try:
+            records = endless_records(stream)
+            send(self._kafka, records, since=start, stopped=self._ended.is_set, progress=count)
+        except KaflowError as error:
+            self.error = error
+
+
+@contextmanager
+def _deadline(seconds: float | None, watch: _Watch, feed: Feed, asked: Event) -> Generator[None]:
+    """Ask for a stop when the time is up; the feed ends as soon as anybody asks."""
+    over = Event()
+
+    def wait() -> None:
+        latest = time.monotonic() + _START_S
+        while not watch.running.wait(_LOOK_S) and not asked.is_set() and not over.is_set():
+            if time.monotonic() > latest:
+                break
+        end = None if seconds is None else time.monotonic() + seconds
+        while not asked.is_set() and not over.wait(_LOOK_S):
+            if end is not None and time.monotonic() > end:
+                asked.set()
+        feed.stop()
+
+    thread = Thread(target=wait, name="kaflow-deadline", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(5)
+
+
+def _topics(specs: Sequence[PipelineSpec]) -> list[str]:
+    """Return the input topics; those that another pipeline writes are not fed."""
+    written = {spec.output.topic for spec in specs}
+    read = {topic for spec in specs for topic in topics_of(spec.query, spec.place("query"))}
+    topics = sorted(read - written)
+    for topic in topics:
+        fake_topic(topic)  # an unknown one is noticed before anything starts
+    return topics

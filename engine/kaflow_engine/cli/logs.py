@@ -1,0 +1,57 @@
+"""Sends the engine's log messages to standard error, as the configuration asks."""
+
+import json
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import click
+
+from kaflow_engine.model.config import LoggingConfig
+from kaflow_engine.model.masking import masked
+
+LOGGER = logging.getLogger("kaflow")
+
+
+class _JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created, UTC)
+        return json.dumps(
+            {
+                "time": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+                "level": record.levelname.lower(),
+                "logger": record.name,
+                "message": masked("", record.getMessage()),
+            },
+            ensure_ascii=False,
+        )
+
+
+class _Text(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created, UTC)
+        message = masked("", record.getMessage())
+        return f"{moment:%H:%M:%S} {record.levelname.lower():7} {record.name}: {message}"
+
+
+class _ToStderr(logging.Handler):
+    # asks for standard error each time, because a live view puts itself between
+    def emit(self, record: logging.LogRecord) -> None:
+        click.echo(self.format(record), err=True)
+
+
+@contextmanager
+def log_messages(config: LoggingConfig) -> Generator[None]:
+    """Show log messages while the block runs."""
+    handler = _ToStderr()
+    handler.setFormatter(_JsonLines() if config.format == "json" else _Text())
+    before = LOGGER.level, LOGGER.propagate
+    LOGGER.setLevel(config.level.upper())
+    LOGGER.propagate = False
+    LOGGER.addHandler(handler)
+    try:
+        yield
+    finally:
+        LOGGER.removeHandler(handler)
+        LOGGER.level, LOGGER.propagate = before

@@ -1,0 +1,52 @@
+"""`kaflow run`: run pipelines."""
+
+from pathlib import Path
+
+import click
+
+from kaflow_engine.cli.options import (
+    config_option,
+    configuration,
+    json_option,
+    paths_argument,
+    set_option,
+)
+from kaflow_engine.cli.running import Manner, run_in_front
+from kaflow_engine.cli.stopping import stop_requests
+from kaflow_engine.model.project import load_project
+
+
+@click.command("run")
+@paths_argument
+@click.option(
+    "--until-caught-up", is_flag=True, help="End when what the topics hold now has been read."
+)
+@click.option(
+    "--max-records",
+    type=click.IntRange(min=1),
+    help="End each pipeline after about so many records.",
+)
+@click.option("--plain", is_flag=True, help="Print lines instead of a live table.")
+@config_option
+@set_option
+@json_option
+def command(
+    paths: tuple[Path, ...],
+    until_caught_up: bool,
+    max_records: int | None,
+    plain: bool,
+    config_path: Path | None,
+    settings: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Run the pipelines of files and folders until Ctrl-C, each in a stream of its own.
+
+    A stop by Ctrl-C or SIGTERM finishes the batch that runs. The next run goes on from there.
+    """
+    config = configuration(config_path, settings)
+    project = load_project(paths, config)
+    manner = Manner(
+        until_caught_up=until_caught_up, max_records=max_records, plain=plain, as_json=as_json
+    )
+    with stop_requests() as asked:
+        run_in_front(project.pipelines, config, manner, asked)

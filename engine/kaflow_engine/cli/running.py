@@ -1,0 +1,168 @@
+"""Runs pipelines in front of somebody: what is done, how it goes, and how it ended."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from threading import Event, Thread
+
+import click
+
+from kaflow_engine.cli.board import Board
+from kaflow_engine.cli.latest_rows import follow_rows
+from kaflow_engine.cli.logs import log_messages
+from kaflow_engine.cli.output import print_json
+from kaflow_engine.cli.summary import summary_data, summary_lines
+from kaflow_engine.cli.views import View, choose_view
+from kaflow_engine.errors import SourceError
+from kaflow_engine.model.config import Config
+from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.pipeline import PlannedPipeline
+from kaflow_engine.runtime.prepare import Waiting, prepare
+from kaflow_engine.runtime.progress import PipelineSummary, Progress, RunSummary
+
+_REFRESH_S = 0.4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manner:
+    """How to run, and how to show it."""
+
+    until_caught_up: bool = False
+    max_records: int | None = None
+    plain: bool = False
+    as_json: bool = False
+
+
+@dataclass(slots=True)
+class _Outcome:
+    endings: dict[str, PipelineSummary] = field(default_factory=dict[str, PipelineSummary])
+    error: BaseException | None = None
+
+
+def run_in_front(
+    specs: Sequence[PipelineSpec],
+    config: Config,
+    manner: Manner,
+    asked: Event,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+) -> None:
+    """Run pipelines, show how it goes, and print a summary.
+
+    Args:
+        specs: What to run.
+        config: The same for all.
+        manner: How.
+        asked: Set when somebody wants the pipelines to stop: they finish their batch.
+        on_progress: Told of every change.
+
+    Raises:
+        KaflowError: What ended the first pipeline that failed; the summary is printed all the same.
+    """
+    with log_messages(config.logging):
+        brokers = ",".join(config.kafka.brokers)
+        _say(f"preparing {_count(len(specs))} with Kafka at {brokers}")
+        try:
+            plans = prepare(specs, config, _say, Waiting(stopped=asked.is_set))
+        except SourceError:
+            if asked.is_set():
+                _say("stopped before anything ran")
+                return
+            raise
+        for planned in plans:
+            _say(f"  {_arrow(planned)}")
+        if asked.is_set():
+            _say("stopped before anything ran")
+            return
+        board = Board(names=[planned.plan.name for planned in plans])
+        outcome = _run(plans, config, manner, asked, board, on_progress)
+    newest = [board.newest.get(name, Progress(pipeline=name)) for name in board.names]
+    if manner.as_json:
+        print_json(summary_data(newest, outcome.endings))
+    else:
+        click.echo("\n".join(["", *summary_lines(newest, outcome.endings)]))
+    if outcome.error is not None:
+        _say_others(newest, outcome.error)
+        raise outcome.error
+
+
+def _run(
+    plans: Sequence[PlannedPipeline],
+    config: Config,
+    manner: Manner,
+    asked: Event,
+    board: Board,
+    on_progress: Callable[[Progress], None],
+) -> _Outcome:
+    outcome = _Outcome()
+
+    def progressed(progress: Progress) -> None:
+        board.progress(progress)
+        on_progress(progress)
+
+    def work() -> None:
+        try:
+            outcome.endings.update(_spark(plans, config, manner, asked, progressed).pipelines)
+        except BaseException as error:  # the main thread raises it
+            outcome.error = error
+
+    # Not the main thread: there Spark would replace our handler of Ctrl-C by its own.
+    worker = Thread(target=work, name="kaflow-run", daemon=True)
+    _say(f"starting Spark ({config.spark.master})")
+    view = choose_view(manner.plain or manner.as_json)
+    with view, follow_rows(plans, config, board.show_rows):
+        worker.start()
+        _watch(worker, view, board, asked, config.drain_deadline)
+    return outcome
+
+
+def _watch(worker: Thread, view: View, board: Board, asked: Event, deadline: int) -> None:
+    told = False
+    while worker.is_alive():
+        worker.join(_REFRESH_S)
+        if asked.is_set() and not told:
+            told = True
+            view.say(f"stopping: batches that run are finished, at most {deadline / 1000:g} s")
+        view.refresh(board)
+    time.sleep(_REFRESH_S)  # the last rows become visible
+    view.refresh(board)
+
+
+def _spark(
+    plans: Sequence[PlannedPipeline],
+    config: Config,
+    manner: Manner,
+    asked: Event,
+    on_progress: Callable[[Progress], None],
+) -> RunSummary:
+    from kaflow_engine.runtime.application import run_pipelines  # it imports Spark
+
+    return run_pipelines(
+        [planned.plan for planned in plans],
+        config,
+        until_caught_up=manner.until_caught_up,
+        max_records=manner.max_records,
+        on_progress=on_progress,
+        stop=asked,
+    )
+
+
+def _say_others(newest: Sequence[Progress], raised: BaseException) -> None:
+    """Print the errors of pipelines that failed beside the one whose error ends the command."""
+    shown = str(raised)
+    for at in newest:
+        if at.state == "failed" and at.last_error and at.last_error != shown:
+            click.echo(f"error: pipeline '{at.pipeline}': {at.last_error}", err=True)
+
+
+def _arrow(planned: PlannedPipeline) -> str:
+    plan = planned.plan
+    topics = ", ".join(topic.name for topic in plan.topics)
+    return f"{plan.name}: {topics} -> {plan.finish.topic} ({plan.emission}, {plan.finish.format})"
+
+
+def _count(number: int) -> str:
+    return f"{number} pipeline{'' if number == 1 else 's'}"
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)

@@ -1,0 +1,182 @@
+"""`kaflow plan`: what a start would do, read from state directories that it leaves alone."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kaflow_engine.cli.main import kaflow
+from kaflow_engine.model.config import Config
+from kaflow_engine.model.loader import load_pipeline
+from kaflow_engine.operators.params import Plan
+from kaflow_engine.plan.build import build_plan, declared_columns
+from kaflow_engine.runtime.plans import fingerprint, plan_text
+from kaflow_engine.state.lease import hold_lease
+from kaflow_engine.state.log import BatchLog, BatchRecord, CommitRecord, StateRecord
+from kaflow_engine.state.store import LocalStore
+
+PIPELINE = """\
+name: p
+query: |
+  SELECT e.id, d.name
+  FROM events e
+  LEFT JOIN names d ON e.id = d.id
+output: {topic: out, key: id}
+state: {dimensions: [names], events: {default_ttl: 1h}}
+topics:
+  events: {columns: {id: VARCHAR, n: BIGINT}}
+  names: {columns: {id: VARCHAR, name: VARCHAR}}
+"""
+STATE = Path(".kaflow/state/p")
+MARK = 1_767_225_600_000
+
+
+@pytest.fixture(autouse=True)
+def _project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("p.yaml").write_text(PIPELINE)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(kaflow, ["plan", "p.yaml", *arguments], prog_name="kaflow")
+
+
+def change(old: str, new: str) -> None:
+    Path("p.yaml").write_text(PIPELINE.replace(old, new))
+
+
+def plan_now() -> Plan:
+    spec = load_pipeline(Path("p.yaml"), {})
+    schemas = {name: declared_columns(spec, name) or () for name in ("events", "names")}
+    return replace(build_plan(spec, Config(), schemas).plan, partitions=3)
+
+
+def create(batches: int, *, opened: bool = False, plan: Plan | None = None) -> BatchLog:
+    """Write the state that a run of so many batches leaves."""
+    log, plan = BatchLog(LocalStore(STATE)), plan or plan_now()
+    mark = fingerprint(plan)
+    log.save_plan(mark, plan_text(plan))
+    log.create_state(
+        StateRecord(
+            state_id="s",
+            generation=1,
+            partitions=3,
+            created_ms=0,
+            start={},
+            dimension_ends={},
+            schemas={t.name: {c.name: c.type for c in t.columns} for t in plan.topics},
+            fingerprint=mark,
+        )
+    )
+    for number in range(1, batches + 1 + opened):
+        log.begin(
+            BatchRecord(
+                number=number,
+                epoch=1,
+                plan=mark,
+                batch_time=0,
+                watermark=None,
+                ranges={},
+                read_to_end=(),
+                bounded_end=False,
+            )
+        )
+        if number <= batches:
+            watermark: dict[str, Any] = {"value": MARK}
+            log.commit(
+                CommitRecord(number=number, epoch=1, changes={}, watermark=watermark, next_due=None)
+            )
+    return log
+
+
+def contents() -> Mapping[str, str]:
+    files = [file for file in Path(".kaflow").rglob("*") if file.is_file()]
+    return {str(file): sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+def test_a_pipeline_without_state() -> None:
+    result = run()
+    assert result.exit_code == 0, result.output
+    assert result.stdout == "new  p  batch 1\n    there is no state yet\n1 new\n"
+    assert not Path(".kaflow").exists()
+
+
+def test_a_pipeline_that_resumes() -> None:
+    create(2)
+    before = contents()
+    result = run()
+    assert result.exit_code == 0, result.output
+    assert result.stdout == "resume  p  batch 3, watermark 2026-01-01T00:00:00.000Z\n1 resume\n"
+    assert contents() == before
+
+
+def test_a_batch_that_was_left_open() -> None:
+    create(2, opened=True)
+    assert "    batch 3 is run again first\n" in run().stdout
+
+
+def test_a_change_is_refused_in_words() -> None:
+    create(1)
+    change("LEFT JOIN", "INNER JOIN")
+    text = Path("p.yaml").read_text().replace("1h", "2h").replace("d.name", "upper(d.name) AS name")
+    Path("p.yaml").write_text(text)
+    result = run()
+    assert result.exit_code == 14
+    lines = result.stdout.splitlines()
+    assert lines[0] == "refused  p  watermark 2026-01-01T00:00:00.000Z"
+    assert "    step 1, side 'd': kind is INNER, was LEFT" in lines
+    assert "    driving side: TTL is 2h, was 1h" in lines
+    assert "    output: column 'name' is VARCHAR UPPER(d.name), was VARCHAR d.name" in lines
+    assert lines[-1] == "1 refused"
+
+
+def test_a_pipeline_that_runs() -> None:
+    create(1)
+    with hold_lease(STATE):
+        (found,) = json.loads(run("--json").stdout)
+    assert found["outlook"] == "running"
+    assert "runs it" in found["reasons"][0]
+    assert json.loads(run("--json").stdout)[0]["outlook"] == "resume"
+
+
+def test_a_damaged_state() -> None:
+    create(1)
+    (STATE / "commits" / "1.json").write_text("{}")
+    result = run()
+    assert result.exit_code == 14
+    assert "    'commits/1.json' is damaged\n" in result.stdout
+
+
+def test_columns_that_no_file_declares_come_from_the_state() -> None:
+    create(1)
+    change("  events: {columns: {id: VARCHAR, n: BIGINT}}\n", "")
+    assert run().stdout.startswith("resume  p  batch 2")
+
+
+def test_columns_that_are_not_known_yet() -> None:
+    change("  events: {columns: {id: VARCHAR, n: BIGINT}}\n", "")
+    result = run()
+    assert result.exit_code == 0
+    assert "    the columns of topic 'events' are not known yet\n" in result.stdout
+
+
+def test_a_query_that_wants_columns_which_the_state_does_not_hold() -> None:
+    create(1)
+    text = PIPELINE.replace("  events: {columns: {id: VARCHAR, n: BIGINT}}\n", "")
+    Path("p.yaml").write_text(text.replace("e.id, d.name", "e.id, e.n, d.name"))
+    result = run()
+    assert result.exit_code == 14
+    assert "    p.yaml:3: unknown column 'n' in 'e'\n" in result.stdout
+    assert "--connect looks for others" in result.stdout
+
+
+def test_the_schema_id_of_an_avro_output_is_no_change() -> None:
+    change("key: id}", "key: id, format: avro}")
+    plan = plan_now()
+    create(1, plan=replace(plan, finish=replace(plan.finish, avro_id=7)))
+    assert run().stdout.startswith("resume  p  batch 2")

@@ -1,0 +1,150 @@
+"""An explanation says everything, with and without known columns, and its drawing fits."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kaflow_engine.errors import Location, ModelError
+from kaflow_engine.model.columns import Column
+from kaflow_engine.model.config import Config
+from kaflow_engine.model.loader import load_pipeline, pipeline_from_mapping
+from kaflow_engine.plan.draw import draw
+from kaflow_engine.plan.explain import Explanation, explain, unknown_topics
+
+PIPELINES = Path(__file__).parents[2] / "fixtures" / "pipelines"
+BASE = {
+    "name": "p",
+    "description": "What people did, with who they are. " * 5,
+    "query": """
+        SELECT e.id, p.name, s.title
+        FROM events e
+        LEFT JOIN people p ON e.id = p.id
+        INNER JOIN shops s ON e.shop = s.shop
+        WHERE e.n > 1 AND s.title <> 'x'
+    """,
+    "output": {"topic": "out", "format": "avro", "key": "id"},
+    "emission": {"type": "smart", "require": ["name"], "on_expiry": "emit"},
+    "state": {"dimensions": ["people"], "events": {"overrides": {"events": "2h"}}},
+    "dead_letters": {"max_count": 5},
+    "partitions": 3,
+    "topics": {
+        "people": {"lookup": "as_of", "history": "7d", "key": "nick"},
+        "events": {"event_time": "at", "lateness": "5s", "on_error": "skip"},
+    },
+}
+COLUMNS = {
+    "events": (
+        Column("id", "VARCHAR"),
+        Column("n", "BIGINT"),
+        Column("shop", "VARCHAR"),
+        Column("at", "TIMESTAMP"),
+    ),
+    "people": (Column("id", "VARCHAR"), Column("nick", "VARCHAR"), Column("name", "VARCHAR")),
+    "shops": (Column("shop", "VARCHAR"), Column("title", "VARCHAR")),
+}
+
+
+def explained(columns: bool = True, **changes: object) -> Explanation:
+    spec = pipeline_from_mapping({**BASE, **changes}, Location("p.yaml", 1), {})
+    return explain(spec, Config(), COLUMNS if columns else None)
+
+
+def test_all_parts() -> None:
+    found = explained()
+    events, people, shops = found.topics
+    assert (events.roles, events.ttl, events.ttl_from) == (
+        ("driving",),
+        7_200_000,
+        "state.events.overrides.events",
+    )
+    assert (events.event_time, events.lateness, events.on_error) == ("at", 5000, "skip")
+    assert (people.roles, people.ttl, people.lookup, people.history) == (
+        ("dimension",),
+        None,
+        "as_of",
+        604_800_000,
+    )
+    assert "counted and ignored: the Kafka key is 'nick'" in str(people.tombstones)
+    assert (shops.roles, shops.ttl_from) == (("event side",), "state.ttl of the configuration")
+    assert found.filters == ("e.n > 1",)
+    assert found.where == ("s.title <> 'x'",)
+    assert [step.key for step in found.steps] == [("e.id",), ("e.shop",)]
+    assert [step.inner for step in found.steps] == [(), ("s",)]
+    assert found.steps[0].require == ("p.name",)
+    assert found.require == ("name", "id")
+    assert found.wait == 7_200_000
+    assert [column.name for column in found.output or ()] == ["id", "name", "title"]
+    assert json.loads(str(found.avro_schema))["name"] == "Value"
+    assert json.loads(json.dumps(found.data()))["topics"][0]["name"] == "events"
+
+
+def test_what_is_known_without_columns() -> None:
+    found = explained(columns=False)
+    assert [topic.columns for topic in found.topics] == [None, None, None]
+    assert [step.key for step in found.steps] == [("e.id",), ("e.shop",)]
+    assert found.filters == ("e.n > 1",)
+    assert found.output is None
+    assert "are not known yet" in found.notices[0]
+
+
+def test_a_query_that_cannot_be_read_without_columns() -> None:
+    found = explained(columns=False, query="SELECT * FROM events e JOIN shops s USING (shop)",
+                      emission={}, state={}, topics={}, output={"topic": "out"})  # fmt: skip
+    assert found.driving is None
+    assert [topic.roles for topic in found.topics] == [("driving",), ("event side",)]
+    assert "the query reads columns that are not known yet" in "\n".join(draw(found))
+
+
+def test_a_wrong_pipeline_is_not_explained() -> None:
+    for columns in (True, False):
+        with pytest.raises(ModelError, match="unknown output column 'nmae'"):
+            explained(columns, emission={"type": "smart", "require": ["nmae"]})
+
+
+def test_unknown_topics() -> None:
+    spec = load_pipeline(PIPELINES / "user_enrichment.yaml", {})
+    assert unknown_topics(spec) == ("user_events", "user_profiles")
+
+
+@pytest.mark.parametrize("file", sorted(PIPELINES.glob("*.yaml")), ids=lambda file: file.stem)
+def test_a_drawing_fits(file: Path) -> None:
+    lines = draw(explain(load_pipeline(file, {}), Config()))
+    assert max(map(len, lines)) <= 100
+
+
+DRAWN = (
+    "│ kept       2h (state.events.overrides.events)",
+    "│ watermark  the greatest time minus 5s;",
+    "│ errors     a bad record is skipped and counted",
+    "│ lookup   the version of the event's time; versions are kept 1w",
+    "│ WHERE   e.n > 1 (first: what does not pass never waits)",
+    "│ INNER JOIN  shops s (event)",
+    "│ waits       for a match of s; at most 2h",
+    "│ emission  smart: when name, id are not NULL; at most 2h later",
+    "│ expiry    an incomplete row is emitted as it is",
+    "│ delivery  exactly once for consumers with isolation.level=read_committed;",
+    "│ errors    dead letters go to p.dead_letters; stops beyond 5 of them",
+    "│ state     3 partitions; fixed when the state is created",
+)
+
+
+def test_a_drawing_says_it_all() -> None:
+    lines = draw(explained(state={**BASE["state"]}))
+    assert max(map(len, lines)) <= 100
+    for words in DRAWN:
+        assert any(line.startswith(words) for line in lines), (words, "\n".join(lines))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"emission": {"type": "final"}}, "final: once for each record, when the watermark is 2h"),
+        ({"emission": {}}, "immediate: as soon as a record is read"),
+        ({"delivery": "at_least_once"}, "at least once: after a failure"),
+        ({"ordered": False}, "in any order"),
+    ],
+)
+def test_what_else_may_be_said(changes: dict[str, object], words: str) -> None:
+    query = "SELECT e.id, p.name FROM events e LEFT JOIN people p ON e.id = p.id"
+    assert words in "\n".join(draw(explained(query=query, **changes)))
