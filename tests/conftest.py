@@ -1,12 +1,35 @@
 """Services that tests share: each starts at most once per run, on first use."""
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
 
+from kaflow_engine.model.config import SparkConfig
 from kaflow_engine.testing.broker import Broker
 from kaflow_engine.testing.registry import SchemaRegistry
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ENGINE = Path(__file__).parents[1] / "engine"
+
+
+@pytest.fixture(scope="session")
+def spark() -> "Iterator[SparkSession]":
+    """A Spark session with the settings of production, two tasks at a time."""
+    from kaflow_engine.runtime.jars import spark_kafka_jars
+    from kaflow_engine.runtime.java import find_java
+    from kaflow_engine.runtime.session import start_session  # it imports Spark
+
+    # workers are new processes, which know nothing of pytest's own path
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(ENGINE), os.environ.get("PYTHONPATH", "")])
+    session = start_session(SparkConfig(), find_java(), spark_kafka_jars())
+    yield session
+    session.stop()
 
 
 @pytest.fixture(scope="session")

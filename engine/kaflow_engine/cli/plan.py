@@ -94,11 +94,7 @@ def _verdict(spec: PipelineSpec, config: Config, resolve: Resolver | None) -> Ve
 
 
 def _plan(spec: PipelineSpec, config: Config, schemas: Columns) -> Plan:
-    plan = build_plan(spec, config, schemas).plan
-    registry = config.kafka.schema_registry
-    if registry is None or all(topic.format != "avro" for topic in plan.topics):
-        return plan
-    return replace(plan, registry=(("url", registry),))
+    return build_plan(spec, config, schemas).plan
 
 
 def _widened(pinned: Columns, found: Columns) -> dict[str, tuple[Column, ...]]:

@@ -1,6 +1,8 @@
 """Which class each driving record is in: the classes add up to the records read."""
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# duckdb and pyarrow leave types out
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
 
 from collections import Counter
 
@@ -38,9 +40,7 @@ def class_sql(flags: str, waiting: str) -> str:
     )
 
 
-def settle(
-    bench: Bench, fates: pa.Table, waiting: str | None, counters: Counter[str]
-) -> pa.Table:
+def settle(bench: Bench, fates: pa.Table, waiting: str | None, counters: Counter[str]) -> pa.Table:
     """Count how the driving records of table d changed class, and note their flags in d.
 
     Args:

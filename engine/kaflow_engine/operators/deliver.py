@@ -1,6 +1,8 @@
 """The end of a task: finished rows and dead letters, in order, to the sink."""
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyarrow leaves types out
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
 
 import base64
 import json

@@ -1,6 +1,8 @@
 """Combinations that may leave: which are complete, and the rows they make."""
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# duckdb and pyarrow leave types out
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
 
 import pyarrow as pa
 
@@ -36,9 +38,7 @@ def choose(bench: Bench, every: bool = False) -> list[BadRow]:
             bench.table(f"SELECT rn, d, {sides} FROM ({ready})"),
         )
         ok = found
-        ready += (
-            " AND (rn IN (SELECT rn FROM incoming) OR did IN (SELECT did FROM d WHERE forced))"
-        )
+        ready += " AND (rn IN (SELECT rn FROM incoming) OR did IN (SELECT did FROM d WHERE forced))"
     if bench.can_wait and not every:
         ready += " QUALIFY row_number() OVER (PARTITION BY cid ORDER BY q) = 1"
     bench.build("g", ready, ok)

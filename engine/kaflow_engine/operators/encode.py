@@ -3,6 +3,10 @@
 A row is a JSON list with one text (or null) a column. Flat types are DuckDB's own text, BLOB is
 base64, nested types are JSON whose leaves are texts.
 """
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -67,7 +71,9 @@ def _leaf_value(sql: str, kind: sqltypes.DuckDBPyType) -> str:
 
 
 def _children(kind: sqltypes.DuckDBPyType) -> list[tuple[str, sqltypes.DuckDBPyType]]:
-    return [(name, child) for name, child in kind.children if isinstance(child, sqltypes.DuckDBPyType)]
+    return [
+        (name, child) for name, child in kind.children if isinstance(child, sqltypes.DuckDBPyType)
+    ]
 
 
 def _texts(sql: str, kind: sqltypes.DuckDBPyType, depth: int = 0) -> str:
@@ -119,7 +125,8 @@ def _value(sql: str, kind: sqltypes.DuckDBPyType, name: str) -> str:
         case "list" | "array":
             inner = f"{name}0"
             child = _children(kind)[0][1]
-            return f"CAST(list_transform({sql}, lambda {inner}: {_value(inner, child, inner)}) AS {kind})"
+            made = f"list_transform({sql}, lambda {inner}: {_value(inner, child, inner)})"
+            return f"CAST({made} AS {kind})"
         case "struct":
             fields = ", ".join(
                 f"{identifier(field)} := {_value(f'{sql}.{identifier(field)}', child, name)}"
@@ -133,6 +140,8 @@ def _value(sql: str, kind: sqltypes.DuckDBPyType, name: str) -> str:
                 f"struct_pack(k := {_value(f'{inner}.k', key, inner)}, "
                 f"v := {_value(f'{inner}.v', value, inner)})"
             )
-            return f"CAST(map_from_entries(list_transform({sql}, lambda {inner}: {pair})) AS {kind})"
+            return (
+                f"CAST(map_from_entries(list_transform({sql}, lambda {inner}: {pair})) AS {kind})"
+            )
         case _:
             return _leaf_value(sql, kind)

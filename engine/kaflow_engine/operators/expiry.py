@@ -1,6 +1,8 @@
 """What falls due: expired before the records of the batch, in the order of its due time."""
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# duckdb and pyarrow leave types out
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
 
 from collections import Counter
 from dataclasses import dataclass
@@ -8,7 +10,14 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from kaflow_engine.operators.accounts import settle
-from kaflow_engine.operators.bench import DEAD_LETTER, EMITTED, EXPIRED, FILTERED, FORCED_SHIFT, Bench
+from kaflow_engine.operators.bench import (
+    DEAD_LETTER,
+    EMITTED,
+    EXPIRED,
+    FILTERED,
+    FORCED_SHIFT,
+    Bench,
+)
 from kaflow_engine.operators.departures import departing, inner_matched
 from kaflow_engine.operators.intake import BadRecord
 from kaflow_engine.operators.keyed import DRIVER, KEYLESS, MATCH, WAITING
@@ -61,7 +70,9 @@ def expire(bench: Bench, counters: Counter[str]) -> list[pa.Table]:
     bit = EXPIRED
     if bench.plan.on_expiry == "dead_letter":
         bit = DEAD_LETTER << FORCED_SHIFT if bench.plan.ledger else DEAD_LETTER
-        found.append(dead_letters(bench, rest, [expiry_letter(bench)] * rest.num_rows, expired=True))
+        found.append(
+            dead_letters(bench, rest, [expiry_letter(bench)] * rest.num_rows, expired=True)
+        )
     settled = pa.concat_tables([settled, fates(rest["did"].to_pylist(), bit)])
     found.append(settle(bench, settled, None, counters))
     return found
@@ -135,7 +146,9 @@ def _load_matches(bench: Bench, drivers: list[StoredDriver]) -> None:
         if not bench.keeps_matches:
             bench.load(f"p{i}", match_table(bench, i, [], [], [])[0])
             continue
-        table, places = match_table(bench, i, [d.did for d in keyed], keys, [d.suffix for d in keyed])
+        table, places = match_table(
+            bench, i, [d.did for d in keyed], keys, [d.suffix for d in keyed]
+        )
         bench.load(f"p{i}", table)
         for n, suffix in places:
             bench.state.delete(entry_key(keys[n], MATCH, suffix))

@@ -1,6 +1,8 @@
 """Finished rows to output records: the rest of WHERE, the select list, key and value."""
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyarrow leaves types out
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,7 +16,6 @@ from kaflow_engine.formats.json_out import json_object_sql
 from kaflow_engine.operators.guard import guarded
 from kaflow_engine.operators.intake import BadRecord
 from kaflow_engine.operators.params import FinishParams
-
 
 _SHARD = """CAST('0x' || left(md5("$key"), 2) AS BIGINT) AS "$shard\""""
 
@@ -77,7 +78,8 @@ def finish_rows(finish: FinishParams, typed: str, rows: pa.Table) -> Finished:
 
 
 def _avro(finish: FinishParams, found: pa.Table) -> tuple[pa.Table, list[BadRecord]]:
-    assert finish.avro_schema is not None and finish.avro_id is not None
+    assert finish.avro_schema is not None
+    assert finish.avro_id is not None
     encoder = _encoder(finish.avro_schema, finish.avro_id)
     names = [column.name for column, _ in finish.outputs]
     encoded = encoder.encode(found.select([f"o.{name}" for name in names]).rename_columns(names))

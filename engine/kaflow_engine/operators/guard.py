@@ -1,6 +1,8 @@
 """SQL that may fail on single rows: the bad rows are taken out, the others go on."""
-# pyright: reportUnknownMemberType=false
-# duckdb and pyarrow leave types out
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
 
 from dataclasses import dataclass
 

@@ -1,6 +1,8 @@
 """Keyed state as a step sees it: entries by join key, an index by due time, and what changes."""
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyarrow leaves types out
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
 
 import struct
 from collections import defaultdict
@@ -78,14 +80,21 @@ class StepState:
         return index, names, values
 
     def due(self, horizon: int) -> list[tuple[int, bytes]]:
-        """Return due time and entry key of what falls due strictly before `horizon`."""
+        """Return due time and entry key of what falls due strictly before `horizon`.
+
+        It also notes when the rest falls due, for `write`.
+        """
         found: list[tuple[int, bytes]] = []
         for part in self._task.partitions:
             state = self._task.state(self._step, part)
             for shard in shards_of(part, self._count):
-                for key in state.range(*due_range(shard, horizon)).keys:
+                start, stop = due_range(shard, horizon)
+                for key in state.range(start, stop).keys:
                     _, due, entry = split_due(key)
                     found.append((due, entry))
+                rest = due_range(shard, 1 << 70)[1]
+                if stop is not None and stop != rest:
+                    self._dues += [split_due(k)[1] for k in state.range(stop, rest, 1).keys]
         return found
 
     def put(self, key: bytes, value: bytes, due: int | None = None) -> None:
@@ -104,7 +113,11 @@ class StepState:
             changes[due_key(key[0], due, key)] = None
 
     def write(self) -> int | None:
-        """Hand the changes to the task; returns the earliest due time among the puts."""
+        """Hand the changes to the task.
+
+        Returns:
+            The earliest due time among the puts and, if `due` was asked, of what is left.
+        """
         for part, changes in self._puts.items():
             table: pa.Table = to_changes(list(changes), list(changes.values()))
             self._task.write_changes(self._step, part, table)

@@ -75,5 +75,3 @@ def _canonical(sql: str, kind: str) -> str:
 
 def _sides(step: StepParams) -> range:
     return range(len(step.sides))
-
-

@@ -1,8 +1,9 @@
 """Rows that leave a step: on to the next one, or finished into output records."""
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# duckdb and pyarrow leave types out
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kaflow_engine.formats.duck import query
 from kaflow_engine.operators.accounts import LEDGER_SHARD
 from kaflow_engine.operators.bench import (
     DEAD_LETTER,
@@ -19,7 +21,7 @@ from kaflow_engine.operators.bench import (
     LEFT,
     Bench,
 )
-from kaflow_engine.formats.duck import query
+from kaflow_engine.operators.dead_letters import why as reason
 from kaflow_engine.operators.encode import pack
 from kaflow_engine.operators.finish import finish_rows
 from kaflow_engine.operators.guard import guarded
@@ -104,7 +106,9 @@ def _finished(bench: Bench, rows: pa.Table) -> Outcome:
         value=kept["value"],
         **_origin(kept),
     )
-    gone = pa.concat_arrays([kept["rn"].combine_chunks(), pa.array([b.row for b in done.bad], pa.int64())])
+    gone = pa.concat_arrays(
+        [kept["rn"].combine_chunks(), pa.array([b.row for b in done.bad], pa.int64())]
+    )
     filtered = rows.filter(pc.invert(pc.is_in(rows["rn"], gone)))
     found = pa.concat_tables([_fates(bench, kept, EMITTED), _fates(bench, filtered, FILTERED)])
     return _with_bad(bench, rows, travelling, found, list(done.bad), done.rows)
@@ -141,16 +145,14 @@ def dead_letters(
         why: One for each row.
         expired: Their time was up; where there is a ledger, it decides.
     """
-    texts = [
-        json.dumps({"phase": b.phase, "error": b.error, "message": b.message, "attempt": 1})
-        for b in why
-    ]
     plan = bench.plan
     stage, part = plan.stage_count - 1, dead_part(plan.driving.topic, rows["d_part"], plan)
     if expired and plan.ledger:
         shard = f"{LEDGER_SHARD} * {plan.partitions} // {SHARDS}"
         stage = len(plan.steps) + 1
-        part = query(f"SELECT {shard} AS part FROM rows", rows=rows.select(["d_part", "d_off"]))["part"]
+        part = query(f"SELECT {shard} AS part FROM rows", rows=rows.select(["d_part", "d_off"]))[
+            "part"
+        ]
     return exchange_rows(
         rows.num_rows,
         stage=stage,
@@ -164,7 +166,7 @@ def dead_letters(
         t_part=rows["d_part"],
         t_off=rows["d_off"],
         raw=rows["raw"],
-        payload=pa.array(texts, pa.string()),
+        payload=pa.array([reason(bad) for bad in why], pa.string()),
     )
 
 

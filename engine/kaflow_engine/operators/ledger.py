@@ -3,8 +3,10 @@
 Each step notes what happened to rows and how many wait. Rows that are sent because their time was
 up count only if no other row of their driving record was emitted or filtered.
 """
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# duckdb and pyarrow leave types out
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
 
 import struct
 from collections import Counter
@@ -77,7 +79,8 @@ def _settle(
             f"""
             CREATE TEMP TABLE a AS
             SELECT *, was | noted AS base, (was | noted) & {seen} = 0 AS sends,
-                   was | noted | CASE WHEN (was | noted) & {seen} = 0 THEN forced ELSE 0 END AS flags
+                   was | noted
+                     | CASE WHEN (was | noted) & {seen} = 0 THEN forced ELSE 0 END AS flags
             FROM (SELECT a.d_part, a.d_off, a.known, a.flags AS was, a.waits AS waited,
                          a.waits + coalesce(sum(n.t_off), 0)::BIGINT AS waits,
                          coalesce(bit_or(n.side & {own}), 0) AS noted,
@@ -89,7 +92,8 @@ def _settle(
         )
         old = f"CASE WHEN known THEN {class_sql('was', 'waited')} END"
         changes = con.execute(
-            f"SELECT {old} AS old, {class_sql('flags', 'waits')} AS new, count(*) FROM a GROUP BY ALL"
+            f"SELECT {old} AS old, {class_sql('flags', 'waits')} AS new, count(*) "
+            "FROM a GROUP BY ALL"
         ).fetchall()
         count_changes(counters, changes)
         for part, off, flags, waits, ts in con.execute(

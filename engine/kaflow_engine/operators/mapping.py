@@ -1,8 +1,9 @@
 """The map stage: records to driving rows, sides' records, dead letters and reports."""
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyarrow leaves types out
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -11,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.errors import SourceError
 from kaflow_engine.formats.duck import identifier, query
+from kaflow_engine.operators.dead_letters import RAW, refusal, source_letters
 from kaflow_engine.operators.encode import pack, to_text
 from kaflow_engine.operators.finish import finish_rows
 from kaflow_engine.operators.guard import BadRow, guarded
@@ -20,16 +21,9 @@ from kaflow_engine.operators.intake import BadRecord, Intake, read_topic
 from kaflow_engine.operators.layout import batch_time_column, keyed
 from kaflow_engine.operators.params import Plan, SideParams, TopicParams
 from kaflow_engine.operators.reports import exchange_rows, report_rows
-from kaflow_engine.operators.schemas import DEAD, DRIVING, EXCHANGE, READY, SIDE
-from kaflow_engine.operators.shards import dead_part, output_parts, parts_of, spread
+from kaflow_engine.operators.schemas import DRIVING, EXCHANGE, READY, SIDE
+from kaflow_engine.operators.shards import output_parts, parts_of, spread
 from kaflow_engine.operators.task import BatchContext, Task
-
-RAW = (
-    'CAST(to_json(struct_pack(k := to_base64("$key"), v := to_base64("$value"), '
-    't := "$timestamp", h := list_transform("$headers", lambda x: [x.key, to_base64(x.value)]))) AS VARCHAR)'
-)
-"""The original bytes of a record as JSON text."""
-_RAW_COLUMNS = [f'{name} AS "${name}"' for name in ("key", "value", "timestamp", "headers")]
 
 
 def run_map(plan: Plan, batch: BatchContext, records: pa.Table, task: Task) -> pa.Table:
@@ -115,9 +109,7 @@ class _MapTopic:
 
     def _side(self, stage: int, index: int, side: SideParams) -> pa.Table:
         source, rows = self._source(side.alias)
-        payload = pack(
-            to_text(identifier(f"{side.alias}.{c.name}"), c.type) for c in side.columns
-        )
+        payload = pack(to_text(identifier(f"{side.alias}.{c.name}"), c.type) for c in side.columns)
         where = ""
         if side.filter and side.role == "event":
             where = f" WHERE {side.filter}"
@@ -155,7 +147,9 @@ class _MapTopic:
         source, rows = self._source(driving.alias, raw=driving.raw is not None)
         horizon = self.batch.horizon - driving.ttl
         stamps = rows.column("$ts")
-        self.counters["late"] += pc.sum(pc.less(stamps, pa.scalar(horizon, pa.int64()))).as_py() or 0
+        self.counters["late"] += (
+            pc.sum(pc.less(stamps, pa.scalar(horizon, pa.int64()))).as_py() or 0
+        )
         where = f" WHERE {driving.filter}" if driving.filter else ""
         if not self.plan.steps:
             return self._finished(f"SELECT * FROM {source}{where}", rows)
@@ -210,7 +204,9 @@ class _MapTopic:
         """Add position and event time, looked up by `rn`, to the columns of travelling rows."""
         numbers = found.column("rn").to_numpy()
         known = timed.column("rn").to_numpy()
-        places = pa.array(np.searchsorted(known, numbers)) if len(numbers) else pa.array([], pa.int64())
+        places = (
+            pa.array(np.searchsorted(known, numbers)) if len(numbers) else pa.array([], pa.int64())
+        )
         times = timed.column("$time").take(places)
         records = self.intake.records.select(["partition", "offset"]).take(found.column("rn"))
         partition = records.column("partition").cast(pa.int64())
@@ -218,7 +214,9 @@ class _MapTopic:
         if "key" in found.column_names and "key" not in columns:
             columns["key"] = found.column("key")
             columns["part"] = parts_of(
-                columns["key"], spread(partition, offset, self.plan.partitions), self.plan.partitions
+                columns["key"],
+                spread(partition, offset, self.plan.partitions),
+                self.plan.partitions,
             )
         return exchange_rows(
             found.num_rows,
@@ -242,36 +240,13 @@ class _MapTopic:
             self.bad.setdefault(bad.row, record)
 
     def _dead(self) -> pa.Table:
-        """Build dead letters, or drop or refuse the bad records."""
-        bad = sorted(self.bad.values(), key=lambda b: b.row)
+        bad = sorted(self.bad.values(), key=lambda record: record.row)
         if not bad or self.topic.on_error == "skip":
             return EXCHANGE.empty_table()
-        records = self.intake.records.take([b.row for b in bad])
+        records = self.intake.records.take([record.row for record in bad])
         if self.topic.on_error == "fail":
-            place = records.slice(0, 1).to_pylist()[0]
-            raise SourceError(
-                f"bad record in topic '{self.topic.name}', partition {place['partition']}, "
-                f"offset {place['offset']}: {bad[0].phase}: {bad[0].message}",
-                hint="mend or skip the record, or set on_error: dead_letter for the topic",
-            )
-        raw = query(
-            f"SELECT {RAW} AS raw FROM (SELECT {', '.join(_RAW_COLUMNS)} FROM rows)",
-            rows=records,
-        )
-        partition = records.column("partition").cast(pa.int64())
-        return exchange_rows(
-            len(bad),
-            stage=self.last,
-            part=dead_part(self.topic.index, partition, self.plan),
-            kind=DEAD,
-            t_phase=1,
-            t_topic=self.topic.index,
-            t_part=partition,
-            t_off=records.column("offset"),
-            ts=records.column("timestamp"),
-            raw=raw.column("raw"),
-            payload=pa.array([_why(b.phase, b.error, b.message) for b in bad], pa.string()),
-        )
+            raise refusal(self.topic, records, bad[0])
+        return source_letters(self.plan, self.topic, records, bad)
 
     def _count(self) -> None:
         bad = "skipped" if self.topic.on_error == "skip" else "dead_letter"
@@ -283,7 +258,8 @@ class _MapTopic:
             self.counters["side_read"] += self.intake.records.num_rows
             if not self.topic.dimension:
                 self.counters["skipped_side"] += self.intake.nulls
-            self.counters["skipped_side" if bad == "skipped" else "side_dead_letters"] += len(self.bad)  # fmt: skip
+            name = "skipped_side" if bad == "skipped" else "side_dead_letters"
+            self.counters[name] += len(self.bad)
 
     def _partitions(self) -> Iterator[dict[str, Any]]:
         stamps = pa.concat_tables(
@@ -308,7 +284,3 @@ class _MapTopic:
                     row["offset_count"],
                 ]
             }
-
-
-def _why(phase: str, error: str, message: str) -> str:
-    return json.dumps({"phase": phase, "error": error, "message": message, "attempt": 1})

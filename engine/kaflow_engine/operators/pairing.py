@@ -1,6 +1,8 @@
 """Which driving rows meet which records of event sides, and the combinations that arise."""
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# duckdb and pyarrow leave types out
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
 
 import json
 
@@ -14,7 +16,7 @@ def load_events(bench: Bench, keys: list[bytes]) -> None:
     """Build e<i>: the batch's records of each event side, and stored ones under `keys`."""
     for i in bench.events:
         ttl = bench.step.sides[i].ttl
-        index, suffixes, values = bench.state.entries(i, keys)
+        index, _, values = bench.state.entries(i, keys)
         decoded = [json.loads(value) for value in values]
         columns = "key, pos, ts, ord, s"
         bench.build(
@@ -78,7 +80,9 @@ def combine(bench: Bench) -> None:
                   UNION ALL SELECT did, pos, NULL, NULL FROM d) x{i} ON x{i}.did = d.did
             LEFT JOIN (SELECT did, min(ppos) AS first FROM p{i} GROUP BY did) f{i}
               ON f{i}.did = d.did"""
-    conditions = [f"(x{i}.s IS NOT NULL OR q0 < coalesce(f{i}.first, {NEVER}))" for i in bench.events]
+    conditions = [
+        f"(x{i}.s IS NOT NULL OR q0 < coalesce(f{i}.first, {NEVER}))" for i in bench.events
+    ]
     where = " AND ".join(["q0 > 0", *conditions])
     chosen = ", ".join(["d.did", f"greatest({places}) AS q0", f"{void} AS void", *columns])
     bench.run(
@@ -91,7 +95,7 @@ def combine(bench: Bench) -> None:
 
 
 def combine_stored(bench: Bench, only: str = "TRUE") -> None:
-    """Build c from driving rows and their stored matches alone, at place 0; NULL without a match."""
+    """Build c from driving rows and their stored matches, at place 0; NULL without a match."""
     columns = "".join(f", p{i}.ord AS o{i}, p{i}.s AS s{i}" for i in bench.events)
     joins = "".join(f" LEFT JOIN p{i} ON p{i}.did = d.did" for i in bench.events)
     bench.run(

@@ -128,14 +128,16 @@ class Plan:
     reemit: bool
     partitions: int
     ledger: bool
-    """Rows of one driving record part before it is settled; one more stage keeps account of them."""
+    """Rows of one driving record part before it is settled; one more stage accounts for them."""
     last_exchange: bool
     """Rows travel once more, so that those of one output key leave in order."""
     dead_letter_topic: str
     delivery: Literal["exactly_once", "at_least_once"]
     dimensions_first: bool
-    registry: tuple[tuple[str, str], ...] = ()
-    """Settings of the schema registry client, for Avro inputs."""
+    max_dead_letters: int | None = None
+    """Beyond so many dead letters a run stops."""
+    max_dead_rate: float | None = None
+    """Beyond this share of the records read a run stops."""
 
     @property
     def stage_count(self) -> int:

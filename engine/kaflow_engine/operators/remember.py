@@ -1,6 +1,8 @@
 """What a step keeps for later batches: events, driving records, matches, waiting rows."""
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# duckdb and pyarrow leave types out
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
 
 from collections.abc import Sequence
 
@@ -77,9 +79,13 @@ def _waiting(bench: Bench, stored: Sequence[StoredRow]) -> None:
         entry = entry_key(row["key"], WAITING, suffix)
         due = None if bench.retains else row["due"]
         bench.state.put(entry, row_value(row, members, texts), due)
-    for wid, key, due in () if not stored else bench.rows(
-        "SELECT c.wid, d.key, d.due FROM c JOIN d ON d.did = c.did WHERE c.wid IS NOT NULL "
-        f"AND (c.void < {NEVER} OR c.cid NOT IN (SELECT cid FROM waiting))"
+    for wid, key, due in (
+        ()
+        if not stored
+        else bench.rows(
+            "SELECT c.wid, d.key, d.due FROM c JOIN d ON d.did = c.did WHERE c.wid IS NOT NULL "
+            f"AND (c.void < {NEVER} OR c.cid NOT IN (SELECT cid FROM waiting))"
+        )
     ):
         entry = entry_key(key, WAITING, stored[wid].suffix)
         bench.state.delete(entry, None if bench.retains else due)

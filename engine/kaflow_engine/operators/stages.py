@@ -1,6 +1,8 @@
 """The stages of a plan: map, keyed steps, and the last exchange."""
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyarrow leaves types out
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
 
 import pyarrow as pa
 
@@ -12,9 +14,7 @@ from kaflow_engine.operators.step import run_step
 from kaflow_engine.operators.task import BatchContext, Task
 
 
-def run_stage(
-    plan: Plan, stage: int, batch: BatchContext, rows: pa.Table, task: Task
-) -> pa.Table:
+def run_stage(plan: Plan, stage: int, batch: BatchContext, rows: pa.Table, task: Task) -> pa.Table:
     """Run one stage in one task.
 
     Args:

@@ -1,6 +1,8 @@
 """One keyed step in one task: rows and records meet over one join key."""
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# duckdb and pyarrow leave types out
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
 
 from collections import Counter
 
@@ -40,9 +42,7 @@ from kaflow_engine.operators.task import BatchContext, Task
 from kaflow_engine.operators.versions import load_versions, look_up, store_versions
 
 
-def run_step(
-    plan: Plan, number: int, batch: BatchContext, rows: pa.Table, task: Task
-) -> pa.Table:
+def run_step(plan: Plan, number: int, batch: BatchContext, rows: pa.Table, task: Task) -> pa.Table:
     """Run step `number` (from 1) over the rows of one task.
 
     Args:
@@ -179,7 +179,11 @@ def _load_drivers(bench: Bench) -> tuple[list[StoredRow], list[StoredRow]]:
         if not bench.final:
             known = [d for d in drivers if d.key is not None]
             table, _ = match_table(
-                bench, i, [d.did for d in known], [d.key or b"" for d in known], [d.suffix for d in known]
+                bench,
+                i,
+                [d.did for d in known],
+                [d.key or b"" for d in known],
+                [d.suffix for d in known],
             )
             bench.load("matches", table)
             bench.run(f"INSERT INTO p{i} SELECT did, ppos, ord, s FROM matches")
@@ -241,9 +245,7 @@ def _hopeless(bench: Bench, settled: pa.Table) -> tuple[pa.Table, list[pa.Table]
     bench.load("lost", lost)
     dids = lost["did"].to_pylist()
     if bench.plan.on_expiry == "dead_letter":
-        letters = dead_letters(
-            bench, lost, [expiry_letter(bench)] * lost.num_rows, expired=True
-        )
+        letters = dead_letters(bench, lost, [expiry_letter(bench)] * lost.num_rows, expired=True)
         bit = DEAD_LETTER << FORCED_SHIFT if bench.plan.ledger else DEAD_LETTER
         return fates(dids, bit), [letters]
     if bench.plan.on_expiry == "drop":
@@ -258,5 +260,3 @@ def _hopeless(bench: Bench, settled: pa.Table) -> tuple[pa.Table, list[pa.Table]
     left = set(outcome.fates["did"].to_pylist())
     silent = fates([did for did in dids if did not in left], EXPIRED)
     return pa.concat_tables([outcome.fates, silent]), [outcome.rows]
-
-

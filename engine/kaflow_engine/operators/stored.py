@@ -1,4 +1,8 @@
 """Driving records and waiting rows at rest: how they are written and read."""
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -63,7 +67,10 @@ def driver_value(row: dict[str, Any], flags: int) -> bytes:
 
 
 def row_value(
-    row: dict[str, Any], members: Sequence[Any], texts: Sequence[str | None], last: str | None = None
+    row: dict[str, Any],
+    members: Sequence[Any],
+    texts: Sequence[str | None],
+    last: str | None = None,
 ) -> bytes:
     """Encode a row: its driving record, its event sides, and a digest of what was last emitted."""
     head = json.loads(driver_value(row, 0))
@@ -86,9 +93,7 @@ def member_suffix(members: Iterable[Sequence[int] | None]) -> bytes:
     )
 
 
-def read_driver(
-    did: int, key: bytes | None, suffix: bytes, value: bytes
-) -> StoredDriver:
+def read_driver(did: int, key: bytes | None, suffix: bytes, value: bytes) -> StoredDriver:
     """Decode what `driver_value` or `row_value` wrote."""
     ts, batch, time, members, raw, payload, flags, counted, *_ = json.loads(value)
     return StoredDriver(
@@ -113,9 +118,7 @@ def read_row(did: int, suffix: bytes, value: bytes) -> StoredRow:
     return StoredRow(did=did, suffix=suffix, members=members, texts=texts, last=last)
 
 
-def driver_table(
-    drivers: Sequence[StoredDriver], ttl: int, waited: Mapping[int, int]
-) -> pa.Table:
+def driver_table(drivers: Sequence[StoredDriver], ttl: int, waited: Mapping[int, int]) -> pa.Table:
     """Return stored driving records as rows of table d."""
     rows = [
         {

@@ -1,6 +1,8 @@
 """Dimension sides: their versions, and what a row sees of them at a place."""
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# duckdb and pyarrow leave types out
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
 
 import struct
 from collections.abc import Sequence
@@ -18,7 +20,7 @@ _STAMP = struct.Struct(">q")
 
 
 def load_versions(bench: Bench, keys: list[bytes]) -> None:
-    """Build v<j> (key, pos, ts, s): stored versions under `keys` at place 0, and the batch's own."""
+    """Build v<j> (key, pos, ts, s): stored versions under `keys` at place 0, then the batch's."""
     for j in bench.dimensions:
         own = f"SELECT key, pos, ts, payload FROM r WHERE kind = {SIDE} AND side = {j}"
         more = f" UNION ALL {own}" if j in bench.moved else ""
@@ -134,5 +136,6 @@ def _as_of(bench: Bench, j: int, name: str) -> str:
                  arg_max(struct_pack(s := v.s, ts := v.ts), [v.ts, v.pos])
                    FILTER (v.ts <= f.ts AND NOT (f.later AND v.ts > f.due)) AS seen,
                  max(v.ts) FILTER (v.ts <= {limit}) AS base
-          FROM {name} f JOIN v{j} v ON v.key = f.key AND v.pos <= f.q GROUP BY f.rn) a ON a.rn = f.rn
+          FROM {name} f JOIN v{j} v ON v.key = f.key AND v.pos <= f.q
+          GROUP BY f.rn) a ON a.rn = f.rn
         """

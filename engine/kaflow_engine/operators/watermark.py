@@ -123,7 +123,10 @@ def _known(events: Sequence[TopicParams], latest: Mapping[Place, int]) -> list[i
 
 
 def next_change(
-    state: WatermarkState, topics: Sequence[TopicParams], read_to_end: Mapping[Place, bool], now: int
+    state: WatermarkState,
+    topics: Sequence[TopicParams],
+    read_to_end: Mapping[Place, bool],
+    now: int,
 ) -> WatermarkState:
     """Return what the watermark would be after an empty batch at `now`."""
     return advance(state, topics, BatchReport(), now, read_to_end)

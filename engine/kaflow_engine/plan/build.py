@@ -195,10 +195,12 @@ def _assemble(parts: _Parts, topics: tuple[TopicParams, ...], avro: str | None) 
         wanted = [found.expr for name in names if (found := _output(shape, name))]
     needs = required(spec, shape, steps, wanted)
     finishing = [*after, *(expr for _, expr in parts.outputs)]
-    columns, params = step_params(
-        spec, shape, steps, needs, finishing, parts.roles, parts.types
-    )
-    later = [*finishing, *(e for n in needs.steps for e in n), *(e for s in steps[1:] for e in s.outer)]
+    columns, params = step_params(spec, shape, steps, needs, finishing, parts.roles, parts.types)
+    later = [
+        *finishing,
+        *(e for n in needs.steps for e in n),
+        *(e for s in steps[1:] for e in s.outer),
+    ]
     raw = raw_condition(spec, alias, key.expr if key else None, later, parts.binder)
     role = next(role for role in parts.roles if role.driving)
     ledger = parts_early(spec, shape, steps, parts.roles, after)
@@ -234,12 +236,12 @@ def _assemble(parts: _Parts, topics: tuple[TopicParams, ...], avro: str | None) 
         dead_letter_topic=spec.dead_letters.topic or f"{spec.name}.dead_letters",
         delivery=spec.delivery,
         dimensions_first=spec.dimensions_first,
+        max_dead_letters=spec.dead_letters.max_count,
+        max_dead_rate=spec.dead_letters.max_rate,
     )
 
 
-def _needs_exchange(
-    spec: PipelineSpec, steps: Sequence[KeyStep], key: OutputShape | None
-) -> bool:
+def _needs_exchange(spec: PipelineSpec, steps: Sequence[KeyStep], key: OutputShape | None) -> bool:
     """Rows of one output key must meet at one writer, unless the last join key brought them."""
     if not spec.ordered or key is None:
         return False
@@ -250,7 +252,9 @@ def _check_names(spec: PipelineSpec, shape: QueryShape) -> list[ModelError]:
     names = [output.name for output in shape.outputs]
     wrong: list[ModelError] = []
     if spec.output.key is not None and _output(shape, spec.output.key) is None:
-        wrong.append(UnknownName("output column", spec.output.key, names, spec.place("output", "key")))
+        wrong.append(
+            UnknownName("output column", spec.output.key, names, spec.place("output", "key"))
+        )
     for i, name in enumerate(spec.emission.require):
         if _output(shape, name) is None:
             place = spec.place("emission", "require", i)

@@ -54,7 +54,11 @@ def _harmless(expr: Expr, binder: Binder) -> bool:
     for node in tree.walk():
         if isinstance(node, _COMPARISONS):
             kinds = {_kind(binder, node.left), _kind(binder, node.right)}
-            if len(kinds) > 1 and not kinds <= _WHOLE and not kinds <= {"DOUBLE", "FLOAT", "INTEGER"}:
+            if (
+                len(kinds) > 1
+                and not kinds <= _WHOLE
+                and not kinds <= {"DOUBLE", "FLOAT", "INTEGER"}
+            ):
                 return False
         elif not isinstance(node, _HARMLESS):
             return False

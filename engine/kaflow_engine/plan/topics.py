@@ -42,9 +42,7 @@ def topic_ttl(spec: PipelineSpec, config: Config, topic: str) -> tuple[int, str]
     return config.state.ttl, "state.ttl of the configuration"
 
 
-def topic_roles(
-    spec: PipelineSpec, config: Config, topics: Sequence[str]
-) -> tuple[TopicRole, ...]:
+def topic_roles(spec: PipelineSpec, config: Config, topics: Sequence[str]) -> tuple[TopicRole, ...]:
     """Return the roles of a query's topics, ordered by code point.
 
     Args:

@@ -158,6 +158,7 @@ class PipelineRun:
             snapshots=log.store,
             sink=sink,
             driver=os.getpid(),
+            registry=self.config.kafka.schema_registry,
         )
         group = self.config.kafka.consumer.group or f"kaflow-{plan.pipeline}"
         return Run(

@@ -1,7 +1,7 @@
 """From pipeline files to plans that can run: columns found, schemas registered, topics made."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -110,9 +110,6 @@ def _prepare(spec: PipelineSpec, config: Config, say: Say, waiting: Waiting) -> 
             spec.at,
             "set kafka.schemaRegistry",
         )
-    if registry is not None and "avro" in formats:
-        settings = (("url", registry.url),)
-        planned = replace(planned, plan=replace(planned.plan, registry=settings))
     finish = planned.plan.finish
     if finish.avro_schema is not None:
         at = spec.place("output")

@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.runtime.batches import BatchDone, BatchRunner, tick_ranges
+from kaflow_engine.runtime.budget import check_budget
 from kaflow_engine.runtime.ends import EndOffsets
 from kaflow_engine.runtime.group import GroupReporter
 from kaflow_engine.runtime.offsets import read_to_end
@@ -14,6 +15,9 @@ from kaflow_engine.runtime.standing import Standing
 from kaflow_engine.runtime.stop import Limits
 from kaflow_engine.runtime.watch import Watch
 from kaflow_engine.state.log import BatchRecord, Offsets, Ranges
+
+
+_DEAD = ("dead_letter", "side_dead_letters")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -33,6 +37,8 @@ class Run:
     keeper: SnapshotKeeper | None = None
     records: int = 0
     """Records that this run has read."""
+    dead_letters: int = 0
+    """Dead letters that it has sent."""
 
     def batch(self, ranges: Ranges, records: DataFrame | None = None) -> BatchDone:
         """Run the next batch."""
@@ -54,8 +60,10 @@ class Run:
     def _after(self, done: BatchDone, ends: Offsets) -> None:
         self.standing = done.standing
         self.records += sum(part.count for part in done.report.partitions.values())
+        self.dead_letters += sum(done.report.counters.get(name, 0) for name in _DEAD)
         if self.group is not None:
             self.group.report(done.standing.offsets)
         self.watch.batch_done(done, ends)
         if self.keeper is not None:
             self.keeper.after_batch(self.plan, self.standing, self.runner.clock())
+        check_budget(self.plan, self.records, self.dead_letters)

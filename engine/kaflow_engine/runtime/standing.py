@@ -47,11 +47,11 @@ def load_standing(log: BatchLog, state: StateRecord) -> Standing:
 def next_due(standing: Standing, batch: BatchRecord, report: BatchReport) -> int | None:
     """Return what falls due next after a batch.
 
-    A batch that looked into the time index left nothing below its watermark; otherwise what was
-    known before still stands.
+    A batch that looked into the time index reports what is left there; otherwise what was known
+    before still stands. Entries may have been deleted since: it is a lower bound.
     """
     looked = is_due(batch.watermark, standing.next_due)
-    known = batch.watermark if looked else standing.next_due
+    known = None if looked else standing.next_due
     return min((due for due in (known, report.next_due) if due is not None), default=None)
 
 

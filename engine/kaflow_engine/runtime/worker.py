@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 
@@ -43,6 +43,8 @@ class TaskSettings:
     """None: rows of schema OUTPUT come back to the driver instead."""
     driver: int
     """Process id of the driver."""
+    registry: str | None = None
+    """Address of the schema registry."""
     schemas: Mapping[int, str] | None = None
     """Writer schemas by id, where they do not come from a registry."""
 
@@ -119,7 +121,7 @@ class WorkerTask:
         """Return the writer schema registered under an id."""
         known = self._settings.schemas
         if known is None:
-            return _registry(self._settings.plan.registry).by_id(schema_id)
+            return _registry(self._settings.registry or "").by_id(schema_id)
         if schema_id not in known:
             raise UnknownSchema(schema_id)
         return known[schema_id]
@@ -142,10 +144,10 @@ class WorkerTask:
 
 
 @cache
-def _registry(settings: tuple[tuple[str, str], ...]) -> Any:
+def _registry(url: str) -> Any:
     from kaflow_engine.formats.registry import Registry  # its HTTP client is for Avro only
 
-    return Registry(**cast(Any, dict(settings)))
+    return Registry(url=url)
 
 
 def _crash(batch: int, driver: int, point: str) -> None:

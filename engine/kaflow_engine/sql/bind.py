@@ -84,7 +84,9 @@ class Binder:
         if first.startswith("No function matches"):
             call = first.split("'")[1] if "'" in first else first
             return SqlError(
-                f"no function takes these types: {call}", place, "cast the arguments with CAST(… AS …)"
+                f"no function takes these types: {call}",
+                place,
+                "cast the arguments with CAST(… AS …)",
             )
         if first.startswith("Cannot compare"):
             return SqlError(first[0].lower() + first[1:], place, "cast one side with CAST(… AS …)")

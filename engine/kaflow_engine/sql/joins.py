@@ -43,9 +43,7 @@ def split_condition(
     return tuple(_pair(condition, alias, frozenset(before), at) for condition in conditions)
 
 
-def _pair(
-    condition: Condition, alias: str, before: frozenset[str], at: Location | None
-) -> KeyPair:
+def _pair(condition: Condition, alias: str, before: frozenset[str], at: Location | None) -> KeyPair:
     left = to_expr(condition.left, condition.line)
     right = to_expr(condition.right, condition.line)
     for outer, inner in ((left, right), (right, left)):

@@ -66,7 +66,9 @@ class _Reader:
             found[cte.alias.lower()] = cte.this
         return found
 
-    def _relation(self, node: exp.Expression, known: dict[str, exp.Select]) -> tuple[_Flat, Relation]:
+    def _relation(
+        self, node: exp.Expression, known: dict[str, exp.Select]
+    ) -> tuple[_Flat, Relation]:
         line = at_line(self.at, line_of(node))
         if isinstance(node, exp.Table) and not isinstance(node.this, exp.Identifier | exp.Dot):
             raise SqlError("a table function cannot be read as a stream", line, "name a topic")
@@ -78,7 +80,9 @@ class _Reader:
             alias = node.alias or (topic if len(node.parts) == 1 else node.parts[-1].name)
             unique = self._unique(alias)
             relation = topic_relation(alias, unique, topic, self.schemas(topic))
-            return _Flat(sources=[(unique, topic)], filters={}, joins=[], where=[], outputs={}), relation
+            return _Flat(
+                sources=[(unique, topic)], filters={}, joins=[], where=[], outputs={}
+            ), relation
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
             if not node.alias:
                 raise SqlError("a derived table has no name", line, "write (SELECT …) name")
@@ -94,7 +98,9 @@ class _Reader:
     ) -> tuple[_Flat, Relation]:
         flat = self.read(select, known)
         topics = tuple(topic for _, topic in flat.sources)
-        relation = Relation(alias=alias, topics=topics, outputs=flat.outputs, base=flat.sources[0][0])
+        relation = Relation(
+            alias=alias, topics=topics, outputs=flat.outputs, base=flat.sources[0][0]
+        )
         return flat, relation
 
     def _join(
@@ -154,7 +160,10 @@ class _Reader:
             if star.args.get("replace") or star.args.get("rename"):
                 raise SqlError("* REPLACE and * RENAME cannot run here", at_line(self.at, line_of(node)), "name the columns")  # fmt: skip
             table = node.table if isinstance(node, exp.Column) else None
-            dropped = {name.name.lower() for name in star.args.get("except_") or star.args.get("except") or []}
+            dropped = {
+                name.name.lower()
+                for name in star.args.get("except_") or star.args.get("except") or []
+            }
             found = scope.star(node, table or None)
             return {name: tree for name, tree in found.items() if name.lower() not in dropped}
         name = node.alias_or_name if isinstance(node, exp.Alias | exp.Column) else ""

@@ -49,7 +49,9 @@ class Relation:
         return None
 
 
-def topic_relation(alias: str, unique: str, topic: str, columns: tuple[Column, ...] | None) -> Relation:
+def topic_relation(
+    alias: str, unique: str, topic: str, columns: tuple[Column, ...] | None
+) -> Relation:
     """Build the relation of a topic."""
     outputs: dict[str, exp.Expression] | None = None
     if columns is not None:

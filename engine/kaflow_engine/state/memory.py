@@ -42,9 +42,9 @@ class MemoryState:
                 index += [position] * len(found)
         return Scanned(index, keys, [self._entries[key] for key in keys])
 
-    def range(self, start: bytes, stop: bytes | None) -> Entries:
-        """Return the entries with `start` <= key < `stop`; None stands for the end."""
-        keys = self._between(start, stop)
+    def range(self, start: bytes, stop: bytes | None, most: int | None = None) -> Entries:
+        """Return the first `most` entries with `start` <= key < `stop`; None: no bound."""
+        keys = self._between(start, stop)[:most]
         return Entries(keys, [self._entries[key] for key in keys])
 
     def apply(self, changes: pa.Table) -> None:

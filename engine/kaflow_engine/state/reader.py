@@ -44,8 +44,8 @@ class StateReader(Protocol):
         """Return all entries whose key starts with one of the prefixes."""
         ...
 
-    def range(self, start: bytes, stop: bytes | None) -> Entries:
-        """Return the entries with `start` <= key < `stop`; None stands for the end."""
+    def range(self, start: bytes, stop: bytes | None, most: int | None = None) -> Entries:
+        """Return the first `most` entries with `start` <= key < `stop`; None: no bound."""
         ...
 
 

@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
@@ -108,8 +109,8 @@ class RocksCopy:
                 values = [values[row] for row in back]
         return Scanned(index, keys, values)
 
-    def range(self, start: bytes, stop: bytes | None) -> Entries:
-        """Return the entries with `start` <= key < `stop`; None stands for the end."""
+    def range(self, start: bytes, stop: bytes | None, most: int | None = None) -> Entries:
+        """Return the first `most` entries with `start` <= key < `stop`; None: no bound."""
         first = max(start, _FIRST_KEY)
         if stop is not None and stop <= first:
             return Entries([], [])
@@ -117,8 +118,10 @@ class RocksCopy:
         with telling(self.path):
             pairs = cast(
                 "list[tuple[bytes, bytes]]",
-                list(self._db.items(from_key=first, read_opt=options)),
+                list(islice(self._db.items(from_key=first, read_opt=options), most)),
             )
+            if most is not None and len(pairs) == most:
+                return Entries([key for key, _ in pairs], [value for _, value in pairs])
             self._assert_end(pairs[-1][0] if pairs else None, first, options)
         return Entries([key for key, _ in pairs], [value for _, value in pairs])
 

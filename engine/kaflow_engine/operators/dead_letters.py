@@ -1,0 +1,73 @@
+"""Records that are taken out alone, with their original bytes and the reason."""
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
+
+import json
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from kaflow_engine.errors import SourceError
+from kaflow_engine.formats.duck import query
+from kaflow_engine.operators.intake import BadRecord
+from kaflow_engine.operators.params import Plan, TopicParams
+from kaflow_engine.operators.reports import exchange_rows
+from kaflow_engine.operators.schemas import DEAD
+from kaflow_engine.operators.shards import dead_part
+
+RAW = (
+    'CAST(to_json(struct_pack(k := to_base64("$key"), v := to_base64("$value"), '
+    't := "$timestamp", h := list_transform("$headers", '
+    "lambda x: [x.key, to_base64(x.value)]))) AS VARCHAR)"
+)
+"""The original bytes of a record as JSON text."""
+_RAW_COLUMNS = [f'{name} AS "${name}"' for name in ("key", "value", "timestamp", "headers")]
+
+
+def why(bad: BadRecord) -> str:
+    """Return the reason for a dead letter as JSON text."""
+    reason = {"phase": bad.phase, "error": bad.error, "message": bad.message, "attempt": 1}
+    return json.dumps(reason)
+
+
+def source_letters(
+    plan: Plan, topic: TopicParams, records: pa.Table, bad: Sequence[BadRecord]
+) -> pa.Table:
+    """Build dead letters of a topic's records.
+
+    Args:
+        plan: Whose dead letters they are.
+        topic: Where the records come from.
+        records: Schema RECORDS, one for each of `bad`.
+        bad: Why.
+
+    Returns:
+        Schema EXCHANGE.
+    """
+    raw = query(f"SELECT {RAW} AS raw FROM (SELECT {', '.join(_RAW_COLUMNS)} FROM rows)", records)
+    partition = records.column("partition").cast(pa.int64())
+    return exchange_rows(
+        len(bad),
+        stage=plan.stage_count - 1,
+        part=dead_part(topic.index, partition, plan),
+        kind=DEAD,
+        t_phase=1,
+        t_topic=topic.index,
+        t_part=partition,
+        t_off=records.column("offset"),
+        ts=records.column("timestamp"),
+        raw=raw.column("raw"),
+        payload=pa.array([why(record) for record in bad], pa.string()),
+    )
+
+
+def refusal(topic: TopicParams, records: pa.Table, bad: BadRecord) -> SourceError:
+    """Return the error that stops a pipeline at the first bad record (`on_error: fail`)."""
+    place = records.slice(0, 1).to_pylist()[0]
+    return SourceError(
+        f"bad record in topic '{topic.name}', partition {place['partition']}, "
+        f"offset {place['offset']}: {bad.phase}: {bad.message}",
+        hint="mend or skip the record, or set on_error: dead_letter for the topic",
+    )
