@@ -13,8 +13,8 @@ from tests.property.render import to_case, to_yaml
 from tests.property.scenario import Scenario
 from tests.property.strategies import default_ttl, scenarios
 
-FAST = int(os.environ.get("KAFLOW_PROPERTY_CASES", "100"))
-MANY = int(os.environ.get("KAFLOW_PROPERTY_CASES", "2000"))
+FAST = int(os.environ.get("KAFLOW_PROPERTY_CASES", "25"))
+MANY = int(os.environ.get("KAFLOW_PROPERTY_CASES", "150"))
 
 
 def _settings(examples: int, *, derandomize: bool) -> settings:

@@ -7,8 +7,8 @@ from tests.reference.pipeline import OraclePipeline, Step
 class Completeness:
     """What each step demands of a row, worked out once.
 
-    A step is *needed* when it is INNER or feeds a required column, or the key of a needed step:
-    its key then counts as required in the steps before it.
+    A step is *needed* when it is INNER, or is a later one and feeds a required column or the key of
+    a needed step: its key then counts as required in the steps before it.
     """
 
     def __init__(self, pipeline: OraclePipeline) -> None:
@@ -16,11 +16,12 @@ class Completeness:
         self._driving = pipeline.driving
         self._required = pipeline.required()
         self._keys: list[Column] = []
-        for step in reversed(self._steps):
+        for number, step in reversed(list(enumerate(self._steps))):
             own = {join.alias for join in step.joins}
             feeds = {column.alias for column in self._keys}
             feeds |= {output.column.alias for output in self._required}
-            if own & feeds or any(join.inner for join in step.joins):
+            later = number > 0 and bool(own & feeds)
+            if later or any(join.inner for join in step.joins):
                 self._keys.extend(step.key)
 
     def inner_matched(self, step: Step, values: Values) -> bool:

@@ -71,7 +71,7 @@ def _verdict(spec: PipelineSpec, config: Config, resolve: Resolver | None) -> Ve
     schemas = {name: columns or known.get(name) for name, columns in declared.items()}
     complete = {name: columns for name, columns in schemas.items() if columns is not None}
     if len(complete) < len(names):
-        notices = tuple(notice.message for notice in check_pipeline(spec))
+        notices = tuple(notice.message for notice in check_pipeline(spec, config))
         return _without_columns(stored, notices)
     pinned = [name for name in missing if name not in unknown]
     try:

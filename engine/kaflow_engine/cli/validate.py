@@ -1,6 +1,6 @@
 """`kaflow validate`: every mistake of every pipeline file, without a JVM or a broker."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from kaflow_engine.cli.options import (
 from kaflow_engine.cli.output import print_json, print_table
 from kaflow_engine.errors import KaflowError, ModelError, Problems
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.project import SUFFIXES, load_project
+from kaflow_engine.model.project import read_project
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.build import check_pipeline
 
@@ -45,9 +45,10 @@ def command(
 ) -> None:
     """Check pipeline files, and all those in folders."""
     config = configuration(config_path, settings)
-    specs, unread = _read(paths, config)
-    checked = [_check(spec) for spec in specs]
-    mistakes = [*unread, *(mistake for each in checked for mistake in each.mistakes)]
+    specs, mistakes = read_project(paths, config)
+    wrong = {mistake.at.file for mistake in mistakes if mistake.at}
+    checked = [_check(spec, config) for spec in specs if spec.at.file not in wrong]
+    mistakes = [*mistakes, *(mistake for each in checked for mistake in each.mistakes)]
     if as_json:
         print_json(_data(checked, mistakes))
     else:
@@ -56,36 +57,13 @@ def command(
         raise click.exceptions.Exit(ModelError.exit_code)
 
 
-def _read(
-    paths: Sequence[Path], config: Config
-) -> tuple[Sequence[PipelineSpec], Sequence[ModelError]]:
+def _check(spec: PipelineSpec, config: Config) -> Checked:
     try:
-        return load_project(paths, config).pipelines, ()
+        return Checked(spec=spec, notices=check_pipeline(spec, config))
     except ModelError as error:
-        mistakes = _parts(error)
-    wrong = {mistake.at.file for mistake in mistakes if mistake.at}
-    sound = [file for file in _files(paths) if str(file) not in wrong]
-    return load_project(sound, config).pipelines if sound else (), mistakes
-
-
-def _files(paths: Sequence[Path]) -> Iterator[Path]:
-    """Yield what `load_project` reads, to go on with those files that hold no mistake."""
-    for path in paths:
-        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-            hidden = any(part.startswith(".") for part in file.relative_to(path).parts)
-            if file.is_file() and file.name.endswith(SUFFIXES) and not hidden:
-                yield file
-
-
-def _check(spec: PipelineSpec) -> Checked:
-    try:
-        return Checked(spec=spec, notices=check_pipeline(spec))
-    except ModelError as error:
-        return Checked(spec=spec, mistakes=_parts(error))
-
-
-def _parts(error: ModelError) -> tuple[ModelError, ...]:
-    return error.errors if isinstance(error, Problems) else (error,)
+        return Checked(
+            spec=spec, mistakes=error.errors if isinstance(error, Problems) else (error,)
+        )
 
 
 def _show(checked: Sequence[Checked], mistakes: Sequence[ModelError]) -> None:

@@ -105,7 +105,7 @@ class PlainView:
             return
         self._next = now + PLAIN_SECONDS
         if all(line.batch == 0 for line in lines):
-            self.say(f"starting, {now - self._began:.0f} s so far")
+            self.say(f"no batch yet, {now - self._began:.0f} s so far")
             return
         for line in lines:
             text = plain_line(line)

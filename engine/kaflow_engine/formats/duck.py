@@ -7,10 +7,12 @@
 import os
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
-import pyarrow as pa
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # planning needs names and types only, and it takes long to load
 
 SETTINGS: Mapping[str, str | int | bool] = {
     "threads": 1,
@@ -34,7 +36,7 @@ def cursor() -> duckdb.DuckDBPyConnection:
     return _database(os.getpid()).cursor()
 
 
-def query(sql: str, rows: pa.Table | None = None) -> pa.Table:
+def query(sql: str, rows: "pa.Table | None" = None) -> "pa.Table":
     """Run `sql` over the table `rows`; rows keep the order in which DuckDB reads them.
 
     DuckDB finds `rows` by the name of this function's argument, which is cheaper than a view.

@@ -37,6 +37,16 @@ def load_pipeline(path: Path, variables: Mapping[str, str] | None = None) -> Pip
     return _pipeline(read_yaml(Path(path), known))
 
 
+def find_pipeline(path: Path, variables: Mapping[str, str]) -> PipelineSpec | None:
+    """Read a file that was found in a folder; None if it holds cases, which are no pipelines.
+
+    Raises:
+        ModelError: As `load_pipeline`.
+    """
+    document = read_yaml(path, variables)
+    return None if _holds_cases(document.root) else _pipeline(document)
+
+
 def pipeline_from_mapping(
     mapping: Node | yaml.Node | Mapping[str, object],
     at: Location,
@@ -81,11 +91,15 @@ def _pipeline(document: Document) -> PipelineSpec:
 def _no_pipeline(root: Node) -> ModelError:
     if isinstance(root, Entries):
         return ModelError("no pipeline stands here", root.at, "a pipeline starts with name: …")
-    first = root.items[0] if isinstance(root, Items) and root.items else None
     hint = "a pipeline starts with name: …"
-    if isinstance(first, Entries) and first.get("case"):
+    if _holds_cases(root):
         hint = "this looks like a case file; `kaflow test` runs it"
     return ModelError(f"expected a mapping, found {describe(root)}", root.at, hint)
+
+
+def _holds_cases(root: Node) -> bool:
+    first = root.items[0] if isinstance(root, Items) and root.items else None
+    return isinstance(first, Entries) and first.get("case") is not None
 
 
 def _places(tree: Node) -> dict[specs.Path, Location]:

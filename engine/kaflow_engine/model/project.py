@@ -1,14 +1,14 @@
 """Files and folders → all pipelines of a project."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kaflow_engine.errors import Location, ModelError, Problems, UnknownName
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.load_config import FILES
-from kaflow_engine.model.loader import load_pipeline
+from kaflow_engine.model.loader import find_pipeline, load_pipeline
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.model.variables import read_environment
 
@@ -42,8 +42,7 @@ def load_project(
     """Read all pipeline files.
 
     Args:
-        paths: Files, and folders that are searched for `*.yaml` and `*.yml`. Folders whose name
-            starts with a dot are left out, and so is the configuration.
+        paths: As `read_project` takes them.
         config: The configuration; the file it was read from is not a pipeline.
         variables: Values for `${VAR}`; None: the environment.
 
@@ -51,41 +50,91 @@ def load_project(
         ModelError: A file holds a mistake, is missing, or no file was found.
         Problems: There are several mistakes, in one or more files.
     """
-    known = read_environment() if variables is None else variables
     settings = config or Config()
-    mistakes: list[ModelError] = []
-    pipelines: list[PipelineSpec] = []
-    for path in _distinct(paths, settings, mistakes):
-        try:
-            pipelines.append(load_pipeline(path, known))
-        except ModelError as mistake:  # the other files are read all the same
-            mistakes += mistake.errors if isinstance(mistake, Problems) else (mistake,)
-    mistakes += _same_names(pipelines)
+    pipelines, mistakes = read_project(paths, settings, variables)
     if len(mistakes) == 1:
         raise mistakes[0]
     if mistakes:
         raise Problems(mistakes)
-    by_name = sorted(pipelines, key=lambda pipeline: pipeline.name)
-    return Project(pipelines=tuple(by_name), config=settings)
+    return Project(pipelines=pipelines, config=settings)
 
 
-def _distinct(paths: Sequence[Path], config: Config, mistakes: list[ModelError]) -> Iterator[Path]:
-    configuration = Path(config.file).resolve() if config.file else None
-    seen: set[Path] = set()
-    for given in map(Path, paths):
-        at = Location(str(given))
-        files = [given] if not given.is_dir() else sorted(_files(given, configuration))
-        if not files:
+def read_project(
+    paths: Sequence[Path],
+    config: Config | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> tuple[tuple[PipelineSpec, ...], tuple[ModelError, ...]]:
+    """Read all pipeline files, and go on where one holds mistakes.
+
+    Args:
+        paths: Files, and folders that are searched for `*.yaml` and `*.yml`. Folders whose name
+            starts with a dot are left out, and so are case files and the configuration.
+        config: The configuration; the file it was read from is not a pipeline.
+        variables: Values for `${VAR}`; None: the environment.
+
+    Returns:
+        The pipelines that could be read, by name, and the mistakes of all files.
+    """
+    known = read_environment() if variables is None else variables
+    search = _Search(variables=known, configuration=_file_of(config))
+    for path in map(Path, paths):
+        if path.is_dir():
+            search.folder(path)
+        else:
+            search.file(path)
+    mistakes = [*search.mistakes, *_same_names(search.pipelines)]
+    by_name = sorted(search.pipelines, key=lambda pipeline: pipeline.name)
+    return tuple(by_name), tuple(mistakes)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Search:
+    """What has been read so far; a file is read once, however often it is reached."""
+
+    variables: Mapping[str, str]
+    configuration: Path | None
+    pipelines: list[PipelineSpec] = field(default_factory=list[PipelineSpec])
+    mistakes: list[ModelError] = field(default_factory=list[ModelError])
+    seen: set[Path] = field(default_factory=set[Path])
+
+    def folder(self, folder: Path) -> None:
+        holds_any = False
+        for file in sorted(_files(folder, self.configuration)):
+            holds_any |= self._read(file, find_pipeline)
+        if not holds_any:
             hint = "a pipeline is a file that ends in .yaml or .yml"
-            mistakes.append(ModelError("no pipeline in this folder", at, hint))
-        elif _is_configuration(given, configuration):
+            at = Location(str(folder))
+            self.mistakes.append(ModelError("no pipeline in this folder", at, hint))
+
+    def file(self, file: Path) -> None:
+        if _is_configuration(file, self.configuration):
+            at = Location(str(file))
             hint = "name it with --config; a pipeline is a file of its own"
-            mistakes.append(ModelError("this is the configuration, not a pipeline", at, hint))
-            continue
-        for file in files:
-            if (real := file.resolve()) not in seen:
-                seen.add(real)
-                yield file
+            self.mistakes.append(ModelError("this is the configuration, not a pipeline", at, hint))
+        else:
+            self._read(file, load_pipeline)
+
+    def _read(
+        self, file: Path, read: Callable[[Path, Mapping[str, str]], PipelineSpec | None]
+    ) -> bool:
+        """Read a file unless that was done; False if it is known to hold no pipeline."""
+        real = file.resolve()
+        if real in self.seen:
+            return True
+        try:
+            found = read(file, self.variables)
+        except ModelError as mistake:  # the other files are read all the same
+            self.mistakes += mistake.errors if isinstance(mistake, Problems) else (mistake,)
+        else:
+            if found is None:
+                return False  # and if it is named itself, that is a mistake
+            self.pipelines.append(found)
+        self.seen.add(real)
+        return True
+
+
+def _file_of(config: Config | None) -> Path | None:
+    return Path(config.file).resolve() if config is not None and config.file else None
 
 
 def _is_configuration(file: Path, configuration: Path | None) -> bool:

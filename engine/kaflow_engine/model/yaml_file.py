@@ -163,7 +163,7 @@ class _Conversion:
 
         text, mistakes = expand(node.value, self.variables, place)
         self.mistakes.extend(mistakes)
-        plain = node.style is None
+        plain = not node.style
         if mistakes:
             return Scalar(at=at, text=None, written=node.value, value=None, broken=True)
         if plain and (not text or node.value in _NOTHING):

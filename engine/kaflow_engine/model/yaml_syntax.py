@@ -1,5 +1,10 @@
 """YAML text → composed nodes, with mistakes in our own words."""
 
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from typing import Any
+
 import yaml
 
 from kaflow_engine.errors import Location, ModelError
@@ -41,8 +46,7 @@ def compose(text: str, file: str) -> yaml.Node | None:
         ModelError: The text is not YAML.
     """
     try:
-        loader = yaml.SafeLoader(text)
-        return loader.get_single_node()
+        return _compose(text)
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         message = f"a character that YAML does not allow (U+{_code(error.character):04X})"
@@ -75,3 +79,29 @@ def _in_our_words(error: yaml.MarkedYAMLError, text: str, file: str) -> ModelErr
 
 def _code(character: int | bytes | str) -> int:
     return character if isinstance(character, int) else ord(character)
+
+
+def _compose(text: str) -> yaml.Node | None:
+    loader = _fast_loader()
+    if loader is not None:
+        # Its messages are not those that are put in our own words below.
+        with suppress(yaml.YAMLError):
+            return loader(text).get_single_node()
+    return yaml.SafeLoader(text).get_single_node()
+
+
+@cache
+def _fast_loader() -> "Callable[[str], Any] | None":
+    """Return a loader over libyaml, several times as fast; None where PyYAML is built without."""
+    parser = getattr(yaml, "CSafeLoader", None)
+    if parser is None:
+        return None
+
+    class Loader(yaml.composer.Composer, parser):
+        """Composes in Python, because libyaml's own composer crashes on deep nesting."""
+
+        def __init__(self, text: str) -> None:
+            parser.__init__(self, text)
+            yaml.composer.Composer.__init__(self)
+
+    return Loader

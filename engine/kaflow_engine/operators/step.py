@@ -87,12 +87,9 @@ def _records(bench: Bench, here: pa.Table, counters: Counter[str]) -> list[pa.Ta
     _load_rows(bench, here)
     stored, emitted = _load_drivers(bench)
     _combinations(bench, stored)
-    load_versions(
-        bench,
-        bench.keys(
-            "SELECT DISTINCT key FROM d WHERE key IS NOT NULL AND did IN (SELECT did FROM c)"
-        ),
-    )
+    keyed = "SELECT DISTINCT key FROM d WHERE key IS NOT NULL"
+    looked_up = "" if bench.plan.reemit else " AND did IN (SELECT did FROM c)"
+    load_versions(bench, bench.keys(keyed + looked_up))
     look_up(bench, _places(bench))
     failed = choose(bench)
     outcome = leave(bench, departing(bench, "SELECT * FROM g"))

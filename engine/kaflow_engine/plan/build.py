@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from kaflow_engine.errors import ModelError, Problems, SqlError, UnknownName
-from kaflow_engine.formats.avro_schema import avro_schema
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.model.yaml_file import raise_all
 from kaflow_engine.operators.layout import key_text
 from kaflow_engine.operators.params import DrivingParams, FinishParams, Plan, TopicParams
 from kaflow_engine.plan.output import given_schema
@@ -26,7 +26,13 @@ from kaflow_engine.plan.steps import (
     step_params,
 )
 from kaflow_engine.plan.topics import TopicRole, check_topic_names, topic_params, topic_roles
-from kaflow_engine.sql.bind import Binder, check_types, normal_type, used_columns
+from kaflow_engine.sql.bind import (
+    Binder,
+    check_types,
+    expressions,
+    normal_type,
+    used_columns,
+)
 from kaflow_engine.sql.read import read_query, topics_of
 from kaflow_engine.sql.scope import NeedsSchema
 from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape
@@ -52,11 +58,8 @@ class Mistakes:
         return None
 
     def raise_all(self) -> None:
-        """Raise what was found."""
-        if len(self.found) == 1:
-            raise self.found[0]
-        if self.found:
-            raise Problems(self.found)
+        """Raise what was found, in the order of the file."""
+        raise_all(self.found)
 
 
 def declared_columns(spec: PipelineSpec, topic: str) -> tuple[Column, ...] | None:
@@ -69,14 +72,16 @@ def declared_columns(spec: PipelineSpec, topic: str) -> tuple[Column, ...] | Non
     if columns is None:
         return None
     places = {name: spec.place("topics", topic, "columns", name) for name in columns}
-    wrong = check_types(columns, places)
-    if wrong:
-        raise Problems(wrong) if len(wrong) > 1 else wrong[0]
+    raise_all(check_types(columns, places))
     return tuple(Column(name, normal_type(kind)) for name, kind in columns.items())
 
 
-def check_pipeline(spec: PipelineSpec) -> tuple[ModelError, ...]:
+def check_pipeline(spec: PipelineSpec, config: Config | None = None) -> tuple[ModelError, ...]:
     """Check what can be checked without a broker.
+
+    Args:
+        spec: What the author wrote.
+        config: For defaults; None: the configuration's own.
 
     Returns:
         Notices: what could not be checked because columns are not known yet.
@@ -86,13 +91,11 @@ def check_pipeline(spec: PipelineSpec) -> tuple[ModelError, ...]:
     """
     mistakes = Mistakes()
     start = spec.place("query")
-    topics = mistakes.attempt(lambda: topics_of(spec.query, start))
-    if topics is None:
-        mistakes.raise_all()
-    mistakes.found += check_topic_names(spec, topics or ())
-    schemas: dict[str, tuple[Column, ...] | None] = {}
-    for topic in topics or ():
-        schemas[topic] = mistakes.attempt(lambda name=topic: declared_columns(spec, name))
+    topics = topics_of(spec.query, start)
+    mistakes.found += check_topic_names(spec, topics)
+    schemas = {
+        topic: mistakes.attempt(lambda name=topic: declared_columns(spec, name)) for topic in topics
+    }
     try:
         shape = read_query(spec.query, schemas.get, start)
     except NeedsSchema as notice:
@@ -103,11 +106,11 @@ def check_pipeline(spec: PipelineSpec) -> tuple[ModelError, ...]:
         mistakes.raise_all()
         raise
     mistakes.found += _check_names(spec, shape)
-    unknown = [topic for topic in schemas if schemas[topic] is None]
-    if unknown or mistakes.found:
+    known = {topic: columns for topic, columns in schemas.items() if columns is not None}
+    if len(known) < len(schemas):
         mistakes.raise_all()
-        return (NeedsSchema(unknown, start),)
-    build_plan(spec, Config(), {t: c for t, c in schemas.items() if c is not None})
+        return (NeedsSchema([topic for topic in schemas if topic not in known], start),)
+    _plan(spec, config or Config(), known, shape, mistakes)
     return ()
 
 
@@ -124,21 +127,28 @@ def build_plan(
     Raises:
         ModelError: all mistakes that were found.
     """
-    mistakes = Mistakes()
-    start = spec.place("query")
-    shape = read_query(spec.query, schemas.get, start)
+    shape = read_query(spec.query, schemas.get, spec.place("query"))
+    found = [
+        *check_topic_names(spec, [source.topic for source in shape.sources]),
+        *_check_names(spec, shape),
+    ]
+    return _plan(spec, config, schemas, shape, Mistakes(found=found))
+
+
+def _plan(
+    spec: PipelineSpec,
+    config: Config,
+    schemas: Mapping[str, tuple[Column, ...]],
+    shape: QueryShape,
+    mistakes: Mistakes,
+) -> PlannedPipeline:
     topics = [source.topic for source in shape.sources]
-    mistakes.found += check_topic_names(spec, topics)
-    mistakes.found += _check_names(spec, shape)
     used = used_columns(shape)
     of_alias = {s.alias: schemas[s.topic] for s in shape.sources}
-    binder = Binder(of_alias, start)
+    binder = Binder(of_alias, spec.place("query"), expressions(shape))
     types = {(alias, c.name): c.type for alias, some in of_alias.items() for c in some}
-    for part in shape.where:
+    for part in [*shape.where, *(part for source in shape.sources for part in source.filter)]:
         mistakes.attempt(lambda part=part: binder.check_condition(part))
-    for source in shape.sources:
-        for part in source.filter:
-            mistakes.attempt(lambda part=part: binder.check_condition(part))
     outputs = [
         (Column(output.name, kind), output.expr)
         for output in shape.outputs
@@ -149,7 +159,8 @@ def build_plan(
     params = mistakes.attempt(lambda: topic_params(spec, config, roles, shape, used, schemas))
     avro = mistakes.attempt(lambda: _avro(spec, [column for column, _ in outputs]))
     mistakes.raise_all()
-    assert steps is not None and params is not None
+    assert steps is not None
+    assert params is not None
     parts = _Parts(
         spec=spec,
         shape=shape,
@@ -189,11 +200,11 @@ def _assemble(parts: _Parts, topics: tuple[TopicParams, ...], avro: str | None) 
     refuse_chains(spec, shape, steps, parts.roles)
     refuse_reemit(spec, len(steps))
     key = _output(shape, spec.output.key) if spec.output.key is not None else None
-    wanted: list[Expr] = []
+    wanted: list[OutputShape] = []
     if spec.emission.type == "smart":
         names = [*spec.emission.require, *([key.name] if key else [])]
-        wanted = [found.expr for name in names if (found := _output(shape, name))]
-    needs = required(spec, shape, steps, wanted)
+        wanted = [found for name in names if (found := _output(shape, name))]
+    needs = required(spec, steps, wanted)
     finishing = [*after, *(expr for _, expr in parts.outputs)]
     columns, params = step_params(spec, shape, steps, needs, finishing, parts.roles, parts.types)
     later = [
@@ -272,6 +283,8 @@ def _avro(spec: PipelineSpec, columns: Sequence[Column]) -> str | None:
     given = spec.output.schema_
     if given is not None and given.fields is not None:
         return given_schema(spec, columns)
+    from kaflow_engine.formats.avro_schema import avro_schema  # it imports pyarrow
+
     try:
         return avro_schema(columns, given.name if given is not None else "Value")
     except ModelError as error:

@@ -1,10 +1,14 @@
-"""Two plans → what differs between them, in words."""
+"""Two plans → what differs between them, in words, and whether a state can go on with the new one."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, TypeAlias, cast
 
+from kaflow_engine.errors import StateError
 from kaflow_engine.model.durations import LONGEST, format_duration
+from kaflow_engine.operators.params import Plan
 
 Document: TypeAlias = Mapping[str, Any]
 """A plan as JSON."""
@@ -35,6 +39,7 @@ WORDS: Mapping[str, str] = {
     "registry": "schema registry",
     "reemit": "emission on dimension updates",
     "require": "columns that must not be NULL",
+    "sides": "order of sides",
     "tombstones": "deletion by null values",
     "ttl": "TTL",
 }
@@ -44,6 +49,56 @@ DURATIONS = frozenset({"ttl", "lateness", "idle_timeout", "max_future", "history
 
 Parts: TypeAlias = dict[str, dict[str, str]]
 """Part of a plan, in words, to its fields in words, to their values as text."""
+
+
+WAY_OUT = "keep the file as it was, or give it a new `id:` to start afresh"
+
+KEPT_OF_PLAN = ("pipeline", "steps", "emission", "reemit", "ledger", "partitions")
+KEPT_OF_TOPIC = ("name", "event_time")
+KEPT_OF_DRIVING = ("alias", "topic", "columns", "key", "raw", "ttl")
+KEPT_OF_OUTPUT = ("topic",)
+"""What a state depends on: how its keys and rows are written, when they go, and where to."""
+
+
+def change(old: Plan, new: Plan) -> None:
+    """Let a state go on with a new plan, unless it depends on what differs.
+
+    Args:
+        old: The plan that the state was made for.
+        new: The plan that is to run, with the partitions of the state.
+
+    Raises:
+        StateError: The state does not fit the new plan; says why, and what can be done.
+    """
+    found = obstacles(asdict(old), asdict(new))
+    if found:
+        lines = "".join(f"\n  {line}" for line in found)
+        raise StateError(
+            f"the state of pipeline '{new.name}' was made for another plan:{lines}",
+            hint=f"{WAY_OUT}; `kaflow plan` shows this before a run",
+        )
+
+
+def obstacles(old: Document, new: Document) -> tuple[str, ...]:
+    """Return those differences with which a state cannot go on."""
+    before, after = _kept(old), _kept(new)
+    if json.dumps(before) == json.dumps(after):
+        return ()
+    return differences(before, after) or ("columns are kept in another order",)
+
+
+def _kept(plan: Document) -> Document:
+    driving = cast(Document, plan.get("driving", {})) if plan.get("steps") else {}
+    return {
+        **_only(plan, KEPT_OF_PLAN),
+        "topics": [_only(topic, KEPT_OF_TOPIC) for topic in _list(plan, "topics")],
+        "driving": _only(driving, KEPT_OF_DRIVING),
+        "finish": _only(cast(Document, plan.get("finish", {})), KEPT_OF_OUTPUT),
+    }
+
+
+def _only(part: Document, names: Sequence[str]) -> Document:
+    return {name: part[name] for name in names if name in part}
 
 
 def differences(old: Document, new: Document) -> tuple[str, ...]:
@@ -88,7 +143,11 @@ def _parts(plan: Document) -> Parts:
     driving = cast(Document, plan.get("driving", {}))
     parts["driving side"] = _fields(driving, names)
     for number, step in enumerate(_list(plan, "steps"), 1):
-        parts[f"step {number}"] = _fields(step, names, without=("sides",))
+        aliases = ", ".join(str(side["alias"]) for side in _list(step, "sides"))
+        parts[f"step {number}"] = {
+            **_fields(step, names, without=("sides",)),
+            WORDS["sides"]: aliases,
+        }
         for side in _list(step, "sides"):
             parts[f"step {number}, side '{side['alias']}'"] = _fields(side, names)
     finish = cast(Document, plan.get("finish", {}))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.durations import format_duration
 from kaflow_engine.plan.drawing import arrow, box, table, wrapped
-from kaflow_engine.plan.explain import Explanation, StepPart, TopicPart
+from kaflow_engine.plan.explanation import Explanation, StepPart, TopicPart
 
 NOT_KNOWN = "not known yet"
 

@@ -1,8 +1,6 @@
-"""What a pipeline will do, as data: all that `kaflow explain` says, before it is drawn."""
+"""A pipeline file to what it will do, as far as its columns are known."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
 
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.columns import Column
@@ -10,6 +8,7 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.plan.build import build_plan, check_pipeline, declared_columns
+from kaflow_engine.plan.explanation import Explanation, SidePart, StepPart, TopicPart
 from kaflow_engine.plan.topics import TopicRole, topic_format, topic_roles
 from kaflow_engine.sql.read import read_query, topics_of
 from kaflow_engine.sql.scope import NeedsSchema
@@ -18,102 +17,6 @@ from kaflow_engine.sql.shape import Expr, JoinShape, QueryShape
 Columns = Mapping[str, tuple[Column, ...]]
 Resolver = Callable[[PipelineSpec, Config, Sequence[str]], Columns]
 """Finds the columns of topics that declare none: from the registry, or from a sample."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicPart:
-    """One input topic; durations in ms."""
-
-    name: str
-    roles: tuple[str, ...]
-    """`driving`, `event side`, `dimension`."""
-    format: str
-    event_time: str | None
-    """The column; None: the Kafka timestamp."""
-    ttl: int | None
-    """None: kept for ever."""
-    ttl_from: str | None
-    lateness: int
-    idle_timeout: int
-    max_future: int
-    on_error: str
-    lookup: str | None
-    """Of a dimension."""
-    history: int | None
-    tombstones: str | None
-    """What a null value does."""
-    columns: tuple[Column, ...] | None
-    """None: not known yet."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SidePart:
-    """One joined side."""
-
-    alias: str
-    topic: str
-    kind: str
-    role: str
-    on: tuple[str, ...]
-    filter: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepPart:
-    """Joins over one key."""
-
-    key: tuple[str, ...]
-    sides: tuple[SidePart, ...]
-    inner: tuple[str, ...]
-    """Sides that must match before a row leaves."""
-    require: tuple[str, ...]
-    """What must not be NULL before a row leaves; empty where columns are not known yet."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
-    """A pipeline in parts, in the order in which a record passes them."""
-
-    name: str
-    id: str
-    at: str
-    description: str | None
-    topics: tuple[TopicPart, ...]
-    driving: str | None
-    """The alias of the driving topic; None: the query cannot be read without columns."""
-    filters: tuple[str, ...]
-    """WHERE over the driving side alone: before anything waits."""
-    steps: tuple[StepPart, ...]
-    where: tuple[str, ...]
-    """The rest of WHERE, over the finished row."""
-    emission: str
-    require: tuple[str, ...]
-    on_expiry: str
-    on_dimension_update: str
-    wait: int
-    """Milliseconds that a row waits at most: the TTL of the driving topic."""
-    output_topic: str
-    output_format: str
-    output_key: str | None
-    output: tuple[Column, ...] | None
-    """None: not known yet."""
-    avro_schema: str | None
-    delivery: str
-    ordered: bool
-    ledger: bool | None
-    """Rows of one record part before they are settled, so that what became of them is noted."""
-    last_exchange: bool | None
-    """Rows travel once more, to the writer of their output key."""
-    dead_letters: str
-    max_rate: float | None
-    max_count: int | None
-    partitions: int | None
-    """None: chosen from the machine."""
-    notices: tuple[str, ...]
-
-    def data(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        return asdict(self)
 
 
 def explain(spec: PipelineSpec, config: Config, columns: Columns | None = None) -> Explanation:
@@ -133,7 +36,7 @@ def explain(spec: PipelineSpec, config: Config, columns: Columns | None = None) 
     if len(schemas) == len(names):
         planned = build_plan(spec, config, schemas)
         return _explanation(spec, config, planned.shape, planned.roles, schemas, (), planned.plan)
-    notices = check_pipeline(spec)
+    notices = check_pipeline(spec, config)
     try:
         shape = read_query(spec.query, schemas.get, spec.place("query"))
     except NeedsSchema:

@@ -4,9 +4,10 @@ import json
 from collections.abc import Sequence
 from typing import cast
 
-from kaflow_engine.errors import ModelError, Problems, UnknownName
+from kaflow_engine.errors import ModelError, UnknownName
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.model.yaml_file import raise_all
 
 
 def given_schema(spec: PipelineSpec, columns: Sequence[Column]) -> str:
@@ -16,7 +17,8 @@ def given_schema(spec: PipelineSpec, columns: Sequence[Column]) -> str:
         ModelError: a query column that is not among the fields.
     """
     given = spec.output.schema_
-    assert given is not None and given.fields is not None
+    assert given is not None
+    assert given.fields is not None
     names = [str(cast(object, field.get("name"))) for field in given.fields]
     place = spec.place("output", "schema", "fields")
     wrong: list[ModelError] = []
@@ -30,6 +32,5 @@ def given_schema(spec: PipelineSpec, columns: Sequence[Column]) -> str:
                     cause.hint or "add the field, or select the column under another name",
                 )
             )
-    if wrong:
-        raise Problems(wrong) if len(wrong) > 1 else wrong[0]
+    raise_all(wrong)
     return json.dumps({"type": "record", "name": given.name, "fields": list(given.fields)})

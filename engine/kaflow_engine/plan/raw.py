@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable
 
-import sqlglot
 from sqlglot import exp
 
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.sql.bind import Binder
-from kaflow_engine.sql.parse import DIALECT
+from kaflow_engine.sql.parse import DIALECT, parse_expression
 from kaflow_engine.sql.shape import Expr
 
 _HARMLESS = (
@@ -50,8 +49,7 @@ def raw_condition(
 
 def _harmless(expr: Expr, binder: Binder) -> bool:
     """Tell whether an expression cannot fail, whatever the values are."""
-    tree = sqlglot.parse_one(expr.sql, dialect=DIALECT)
-    for node in tree.walk():
+    for node in parse_expression(expr.sql).walk():
         if isinstance(node, _COMPARISONS):
             kinds = {_kind(binder, node.left), _kind(binder, node.right)}
             if (
@@ -65,5 +63,5 @@ def _harmless(expr: Expr, binder: Binder) -> bool:
     return True
 
 
-def _kind(binder: Binder, tree: exp.Expression) -> str:
+def _kind(binder: Binder, tree: exp.Expr) -> str:
     return binder.type_of(Expr(sql=tree.sql(dialect=DIALECT), uses=()))

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from kaflow_engine.errors import ModelError, SqlError
+from kaflow_engine.errors import Location, ModelError, SqlError
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.layout import key_text
 from kaflow_engine.operators.params import SideParams, StepParams
 from kaflow_engine.plan.topics import TopicRole
 from kaflow_engine.sql.bind import Binder
-from kaflow_engine.sql.shape import MATCHED, Expr, JoinShape, QueryShape
+from kaflow_engine.sql.shape import MATCHED, Expr, JoinShape, OutputShape, QueryShape
 
 FOREVER = 1 << 60
 """Milliseconds; longer than any history."""
@@ -63,9 +63,7 @@ class Needs:
     """Of each step's sides."""
 
 
-def required(
-    spec: PipelineSpec, shape: QueryShape, steps: Sequence[KeyStep], wanted: Iterable[Expr]
-) -> Needs:
+def required(spec: PipelineSpec, steps: Sequence[KeyStep], wanted: Iterable[OutputShape]) -> Needs:
     """Sort required expressions by the step whose sides they depend on.
 
     Raises:
@@ -74,12 +72,13 @@ def required(
     driving: list[Expr] = []
     per_step: list[list[Expr]] = [[] for _ in steps]
     feeding: set[int] = set()
-    for expr in wanted:
+    for output in wanted:
+        expr = output.expr
         at = [n for n, step in enumerate(steps) if step.aliases & expr.aliases]
         if len(at) > 1:
             raise ModelError(
-                f"the required column {_shown(expr)} depends on joins over two keys",
-                spec.place("emission", "require"),
+                f"the required column '{output.name}' depends on joins over two keys",
+                _required_at(spec, output.name),
                 "require a column of each, or split the pipeline in two",
             )
         if at:
@@ -258,8 +257,12 @@ def refuse_reemit(spec: PipelineSpec, steps: int) -> None:
         )
 
 
-def _shown(expr: Expr) -> str:
-    return expr.sql.replace('"', "")
+def _required_at(spec: PipelineSpec, name: str) -> Location:
+    """Return where a column is required: in `require`, or as the output key."""
+    for i, given in enumerate(spec.emission.require):
+        if given.lower() == name.lower():
+            return spec.place("emission", "require", i)
+    return spec.place("output", "key")
 
 
 def _used(groups: Iterable[Sequence[Expr]]) -> set[tuple[str, str]]:

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kaflow_engine.errors import ModelError, UnknownName
-from kaflow_engine.formats.duck import identifier
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.params import TopicParams
+from kaflow_engine.sql.duck import identifier
 from kaflow_engine.sql.shape import QueryShape
 
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}

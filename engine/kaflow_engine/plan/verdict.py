@@ -3,7 +3,7 @@
 import fcntl
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +11,14 @@ from typing import Any, Literal
 
 from kaflow_engine.errors import StateError
 from kaflow_engine.model.columns import Column
-from kaflow_engine.plan.diff import Document, differences
+from kaflow_engine.plan.diff import WAY_OUT, Document, differences, obstacles
 from kaflow_engine.state.log import BatchLog, StateRecord
 from kaflow_engine.state.store import LocalStore
 
 Outlook = Literal["new", "resume", "refused", "running"]
+
+CHANGES = "the state goes on with the new plan:"
+OTHERS = "changed too, and no obstacle:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +103,7 @@ def judge(stored: StoredState, old: Document | None, new: Document) -> Verdict:
         new: The plan of the file with the partitions of the state, as JSON.
     """
     changes = differences(old, _registered(new, old)) if old else ()
+    against = obstacles(old, new) if old else ()
     if stored.holder is not None:
         return Verdict(
             outlook="running",
@@ -110,15 +114,21 @@ def judge(stored: StoredState, old: Document | None, new: Document) -> Verdict:
         return Verdict(outlook="refused", reasons=(stored.damage,))
     if stored.state is None or old is None:
         return Verdict(outlook="new", reasons=("there is no state yet",), batch=1)
-    if changes:
-        return Verdict(outlook="refused", reasons=changes, watermark=stored.watermark)
+    if against:
+        others = _headed(OTHERS, [line for line in changes if line not in against])
+        reasons = (*against, *others, WAY_OUT)
+        return Verdict(outlook="refused", reasons=reasons, watermark=stored.watermark)
     again = () if stored.opened is None else (f"batch {stored.opened} is run again first",)
     return Verdict(
         outlook="resume",
-        reasons=again,
+        reasons=(*again, *_headed(CHANGES, changes)),
         batch=stored.committed + 1,
         watermark=stored.watermark,
     )
+
+
+def _headed(head: str, lines: Sequence[str]) -> tuple[str, ...]:
+    return (head, *lines) if lines else ()
 
 
 def _registered(new: Document, old: Document) -> Document:

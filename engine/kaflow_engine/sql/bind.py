@@ -1,13 +1,14 @@
 """Types of expressions, found by DuckDB without any data."""
 
-from collections.abc import Mapping, Sequence
-from typing import cast
+from collections.abc import Iterable, Mapping, Sequence
 
-import duckdb
-
-from kaflow_engine.errors import Location, SqlError, UnknownName
+from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.model.columns import Column
+from kaflow_engine.sql import duck
+from kaflow_engine.sql.duck import identifier
+from kaflow_engine.sql.literals import literal_casts
 from kaflow_engine.sql.parse import at_line
+from kaflow_engine.sql.refusals import TYPES_HINT, refusal
 from kaflow_engine.sql.shape import BATCH_TIME, MATCHED, Expr, QueryShape
 
 AliasColumns = Mapping[str, Sequence[Column]]
@@ -17,25 +18,34 @@ AliasColumns = Mapping[str, Sequence[Column]]
 class Binder:
     """Answers what type an expression has over the columns of the sources."""
 
-    def __init__(self, columns: AliasColumns, at: Location | None) -> None:
+    def __init__(
+        self, columns: AliasColumns, at: Location | None, exprs: Iterable[Expr] = ()
+    ) -> None:
+        """Take the sources.
+
+        Args:
+            columns: Of each alias.
+            at: Where the SQL text starts.
+            exprs: Expressions that will be asked about: to bind them together is much cheaper.
+        """
         self._at = at
-        self._con = duckdb.connect(config={"threads": 1, "enable_external_access": False})
-        self._con.execute("SET TimeZone = 'UTC'")
-        names = [f'NULL::TIMESTAMPTZ AS "{BATCH_TIME}"']
-        for alias, some in columns.items():
-            names.append(f"NULL::BOOLEAN AS {_quoted(f'{alias}.{MATCHED}')}")
-            names += [
-                f"NULL::{column.type} AS {_quoted(f'{alias}.{column.name}')}" for column in some
-            ]
-        self._con.execute(f"CREATE TEMP TABLE sources AS SELECT {', '.join(names)} LIMIT 0")
+        self._sources = _sources(columns)
+        self._types: dict[str, str] = {}
+        self._sound: set[str] = set()
+        self._bind_together(exprs)
 
     def type_of(self, expr: Expr) -> str:
         """Return the DuckDB type of an expression.
 
         Raises:
-            SqlError: it cannot be bound, or is an aggregate.
+            SqlError: it cannot be bound, is an aggregate, or compares with a text that can never
+                be read as a value of the other side.
         """
-        return self._describe(expr.sql, expr.line)
+        kind = self._bind(expr.sql, expr.line)
+        if expr.sql not in self._sound:
+            self._sound.add(expr.sql)
+            self._check_literals(expr)
+        return kind
 
     def key_type(self, left: Expr, right: Expr) -> str:
         """Return the type to which SQL casts both sides of an equality.
@@ -44,99 +54,111 @@ class Binder:
             SqlError: they cannot be compared.
         """
         kinds = (self.type_of(left), self.type_of(right))
-        self._describe(f"({left.sql}) = ({right.sql})", left.line)
         if kinds[0] == kinds[1]:
             return kinds[0]
+        self._bind(f"({left.sql}) = ({right.sql})", left.line)
         if "VARCHAR" in kinds:
             return kinds[1] if kinds[0] == "VARCHAR" else kinds[0]
-        return self._describe(f"coalesce({left.sql}, {right.sql})", left.line)
+        try:
+            return self._ask(f"coalesce({left.sql}, {right.sql})")
+        except duck.Error as error:
+            raise SqlError(
+                f"cannot compare values of type {kinds[0]} and type {kinds[1]} - "
+                "an explicit cast is required",
+                at_line(self._at, left.line),
+                "cast one side with CAST(… AS …)",
+            ) from error
 
     def check_condition(self, expr: Expr) -> None:
         """Refuse a filter that is not a condition."""
         kind = self.type_of(expr)
-        if kind not in ("BOOLEAN", '"NULL"'):
+        if kind != "BOOLEAN":
             raise SqlError(
                 f"the filter is of type {kind}, not BOOLEAN", at_line(self._at, expr.line)
             )
 
-    def _describe(self, sql: str, line: int | None) -> str:
+    def _bind_together(self, exprs: Iterable[Expr]) -> None:
+        asked = list(exprs)
+        columns = (identifier(f"{alias}.{name}") for expr in asked for alias, name in expr.uses)
+        texts = list(dict.fromkeys([*(expr.sql for expr in asked), *columns]))
+        if not texts:
+            return
+        names = ", ".join(f"{text} AS x{i}" for i, text in enumerate(texts))
+        # WHERE, because nothing but what has one value for each row can stand there.
+        where = " OR ".join(f"({text}) IS NULL" for text in texts)
         try:
-            rows = self._con.execute(f"DESCRIBE SELECT {sql} AS x FROM sources").fetchall()
-            self._con.execute(f"EXPLAIN SELECT 1 FROM sources WHERE ({sql}) IS NULL")
-        except duckdb.Error as error:
-            raise self._refusal(error, line) from error
-        return "VARCHAR" if rows[0][1] == '"NULL"' else str(rows[0][1])
+            types = duck.bind(f"SELECT {names} FROM {self._sources} WHERE {where}")
+        except duck.Error:
+            return  # one by one, the mistakes are found with their lines
+        self._types.update(zip(texts, types, strict=True))
 
-    def _refusal(self, error: duckdb.Error, line: int | None) -> SqlError:
-        place = at_line(self._at, line)
-        text = str(error).split("\n\n")[0].split("\nLINE ")[0].strip()
-        text = text.split("Error: ", 1)[-1]
-        first = text.split("\n", 1)[0]
-        if "with name" in first and "does not exist" in first:
-            name = first.split("with name ", 1)[1].split(" ", 1)[0].strip('"')
-            return UnknownName("function", name, self._functions(), place)
-        if "WHERE clause cannot contain aggregates" in first or "aggregate" in first.lower():
-            return SqlError(
-                "aggregates cannot run here",
-                place,
-                "aggregates and windows are not available in this version",
-            )
-        if first.startswith("No function matches"):
-            call = first.split("'")[1] if "'" in first else first
-            return SqlError(
-                f"no function takes these types: {call}",
-                place,
-                "cast the arguments with CAST(… AS …)",
-            )
-        if first.startswith("Cannot compare"):
-            return SqlError(first[0].lower() + first[1:], place, "cast one side with CAST(… AS …)")
-        return SqlError(first[:1].lower() + first[1:].rstrip("."), place)
+    def _bind(self, sql: str, line: int | None) -> str:
+        if sql not in self._types:
+            try:
+                self._types[sql] = self._ask(sql)
+            except duck.Error as error:
+                raise refusal(error, sql, at_line(self._at, line), self._ask) from error
+        return self._types[sql]
 
-    def _functions(self) -> list[str]:
-        rows = self._con.execute(
-            "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'scalar'"
-        ).fetchall()
-        return [cast(str, row[0]) for row in rows]
+    def _ask(self, sql: str) -> str:
+        return duck.bind(f"SELECT {sql} AS x FROM {self._sources} WHERE ({sql}) IS NULL")[0]
+
+    def _check_literals(self, expr: Expr) -> None:
+        for text, kind in literal_casts(expr.sql, lambda sql: self._bind(sql, expr.line)):
+            if not duck.casts(text, kind):
+                raise SqlError(
+                    f"'{text}' is not a value of type {kind}",
+                    at_line(self._at, expr.line),
+                    "write such a value, or cast the other side with CAST(… AS VARCHAR)",
+                )
 
 
 def check_types(types: Mapping[str, str], at: Mapping[str, Location | None]) -> list[SqlError]:
     """Return one error for each declared column type that DuckDB does not know."""
-    con = duckdb.connect(config={"threads": 1, "enable_external_access": False})
     wrong: list[SqlError] = []
     for name, kind in types.items():
         try:
-            con.execute(f"SELECT NULL::{kind}")
-        except duckdb.Error:
+            normal_type(kind)
+        except duck.Error:
             wrong.append(
-                SqlError(
-                    f"unknown type '{kind}' of column '{name}'",
-                    at.get(name),
-                    "use a DuckDB type such as VARCHAR, BIGINT, DOUBLE, BOOLEAN or TIMESTAMP",
-                )
+                SqlError(f"unknown type '{kind}' of column '{name}'", at.get(name), TYPES_HINT)
             )
     return wrong
 
 
 def normal_type(kind: str) -> str:
-    """Return a type as DuckDB writes it."""
-    return str(duckdb.sqltype(kind))
+    """Return a type as DuckDB writes it.
+
+    Raises:
+        duckdb.Error: DuckDB does not know it.
+    """
+    return duck.type_name(kind)
+
+
+def expressions(query: QueryShape) -> list[Expr]:
+    """Return all expressions of a query."""
+    found = [*query.where, *(output.expr for output in query.outputs)]
+    for source in query.sources:
+        found += source.filter
+    for join in query.joins:
+        for pair in join.keys:
+            found += [pair.outer, pair.inner]
+    return found
 
 
 def used_columns(query: QueryShape) -> dict[str, list[str]]:
     """Return the columns of each alias that the query reads, in order of name."""
     found: dict[str, set[str]] = {source.alias: set() for source in query.sources}
-    exprs = [*query.where, *(output.expr for output in query.outputs)]
-    for source in query.sources:
-        exprs += source.filter
-    for join in query.joins:
-        for pair in join.keys:
-            exprs += [pair.outer, pair.inner]
-    for expr in exprs:
+    for expr in expressions(query):
         for alias, name in expr.uses:
             if name != MATCHED:
                 found[alias].add(name)
     return {alias: sorted(names) for alias, names in found.items()}
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+def _sources(columns: AliasColumns) -> str:
+    names = [f"NULL::TIMESTAMPTZ AS {identifier(BATCH_TIME)}"]
+    for alias, some in columns.items():
+        names.append(f"NULL::BOOLEAN AS {identifier(f'{alias}.{MATCHED}')}")
+        names += [f"NULL::{c.type} AS {identifier(f'{alias}.{c.name}')}" for c in some]
+    return f"(SELECT {', '.join(names)})"

@@ -16,12 +16,12 @@ _WAY_OUT = "join on equalities such as a.x = b.y, joined by AND; put other condi
 class Condition:
     """One equality of a join, its columns resolved."""
 
-    left: exp.Expression
-    right: exp.Expression
+    left: exp.Expr
+    right: exp.Expr
     line: int | None
 
     @classmethod
-    def of(cls, tree: exp.Expression, at: Location | None, line: int | None) -> "Condition":
+    def of(cls, tree: exp.Expr, at: Location | None, line: int | None) -> "Condition":
         """Read one conjunct of ON.
 
         Raises:

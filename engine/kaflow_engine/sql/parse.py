@@ -1,9 +1,12 @@
 """SQL text to a syntax tree, with errors that name a line of the author's file."""
 
+import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType
 
@@ -11,6 +14,14 @@ from kaflow_engine.errors import Location, SqlError
 
 DIALECT = "duckdb"
 _PLAIN = {TokenType.VAR, TokenType.NUMBER}
+_DASHED = re.compile(r"\w-\w")
+
+
+class _AnyCall(DuckDB):
+    """DuckDB's SQL where functions take any number of arguments: DuckDB itself knows better."""
+
+    class Parser(DuckDB.Parser):
+        FUNCTIONS = {}  # noqa: RUF012  # sqlglot reads it from the class
 
 
 def at_line(start: Location | None, line: int | None) -> Location | None:
@@ -23,13 +34,14 @@ def at_line(start: Location | None, line: int | None) -> Location | None:
 def parse_query(sql: str, at: Location | None = None) -> exp.Select:
     """Parse one SELECT in the DuckDB dialect.
 
-    Topic names with dashes may stand unquoted after FROM and JOIN.
+    Topic names with dashes may stand unquoted after FROM and JOIN. The tree is shared by all who
+    parse the same text: copy what you change.
 
     Raises:
         SqlError: the text is not one SELECT.
     """
     try:
-        statements = [tree for tree in sqlglot.parse(_quote_topics(sql), dialect=DIALECT) if tree]
+        statements = _parsed(sql)
     except ParseError as error:
         raise _syntax_error(error, at) from error
     except TokenError as error:
@@ -53,6 +65,26 @@ def parse_query(sql: str, at: Location | None = None) -> exp.Select:
     return tree
 
 
+@lru_cache(maxsize=1024)
+def parse_expression(sql: str) -> exp.Expr:
+    """Parse an expression that was written by `to_expr`; the tree is shared, as above."""
+    return _lenient(f"SELECT {sql}")[0].selects[0]
+
+
+@lru_cache(maxsize=64)
+def _parsed(sql: str) -> tuple[exp.Expr, ...]:
+    return _lenient(_quote_topics(sql))
+
+
+def _lenient(sql: str) -> tuple[exp.Expr, ...]:
+    try:
+        return tuple(tree for tree in sqlglot.parse(sql, dialect=DIALECT) if tree)
+    except ParseError as error:
+        if not any("provided arguments" in str(e.get("description")) for e in error.errors):
+            raise
+        return tuple(tree for tree in sqlglot.parse(sql, dialect=_AnyCall) if tree)
+
+
 def _syntax_error(error: ParseError, at: Location | None) -> SqlError:
     details = error.errors[0] if error.errors else {}
     near = str(details.get("highlight") or "").strip()
@@ -63,6 +95,8 @@ def _syntax_error(error: ParseError, at: Location | None) -> SqlError:
 
 def _quote_topics(sql: str) -> str:
     """Quote `a-b.c` after FROM and JOIN, where DuckDB would see a subtraction."""
+    if not _DASHED.search(sql):
+        return sql
     tokens = sqlglot.tokenize(sql, read=DIALECT)
     spans = [span for span in _topic_spans(tokens) if "-" in sql[span[0] : span[1]]]
     for start, stop in reversed(spans):

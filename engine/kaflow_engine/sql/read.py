@@ -17,10 +17,10 @@ class _Flat:
     """A SELECT with everything below it merged into it."""
 
     sources: list[tuple[str, str]]
-    filters: dict[str, list[exp.Expression]]
+    filters: dict[str, list[exp.Expr]]
     joins: list[JoinShape]
-    where: list[exp.Expression]
-    outputs: dict[str, exp.Expression]
+    where: list[exp.Expr]
+    outputs: dict[str, exp.Expr]
 
 
 @dataclass(kw_only=True)
@@ -66,9 +66,7 @@ class _Reader:
             found[cte.alias.lower()] = cte.this
         return found
 
-    def _relation(
-        self, node: exp.Expression, known: dict[str, exp.Select]
-    ) -> tuple[_Flat, Relation]:
+    def _relation(self, node: exp.Expr, known: dict[str, exp.Select]) -> tuple[_Flat, Relation]:
         line = at_line(self.at, line_of(node))
         if isinstance(node, exp.Table) and not isinstance(node.this, exp.Identifier | exp.Dot):
             raise SqlError("a table function cannot be read as a stream", line, "name a topic")
@@ -120,7 +118,7 @@ class _Reader:
                 name: _guarded(expression, alias) for name, expression in relation.outputs.items()
             }
         before = [source for source, _ in flat.sources]
-        using: list[exp.Expression] = join.args.get("using") or []
+        using: list[exp.Expr] = join.args.get("using") or []
         pairs: list[Condition] = []
         for column in using:
             outer = scope.resolve(exp.column(column.name))
@@ -141,8 +139,8 @@ class _Reader:
         flat.filters.setdefault(alias, []).extend(side.where)
         flat.joins.append(JoinShape(alias=alias, kind=kind, keys=keys, line=line))
 
-    def _outputs(self, select: exp.Select, scope: Scope) -> dict[str, exp.Expression]:
-        found: dict[str, exp.Expression] = {}
+    def _outputs(self, select: exp.Select, scope: Scope) -> dict[str, exp.Expr]:
+        found: dict[str, exp.Expr] = {}
         for projection in select.expressions:
             for name, expression in self._projected(projection, scope).items():
                 if name.lower() in {other.lower() for other in found}:
@@ -154,7 +152,7 @@ class _Reader:
                 found[name] = expression
         return found
 
-    def _projected(self, node: exp.Expression, scope: Scope) -> dict[str, exp.Expression]:
+    def _projected(self, node: exp.Expr, scope: Scope) -> dict[str, exp.Expr]:
         star = node.this if isinstance(node, exp.Column) else node
         if isinstance(star, exp.Star):
             if star.args.get("replace") or star.args.get("rename"):
@@ -218,18 +216,18 @@ def topics_of(sql: str, at: Location | None = None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name.lower() not in ctes))
 
 
-def _frozen(tree: exp.Expression) -> Expr:
+def _frozen(tree: exp.Expr) -> Expr:
     return to_expr(tree, line_of(tree))
 
 
-def _conjuncts(tree: exp.Expression) -> list[exp.Expression]:
+def _conjuncts(tree: exp.Expr) -> list[exp.Expr]:
     inner = tree.unnest()
     if isinstance(inner, exp.And):
         return [*_conjuncts(inner.left), *_conjuncts(inner.right)]
     return [inner]
 
 
-def _guarded(expression: exp.Expression, alias: str) -> exp.Expression:
+def _guarded(expression: exp.Expr, alias: str) -> exp.Expr:
     """A derived column is NULL where its side has no match, even if it is a constant."""
     if isinstance(expression, exp.Column):
         return expression
@@ -241,7 +239,7 @@ def _is_right(select: exp.Select) -> bool:
     return len(joins) == 1 and (joins[0].side or "").upper() == "RIGHT"
 
 
-def _turned(select: exp.Select, at: Location | None) -> tuple[exp.Expression, list[exp.Join]]:
+def _turned(select: exp.Select, at: Location | None) -> tuple[exp.Expr, list[exp.Join]]:
     """Return the driving table and the joins; a RIGHT JOIN of two tables turned round."""
     clause = select.args.get("from_") or select.args.get("from")
     if clause is None:

@@ -34,12 +34,12 @@ class Relation:
 
     alias: str
     topics: tuple[str, ...]
-    outputs: dict[str, exp.Expression] | None
+    outputs: dict[str, exp.Expr] | None
     """Expressions by name; None for a topic whose columns are not known yet."""
     base: str
     """The alias of the source it reads (of the driving one, for a derived join)."""
 
-    def column(self, name: str) -> exp.Expression | None:
+    def column(self, name: str) -> exp.Expr | None:
         """Return what stands behind a column name, or None."""
         if self.outputs is None:
             return _slot(self.base, name)
@@ -53,7 +53,7 @@ def topic_relation(
     alias: str, unique: str, topic: str, columns: tuple[Column, ...] | None
 ) -> Relation:
     """Build the relation of a topic."""
-    outputs: dict[str, exp.Expression] | None = None
+    outputs: dict[str, exp.Expr] | None = None
     if columns is not None:
         outputs = {column.name: _slot(unique, column.name) for column in columns}
     return Relation(alias=alias, topics=(topic,), outputs=outputs, base=unique)
@@ -65,10 +65,10 @@ class Scope:
 
     at: Location | None
     relations: list[Relation] = field(default_factory=list[Relation])
-    merged: dict[str, exp.Expression] = field(default_factory=dict[str, exp.Expression])
+    merged: dict[str, exp.Expr] = field(default_factory=dict[str, exp.Expr])
     """Columns merged by USING: lower-case name to the preserved side's expression."""
 
-    def add(self, relation: Relation, node: exp.Expression) -> None:
+    def add(self, relation: Relation, node: exp.Expr) -> None:
         """Add a relation; its alias must be new."""
         if any(known.alias.lower() == relation.alias.lower() for known in self.relations):
             raise SqlError(
@@ -78,13 +78,13 @@ class Scope:
             )
         self.relations.append(relation)
 
-    def resolve(self, expression: exp.Expression) -> exp.Expression:
+    def resolve(self, expression: exp.Expr) -> exp.Expr:
         """Replace every column by what stands behind it."""
-        return expression.copy().transform(self._column)
+        return expression.copy().transform(self._column, copy=False)
 
-    def star(self, node: exp.Expression, table: str | None) -> dict[str, exp.Expression]:
+    def star(self, node: exp.Expr, table: str | None) -> dict[str, exp.Expr]:
         """Expand `*` or `alias.*`, USING columns once."""
-        found: dict[str, exp.Expression] = {}
+        found: dict[str, exp.Expr] = {}
         for relation in self.relations if table is None else [self._relation(table, node)]:
             if relation.outputs is None:
                 raise NeedsSchema(relation.topics, at_line(self.at, line_of(node)))
@@ -97,14 +97,14 @@ class Scope:
                 found[name] = (merged if merged is not None else expression).copy()
         return found
 
-    def _duplicate(self, name: str, node: exp.Expression) -> SqlError:
+    def _duplicate(self, name: str, node: exp.Expr) -> SqlError:
         return SqlError(
             f"two output columns are called '{name}'",
             at_line(self.at, line_of(node)),
             "name the columns instead of *, and give one of them another name with AS",
         )
 
-    def _column(self, node: exp.Expression) -> exp.Expression:
+    def _column(self, node: exp.Expr) -> exp.Expr:
         if _is_now(node):
             return _pinned(node)
         if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
@@ -128,7 +128,7 @@ class Scope:
     def _has(self, name: str) -> bool:
         return any(r.column(name) is not None for r in self.relations)
 
-    def _unqualified(self, name: str, node: exp.Expression) -> exp.Expression:
+    def _unqualified(self, name: str, node: exp.Expr) -> exp.Expr:
         if name.lower() in self.merged:
             return self.merged[name.lower()].copy()
         known = [r for r in self.relations if r.outputs is not None and r.column(name) is not None]
@@ -148,14 +148,14 @@ class Scope:
             raise NeedsSchema(topics, at_line(self.at, line_of(node)))
         raise self._unknown(name, self.relations, node)
 
-    def _relation(self, alias: str, node: exp.Expression) -> Relation:
+    def _relation(self, alias: str, node: exp.Expr) -> Relation:
         for relation in self.relations:
             if relation.alias.lower() == alias.lower():
                 return relation
         known = [relation.alias for relation in self.relations]
         raise UnknownName("table or alias", alias, known, at_line(self.at, line_of(node)))
 
-    def _unknown(self, name: str, among: list[Relation], node: exp.Expression) -> SqlError:
+    def _unknown(self, name: str, among: list[Relation], node: exp.Expr) -> SqlError:
         known = [column for r in among for column in (r.outputs or {})]
         where = f" in '{among[0].alias}'" if len(among) == 1 else ""
         cause = UnknownName("column", name, known)
@@ -163,7 +163,7 @@ class Scope:
         return SqlError(f"unknown column '{name}'{where}", at_line(self.at, line_of(node)), hint)
 
 
-def to_expr(tree: exp.Expression, line: int | None = None) -> Expr:
+def to_expr(tree: exp.Expr, line: int | None = None) -> Expr:
     """Freeze a resolved expression."""
     uses: set[tuple[str, str]] = set()
     for column in tree.find_all(exp.Column):
@@ -173,27 +173,27 @@ def to_expr(tree: exp.Expression, line: int | None = None) -> Expr:
     return Expr(sql=tree.sql(dialect=DIALECT), uses=tuple(sorted(uses)), line=line)
 
 
-def matched(alias: str) -> exp.Expression:
+def matched(alias: str) -> exp.Expr:
     """Return the expression that is true where a joined side has a match."""
     return _slot(alias, MATCHED)
 
 
-def _slot(alias: str, name: str) -> exp.Expression:
+def _slot(alias: str, name: str) -> exp.Expr:
     return exp.column(exp.to_identifier(f"{alias}.{name}", quoted=True))
 
 
-def _found(expression: exp.Expression | None) -> exp.Expression:
+def _found(expression: exp.Expr | None) -> exp.Expr:
     assert expression is not None
     return expression
 
 
-def _nested(expression: exp.Expression, fields: list[str]) -> exp.Expression:
+def _nested(expression: exp.Expr, fields: list[str]) -> exp.Expr:
     for name in fields:
         expression = exp.func("struct_extract", expression, exp.Literal.string(name))
     return expression
 
 
-def _is_now(node: exp.Expression) -> bool:
+def _is_now(node: exp.Expr) -> bool:
     kinds = (exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime, exp.CurrentDatetime)
     names = {"now", "get_current_timestamp", "transaction_timestamp", "today", "localtimestamp"}
     if isinstance(node, exp.Anonymous):
@@ -201,7 +201,7 @@ def _is_now(node: exp.Expression) -> bool:
     return isinstance(node, kinds) or type(node).__name__ in {"Localtimestamp", "Localtime"}
 
 
-def _pinned(node: exp.Expression) -> exp.Expression:
+def _pinned(node: exp.Expr) -> exp.Expr:
     now = exp.column(exp.to_identifier(BATCH_TIME, quoted=True))
     name = node.name.lower() if isinstance(node, exp.Anonymous) else type(node).__name__.lower()
     if name in {"currentdate", "today"}:

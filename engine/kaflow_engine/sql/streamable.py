@@ -5,9 +5,9 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from kaflow_engine.errors import Location, SqlError
-from kaflow_engine.sql.parse import at_line
+from kaflow_engine.sql.parse import DIALECT, at_line
 
-Rule = Callable[[exp.Select], tuple[exp.Expression, str, str] | None]
+Rule = Callable[[exp.Select], tuple[exp.Expr, str, str] | None]
 """Returns the offending node, what is wrong, and what to do, or nothing."""
 
 _LATER = "aggregates and windows are not available in this version"
@@ -31,7 +31,7 @@ _VOLATILE = {
 }  # fmt: skip
 
 
-def reject_clauses(query: exp.Select) -> tuple[exp.Expression, str, str] | None:
+def reject_clauses(query: exp.Select) -> tuple[exp.Expr, str, str] | None:
     """Refuse clauses that need the whole of a table."""
     for name, what, cure in _CLAUSES:
         found = query.args.get(name)
@@ -40,7 +40,7 @@ def reject_clauses(query: exp.Select) -> tuple[exp.Expression, str, str] | None:
     return None
 
 
-def reject_windows(query: exp.Select) -> tuple[exp.Expression, str, str] | None:
+def reject_windows(query: exp.Select) -> tuple[exp.Expr, str, str] | None:
     """Refuse window functions and aggregates."""
     window = query.find(exp.Window)
     if window:
@@ -52,7 +52,7 @@ def reject_windows(query: exp.Select) -> tuple[exp.Expression, str, str] | None:
     return None
 
 
-def reject_subqueries(query: exp.Select) -> tuple[exp.Expression, str, str] | None:
+def reject_subqueries(query: exp.Select) -> tuple[exp.Expr, str, str] | None:
     """Refuse queries inside expressions; derived tables after FROM and JOIN are fine."""
     for node in query.find_all(exp.Exists, exp.Subquery, exp.In):
         inside = isinstance(node, exp.Exists) or bool(node.args.get("query"))
@@ -67,10 +67,20 @@ def reject_subqueries(query: exp.Select) -> tuple[exp.Expression, str, str] | No
     return None
 
 
-def reject_volatile(query: exp.Select) -> tuple[exp.Expression, str, str] | None:
+def reject_unnest(query: exp.Select) -> tuple[exp.Expr, str, str] | None:
+    """Refuse functions that make several rows of one."""
+    for node in query.find_all(exp.Explode, exp.Unnest):
+        if not isinstance(node.parent, exp.From | exp.Join):
+            return node, "UNNEST cannot run on a stream", "select the list as it is"
+    return None
+
+
+def reject_volatile(query: exp.Select) -> tuple[exp.Expr, str, str] | None:
     """Refuse functions whose value would change when a batch is replayed."""
     for node in query.find_all(exp.Func):
         name = node.name if isinstance(node, exp.Anonymous) else node.sql_name()
+        if isinstance(node, _VOLATILE_NODES):
+            name = node.sql(dialect=DIALECT).partition("(")[0]  # as DuckDB calls it
         if isinstance(node, _VOLATILE_NODES) or name.lower() in _VOLATILE:
             return (
                 node,
@@ -80,7 +90,7 @@ def reject_volatile(query: exp.Select) -> tuple[exp.Expression, str, str] | None
     return None
 
 
-def reject_joins(query: exp.Select) -> tuple[exp.Expression, str, str] | None:
+def reject_joins(query: exp.Select) -> tuple[exp.Expr, str, str] | None:
     """Refuse joins that are not LEFT, INNER or a RIGHT of two tables."""
     joins: list[exp.Join] = query.args.get("joins") or []
     for join in joins:
@@ -103,9 +113,10 @@ def reject_joins(query: exp.Select) -> tuple[exp.Expression, str, str] | None:
 
 RULES: tuple[Rule, ...] = (
     reject_clauses,
-    reject_windows,
-    reject_volatile,
     reject_subqueries,
+    reject_windows,
+    reject_unnest,
+    reject_volatile,
     reject_joins,
 )
 
@@ -123,7 +134,7 @@ def check_streamable(query: exp.Select, at: Location | None) -> None:
             raise SqlError(message, at_line(at, line_of(node)), hint)
 
 
-def line_of(node: exp.Expression) -> int | None:
+def line_of(node: exp.Expr) -> int | None:
     """Return the line of the SQL text on which a node stands, where sqlglot knows it."""
     for inner in node.walk():
         line = inner.meta.get("line") if inner.meta else None

@@ -132,7 +132,20 @@ def test_a_change_is_refused_in_words() -> None:
     assert "    step 1, side 'd': kind is INNER, was LEFT" in lines
     assert "    driving side: TTL is 2h, was 1h" in lines
     assert "    output: column 'name' is VARCHAR UPPER(d.name), was VARCHAR d.name" in lines
+    assert lines[-2] == "    keep the file as it was, or give it a new `id:` to start afresh"
     assert lines[-1] == "1 refused"
+
+
+def test_a_change_with_which_the_state_goes_on() -> None:
+    create(1)
+    change("key: id}", "key: id}\ndelivery: at_least_once")
+    result = run()
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[1:] == [
+        "    the state goes on with the new plan:",
+        "    delivery is at_least_once, was exactly_once",
+        "1 resume",
+    ]
 
 
 def test_a_pipeline_that_runs() -> None:

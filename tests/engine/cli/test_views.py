@@ -58,7 +58,7 @@ def test_plain_lines_tell_changes_at_once_and_the_rest_now_and_then(capsys):
     assert capsys.readouterr().err == "p: starting\n"
     clock.now = 6.0
     view.refresh(board)
-    assert capsys.readouterr().err == "starting, 6 s so far\n"
+    assert capsys.readouterr().err == "no batch yet, 6 s so far\n"
     board.progress(RUNNING)
     board.show_rows([("out", '{"a":1}')])
     view.refresh(board)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from kaflow_engine.errors import UnknownName
+from kaflow_engine.errors import ModelError, UnknownName
 from kaflow_engine.model.load_config import load_config
-from kaflow_engine.model.project import load_project
+from kaflow_engine.model.project import load_project, read_project
 
 PIPELINE = "name: {}\nquery: SELECT 1\noutput:\n  topic: out\n"
 
@@ -58,3 +58,31 @@ def test_a_pipeline_by_name(tmp_path: Path) -> None:
     assert project.pipeline("one").place("output", "topic").line == 4
     with pytest.raises(UnknownName, match="unknown pipeline 'on'\n  hint: did you mean 'one'"):
         project.pipeline("on")
+
+
+CASES = "- case: one\n  pipeline: a.yaml\n"
+
+
+def test_cases_in_a_folder_are_no_pipelines(tmp_path: Path) -> None:
+    write(tmp_path / "a.yaml", "one")
+    (tmp_path / "tests").mkdir()
+    cases = tmp_path / "tests" / "cases.yaml"
+    cases.write_text(CASES)
+    assert names(tmp_path) == ["one"]
+    with pytest.raises(ModelError, match="this looks like a case file"):
+        names(tmp_path, cases)
+    with pytest.raises(ModelError, match="no pipeline in this folder"):
+        names(tmp_path / "tests")
+
+
+def test_what_can_be_read_beside_mistakes(tmp_path: Path) -> None:
+    write(tmp_path / "b.yaml", "two")
+    write(tmp_path / "a.yaml", "one")
+    (tmp_path / "c.yaml").write_text("name: three\n")
+    specs, mistakes = read_project([tmp_path, tmp_path / "none.yaml"], variables={})
+    assert [spec.name for spec in specs] == ["one", "two"]
+    assert [Path(mistake.at.file).name for mistake in mistakes if mistake.at] == [
+        "c.yaml",
+        "c.yaml",
+        "none.yaml",
+    ]

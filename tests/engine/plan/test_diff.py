@@ -5,13 +5,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from kaflow_engine.errors import Location
+import pytest
+
+from kaflow_engine.errors import Location, StateError
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.loader import pipeline_from_mapping
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.plan.build import build_plan
-from kaflow_engine.plan.diff import differences
+from kaflow_engine.plan.diff import change, differences, obstacles
 from kaflow_engine.runtime.plans import plan_text
 
 COLUMNS = {
@@ -21,7 +23,8 @@ COLUMNS = {
 
 
 def plan_of(query: str, **more: object) -> Plan:
-    mapping = {"name": "p", "query": query, "output": {"topic": "o", "key": "id"}, **more}
+    output = {"topic": "o", "key": "id"}
+    mapping = {"name": "p", "query": query, "output": output, **more}
     schemas = {name: columns for name, columns in COLUMNS.items() if f" {name}" in query}
     return build_plan(pipeline_from_mapping(mapping, Location("p"), {}), Config(), schemas).plan
 
@@ -67,3 +70,53 @@ def test_a_field_that_only_one_plan_knows() -> None:
     old = dict(document(plan_of(ONE)))
     assert differences(old, {**old, "new_thing": True}) == ("new thing was added (on)",)
     assert differences({**old, "new_thing": None}, old) == ("new thing was removed",)
+
+
+THREE = "SELECT a.id, b.v FROM a LEFT JOIN b ON a.id = b.id LEFT JOIN b c ON a.id = c.id"
+SWAPPED = "SELECT a.id, b.v FROM a LEFT JOIN b c ON a.id = c.id LEFT JOIN b ON a.id = b.id"
+GOES_ON: list[tuple[str, dict[str, object]]] = [
+    ("delivery", {"delivery": "at_least_once"}),
+    ("description and owners", {"description": "joined", "owners": ["x@y.z"]}),
+    ("dead letters", {"dead_letters": {"topic": "bad", "max_count": 3}}),
+    ("bad records and lateness", {"topics": {"b": {"lateness": "5s", "on_error": "fail"}}}),
+    ("the last filter", {"query": f"{JOINED} WHERE a.id <> 'x'"}),
+    ("an output column", {"query": JOINED.replace("b.v", "b.v, b.v IS NULL AS w")}),
+]
+REFUSED: list[tuple[str, dict[str, object], str]] = [
+    ("a join's kind", {"query": JOINED.replace("LEFT", "INNER")}, "kind is INNER, was LEFT"),
+    ("a join's key", {"query": JOINED.replace("a.id = b.id", "a.n = b.v")}, "side 'b': key is"),
+    ("a column to keep", {"query": JOINED.replace("a.id,", "a.id, a.n,")}, "column 'n' was added"),
+    ("the TTL", {"window": "2h"}, "step 1, side 'b': TTL is 2h, was 1h"),
+    ("the emission", {"emission": {"type": "final"}}, "emission type is final, was immediate"),
+    ("a role", {"state": {"dimensions": ["b"]}}, "role is dimension, was event"),
+    ("a topic", {"query": ONE}, "topic 'b' was removed"),
+    ("the output", {"output": {"topic": "o2", "key": "id"}}, "output: topic is o2, was o"),
+    ("the partitions", {"partitions": 9}, "state partitions is 9, was 2"),
+    ("event times", {"topics": {"a": {"event_time": "n"}}}, "topic 'a': event time is"),
+]
+
+
+def changed(**more: object) -> Plan:
+    settings: dict[str, object] = {"query": JOINED, "partitions": 2, **more}
+    return plan_of(str(settings.pop("query")), **settings)
+
+
+@pytest.mark.parametrize("more", [row[1] for row in GOES_ON], ids=[row[0] for row in GOES_ON])
+def test_a_state_goes_on(more: dict[str, object]) -> None:
+    change(changed(), changed(**more))
+    assert obstacles(document(changed()), document(changed(**more))) == ()
+
+
+@pytest.mark.parametrize(
+    ("more", "words"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
+)
+def test_a_state_does_not_go_on(more: dict[str, object], words: str) -> None:
+    with pytest.raises(StateError, match="'p' was made for another plan:\n") as raised:
+        change(changed(), changed(**more))
+    assert words in raised.value.message
+    assert "`id:`" in str(raised.value.hint)
+
+
+def test_the_order_of_sides_is_kept() -> None:
+    found = obstacles(document(changed(query=THREE)), document(changed(query=SWAPPED)))
+    assert found == ("step 1: order of sides is c, b, was b, c",)

@@ -10,7 +10,8 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.loader import load_pipeline, pipeline_from_mapping
 from kaflow_engine.plan.draw import draw
-from kaflow_engine.plan.explain import Explanation, explain, unknown_topics
+from kaflow_engine.plan.explain import explain, unknown_topics
+from kaflow_engine.plan.explanation import Explanation
 
 PIPELINES = Path(__file__).parents[2] / "fixtures" / "pipelines"
 BASE = {

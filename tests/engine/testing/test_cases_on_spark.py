@@ -1,6 +1,6 @@
 """Every case on Spark as given and replayed, and a sample cut in other ways; one session."""
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,23 +24,34 @@ CASES = [
     pytest.param(case, id=f"{file.stem}: {case.name}")
     for file in find_cases([FOLDER])
     for case in load_cases(file, {})
+    if case.spec.expect_error is None  # those end before anything runs
 ]
+FREE = [param for param in CASES if param.values[0].spec.cuts is None]
+SAMPLE = FREE[:: len(FREE) // 10]
 
 
 @pytest.fixture(scope="module")
-def executor(spark) -> "Iterator[SparkExecutor]":
+def executors(spark) -> "Mapping[str, SparkExecutor]":
     from kaflow_engine.runtime.case_executor import SparkExecutor  # it imports Spark
 
-    running = SparkExecutor(spark)
-    yield running
-    running.close()
+    return {"one task": SparkExecutor(spark), "several tasks": SparkExecutor(spark, spread=True)}
 
 
-def check(case: Case, executor: "SparkExecutor", cuts: str, *, replay: bool) -> None:
+def check(case: Case, executor: "SparkExecutor", cuts: str, *, replay: bool = False) -> None:
     result = run_case(case, executor, cuts=Cuts.of(cuts), replay=replay, around=AROUND)
     assert result.passed, "\n".join(report_lines(result))
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_as_given_and_replayed(case: Case, executor) -> None:
-    check(case, executor, "given", replay=True)
+def test_as_given_and_replayed(case: Case, executors) -> None:
+    check(case, executors["one task"], "given", replay=True)
+
+
+@pytest.mark.parametrize("case", SAMPLE)
+def test_each_record_by_itself(case: Case, executors) -> None:
+    check(case, executors["one task"], "each")
+
+
+@pytest.mark.parametrize("case", SAMPLE)
+def test_all_records_at_once_in_several_tasks(case: Case, executors) -> None:
+    check(case, executors["several tasks"], "all")

@@ -1,0 +1,102 @@
+"""What a pipeline will do, as data: all that `kaflow explain` says, before it is drawn."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from kaflow_engine.model.columns import Column
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicPart:
+    """One input topic; durations in ms."""
+
+    name: str
+    roles: tuple[str, ...]
+    """`driving`, `event side`, `dimension`."""
+    format: str
+    event_time: str | None
+    """The column; None: the Kafka timestamp."""
+    ttl: int | None
+    """None: kept for ever."""
+    ttl_from: str | None
+    lateness: int
+    idle_timeout: int
+    max_future: int
+    on_error: str
+    lookup: str | None
+    """Of a dimension."""
+    history: int | None
+    tombstones: str | None
+    """What a null value does."""
+    columns: tuple[Column, ...] | None
+    """None: not known yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SidePart:
+    """One joined side."""
+
+    alias: str
+    topic: str
+    kind: str
+    role: str
+    on: tuple[str, ...]
+    filter: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepPart:
+    """Joins over one key."""
+
+    key: tuple[str, ...]
+    sides: tuple[SidePart, ...]
+    inner: tuple[str, ...]
+    """Sides that must match before a row leaves."""
+    require: tuple[str, ...]
+    """What must not be NULL before a row leaves; empty where columns are not known yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """A pipeline in parts, in the order in which a record passes them."""
+
+    name: str
+    id: str
+    at: str
+    description: str | None
+    topics: tuple[TopicPart, ...]
+    driving: str | None
+    """The alias of the driving topic; None: the query cannot be read without columns."""
+    filters: tuple[str, ...]
+    """WHERE over the driving side alone: before anything waits."""
+    steps: tuple[StepPart, ...]
+    where: tuple[str, ...]
+    """The rest of WHERE, over the finished row."""
+    emission: str
+    require: tuple[str, ...]
+    on_expiry: str
+    on_dimension_update: str
+    wait: int
+    """Milliseconds that a row waits at most: the TTL of the driving topic."""
+    output_topic: str
+    output_format: str
+    output_key: str | None
+    output: tuple[Column, ...] | None
+    """None: not known yet."""
+    avro_schema: str | None
+    delivery: str
+    ordered: bool
+    ledger: bool | None
+    """Rows of one record part before they are settled, so that what became of them is noted."""
+    last_exchange: bool | None
+    """Rows travel once more, to the writer of their output key."""
+    dead_letters: str
+    max_rate: float | None
+    max_count: int | None
+    partitions: int | None
+    """None: chosen from the machine."""
+    notices: tuple[str, ...]
+
+    def data(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        return asdict(self)

@@ -1,0 +1,69 @@
+"""Why DuckDB refuses an expression, in our own words."""
+
+import re
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from kaflow_engine.errors import Location, SqlError, UnknownName
+from kaflow_engine.sql import duck
+from kaflow_engine.sql.parse import DIALECT, parse_expression
+
+TYPES_HINT = "use a DuckDB type such as VARCHAR, BIGINT, DOUBLE, BOOLEAN or TIMESTAMP"
+_CAST = "cast one side with CAST(… AS …)"
+_MISSING = re.compile(r"(Type|Function) with name \"?(.+?)\"? does not exist")
+
+
+def refusal(
+    error: Exception, sql: str, at: Location | None, type_of: Callable[[str], str]
+) -> SqlError:
+    """Say what is wrong with an expression.
+
+    Args:
+        error: What DuckDB raised.
+        sql: The expression.
+        at: Where it stands.
+        type_of: Tells the type of a part of it, and raises as DuckDB does.
+    """
+    said = str(error).split("\n", 1)[0].split("Error: ", 1)[-1].strip()
+    missing = _MISSING.search(said)
+    if missing and missing[1] == "Type":
+        return SqlError(f"unknown type '{missing[2]}'", at, TYPES_HINT)
+    if missing:
+        return UnknownName("function", missing[2], duck.functions(), at)
+    if "aggregate" in said.lower() or "window function" in said.lower():
+        hint = "aggregates and windows are not available in this version"
+        return SqlError("aggregates cannot run here", at, hint)
+    if "UNNEST" in said:
+        return SqlError("UNNEST cannot run on a stream", at, "select the list as it is")
+    if "struct" in said:
+        field = _no_field(sql, at, type_of)
+        if field is not None:
+            return field
+    if said.startswith("No function matches"):
+        call = said.split("'")[1].replace("_LITERAL", "") if "'" in said else said
+        hint = "cast the arguments with CAST(… AS …)"
+        return SqlError(f"no function takes these types: {call}", at, hint)
+    if said.startswith("Cannot compare"):
+        return SqlError(said[0].lower() + said[1:], at, _CAST)
+    return SqlError(said[:1].lower() + said[1:].rstrip("."), at)
+
+
+def _no_field(sql: str, at: Location | None, type_of: Callable[[str], str]) -> SqlError | None:
+    """Find the `a.b` of which `a` is no struct, or one without `b`."""
+    for node in parse_expression(sql).find_all(exp.StructExtract, bfs=False):
+        whole, part = node.sql(dialect=DIALECT), node.this.sql(dialect=DIALECT)
+        try:
+            kind = type_of(part)
+        except duck.Error:
+            continue  # the mistake is further inside
+        try:
+            type_of(whole)
+        except duck.Error:
+            owner = node.this.name if isinstance(node.this, exp.Column) else part.replace('"', "")
+            return SqlError(
+                f"'{owner.rpartition('.')[2]}' is of type {kind} and has no field "
+                f"'{node.expression.name}'",
+                at,
+            )
+    return None

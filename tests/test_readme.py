@@ -1,0 +1,145 @@
+"""Every command in the README is run, and what it shows is compared."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from kaflow_engine.cli.main import COMMANDS, kaflow
+from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.connectors.kafka_read import read_all
+from kaflow_engine.errors import Location
+from kaflow_engine.model.loader import load_pipeline, pipeline_from_mapping
+
+ROOT = Path(__file__).parent.parent
+TEXT = ROOT.joinpath("README.md").read_text()
+DEV = "kaflow dev"
+
+
+def blocks(kind: str) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+
+
+def commands(block: str) -> list[str]:
+    return [line.partition(" #")[0].strip() for line in block.splitlines() if line.strip()]
+
+
+def needs_broker(command: str) -> bool:
+    sends = command.startswith("kaflow fakegen") and "--stdout" not in command
+    return command.startswith("kaflow run") or sends
+
+
+WITH_BROKER = [b for b in map(commands, blocks("sh")) if any(map(needs_broker, b))]
+ALONE = [
+    command
+    for block in map(commands, blocks("sh"))
+    if block not in WITH_BROKER and block != [DEV]
+    for command in block
+]
+
+
+@pytest.mark.parametrize("command", [c for c in ALONE if c.startswith("make ")])
+def test_make_target(command):
+    done = subprocess.run(
+        [*shlex.split(command), "--dry-run"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+@pytest.mark.parametrize("command", [c for c in ALONE if not c.startswith("make ")])
+def test_command(command, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    program, *arguments = shlex.split(command)
+    assert program == "kaflow"
+    done = CliRunner().invoke(kaflow, arguments, prog_name="kaflow")
+    assert done.exit_code == 0, done.output
+    assert done.stdout
+
+
+def test_every_command_is_described():
+    described = {name.split()[0] for name in re.findall(r"^\| `([a-z ]+)` \|", TEXT, re.MULTILINE)}
+    assert described == set(COMMANDS) - {"version"}
+
+
+def test_the_fifteen_lines_are_the_example():
+    (block,) = blocks("yaml")
+    assert len(block.splitlines()) == 15
+    here = pipeline_from_mapping(yaml.safe_load(block), Location("README.md"))
+    file = load_pipeline(ROOT / "dbt_style_models/pipelines/user_enrichment.yaml", {})
+    assert here.query.split() == file.query.split()
+    without = {"query": ""}
+    assert (
+        here.model_copy(update=without).model_dump() == file.model_copy(update=without).model_dump()
+    )
+
+
+def test_the_folders_exist():
+    for folder in re.findall(r"^\| `([a-z_/]+/)` \|", TEXT, re.MULTILINE):
+        assert (ROOT / folder).is_dir(), folder
+    for target in re.findall(r"\]\(([^)]+)\)", TEXT):
+        assert (ROOT / target).exists(), target
+
+
+@pytest.fixture
+def surroundings(tmp_path) -> Iterator[dict[str, str]]:
+    """`kaflow dev` on any free port, beside a copy of the examples."""
+    shutil.copytree(ROOT / "dbt_style_models", tmp_path / "dbt_style_models")
+    environ = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "engine"), os.environ.get("PYTHONPATH", "")]),
+        "PYTHONUNBUFFERED": "1",
+    }
+    with subprocess.Popen(
+        [*program(DEV), "--port", "0"], env=environ, stdout=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None
+        try:
+            broker = running.stdout.readline().split()[1]
+            yield {**environ, "KAFLOW__KAFKA__BROKERS": broker}
+        finally:
+            running.terminate()
+
+
+def program(command: str) -> list[str]:
+    return [sys.executable, "-m", "kaflow_engine.cli.main", *shlex.split(command)[1:]]
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+def test_the_example_runs_as_it_is_told(surroundings, tmp_path):
+    (block,) = WITH_BROKER
+    outputs: list[str] = []
+    for number, command in enumerate(block):
+        done = subprocess.run(
+            program(command),
+            cwd=tmp_path,
+            env=surroundings,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=400,
+        )
+        assert done.returncode == 0, (command, done.stderr)
+        outputs.append(done.stdout)
+        if number == 0:
+            compare_rows(surroundings["KAFLOW__KAFKA__BROKERS"])
+    heads, only = outputs[0].splitlines()[2:4]
+    assert [heads, only] == blocks("text")[0].splitlines()
+    assert outputs[1].startswith("resume  user_enrichment")
+    assert outputs[3].splitlines()[3].endswith("adds up")
+
+
+def compare_rows(broker: str) -> None:
+    written = read_all(KafkaSettings.of([broker]), "enriched_events")["value"].to_pylist()
+    shown = [json.loads(line) for line in blocks("json")[0].splitlines()]
+    assert [json.loads(value) for value in written[: len(shown)]] == shown
