@@ -1,10 +1,13 @@
 """The six pipelines printed in the first seed, verbatim, from Kafka to Kafka."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from kaflow_engine.cli.board import account
+from kaflow_engine.connectors.kafka_client import KafkaSettings, open_producer
+from kaflow_engine.connectors.kafka_read import read_all
 from kaflow_engine.formats.avro_schema import avro_schema
 from kaflow_engine.formats.avro_types import parse_avro
 from kaflow_engine.formats.registry import Registry
@@ -12,6 +15,7 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.model.loader import load_pipeline
 from kaflow_engine.plan.draw import draw
 from kaflow_engine.plan.explain import explain
+from kaflow_engine.runtime.prepare import prepare
 from kaflow_engine.testing.case_executor import LocalExecutor
 from kaflow_engine.testing.case_report import report_lines
 from kaflow_engine.testing.cases import CaseResult, run_case
@@ -20,17 +24,55 @@ from tests.acceptance.kafka_cases import AROUND, cases_of, config_for, run_cases
 JSON, AVRO = cases_of("seeds_json.yaml"), cases_of("seeds_avro.yaml")
 CASES = [pytest.param(case, id=case.name) for case in (*JSON, *AVRO)]
 NAMES = [case.name for case in (*JSON, *AVRO)]
+PLACE = ("partition", "offset")
+T = 1_767_232_800_000
+"""2026-01-01T02:00:00Z"""
+
+MORE = [
+    ("user_events", "u1", {"event_type": "e2", "timestamp": T}, T),
+    ("user_profiles", "u3", {"subscription_tier": "late", "country": "PT"}, T + 1),
+    ("user_events", "u1", {"event_type": "e3", "timestamp": T + 2}, T + 2),
+]
+
+NEW = [("e2", T), ("e3", T + 2)]
+WAITED = 1_767_229_203_000
+
 PIPELINES = Path(__file__).parents[1] / "fixtures" / "pipelines"
 
 
 @pytest.fixture(scope="module")
-def json_run(spark, broker, tmp_path_factory):
-    return run_cases(spark, JSON, config_for(broker, tmp_path_factory.mktemp("json")))
+def json_config(broker, tmp_path_factory):
+    return config_for(broker, tmp_path_factory.mktemp("json"))
 
 
 @pytest.fixture(scope="module")
-def avro_run(spark, broker, registry, json_run, tmp_path_factory):
-    # after the other run, because two pipelines read the same topic in different formats
+def json_run(spark, json_config):
+    return run_cases(spark, JSON, json_config)
+
+
+@pytest.fixture(scope="module")
+def restarted(spark, json_run, json_config):
+    """What user_enrichment adds in a second run, after more events and a late profile."""
+    from kaflow_engine.runtime.application import run_pipelines  # it imports Spark
+
+    first = json_run["user_enrichment"]
+    kafka = KafkaSettings.of(json_config.kafka.brokers)
+    producer = open_producer(kafka).api
+    for topic, user, value, at in MORE:
+        data = json.dumps({"user_id": user, **value}).encode()
+        producer.produce(topic, data, user.encode(), partition=0, timestamp=at)
+    assert producer.flush(30) == 0
+    (planned,) = prepare([first.planned.spec], json_config)
+    summary = run_pipelines([planned.plan], json_config, until_caught_up=True, spark=spark)
+    before = set(zip(*(first.rows[name].to_pylist() for name in PLACE), strict=True))
+    rows = read_all(kafka, planned.plan.finish.topic).to_pylist()
+    added = [row for row in rows if tuple(row[name] for name in PLACE) not in before]
+    return added, summary.pipelines[planned.plan.name]
+
+
+@pytest.fixture(scope="module")
+def avro_run(spark, broker, registry, restarted, tmp_path_factory):
+    # after the others, because two pipelines read the same topic in different formats
     path = tmp_path_factory.mktemp("avro")
     return run_cases(spark, AVRO, config_for(broker, path, registry, use_avro=True))
 
@@ -38,6 +80,11 @@ def avro_run(spark, broker, registry, json_run, tmp_path_factory):
 @pytest.fixture
 def ran(request, json_run, avro_run):
     return {**json_run, **avro_run}[request.param]
+
+
+def enriched(user, kind, at, tier, country):
+    row = {"user_id": user, "event_type": kind, "timestamp": at}
+    return {**row, "subscription_tier": tier, "country": country}
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -94,6 +141,18 @@ class TestOnKafka:
             assert topic.name in text
             for column in topic.columns:
                 assert column.name in text
+
+    def test_ks16_a_restart_joins_against_what_was_there_before(self, restarted):
+        added, summary = restarted
+        found = [(row["key"], row["timestamp"], json.loads(row["value"])) for row in added]
+        assert sorted(found, key=lambda row: row[0]) == [
+            *((b"u1", at, enriched("u1", kind, at, "premium", "US")) for kind, at in NEW),
+            # waited since the first run
+            (b"u3", WAITED, enriched("u3", "login", WAITED, "late", "PT")),
+        ]
+        assert summary.records == len(MORE)
+        assert (summary.counters["read"], summary.counters["waiting"]) == (10, 1)
+        assert account(summary.counters)[2] == 0
 
     def test_avro_output_is_registered(self, avro_run, registry):
         for name, ran in avro_run.items():

@@ -61,9 +61,8 @@ def _check(spec: PipelineSpec, config: Config) -> Checked:
     try:
         return Checked(spec=spec, notices=check_pipeline(spec, config))
     except ModelError as error:
-        return Checked(
-            spec=spec, mistakes=error.errors if isinstance(error, Problems) else (error,)
-        )
+        parts = error.errors if isinstance(error, Problems) else (error,)
+        return Checked(spec=spec, mistakes=parts)
 
 
 def _show(checked: Sequence[Checked], mistakes: Sequence[ModelError]) -> None:

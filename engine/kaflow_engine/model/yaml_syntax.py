@@ -97,11 +97,13 @@ def _fast_loader() -> "Callable[[str], Any] | None":
     if parser is None:
         return None
 
-    class Loader(yaml.composer.Composer, parser):
+    from yaml.composer import Composer
+
+    class Loader(Composer, parser):  # pyright: ignore[reportUntypedBaseClass]  # may not be there
         """Composes in Python, because libyaml's own composer crashes on deep nesting."""
 
         def __init__(self, text: str) -> None:
             parser.__init__(self, text)
-            yaml.composer.Composer.__init__(self)
+            Composer.__init__(self)
 
     return Loader

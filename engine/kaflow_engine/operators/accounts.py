@@ -23,6 +23,8 @@ from kaflow_engine.operators.shards import SHARDS
 KEPT_FLAGS = EMITTED | DEAD_LETTER | FILTERED | LEFT
 """Flags that a retained driving record keeps."""
 
+_NAMES = {EMITTED: "emitted", DEAD_LETTER: "dead_letter", FILTERED: "filtered"}
+
 LEDGER_SHARD = f"((d_part * 31 + d_off) % {SHARDS})"
 """SQL: the shard of a driving record's place in the ledger."""
 
@@ -52,6 +54,12 @@ def settle(bench: Bench, fates: pa.Table, waiting: str | None, counters: Counter
     Returns:
         Notes for the ledger, schema EXCHANGE; empty without one.
     """
+    if bench.settles_at_once:
+        counts = fates.group_by("bit").aggregate([([], "count_all")]).to_pylist()
+        counters.update(
+            {_NAMES[row["bit"]]: row["count_all"] for row in counts if row["bit"] != LEFT}
+        )
+        return EXCHANGE.empty_table()
     waits, join = "0", ""
     if waiting is not None:
         counted = f"SELECT did, count(*) AS waits FROM ({waiting}) GROUP BY did"

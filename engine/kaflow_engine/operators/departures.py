@@ -7,7 +7,7 @@
 import pyarrow as pa
 
 from kaflow_engine.operators.bench import Bench
-from kaflow_engine.operators.guard import BadRow, guarded
+from kaflow_engine.operators.guard import DATA_ERRORS, BadRow, guarded
 from kaflow_engine.operators.layout import step_rows
 from kaflow_engine.operators.schemas import ORIGIN, TRIGGER
 from kaflow_engine.operators.shards import SHARDS
@@ -25,24 +25,27 @@ def choose(bench: Bench, every: bool = False) -> list[BadRow]:
     Returns:
         Rows of f on which the required columns cannot be computed.
     """
-    inner = " AND ".join(["TRUE", *(f"s{i} IS NOT NULL" for i in bench.step.inner)])
-    doomed = "did IN (SELECT did FROM d WHERE doomed)"
-    ready = f"SELECT * FROM f WHERE {inner} AND NOT ({doomed})"
-    failed: list[BadRow] = []
-    ok: pa.Table | None = None
-    if bench.step.require is not None and not bench.final:
-        sides = ", ".join(f"s{i}" for i in range(len(bench.step.sides)))
-        typed = step_rows(bench.step, bench.batch.batch_time)
-        found, failed = guarded(
-            f"SELECT rn FROM ({typed}) WHERE {bench.step.require}",
-            bench.table(f"SELECT rn, d, {sides} FROM ({ready})"),
-        )
-        ok = found
-        ready += " AND (rn IN (SELECT rn FROM incoming) OR did IN (SELECT did FROM d WHERE forced))"
+    forced = "did IN (SELECT did FROM d WHERE forced)"
+    ready = f"{inner_matched(bench)} AND did NOT IN (SELECT did FROM d WHERE doomed)"
+    first = ""
     if bench.can_wait and not every:
-        ready += " QUALIFY row_number() OVER (PARTITION BY cid ORDER BY q) = 1"
-    bench.build("g", ready, ok)
-    return failed
+        first = " QUALIFY row_number() OVER (PARTITION BY cid ORDER BY q) = 1"
+    if bench.step.require is None or bench.final:
+        bench.build("g", f"SELECT * FROM f WHERE {ready}{first}")
+        return []
+    sides = ", ".join(f"s{i}" for i in range(len(bench.step.sides)))
+    candidates = f"SELECT rn, d, {sides} FROM f WHERE {ready}"
+    typed = step_rows(bench.step, bench.batch.batch_time)
+    complete = f"SELECT rn FROM ({typed}) WHERE {bench.step.require}"
+    passed = f"(rn IN (SELECT rn FROM incoming) OR {forced})"
+    chosen = f"SELECT * FROM f WHERE {ready} AND {passed}{first}"
+    try:
+        bench.build("g", f"WITH rows AS ({candidates}), incoming AS ({complete}) {chosen}")
+    except DATA_ERRORS:
+        found, failed = guarded(complete, bench.table(candidates))
+        bench.build("g", chosen, found)
+        return failed
+    return []
 
 
 def departing(

@@ -98,7 +98,7 @@ def _records(bench: Bench, here: pa.Table, counters: Counter[str]) -> list[pa.Ta
     broken, letters = _broken(bench, failed)
     found += letters
     settled.append(broken)
-    gone, rows = _hopeless(bench, pa.concat_tables(settled))
+    gone, rows = _hopeless(bench, pa.concat_tables(settled), broken)
     found += rows
     settled.append(gone)
     if bench.can_wait:
@@ -229,16 +229,26 @@ def _broken(bench: Bench, failed: list[BadRow]) -> tuple[pa.Table, list[pa.Table
     return fates(rows["did"].to_pylist(), DEAD_LETTER), [dead_letters(bench, rows, letters)]
 
 
-def _hopeless(bench: Bench, settled: pa.Table) -> tuple[pa.Table, list[pa.Table]]:
-    """Driving records that must not wait and of which no row left: they expire at once."""
+def _hopeless(bench: Bench, settled: pa.Table, broken: pa.Table) -> tuple[pa.Table, list[pa.Table]]:
+    """Driving records that must not wait, whose rows are incomplete: they expire at once.
+
+    Args:
+        bench: Tables f, c, d, g.
+        settled: What became of rows so far.
+        broken: Driving records whose rows cannot be computed.
+    """
     if not bench.can_wait and not bench.final and bench.plan.driving.needs is None:
         return FATES.empty_table(), []
-    lost = bench.table("SELECT did, d_part, d_off, raw FROM d WHERE did > 0 AND hopeless")
-    sent = settled.filter(pc.not_equal(settled["bit"], DEAD_LETTER))["did"]
-    lost = lost.filter(pc.invert(pc.is_in(lost["did"], sent.combine_chunks())))
+    lost = bench.table(
+        "SELECT did, d_part, d_off, raw FROM d WHERE did > 0 AND hopeless "
+        "AND did IN (SELECT did FROM c WHERE cid NOT IN (SELECT cid FROM g)) "
+        "ORDER BY d_part, d_off"
+    )
+    sent = settled.filter(pc.not_equal(settled["bit"], DEAD_LETTER))["did"].to_pylist()
+    gone = pa.array([*sent, *broken["did"].to_pylist()], pa.int64())
+    lost = lost.filter(pc.invert(pc.is_in(lost["did"], gone)))
     if not lost.num_rows:
         return FATES.empty_table(), []
-    lost = lost.sort_by([("d_part", "ascending"), ("d_off", "ascending")])
     bench.load("lost", lost)
     dids = lost["did"].to_pylist()
     if bench.plan.on_expiry == "dead_letter":
@@ -250,7 +260,7 @@ def _hopeless(bench: Bench, settled: pa.Table) -> tuple[pa.Table, list[pa.Table]
     rows = departing(
         bench,
         f"SELECT * FROM f WHERE {inner_matched(bench)} AND did IN (SELECT did FROM lost) "
-        "AND (cid, q) IN (SELECT (cid, q0) FROM c)",
+        "AND (cid, q) IN (SELECT (cid, q0) FROM c) AND cid NOT IN (SELECT cid FROM g)",
         forced=True,
     )
     outcome = leave(bench, rows)

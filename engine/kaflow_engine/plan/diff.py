@@ -1,4 +1,4 @@
-"""Two plans → what differs between them, in words, and whether a state can go on with the new one."""
+"""Two plans → what differs between them, in words, and whether a state outlives them."""
 
 import json
 import re
@@ -88,11 +88,11 @@ def obstacles(old: Document, new: Document) -> tuple[str, ...]:
 
 
 def _kept(plan: Document) -> Document:
-    driving = cast(Document, plan.get("driving", {})) if plan.get("steps") else {}
+    driving = cast(Document, plan.get("driving", {}))
     return {
         **_only(plan, KEPT_OF_PLAN),
         "topics": [_only(topic, KEPT_OF_TOPIC) for topic in _list(plan, "topics")],
-        "driving": _only(driving, KEPT_OF_DRIVING),
+        "driving": _only(driving, KEPT_OF_DRIVING if plan.get("steps") else ()),
         "finish": _only(cast(Document, plan.get("finish", {})), KEPT_OF_OUTPUT),
     }
 

@@ -38,8 +38,8 @@ class Binder:
         """Return the DuckDB type of an expression.
 
         Raises:
-            SqlError: it cannot be bound, is an aggregate, or compares with a text that can never
-                be read as a value of the other side.
+            ModelError: it cannot be bound, is an aggregate, or compares with a text that can
+                never be read as a value of the other side.
         """
         kind = self._bind(expr.sql, expr.line)
         if expr.sql not in self._sound:
@@ -51,7 +51,7 @@ class Binder:
         """Return the type to which SQL casts both sides of an equality.
 
         Raises:
-            SqlError: they cannot be compared.
+            ModelError: they cannot be compared.
         """
         kinds = (self.type_of(left), self.type_of(right))
         if kinds[0] == kinds[1]:

@@ -9,7 +9,10 @@ from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.sql.scope import to_expr
 from kaflow_engine.sql.shape import Expr, KeyPair
 
-_WAY_OUT = "join on equalities such as a.x = b.y, joined by AND; put other conditions into WHERE or a derived table"
+_WAY_OUT = (
+    "join on equalities such as a.x = b.y, joined by AND; "
+    "put other conditions into WHERE or a derived table"
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,14 +1,15 @@
 """SQL text to a syntax tree, with errors that name a line of the author's file."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from typing import Any, ClassVar
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError, TokenError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokens import Token, TokenType  # pyright: ignore[reportPrivateImportUsage]
 
 from kaflow_engine.errors import Location, SqlError
 
@@ -21,7 +22,7 @@ class _AnyCall(DuckDB):
     """DuckDB's SQL where functions take any number of arguments: DuckDB itself knows better."""
 
     class Parser(DuckDB.Parser):
-        FUNCTIONS = {}  # noqa: RUF012  # sqlglot reads it from the class
+        FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
 
 
 def at_line(start: Location | None, line: int | None) -> Location | None:
@@ -68,7 +69,9 @@ def parse_query(sql: str, at: Location | None = None) -> exp.Select:
 @lru_cache(maxsize=1024)
 def parse_expression(sql: str) -> exp.Expr:
     """Parse an expression that was written by `to_expr`; the tree is shared, as above."""
-    return _lenient(f"SELECT {sql}")[0].selects[0]
+    select = _lenient(f"SELECT {sql}")[0]
+    assert isinstance(select, exp.Select)
+    return select.selects[0]
 
 
 @lru_cache(maxsize=64)

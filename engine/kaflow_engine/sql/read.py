@@ -55,9 +55,10 @@ class _Reader:
 
     def _ctes(self, select: exp.Select, outer: dict[str, exp.Select]) -> dict[str, exp.Select]:
         found: dict[str, exp.Select] = {}
-        clause = select.args.get("with_") or select.args.get("with")
-        for cte in clause.expressions if clause else []:
-            if not isinstance(cte.this, exp.Select) or clause.args.get("recursive"):
+        clause: exp.With | None = select.args.get("with_") or select.args.get("with")
+        ctes: list[exp.CTE] = clause.expressions if clause else []
+        for cte in ctes:
+            if not isinstance(cte.this, exp.Select) or (clause and clause.args.get("recursive")):
                 raise SqlError(
                     f"the WITH query '{cte.alias}' is not a plain SELECT",
                     at_line(self.at, line_of(cte)),
@@ -124,7 +125,10 @@ class _Reader:
             outer = scope.resolve(exp.column(column.name))
             inner = relation.column(column.name)
             if inner is None:
-                raise SqlError(f"USING ({column.name}): '{relation.alias}' has no such column", at_line(self.at, line))  # fmt: skip
+                raise SqlError(
+                    f"USING ({column.name}): '{relation.alias}' has no such column",
+                    at_line(self.at, line),
+                )
             pairs.append(Condition(left=outer, right=inner, line=line))
             scope.merged[column.name.lower()] = outer
         scope.add(relation, join)
@@ -156,12 +160,14 @@ class _Reader:
         star = node.this if isinstance(node, exp.Column) else node
         if isinstance(star, exp.Star):
             if star.args.get("replace") or star.args.get("rename"):
-                raise SqlError("* REPLACE and * RENAME cannot run here", at_line(self.at, line_of(node)), "name the columns")  # fmt: skip
+                raise SqlError(
+                    "* REPLACE and * RENAME cannot run here",
+                    at_line(self.at, line_of(node)),
+                    "name the columns",
+                )
             table = node.table if isinstance(node, exp.Column) else None
-            dropped = {
-                name.name.lower()
-                for name in star.args.get("except_") or star.args.get("except") or []
-            }
+            names: list[exp.Expr] = star.args.get("except_") or star.args.get("except") or []
+            dropped = {name.name.lower() for name in names}
             found = scope.star(node, table or None)
             return {name: tree for name, tree in found.items() if name.lower() not in dropped}
         name = node.alias_or_name if isinstance(node, exp.Alias | exp.Column) else ""
@@ -190,7 +196,9 @@ def read_query(sql: str, schemas: Schemas, at: Location | None = None) -> QueryS
         NeedsSchema: it needs columns of a topic that are not known yet.
     """
     flat = _Reader(schemas=schemas, at=at).read(parse_query(sql, at), {})
-    filters = {alias: tuple(to_expr(part, line_of(part)) for part in parts) for alias, parts in flat.filters.items()}  # fmt: skip
+    filters = {
+        alias: tuple(_frozen(part) for part in parts) for alias, parts in flat.filters.items()
+    }
     return QueryShape(
         sources=tuple(
             SourceShape(alias=alias, topic=topic, filter=filters.get(alias, ()))

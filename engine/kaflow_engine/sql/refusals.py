@@ -5,18 +5,19 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from kaflow_engine.errors import Location, SqlError, UnknownName
+from kaflow_engine.errors import Location, ModelError, SqlError, UnknownName
 from kaflow_engine.sql import duck
 from kaflow_engine.sql.parse import DIALECT, parse_expression
 
 TYPES_HINT = "use a DuckDB type such as VARCHAR, BIGINT, DOUBLE, BOOLEAN or TIMESTAMP"
 _CAST = "cast one side with CAST(… AS …)"
+_CALL = re.compile(r"['\"](.+\(.*\))['\"]")
 _MISSING = re.compile(r"(Type|Function) with name \"?(.+?)\"? does not exist")
 
 
 def refusal(
     error: Exception, sql: str, at: Location | None, type_of: Callable[[str], str]
-) -> SqlError:
+) -> ModelError:
     """Say what is wrong with an expression.
 
     Args:
@@ -40,10 +41,12 @@ def refusal(
         field = _no_field(sql, at, type_of)
         if field is not None:
             return field
-    if said.startswith("No function matches"):
-        call = said.split("'")[1].replace("_LITERAL", "") if "'" in said else said
+    call = _CALL.search(said)
+    if call and said.startswith(("No function matches", "Could not choose")):
+        how_many = "no function takes" if said.startswith("No") else "several functions take"
+        shown = call[1].replace("_LITERAL", "")
         hint = "cast the arguments with CAST(… AS …)"
-        return SqlError(f"no function takes these types: {call}", at, hint)
+        return SqlError(f"{how_many} these types: {shown}", at, hint)
     if said.startswith("Cannot compare"):
         return SqlError(said[0].lower() + said[1:], at, _CAST)
     return SqlError(said[:1].lower() + said[1:].rstrip("."), at)

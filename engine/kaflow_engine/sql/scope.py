@@ -30,7 +30,7 @@ class NeedsSchema(SqlError):
 
 @dataclass(kw_only=True)
 class Relation:
-    """A name after FROM or JOIN: a topic under a unique alias, or the outputs of a derived table."""
+    """A name after FROM or JOIN: a topic under a unique alias, or what a derived table gives."""
 
     alias: str
     topics: tuple[str, ...]

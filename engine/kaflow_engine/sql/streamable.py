@@ -11,9 +11,12 @@ Rule = Callable[[exp.Select], tuple[exp.Expr, str, str] | None]
 """Returns the offending node, what is wrong, and what to do, or nothing."""
 
 _LATER = "aggregates and windows are not available in this version"
+_WITH_CONDITION = "write LEFT JOIN … ON a.x = b.y"
 _CLAUSES: tuple[tuple[str, str, str], ...] = (
-    ("distinct", "DISTINCT cannot run on a stream", "select the columns as they are; drop duplicates where the topic is read"),
-    ("order", "ORDER BY cannot run on a stream", "remove it; rows of one output key keep their order"),
+    ("distinct", "DISTINCT cannot run on a stream",
+     "select the columns as they are; drop duplicates where the topic is read"),
+    ("order", "ORDER BY cannot run on a stream",
+     "remove it; rows of one output key keep their order"),
     ("limit", "LIMIT cannot run on a stream", "remove it; `kaflow run --max-records` bounds a run"),
     ("offset", "OFFSET cannot run on a stream", "remove it"),
     ("group", "GROUP BY cannot run here", _LATER),
@@ -34,7 +37,7 @@ _VOLATILE = {
 def reject_clauses(query: exp.Select) -> tuple[exp.Expr, str, str] | None:
     """Refuse clauses that need the whole of a table."""
     for name, what, cure in _CLAUSES:
-        found = query.args.get(name)
+        found: list[exp.Expr] | exp.Expr | None = query.args.get(name)
         if found:
             return (found[0] if isinstance(found, list) else found), what, cure
     return None
@@ -94,20 +97,27 @@ def reject_joins(query: exp.Select) -> tuple[exp.Expr, str, str] | None:
     """Refuse joins that are not LEFT, INNER or a RIGHT of two tables."""
     joins: list[exp.Join] = query.args.get("joins") or []
     for join in joins:
-        kind = (join.kind or "").upper()
-        side = (join.side or "").upper()
-        method = (join.method or "").upper()
-        if side == "FULL":
-            return join, "FULL JOIN cannot run on a stream", "use LEFT JOIN from the driving topic"
-        if kind in {"SEMI", "ANTI"} or side in {"SEMI", "ANTI"}:
-            name = kind if kind in {"SEMI", "ANTI"} else side
-            return join, f"{name} JOIN cannot run on a stream", "use LEFT JOIN with WHERE … IS NULL or IS NOT NULL"  # fmt: skip
-        if method:
-            return join, f"{method} JOIN cannot run here", "write LEFT JOIN … ON a.x = b.y"
-        if kind in {"CROSS", "POSITIONAL"} or not (join.args.get("on") or join.args.get("using")):
-            return join, "a join without a condition cannot run on a stream", "write LEFT JOIN … ON a.x = b.y"  # fmt: skip
-        if side == "RIGHT" and len(joins) > 1:
-            return join, "RIGHT JOIN among several joins cannot run here", "put the preserved topic first and use LEFT JOIN"  # fmt: skip
+        found = _join(join, several=len(joins) > 1)
+        if found:
+            return join, *found
+    return None
+
+
+def _join(join: exp.Join, *, several: bool) -> tuple[str, str] | None:
+    kind, side, method = (str(part or "").upper() for part in (join.kind, join.side, join.method))
+    if side == "FULL":
+        return "FULL JOIN cannot run on a stream", "use LEFT JOIN from the driving topic"
+    for name in ("SEMI", "ANTI"):
+        if name in (kind, side):
+            way_out = "use LEFT JOIN with WHERE … IS NULL or IS NOT NULL"
+            return f"{name} JOIN cannot run on a stream", way_out
+    if method:
+        return f"{method} JOIN cannot run here", _WITH_CONDITION
+    if kind in {"CROSS", "POSITIONAL"} or not (join.args.get("on") or join.args.get("using")):
+        return "a join without a condition cannot run on a stream", _WITH_CONDITION
+    if side == "RIGHT" and several:
+        way_out = "put the preserved topic first and use LEFT JOIN"
+        return "RIGHT JOIN among several joins cannot run here", way_out
     return None
 
 

@@ -15,6 +15,8 @@ def config(broker: str, path: str, most: int = 400_000) -> Config:
             "kafka": {"brokers": broker},
             "state": {"rocksdb": {"path": path}},
             "max_records": most,
+            # starts a JVM that lives for seconds in half the CPU time
+            "spark": {"conf": {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}},
         }
     )
 

@@ -1,17 +1,13 @@
 import json
-import os
-import signal
-import subprocess
-import sys
 import threading
-from pathlib import Path
 
 import pytest
 
 from kaflow_engine.connectors.kafka_admin import create_topic
 from kaflow_engine.connectors.kafka_client import KafkaSettings, open_producer
 from kaflow_engine.connectors.kafka_read import read_all
-from kaflow_engine.errors import SourceError
+from kaflow_engine.errors import RunError, SourceError
+from kaflow_engine.runtime import batches
 from kaflow_engine.runtime.application import run_pipelines
 from kaflow_engine.runtime.crash import VARIABLE
 from kaflow_engine.state.log import BatchLog
@@ -21,7 +17,6 @@ from tests.engine.runtime.run_here import config
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
-ROOT = Path(__file__).parents[3]
 USERS = 20
 
 
@@ -100,32 +95,48 @@ def test_a_missing_topic_is_told_at_once(spark, broker, unique, tmp_path):
         run_pipelines([plan], config(broker.bootstrap, str(tmp_path)), spark=spark)
 
 
-def start(broker, path, name, crash_at=""):
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "engine")])}
-    env[VARIABLE] = crash_at
-    command = [sys.executable, "-m", "tests.engine.runtime.run_here"]
-    return subprocess.run(
-        [*command, broker.bootstrap, str(path), name, "40"],
-        env=env,
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+@pytest.mark.parametrize("point", ["batch_logged", "commit_logged"])
+def test_a_driver_that_fails_goes_on_from_its_log(
+    spark, broker, kafka, unique, tmp_path, monkeypatch, point
+):
+    plan = lookup_plan(unique, f"{unique}.events", f"{unique}.profiles", f"{unique}.out")
+    failed = []
 
+    def fail_once(at, batch, driver):
+        if (at, batch) == (point, 2) and not failed:
+            failed.append(at)
+            raise RunError("as if the driver had ended here")
 
-def test_killed_at_every_point_each_row_arrives_once(broker, kafka, unique, tmp_path):
+    monkeypatch.setattr(batches, "crash_point", fail_once)
     profiles(kafka, unique)
-    events(kafka, unique, range(400))
-    for crash_at in (
-        "changes_written:1",
-        "batch_logged:3",
-        "before_commit:4",
-        "committed:5",
-        "commit_logged:6",
-    ):
-        assert start(broker, tmp_path, unique, crash_at).returncode == -signal.SIGKILL, crash_at
-    done = start(broker, tmp_path, unique)
-    assert done.returncode == 0, done.stderr
-    assert sorted(rows(kafka, unique), key=lambda row: int(row["n"])) == expected(range(400))
-    counters = json.loads(done.stdout)
-    assert counters["emitted"] == counters["read"] == 400
+    events(kafka, unique, range(60))
+    settings = config(broker.bootstrap, str(tmp_path), 40)
+    summary = run_pipelines([plan], settings, until_caught_up=True, spark=spark)
+    assert failed == [point]
+    assert sorted(rows(kafka, unique), key=lambda row: int(row["n"])) == expected(range(60))
+    counters = summary.pipelines[unique].counters
+    assert counters["emitted"] == counters["read"] == 60
+
+
+@pytest.mark.parametrize("point", ["changes_written", "before_commit", "committed"])
+def test_a_worker_that_dies_is_replaced(spark, broker, kafka, unique, tmp_path, point):
+    plan = lookup_plan(unique, f"{unique}.events", f"{unique}.profiles", f"{unique}.out")
+    # what Spark hands to new worker processes; those of other tests live on
+    variables = spark.sparkContext.environment
+    variables[VARIABLE] = f"{point}:2:task"
+    failures = []
+
+    def mend(progress):
+        if progress.state == "degraded":
+            failures.append(progress.last_error)
+            variables.pop(VARIABLE, None)
+
+    profiles(kafka, unique)
+    events(kafka, unique, range(60))
+    settings = config(broker.bootstrap, str(tmp_path), 40)
+    try:
+        run_pipelines([plan], settings, until_caught_up=True, on_progress=mend, spark=spark)
+    finally:
+        variables.pop(VARIABLE, None)
+    assert len(failures) == 1
+    assert sorted(rows(kafka, unique), key=lambda row: int(row["n"])) == expected(range(60))
