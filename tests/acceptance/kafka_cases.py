@@ -87,7 +87,7 @@ def load(case: Case, config: Config) -> Wire:
     wire = _registered(wire_of(plan_case(case, AROUND)), config)
     for topic, partitions in partitions_of(wire, case.given).items():
         new_topic(kafka, topic, len(partitions))
-    producer = open_producer(kafka).api
+    producer = open_producer(kafka, **{"enable.idempotence": True}).api  # keeps the order
     for row in records_table(wire, case.given).to_pylist():
         producer.produce(
             row["topic"],

@@ -40,7 +40,7 @@ def summary(spark, broker, tmp_path_factory):
     kafka = KafkaSettings.of([broker.bootstrap])
     for topic, partitions in (("ks26_in", PARTITIONS), ("ks26_tiers", 1), ("ks27_in", 2)):
         new_topic(kafka, topic, partitions)
-    producer = open_producer(kafka).api
+    producer = open_producer(kafka, **{"enable.idempotence": True}).api  # keeps the order
     for t in range(3):
         producer.produce("ks26_tiers", json.dumps({"t": t, "tier": f"tier {t}"}).encode())
     for n in range(ROWS):

@@ -13,7 +13,7 @@ from tests.property.render import to_case, to_yaml
 from tests.property.scenario import Scenario
 from tests.property.strategies import default_ttl, scenarios
 
-FAST = int(os.environ.get("KAFLOW_PROPERTY_CASES", "25"))
+FAST = int(os.environ.get("KAFLOW_PROPERTY_CASES", "8"))
 MANY = int(os.environ.get("KAFLOW_PROPERTY_CASES", "150"))
 
 
@@ -44,13 +44,13 @@ def _compare_batches(expected: Seen, actual: Seen) -> None:
 
 
 @_settings(FAST, derandomize=True)
-@given(scenarios())
+@given(scenarios(early_events_under_smart=True))
 def test_agrees_with_the_oracle(scenario: Scenario) -> None:
     compare(scenario, spread=False, replay=False)
 
 
 @pytest.mark.property
 @_settings(MANY, derandomize=False)
-@given(scenarios(), st.booleans(), st.booleans())
+@given(scenarios(early_events_under_smart=True), st.booleans(), st.booleans())
 def test_agrees_with_the_oracle_on_many(scenario: Scenario, spread: bool, replay: bool) -> None:
     compare(scenario, spread=spread, replay=replay)

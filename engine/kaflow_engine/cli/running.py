@@ -16,6 +16,7 @@ from kaflow_engine.cli.views import View, choose_view
 from kaflow_engine.errors import SourceError
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.diff import change
 from kaflow_engine.plan.pipeline import PlannedPipeline
 from kaflow_engine.runtime.prepare import Waiting, prepare
 from kaflow_engine.runtime.progress import PipelineSummary, Progress, RunSummary
@@ -143,6 +144,7 @@ def _spark(
         max_records=manner.max_records,
         on_progress=on_progress,
         stop=asked,
+        change=change,
     )
 
 

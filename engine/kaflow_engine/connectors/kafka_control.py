@@ -252,8 +252,8 @@ class ControlTopic:
         raise StateError(
             f"pipeline '{self.pipeline_id}' has delivered rows (up to batch {last}) from state "
             f"{names}, but the state at hand is '{state_id}' generation {generation}",
-            hint="bring that state back (its directory, or its snapshots), or drop it for good "
-            "with 'kaflow state drop', which makes the pipeline write rows it has written before",
+            hint="bring that state back (its directory, or its snapshots), or give the pipeline a "
+            "new `id:`, which starts anew and writes rows it has written before",
         )
 
 

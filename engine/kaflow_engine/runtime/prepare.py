@@ -52,7 +52,7 @@ def prepare(
         SourceError: A topic is missing, or its columns cannot be found.
         SinkError: An output topic cannot be created, or its schema is refused.
     """
-    check(specs)
+    check(specs, config)
     patience = waiting or Waiting()
     ready: dict[str, PlannedPipeline] = {}
     for spec in producers_first(specs):
@@ -60,7 +60,7 @@ def prepare(
     return tuple(ready[spec.name] for spec in specs)
 
 
-def check(specs: Sequence[PipelineSpec]) -> None:
+def check(specs: Sequence[PipelineSpec], config: Config | None = None) -> None:
     """Check all that needs no broker.
 
     Raises:
@@ -70,7 +70,7 @@ def check(specs: Sequence[PipelineSpec]) -> None:
     mistakes: list[ModelError] = []
     for spec in specs:
         try:
-            check_pipeline(spec)
+            check_pipeline(spec, config)
         except ModelError as error:
             mistakes += error.errors if isinstance(error, Problems) else (error,)
     if mistakes:

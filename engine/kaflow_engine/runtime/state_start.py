@@ -24,7 +24,7 @@ def refuse_change(old: Plan, new: Plan) -> None:
     """Refuse every change of a plan."""
     raise StateError(
         f"the state of pipeline '{new.name}' belongs to another version of it",
-        hint="take back the change, or start a new state: 'kaflow state drop'",
+        hint="take back the change, or give the pipeline a new `id:` to start a new state",
     )
 
 
@@ -59,7 +59,7 @@ def open_state(
         return state, plan
     if plan.partitions != state.partitions:
         LOGGER.warning(
-            "pipeline '%s' keeps the %d partitions of its state; 'kaflow state rescale' changes it",
+            "pipeline '%s' keeps the %d partitions of its state",
             plan.name,
             state.partitions,
         )

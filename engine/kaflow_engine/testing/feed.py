@@ -57,7 +57,13 @@ def send(
             failed.append(error)
 
     client = open_producer(
-        settings, **{"on_delivery": delivered, "message.timeout.ms": _FLUSH, "linger.ms": 5}
+        settings,
+        **{
+            "on_delivery": delivered,
+            "message.timeout.ms": _FLUSH,
+            "linger.ms": 5,
+            "enable.idempotence": True,  # a batch that is sent again keeps its place
+        },
     )
     began = time.monotonic()
     sent = 0

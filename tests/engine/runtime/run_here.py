@@ -23,7 +23,8 @@ def config(broker: str, path: str, most: int = 400_000) -> Config:
 
 def main(broker: str, path: str, name: str, most: str) -> None:
     """Run until caught up and print the counters."""
-    plan = lookup_plan(name, f"{name}.events", f"{name}.profiles", f"{name}.out")
+    topics = (f"{name}.{topic}" for topic in ("events", "profiles", "out"))
+    plan = lookup_plan(name, *topics, smart=True)
     summary = run_pipelines([plan], config(broker, path, int(most)), until_caught_up=True)
     sys.stdout.write(json.dumps(dict(summary.pipelines[name].counters)))
 

@@ -118,12 +118,12 @@ def test_a_driver_that_fails_goes_on_from_its_log(
     assert counters["emitted"] == counters["read"] == 60
 
 
-@pytest.mark.parametrize("point", ["changes_written", "before_commit", "committed"])
+@pytest.mark.parametrize("point", ["changes_written:1", "before_commit:2", "committed:2"])
 def test_a_worker_that_dies_is_replaced(spark, broker, kafka, unique, tmp_path, point):
     plan = lookup_plan(unique, f"{unique}.events", f"{unique}.profiles", f"{unique}.out")
     # what Spark hands to new worker processes; those of other tests live on
     variables = spark.sparkContext.environment
-    variables[VARIABLE] = f"{point}:2:task"
+    variables[VARIABLE] = f"{point}:task"
     failures = []
 
     def mend(progress):
