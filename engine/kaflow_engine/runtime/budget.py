@@ -18,15 +18,16 @@ def check_budget(plan: Plan, read: int, dead: int) -> None:
     Raises:
         LimitReached: after the batch that went beyond the budget was committed.
     """
+    cure = f"look into topic '{plan.dead_letter_topic}', then start again or raise the budget"
     if plan.max_dead_letters is not None and dead > plan.max_dead_letters:
         raise LimitReached(
             f"pipeline '{plan.name}' has sent {dead} dead letters, more than "
             f"dead_letters.max_count {plan.max_dead_letters}",
-            hint=f"look into topic '{plan.dead_letter_topic}', then start again or raise the budget",
+            hint=cure,
         )
     if plan.max_dead_rate is not None and read >= ENOUGH and dead > plan.max_dead_rate * read:
         raise LimitReached(
             f"pipeline '{plan.name}' has sent {dead} dead letters for {read} records, more than "
             f"dead_letters.max_rate {plan.max_dead_rate:g}",
-            hint=f"look into topic '{plan.dead_letter_topic}', then start again or raise the budget",
+            hint=cure,
         )

@@ -231,5 +231,5 @@ def _check_delivered(log: BatchLog, start: RunStart, plan: Plan) -> None:
         raise StateError(
             f"batch {delivered} of pipeline '{plan.name}' was delivered, but its log ends at "
             f"batch {known}",
-            hint="restore the newer state directory, or give the pipeline a new `id:` to start a new state",
+            hint="restore the newer state directory, or give the pipeline a new `id:`",
         )

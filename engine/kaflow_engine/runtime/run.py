@@ -16,7 +16,6 @@ from kaflow_engine.runtime.stop import Limits
 from kaflow_engine.runtime.watch import Watch
 from kaflow_engine.state.log import BatchRecord, Offsets, Ranges
 
-
 _DEAD = ("dead_letter", "side_dead_letters")
 
 
