@@ -128,7 +128,7 @@ def test_a_worker_that_dies_is_replaced(spark, broker, kafka, unique, tmp_path, 
 
     def mend(progress):
         if progress.state == "degraded":
-            failures.append(progress.last_error)
+            failures.append(progress.failures)
             variables.pop(VARIABLE, None)
 
     profiles(kafka, unique)
@@ -138,5 +138,5 @@ def test_a_worker_that_dies_is_replaced(spark, broker, kafka, unique, tmp_path, 
         run_pipelines([plan], settings, until_caught_up=True, on_progress=mend, spark=spark)
     finally:
         variables.pop(VARIABLE, None)
-    assert len(failures) == 1
+    assert max(failures, default=0) == 1
     assert sorted(rows(kafka, unique), key=lambda row: int(row["n"])) == expected(range(60))
