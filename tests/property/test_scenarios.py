@@ -4,6 +4,7 @@
 
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.property.render import to_case, to_yaml
@@ -11,6 +12,8 @@ from tests.property.scenario import Scenario
 from tests.property.strategies import default_ttl, scenarios
 from tests.reference.case import differences, run_case
 from tests.reference.interpreter import CLASSES
+
+pytestmark = pytest.mark.property
 
 _SETTINGS = settings(
     max_examples=50,
