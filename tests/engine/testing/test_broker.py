@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Producer, TopicPartition
 
+from kaflow_engine.connectors.kafka_admin import delete_topics
 from kaflow_engine.connectors.kafka_client import open_consumer
 from kaflow_engine.errors import RunError
 from kaflow_engine.testing.broker import Broker
@@ -47,8 +48,8 @@ def test_a_topic_is_created_once(broker: Broker, topic_name: str):
 
 
 def test_sample_records_arrive(broker: Broker):
-    # names are those of the examples, which no other test uses
     topics = ("sensor_readings", "devices")
+    delete_topics(broker.settings, topics)  # the names are fixed, and other tests use them too
     assert create_topics(broker.settings, topics, 2) == ["sensor_readings", "devices"]
     assert create_topics(broker.settings, topics, 2) == []
     stream = FakeStream(topics=topics, entities=5, max_records=300)
