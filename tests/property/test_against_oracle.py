@@ -13,7 +13,7 @@ from tests.property.render import to_case, to_yaml
 from tests.property.scenario import Scenario
 from tests.property.strategies import default_ttl, scenarios
 
-FAST = int(os.environ.get("KAFLOW_PROPERTY_CASES", "8"))
+FAST = int(os.environ.get("KAFLOW_PROPERTY_CASES", "4"))
 MANY = int(os.environ.get("KAFLOW_PROPERTY_CASES", "150"))
 
 
