@@ -16,6 +16,7 @@ from kaflow_engine.formats.registry import Registry
 from kaflow_engine.formats.sample import columns_of_sample
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
+from kaflow_engine.model.formats import topic_format
 from kaflow_engine.model.specs import PipelineSpec
 
 SAMPLE = 500
@@ -77,11 +78,6 @@ def resolve_schemas(
                 told.add(topic)
                 on_wait(_waiting(spec, config, topic))
         time.sleep(_POLL_S)
-
-
-def topic_format(spec: PipelineSpec, config: Config, topic: str) -> str:
-    """Return the format of an input topic: its own, or the configuration's."""
-    return spec.topic(topic).format or ("avro" if config.kafka.use_avro else "json")
 
 
 def registry_of(config: Config) -> Registry | None:

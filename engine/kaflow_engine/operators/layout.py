@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from kaflow_engine.formats.duck import identifier
-from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.encode import columns_of, to_text, unpack
 from kaflow_engine.operators.params import StepParams
 from kaflow_engine.sql.shape import BATCH_TIME, MATCHED
@@ -12,13 +11,6 @@ from kaflow_engine.sql.shape import BATCH_TIME, MATCHED
 def batch_time_column(batch_time: int) -> str:
     """Return the batch time as the column `$batch_time`."""
     return f"make_timestamptz({batch_time} * 1000) AS {identifier(BATCH_TIME)}"
-
-
-def packed_rows(columns: Sequence[Column], batch_time: int) -> str:
-    """Return a SELECT of `rn` and columns from `rows(rn, payload)`."""
-    values = columns_of("l", columns)
-    chosen = ", ".join(["rn", batch_time_column(batch_time), *values])
-    return f"SELECT {chosen} FROM (SELECT rn, {unpack('payload')} AS l FROM rows)"
 
 
 def step_rows(step: StepParams, batch_time: int) -> str:

@@ -143,8 +143,3 @@ class Plan:
     def stage_count(self) -> int:
         """Map, steps, then the ledger and the last exchange where there are such."""
         return 1 + len(self.steps) + int(self.ledger) + int(self.last_exchange)
-
-    @property
-    def needs_headers(self) -> bool:
-        """Headers are read for dead letters only."""
-        return True

@@ -14,7 +14,7 @@ from kaflow_engine.operators.departures import choose, departing
 from kaflow_engine.operators.keyed import EMITTED
 from kaflow_engine.operators.leaving import leave
 from kaflow_engine.operators.pairing import void_of
-from kaflow_engine.operators.schemas import DEAD, EXCHANGE, SIDE
+from kaflow_engine.operators.schemas import SIDE
 from kaflow_engine.operators.stored import (
     StoredDriver,
     StoredRow,
@@ -96,11 +96,8 @@ def reemit(bench: Bench, emitted: pa.Table, stored: Sequence[StoredRow]) -> pa.T
     kept = bench.table("SELECT rn FROM changed")["rn"]
     ready = pc.is_in(outcome.emitted["rn"], kept.combine_chunks())
     count = outcome.emitted.num_rows
-    letters = outcome.rows.slice(count)
-    assert letters.num_rows == pc.sum(pc.equal(outcome.rows["kind"], DEAD)).as_py() or count == 0
-    return pa.concat_tables(
-        [EXCHANGE.empty_table(), outcome.rows.slice(0, count).filter(ready), letters]
-    )
+    # dead letters follow the finished rows
+    return pa.concat_tables([outcome.rows.slice(0, count).filter(ready), outcome.rows.slice(count)])
 
 
 def _places(bench: Bench) -> str:

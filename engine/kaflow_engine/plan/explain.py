@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
+from kaflow_engine.model.formats import topic_format
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.plan.build import build_plan, check_pipeline, declared_columns
 from kaflow_engine.plan.explanation import Explanation, SidePart, StepPart, TopicPart
-from kaflow_engine.plan.topics import TopicRole, topic_format, topic_roles
+from kaflow_engine.plan.topics import TopicRole, topic_roles
 from kaflow_engine.sql.read import read_query, topics_of
 from kaflow_engine.sql.scope import NeedsSchema
 from kaflow_engine.sql.shape import Expr, JoinShape, QueryShape

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from kaflow_engine.errors import ModelError, UnknownName
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
+from kaflow_engine.model.formats import topic_format
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.params import TopicParams
 from kaflow_engine.sql.duck import identifier
@@ -105,11 +106,6 @@ def check_topic_names(spec: PipelineSpec, topics: Sequence[str]) -> list[ModelEr
                 )
             )
     return wrong
-
-
-def topic_format(spec: PipelineSpec, config: Config, topic: str) -> str:
-    """Return the format of an input topic: its own, or the configuration's."""
-    return spec.topic(topic).format or ("avro" if config.kafka.use_avro else "json")
 
 
 def event_time_sql(

@@ -137,9 +137,7 @@ class BatchRunner:
         plan = shipment.settings.plan
         size = size_of(record.ranges)
         if size and records is None:
-            records = range_frame(
-                self.spark, self.kafka, plan.pipeline, record.ranges, plan.needs_headers
-            )
+            records = range_frame(self.spark, self.kafka, plan.pipeline, record.ranges)
         context = BatchContext(
             batch=record.number,
             batch_time=record.batch_time,

@@ -1,7 +1,5 @@
 """Spark's Kafka source: the endless stream of a pipeline, and exact ranges of it."""
 
-from collections.abc import Iterable
-
 from pyspark.sql import DataFrame, SparkSession
 
 from kaflow_engine.connectors.kafka_client import KafkaSettings
@@ -15,8 +13,8 @@ COLUMNS = (
     "unix_millis(timestamp) AS timestamp",
     "key",
     "value",
+    "headers",
 )
-NO_HEADERS = "CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers"
 
 OPTIONS = {
     "kafka.isolation.level": "read_committed",
@@ -37,7 +35,6 @@ def stream_frame(
     pipeline: str,
     start: Offsets,
     most: int,
-    headers: bool,
 ) -> DataFrame:
     """Return the stream of records (columns of RECORDS) behind `start`.
 
@@ -47,24 +44,23 @@ def stream_frame(
         pipeline: Name for the consumer group that Spark invents.
         start: The next offset of every partition of every topic.
         most: Offsets of one micro-batch.
-        headers: Whether anybody wants headers.
     """
     options = {
-        **_options(kafka, pipeline, headers),
+        **_options(kafka, pipeline),
         "subscribe": ",".join(sorted(start)),
         "startingOffsets": spark_offsets(start),
         "maxOffsetsPerTrigger": str(most),
     }
-    return _records(spark.readStream.format("kafka").options(**options).load(), headers)
+    return _records(spark.readStream.format("kafka").options(**options).load())
 
 
 def range_frame(
-    spark: SparkSession, kafka: KafkaSettings, pipeline: str, ranges: Ranges, headers: bool
+    spark: SparkSession, kafka: KafkaSettings, pipeline: str, ranges: Ranges
 ) -> DataFrame:
     """Return the records (columns of RECORDS) of exactly these ranges; one must not be empty."""
     wanted = _filled(ranges)
     options = {
-        **_options(kafka, pipeline, headers),
+        **_options(kafka, pipeline),
         "assign": spark_partitions(wanted),
         "startingOffsets": spark_offsets(
             {t: {p: r[0] for p, r in ps.items()} for t, ps in wanted.items()}
@@ -73,21 +69,16 @@ def range_frame(
             {t: {p: r[1] for p, r in ps.items()} for t, ps in wanted.items()}
         ),
     }
-    return _records(spark.read.format("kafka").options(**options).load(), headers)
+    return _records(spark.read.format("kafka").options(**options).load())
 
 
-def record_columns(headers: bool) -> Iterable[str]:
-    """Return the SQL that makes columns of RECORDS of those of the source."""
-    return (*COLUMNS, "headers" if headers else NO_HEADERS)
-
-
-def _options(kafka: KafkaSettings, pipeline: str, headers: bool) -> dict[str, str]:
-    own = {"includeHeaders": str(headers).lower(), "groupIdPrefix": f"kaflow-spark-{pipeline}"}
+def _options(kafka: KafkaSettings, pipeline: str) -> dict[str, str]:
+    own = {"includeHeaders": "true", "groupIdPrefix": f"kaflow-spark-{pipeline}"}
     return {**OPTIONS, **kafka.spark(), "kafka.isolation.level": "read_committed", **own}
 
 
-def _records(frame: DataFrame, headers: bool) -> DataFrame:
-    return frame.selectExpr(*record_columns(headers))
+def _records(frame: DataFrame) -> DataFrame:
+    return frame.selectExpr(*COLUMNS)
 
 
 def _filled(ranges: Ranges) -> Ranges:

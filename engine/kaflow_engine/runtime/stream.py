@@ -60,7 +60,6 @@ class LiveStream:
             run.plan.pipeline,
             start,
             run.most_records,
-            run.plan.needs_headers,
         )
         writer = frame.writeStream.foreachBatch(self._on_records)
         query = writer.option("checkpointLocation", str(self._checkpoint)).start()

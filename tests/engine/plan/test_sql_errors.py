@@ -14,15 +14,8 @@ ROWS = Path(__file__).parents[2] / "fixtures" / "errors" / "sql"
 
 
 def rows() -> list[Any]:
-    """Rows that say `not_yet` show what an error should say, and why it does not."""
     return [
-        pytest.param(
-            row,
-            id=f"{file.stem}: {row['title']}",
-            marks=[pytest.mark.xfail(strict=True, reason=row["not_yet"])]
-            if "not_yet" in row
-            else [],
-        )
+        pytest.param(row, id=f"{file.stem}: {row['title']}")
         for file in sorted(ROWS.glob("*.yaml"))
         for row in yaml.safe_load(file.read_text())
     ]
