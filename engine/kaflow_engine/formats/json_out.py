@@ -28,12 +28,33 @@ _INSTANTS = frozenset(
     {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"}
 )
 
+_AS_IT_IS = frozenset(
+    Scalar(name)
+    for name in ("VARCHAR", "BOOLEAN", "DOUBLE", "TINYINT", "SMALLINT", "INTEGER", "BIGINT")
+)
 _PLAIN = frozenset({"BLOB", "DATE", "TIME", "UUID"})  # text that needs no escapes
 
 
 def json_object_sql(columns: Sequence[tuple[Column, str]]) -> str:
     """Return a VARCHAR expression: one JSON object from (column, SQL of its value) pairs."""
-    return _object([(column.name, parse_type(column.type), sql) for column, sql in columns], 0)
+    fields = [(column.name, parse_type(column.type), sql) for column, sql in columns]
+    names = {name.casefold() for name, _, _ in fields}  # of a struct they must differ in more
+    if fields and len(names) == len(fields) and all(kind in _AS_IT_IS for _, kind, _ in fields):
+        return _at_once(fields)
+    return _object(fields, 0)
+
+
+def _at_once(fields: Sequence[tuple[str, Type, str]]) -> str:
+    """Return the same as `_object` for types that DuckDB itself writes right, in fewer steps."""
+    values = (
+        f"CASE WHEN isfinite({sql}) THEN {sql} END" if kind == Scalar("DOUBLE") else f"({sql})"
+        for _, kind, sql in fields
+    )
+    packed = ", ".join(
+        f"{duck.identifier(name)} := {value}"
+        for (name, _, _), value in zip(fields, values, strict=True)
+    )
+    return f"CAST(to_json(struct_pack({packed})) AS VARCHAR)"
 
 
 def _object(fields: Sequence[tuple[str, Type, str]], depth: int) -> str:

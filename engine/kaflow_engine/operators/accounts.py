@@ -7,6 +7,7 @@
 from collections import Counter
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kaflow_engine.operators.bench import (
     DEAD_LETTER,
@@ -54,12 +55,6 @@ def settle(bench: Bench, fates: pa.Table, waiting: str | None, counters: Counter
     Returns:
         Notes for the ledger, schema EXCHANGE; empty without one.
     """
-    if bench.settles_at_once:
-        counts = fates.group_by("bit").aggregate([([], "count_all")]).to_pylist()
-        counters.update(
-            {_NAMES[row["bit"]]: row["count_all"] for row in counts if row["bit"] != LEFT}
-        )
-        return EXCHANGE.empty_table()
     waits, join = "0", ""
     if waiting is not None:
         counted = f"SELECT did, count(*) AS waits FROM ({waiting}) GROUP BY did"
@@ -81,6 +76,20 @@ def settle(bench: Bench, fates: pa.Table, waiting: str | None, counters: Counter
     )
     count_changes(counters, rows)
     return EXCHANGE.empty_table()
+
+
+def count_fates(counters: Counter[str], fates: pa.Table, counted: pa.ChunkedArray) -> None:
+    """Count driving records that one row each settles.
+
+    Args:
+        counters: Takes the counts.
+        fates: did and bit.
+        counted: At the place `did`, whether the row decides its record's class.
+    """
+    bits = fates["bit"].filter(counted.take(fates["did"]))
+    for count in pc.value_counts(bits).to_pylist():
+        if count["values"] != LEFT:
+            counters[_NAMES[count["values"]]] += count["counts"]
 
 
 def count_changes(counters: Counter[str], rows: list[tuple[str | None, str | None, int]]) -> None:

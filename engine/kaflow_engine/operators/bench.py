@@ -109,15 +109,6 @@ class Bench:
         return len(self.events) > 1 or (self.final and bool(self.events))
 
     @property
-    def settles_at_once(self) -> bool:
-        """Each driving row makes one row, which is settled in the batch in which it comes."""
-        return (
-            self.number == 1
-            and self.plan.driving.needs is None
-            and not (self.retains or self.can_wait or self.plan.ledger or self.plan.reemit)
-        )
-
-    @property
     def driver_width(self) -> int:
         """Bytes of the suffix that tells driving rows of one key apart."""
         earlier = self.plan.steps[: self.number - 1]

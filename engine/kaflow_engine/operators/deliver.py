@@ -12,11 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.formats.duck import query
+from kaflow_engine.formats.pick import keep, pick
+from kaflow_engine.operators.order import has_members, order_of
 from kaflow_engine.operators.params import Plan
-from kaflow_engine.operators.schemas import DEAD, OUTPUT, READY, REPORT
+from kaflow_engine.operators.schemas import DEAD, ORIGIN, OUTPUT, READY, REPORT, TRIGGER
 from kaflow_engine.operators.task import BatchContext, Task
 
-_ORDER = "t_phase, t_time, t_role, t_topic, t_part, t_off, d_batch, d_time, d_part, d_off, members"
+_ORDER = (*TRIGGER, *ORIGIN)
 
 
 def run_deliver(plan: Plan, batch: BatchContext, rows: pa.Table, task: Task) -> pa.Table:
@@ -30,7 +32,7 @@ def run_deliver(plan: Plan, batch: BatchContext, rows: pa.Table, task: Task) -> 
     """
     kinds = rows["kind"]
     reports = rows.filter(pc.equal(kinds, REPORT))
-    ready = rows.filter(pc.equal(kinds, READY))
+    ready = keep(rows, pc.equal(kinds, READY))
     dead = rows.filter(pc.equal(kinds, DEAD))
     found: list[pa.Table] = []
     if ready.num_rows:
@@ -43,10 +45,14 @@ def run_deliver(plan: Plan, batch: BatchContext, rows: pa.Table, task: Task) -> 
 
 
 def _output(plan: Plan, ready: pa.Table) -> pa.Table:
-    ordered = query(
-        f"SELECT part, key, value, ts FROM rows ORDER BY {_ORDER}",
-        rows=ready.drop_columns(["payload", "raw"]),
-    )
+    if has_members(ready):
+        ordered = query(
+            f"SELECT part, key, value, ts FROM rows ORDER BY {', '.join(_ORDER)}, members",
+            rows=ready.drop_columns(["payload", "raw"]),
+        )
+    else:
+        wanted = ready.select(["part", "key", "value", "ts"])
+        ordered = pick(wanted, pa.array(order_of(ready, _ORDER)))
     count = ordered.num_rows
     columns: dict[str, Any] = {
         "slot": ordered["part"],

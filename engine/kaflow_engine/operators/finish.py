@@ -17,15 +17,13 @@ from kaflow_engine.operators.guard import guarded
 from kaflow_engine.operators.intake import BadRecord
 from kaflow_engine.operators.params import FinishParams
 
-_SHARD = """CAST('0x' || left(md5("$key"), 2) AS BIGINT) AS "$shard\""""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
     """What became of rows; those in neither part were filtered."""
 
     rows: pa.Table
-    """rn int64, out_key binary, shard of the key (0 to 255), value binary."""
+    """rn int64, out_key binary, value binary."""
     bad: tuple[BadRecord, ...]
 
 
@@ -46,9 +44,9 @@ def finish_rows(finish: FinishParams, typed: str, rows: pa.Table) -> Finished:
     selected = f"SELECT {chosen} FROM ({typed}){where}"
     if finish.format == "json":
         value = json_object_sql([(c, names[c.name]) for c, _ in finish.outputs])
-        sql = f'SELECT rn, {key} AS "$key", {_SHARD}, {value} AS "$value" FROM ({selected})'
+        sql = f'SELECT rn, {key} AS "$key", {value} AS "$value" FROM ({selected})'
     else:
-        sql = f'SELECT *, {key} AS "$key", {_SHARD} FROM ({selected})'
+        sql = f'SELECT *, {key} AS "$key" FROM ({selected})'
     found, failed = guarded(sql, rows)
     bad = [BadRecord(row=b.row, phase="sql", error=b.error, message=b.message) for b in failed]
     if finish.format == "avro":
@@ -70,7 +68,6 @@ def finish_rows(finish: FinishParams, typed: str, rows: pa.Table) -> Finished:
         {
             "rn": found.column("rn").cast(pa.int64()),
             "out_key": found.column("$key").cast(pa.string()).cast(pa.binary()),
-            "shard": found.column("$shard"),
             "value": found.column("$value").cast(pa.binary()),
         }
     )
@@ -89,7 +86,7 @@ def _avro(finish: FinishParams, found: pa.Table) -> tuple[pa.Table, list[BadReco
         for b in encoded.bad
     ]
     values = encoded.array
-    kept = found.select(["rn", "$key", "$shard"])
+    kept = found.select(["rn", "$key"])
     table = kept.append_column("$value", values)
     return table.filter(pc.is_valid(table.column("$value"))), bad
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from kaflow_engine.formats.avro_in import decode_avro
 from kaflow_engine.formats.decoded import Decoded
 from kaflow_engine.formats.json_in import decode_json
+from kaflow_engine.formats.pick import keep, pick
 from kaflow_engine.operators.guard import guarded
 from kaflow_engine.operators.params import TopicParams
 
@@ -60,8 +61,8 @@ def read_topic(
     values = records.column("value").combine_chunks()
     present = pc.indices_nonzero(values.is_valid())
     missing = pc.indices_nonzero(values.is_null())
-    decoded = _decode(topic, values.take(present), schema_by_id)
-    places = present.take(decoded.good).cast(pa.int64())
+    decoded = _decode(topic, pick(values, present), schema_by_id)
+    places = pick(present, decoded.good).cast(pa.int64())
     bad = [
         BadRecord(row=present[b.row].as_py(), phase="decode", error=b.error, message=b.message)
         for b in decoded.bad
@@ -99,7 +100,7 @@ def _timed(
 ) -> tuple[pa.Table, list[BadRecord]]:
     """Add `$ts`; records without an event time are bad."""
     if topic.event_time is None:
-        stamps = records.column("timestamp").take(rows.column("rn"))
+        stamps = pick(records.column("timestamp"), rows.column("rn"))
         return rows.append_column("$ts", stamps), []
     found, failed = guarded(f'SELECT *, {topic.event_time} AS "$ts" FROM rows', rows)
     bad = [
@@ -112,7 +113,7 @@ def _timed(
         )
         for row in found.filter(pc.invert(known)).column("rn").to_pylist()
     ]
-    return found.filter(known), bad
+    return keep(found, known), bad
 
 
 def _future(rows: pa.Table, limit: int) -> tuple[pa.Table, list[BadRecord]]:

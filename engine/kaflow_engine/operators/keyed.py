@@ -8,12 +8,21 @@ import struct
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from kaflow_engine.operators.shards import part_of_shard, shards_of
+from kaflow_engine.operators.shards import SHARDS, first_parts, part_of_shard, shards_of
 from kaflow_engine.operators.task import Task
-from kaflow_engine.state.changes import to_changes
-from kaflow_engine.state.keys import due_key, due_range, entry_key, split_due, split_entry
+from kaflow_engine.state.changes import CHANGES, to_changes
+from kaflow_engine.state.keys import (
+    due_key,
+    due_range,
+    entry_key,
+    entry_keys,
+    split_due,
+    split_entry,
+)
 
 DRIVER, WAITING, MATCH, KEYLESS, EMITTED = 100, 101, 102, 103, 104
 """Side bytes of entries that are not a side's own: retained driving records, waiting rows, matches
@@ -46,6 +55,7 @@ class StepState:
     def __init__(self, task: Task, step: int, partitions: int) -> None:
         self._task, self._step, self._count = task, step, partitions
         self._puts: dict[int, dict[bytes, bytes | None]] = defaultdict(dict)
+        self._bulk: dict[int, list[pa.Table]] = defaultdict(list)
         self._dues: list[int] = []
 
     def values(self, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -56,6 +66,26 @@ class StepState:
             for place, value in zip(places, state.get([keys[p] for p in places]), strict=True):
                 found[place] = value
         return found
+
+    def look_up(self, side: int, keys: pa.BinaryArray) -> pa.BinaryArray:
+        """Return the value of the entry without suffix under each join key, null without one.
+
+        Args:
+            side: Side byte.
+            keys: Join keys behind their shard byte, each once, none null.
+        """
+        entries = entry_keys(keys, side)
+        order = pc.sort_indices(entries)
+        entries = entries.take(order)
+        parts = first_parts(entries, self._count)
+        names = _objects(entries)
+        found: list[bytes | None] = []
+        for part in np.unique(parts).tolist():
+            start, stop = np.searchsorted(parts, (part, part + 1)).tolist()
+            found += self._task.state(self._step, part).get(names[start:stop])
+        back = np.empty(len(names), np.int64)
+        back[order.to_numpy()] = np.arange(len(names))
+        return pa.array(found, pa.binary()).take(pa.array(back))
 
     def entries(
         self, side: int, keys: Sequence[bytes], suffixes: Sequence[bytes] | None = None
@@ -105,6 +135,13 @@ class StepState:
             changes[due_key(key[0], due, key)] = b""
             self._dues.append(due)
 
+    def put_all(self, side: int, keys: pa.BinaryArray, values: pa.BinaryArray) -> None:
+        """Write the entry without suffix under each join key; a null value deletes it."""
+        changes = pa.table([entry_keys(keys, side), values], schema=CHANGES)
+        parts = first_parts(keys, self._count)
+        for part in np.unique(parts).tolist():
+            self._bulk[part].append(changes.filter(pa.array(parts == part)))
+
     def delete(self, key: bytes, due: int | None = None) -> None:
         """Delete an entry, and its place in the index by due time where it has one."""
         changes = self._puts[part_of_shard(key[0], self._count)]
@@ -118,13 +155,21 @@ class StepState:
         Returns:
             The earliest due time among the puts and, if `due` was asked, of what is left.
         """
-        for part, changes in self._puts.items():
-            table: pa.Table = to_changes(list(changes), list(changes.values()))
-            self._task.write_changes(self._step, part, table)
+        for part in sorted({*self._puts, *self._bulk}):
+            changes = self._puts[part]
+            single = to_changes(list(changes), list(changes.values()))
+            self._task.write_changes(
+                self._step, part, pa.concat_tables([single, *self._bulk[part]])
+            )
         return min(self._dues, default=None)
 
     def _by_part(self, keys: Iterable[bytes]) -> dict[int, list[int]]:
         places: dict[int, list[int]] = defaultdict(list)
+        parts = [part_of_shard(shard, self._count) for shard in range(SHARDS)]
         for i, key in enumerate(keys):
-            places[part_of_shard(key[0], self._count)].append(i)
+            places[parts[key[0]]].append(i)
         return places
+
+
+def _objects(array: pa.BinaryArray) -> list[bytes]:
+    return array.to_numpy(zero_copy_only=False).tolist()

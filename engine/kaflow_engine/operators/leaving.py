@@ -172,9 +172,10 @@ def dead_letters(
 
 def _joined(found: pa.Table, rows: pa.Table) -> pa.Table:
     """Put what was computed beside where it came from, by `rn`."""
-    places = pc.index_in(found["rn"], value_set=rows["rn"].combine_chunks())
+    if not found["rn"].equals(rows["rn"]):
+        rows = rows.take(pc.index_in(found["rn"], value_set=rows["rn"].combine_chunks()))
     for name in ("did", "part", "counted", "forced", "raw", "members", "ts", *TRIGGER, *ORIGIN):
-        found = found.append_column(name, rows[name].take(places))
+        found = found.append_column(name, rows[name])
     return found
 
 
@@ -184,7 +185,7 @@ def _address(bench: Bench, rows: pa.Table) -> tuple[Any, Any]:
     last = plan.stage_count - 1
     if not plan.last_exchange:
         return last, rows["part"]
-    part = output_parts(rows["shard"], plan.partitions)
+    part = output_parts(rows["out_key"], plan.partitions)
     if not plan.ledger or not pc.any(rows["forced"]).as_py():
         return last, part
     places = query(

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.formats.duck import cursor, query
+from kaflow_engine.formats.duck import cursor
 from kaflow_engine.operators.accounts import class_sql, count_changes
 from kaflow_engine.operators.bench import DEAD_LETTER, EMITTED, FILTERED, FORCED_SHIFT
 from kaflow_engine.operators.keyed import StepState, place_suffix, read_place
@@ -123,16 +123,10 @@ def _onward(plan: Plan, sent: pa.Table) -> pa.Table:
     last = plan.stage_count - 1
     return pa.concat_tables(
         [
-            _addressed(ready, last, _output_parts(plan, ready)),
+            _addressed(ready, last, output_parts(ready["key"], plan.partitions)),
             _addressed(dead, last, dead_parts),
         ]
     )
-
-
-def _output_parts(plan: Plan, ready: pa.Table) -> pa.ChunkedArray:
-    shard = "CAST('0x' || left(md5(key), 2) AS BIGINT)"
-    found = query(f"SELECT {shard} AS shard FROM rows", rows=ready.select(["key"]))
-    return output_parts(found["shard"], plan.partitions)
 
 
 def _addressed(rows: pa.Table, stage: int, part: pa.ChunkedArray) -> pa.Table:

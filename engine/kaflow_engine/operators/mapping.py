@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.formats.duck import identifier, query
+from kaflow_engine.formats.pick import keep, pick
 from kaflow_engine.operators.dead_letters import RAW, refusal, source_letters
 from kaflow_engine.operators.encode import pack, to_text
 from kaflow_engine.operators.finish import finish_rows
@@ -44,7 +45,7 @@ def run_map(plan: Plan, batch: BatchContext, records: pa.Table, task: Task) -> p
     found = [EXCHANGE.empty_table()]
     names = records.column("topic")
     for topic in plan.topics:
-        chosen = records.filter(pc.equal(names, topic.name))
+        chosen = keep(records, pc.equal(names, topic.name))
         if chosen.num_rows:
             intake = read_topic(topic, chosen, batch.batch_time, task.avro_schema)
             found += _MapTopic(plan, batch, intake).rows()
@@ -102,7 +103,7 @@ class _MapTopic:
         if raw:
             places = rows.column("rn")
             for name in ("key", "value", "timestamp", "headers"):
-                rows = rows.append_column(f"${name}", self.intake.records.column(name).take(places))
+                rows = rows.append_column(f"${name}", pick(self.intake.records[name], places))
             names += ['"$key"', '"$value"', '"$timestamp"', '"$headers"']
         chosen = ", ".join(["rn", batch_time_column(self.batch.batch_time), *names])
         return f"(SELECT {chosen} FROM rows)", rows
@@ -120,7 +121,7 @@ class _MapTopic:
         self._fail(failed)
         known = found.column("key").is_valid()
         self.counters["null_key"] += found.num_rows - (pc.sum(known).as_py() or 0)
-        found = found.filter(known)
+        found = keep(found, known)
         return self._travelling(
             found, self.good, stage=stage, kind=SIDE, side=index, payload=found["payload"]
         )
@@ -186,9 +187,9 @@ class _MapTopic:
             self.bad.setdefault(bad.row, bad)
         keys = done.rows.column("out_key")
         if self.plan.last_exchange:
-            part: Any = output_parts(done.rows["shard"], self.plan.partitions)
+            part: Any = output_parts(keys, self.plan.partitions)
         else:
-            places = self.intake.records.column("partition").take(done.rows.column("rn"))
+            places = pick(self.intake.records["partition"], done.rows["rn"])
             part = pc.add(pc.multiply(places.cast(pa.int64()), 256), self.topic.index)
         return self._travelling(
             done.rows,
@@ -207,8 +208,8 @@ class _MapTopic:
         places = (
             pa.array(np.searchsorted(known, numbers)) if len(numbers) else pa.array([], pa.int64())
         )
-        times = timed.column("$time").take(places)
-        records = self.intake.records.select(["partition", "offset"]).take(found.column("rn"))
+        times = pick(timed["$time"], places)
+        records = pick(self.intake.records.select(["partition", "offset"]), found["rn"])
         partition = records.column("partition").cast(pa.int64())
         offset = records.column("offset")
         if "key" in found.column_names and "key" not in columns:
@@ -230,7 +231,7 @@ class _MapTopic:
             d_time=times,
             d_part=partition,
             d_off=offset,
-            ts=timed.column("$ts").take(places),
+            ts=pick(timed["$ts"], places),
             **columns,
         )
 

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kaflow_engine.formats.duck import query
 from kaflow_engine.operators.params import Plan
 
 SHARDS = 256
@@ -26,14 +27,24 @@ def shards_of(part: int, partitions: int) -> range:
 def parts_of(keys: pa.ChunkedArray, keyless: pa.ChunkedArray, partitions: int) -> pa.Array:
     """Return the partition of each key behind its shard byte; `keyless` where it is null."""
     array = keys.combine_chunks()
-    first = _first_bytes(array) * partitions // SHARDS
+    first = first_parts(array, partitions)
+    if not array.null_count:
+        return pa.array(first)
     return pa.array(np.where(array.is_valid().to_numpy(False), first, keyless.to_numpy()))
 
 
-def output_parts(shards: pa.ChunkedArray, partitions: int) -> pa.ChunkedArray:
-    """Return the partition of output keys by their shards; 0 where there is no key."""
-    scaled = pc.multiply(pc.fill_null(shards, 0).cast(pa.int64()), partitions)
-    return pc.divide(scaled, SHARDS)
+def first_parts(
+    keys: pa.BinaryArray, partitions: int
+) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return the partition of each key behind its shard byte; any where it is null."""
+    return _first_bytes(keys) * partitions // SHARDS
+
+
+def output_parts(keys: pa.ChunkedArray, partitions: int) -> pa.ChunkedArray:
+    """Return the partition of each output key (binary) by its shard; 0 where there is no key."""
+    shard = "coalesce(CAST('0x' || left(md5(key), 2) AS BIGINT), 0)"
+    sql = f"SELECT {shard} * {partitions} // {SHARDS} AS part FROM rows"
+    return query(sql, rows=pa.table({"key": keys}))["part"]
 
 
 def spread(partition: pa.ChunkedArray, offset: pa.ChunkedArray, partitions: int) -> pa.ChunkedArray:

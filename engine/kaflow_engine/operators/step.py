@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.formats.duck import cursor
+from kaflow_engine.formats.pick import keep
 from kaflow_engine.operators.accounts import settle
 from kaflow_engine.operators.bench import (
     DEAD_LETTER,
@@ -20,6 +21,7 @@ from kaflow_engine.operators.bench import (
     Bench,
 )
 from kaflow_engine.operators.departures import choose, departing, inner_matched
+from kaflow_engine.operators.direct import can_settle_at_once, settle_at_once
 from kaflow_engine.operators.expiry import expire, expiry_letter
 from kaflow_engine.operators.guard import BadRow
 from kaflow_engine.operators.intake import BadRecord
@@ -56,7 +58,7 @@ def run_step(plan: Plan, number: int, batch: BatchContext, rows: pa.Table, task:
         Schema EXCHANGE.
     """
     mine = pc.and_(pc.equal(rows["stage"], number), pc.less_equal(rows["kind"], SIDE))
-    here = rows.filter(mine)
+    here = keep(rows, mine)
     found = [rows.filter(pc.invert(mine))]
     counters: Counter[str] = Counter()
     with cursor() as con:
@@ -70,12 +72,20 @@ def run_step(plan: Plan, number: int, batch: BatchContext, rows: pa.Table, task:
             moved=_moved(here),
         )
         found += expire(bench, counters)
-        if here.num_rows:
-            found += _records(bench, here, counters)
+        settled, rest = settle_at_once(bench, here, counters)
+        found += settled
+        if rest.num_rows and not (can_settle_at_once(bench) and _only_kept(bench, rest)):
+            found += _records(bench, rest, counters)
+        store_versions(bench, here)
         due = bench.state.write()
     report = {"counters": dict(counters), "due": [] if due is None else [due]}
     found.append(report_rows(plan.stage_count - 1, [report]))
     return pa.concat_tables(found)
+
+
+def _only_kept(bench: Bench, rest: pa.Table) -> bool:
+    """Return whether these are dimension records that concern no row."""
+    return not bench.can_wait and not pc.any(pc.equal(rest["kind"], DRIVING)).as_py()
 
 
 def _moved(here: pa.Table) -> frozenset[int]:
@@ -114,7 +124,6 @@ def _records(bench: Bench, here: pa.Table, counters: Counter[str]) -> list[pa.Ta
     remember(bench, stored)
     if bench.plan.reemit:
         found.append(reemit(bench, outcome.emitted, emitted))
-    store_versions(bench)
     return found
 
 

@@ -4,7 +4,6 @@
 # pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
 # pyarrow is untyped, and duckdb in part
 
-import struct
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,10 +12,12 @@ import pyarrow.compute as pc
 
 from kaflow_engine.operators.bench import Bench
 from kaflow_engine.operators.keyed import stamp_suffix
+from kaflow_engine.operators.order import last_of_each_key
 from kaflow_engine.operators.schemas import SIDE
 from kaflow_engine.state.keys import entry_key
 
-_STAMP = struct.Struct(">q")
+_STAMP = 8
+"""Bytes of the event time at the head of a stored version."""
 
 
 def load_versions(bench: Bench, keys: list[bytes]) -> None:
@@ -27,52 +28,74 @@ def load_versions(bench: Bench, keys: list[bytes]) -> None:
         bench.build(f"v{j}", f"SELECT key, pos, ts, s FROM incoming{more}", _stored(bench, j, keys))
 
 
+def current_texts(bench: Bench, j: int, keys: pa.BinaryArray) -> pa.StringArray:
+    """Return the text of the value that a dimension has under each key, null without one."""
+    return _texts(bench.state.look_up(j, keys))
+
+
 def _stored(bench: Bench, j: int, keys: Sequence[bytes]) -> pa.Table:
     if bench.step.sides[j].lookup == "as_of":
         index, _, found = bench.state.entries(j, keys)
         owners = pa.array([keys[i] for i in index], pa.binary())
         values = pa.array(found, pa.binary())
     else:
-        values = pa.array(bench.state.values([entry_key(key, j) for key in keys]), pa.binary())
+        values = bench.state.look_up(j, pa.array(keys, pa.binary()))
         owners = pa.array(keys, pa.binary()).filter(values.is_valid())
         values = values.drop_null()
-    stamps, texts = _split(values)
-    return pa.table({"key": owners, "pos": pa.repeat(0, len(values)), "ts": stamps, "s": texts})
+    return pa.table(
+        {
+            "key": owners,
+            "pos": pa.repeat(0, len(owners)),
+            "ts": _stamps(values),
+            "s": _texts(values),
+        }
+    )
 
 
-def _split(values: pa.BinaryArray) -> tuple[pa.Array, pa.Array]:
-    """Split stored versions into event times and texts; an empty text is a tombstone."""
-    if not len(values):
-        return pa.array([], pa.int64()), pa.array([], pa.string())
-    heads = pc.binary_slice(values, 0, 8)
-    joined = b"".join(heads.to_pylist())
-    stamps = np.frombuffer(joined, dtype=">i8").astype(np.int64)
-    texts = pc.binary_slice(values, 8, 1 << 31).cast(pa.string())
-    return pa.array(stamps), pc.if_else(pc.equal(texts, ""), None, texts)
+def _stamps(values: pa.BinaryArray) -> pa.Array:
+    """Return the event times of stored versions."""
+    joined = b"".join(pc.binary_slice(values, 0, _STAMP).to_pylist())
+    return pa.array(np.frombuffer(joined, dtype=">i8").astype(np.int64))
 
 
-def store_versions(bench: Bench) -> None:
-    """Write the batch's dimension records to the state."""
+def _texts(values: pa.BinaryArray) -> pa.StringArray:
+    """Return the texts of stored versions; that of a tombstone is empty, which becomes null."""
+    texts = pc.binary_slice(values, _STAMP, 1 << 31).cast(pa.string())
+    return pc.if_else(pc.equal(texts, ""), None, texts)
+
+
+def _joined(stamps: pa.Array, texts: pa.Array) -> pa.BinaryArray:
+    """Put event times and texts together as versions are stored; null where the text is."""
+    heads = np.ascontiguousarray(stamps.to_numpy(zero_copy_only=False), dtype=">i8")
+    fixed = pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(_STAMP), len(heads), [None, pa.py_buffer(heads)]
+    )
+    return pc.binary_join_element_wise(fixed.cast(pa.binary()), texts.cast(pa.binary()), b"")
+
+
+def store_versions(bench: Bench, here: pa.Table) -> None:
+    """Write the batch's dimension records, which are among the step's rows, to the state."""
     for j in bench.dimensions:
         if j not in bench.moved:
             continue
-        side = bench.step.sides[j]
-        group = "key, ts" if side.lookup == "as_of" else "key"
-        rows = bench.rows(
-            f"SELECT key, arg_max(ts, pos), arg_max(coalesce(payload, ''), pos) FROM r "
-            f"WHERE kind = {SIDE} AND side = {j} GROUP BY {group}"
-        )
-        if side.lookup == "as_of":
-            for key, ts, text in rows:
-                entry = entry_key(key, j, stamp_suffix(ts))
-                bench.state.put(entry, _STAMP.pack(ts) + text.encode())
-            _prune(bench, j, sorted({key for key, _, _ in rows}))
+        rows = here.filter(pc.and_(pc.equal(here["kind"], SIDE), pc.equal(here["side"], j)))
+        if bench.step.sides[j].lookup == "as_of":
+            _store_history(bench, j, rows)
             continue
-        for key, ts, text in rows:
-            if text:
-                bench.state.put(entry_key(key, j), _STAMP.pack(ts) + text.encode())
-            else:
-                bench.state.delete(entry_key(key, j))
+        last = last_of_each_key(rows).combine_chunks()
+        values = _joined(last["ts"].combine_chunks(), last["payload"].combine_chunks())
+        bench.state.put_all(j, last["key"].combine_chunks(), values)
+
+
+def _store_history(bench: Bench, j: int, rows: pa.Table) -> None:
+    kept = bench.rows(
+        f"SELECT key, ts, arg_max(coalesce(payload, ''), pos) FROM r "
+        f"WHERE kind = {SIDE} AND side = {j} GROUP BY key, ts"
+    )
+    for key, ts, text in kept:
+        value = ts.to_bytes(_STAMP, "big", signed=True) + text.encode()
+        bench.state.put(entry_key(key, j, stamp_suffix(ts)), value)
+    _prune(bench, j, sorted(pc.unique(rows["key"]).to_pylist()))
 
 
 def _prune(bench: Bench, j: int, keys: list[bytes]) -> None:

@@ -2,14 +2,21 @@
 
 Everything of a shard lies together, so that shards can move between partitions as key ranges.
 """
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownParameterType=false, reportUnknownArgumentType=false
+# pyright: reportAttributeAccessIssue=false
+# reason: pyarrow is untyped
 
-from collections.abc import Iterable, Sequence
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from kaflow_engine.state.reader import successor
 
 DUE = 0xFF
 """The side byte of the index by due time; sides of entries are smaller."""
 
+_HEAD = np.dtype([("side", "u1"), ("length", ">u4")])
 _BIAS = 1 << 63
 _MAX = (1 << 64) - 1
 
@@ -36,13 +43,20 @@ def entry_key(shard_key: bytes, side: int, suffix: bytes = b"") -> bytes:
     )
 
 
-def entry_keys(
-    shard_keys: Sequence[bytes], side: int, suffixes: Iterable[bytes] | None = None
-) -> list[bytes]:
-    """Return the keys of many entries of one side; without suffixes, prefixes to scan."""
-    if suffixes is None:
-        return [entry_key(key, side) for key in shard_keys]
-    return [entry_key(key, side, end) for key, end in zip(shard_keys, suffixes, strict=True)]
+def entry_keys(shard_keys: pa.BinaryArray, side: int) -> pa.BinaryArray:
+    """Return the keys of entries without suffix, one for each join key behind its shard byte."""
+    heads = np.empty(len(shard_keys), _HEAD)
+    heads["side"] = side
+    heads["length"] = pc.subtract(pc.binary_length(shard_keys), 1).to_numpy(zero_copy_only=False)
+    middle = pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(_HEAD.itemsize), len(heads), [None, pa.py_buffer(heads)]
+    )
+    return pc.binary_join_element_wise(
+        pc.binary_slice(shard_keys, 0, 1),
+        middle.cast(pa.binary()),
+        pc.binary_slice(shard_keys, 1, 1 << 31),
+        b"",
+    )
 
 
 def split_entry(key: bytes) -> tuple[bytes, int, bytes]:
@@ -62,13 +76,6 @@ def due_key(shard: int, due_ms: int, entry: bytes) -> bytes:
     return b"%c%c%b%b" % (shard, DUE, (due_ms + _BIAS).to_bytes(8, "big"), entry)
 
 
-def due_keys(
-    shards: Iterable[int], dues_ms: Iterable[int], entries: Iterable[bytes]
-) -> list[bytes]:
-    """Return many keys of the index by due time."""
-    return [due_key(*row) for row in zip(shards, dues_ms, entries, strict=True)]
-
-
 def split_due(key: bytes) -> tuple[int, int, bytes]:
     """Return shard, due time in epoch milliseconds, and entry of a key of the index."""
     return key[0], int.from_bytes(key[2:10], "big") - _BIAS, key[10:]
@@ -84,9 +91,3 @@ def due_range(shard: int, limit_ms: int) -> tuple[bytes, bytes | None]:
     if biased > _MAX:
         return start, successor(start)
     return start, start + max(biased, 0).to_bytes(8, "big")
-
-
-def shard_range(shard: int) -> tuple[bytes, bytes | None]:
-    """Return start and stop of everything in a shard."""
-    start = bytes((shard,))
-    return start, successor(start)

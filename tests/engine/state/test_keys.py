@@ -1,3 +1,7 @@
+# pyright: basic
+
+import pyarrow as pa
+
 from kaflow_engine.state import keys
 from kaflow_engine.state.memory import MemoryState
 
@@ -9,23 +13,32 @@ def test_entry_key_is_taken_apart_again():
 
 
 def test_join_keys_that_share_a_prefix_do_not_meet():
-    state = MemoryState(dict.fromkeys(keys.entry_keys([b"\x00a", b"\x00ab"], 1, [b"x", b"x"]), b""))
-    assert state.scan(keys.entry_keys([b"\x00a"], 1)).keys == [keys.entry_key(b"\x00a", 1, b"x")]
+    entries = [keys.entry_key(key, 1, b"x") for key in (b"\x00a", b"\x00ab")]
+    state = MemoryState(dict.fromkeys(entries, b""))
+    assert state.scan([keys.entry_key(b"\x00a", 1)]).keys == entries[:1]
+
+
+def test_many_entry_keys_are_those_of_each_one():
+    shard_keys = [b"\x00", b"\xffab", b"\x07" + b"x" * 300]
+    found = keys.entry_keys(pa.array([b"left out", *shard_keys], pa.binary()).slice(1), 9)
+    assert found.to_pylist() == [keys.entry_key(key, 9) for key in shard_keys]
 
 
 def test_due_entries_are_ordered_by_time_and_cut_strictly():
     dues = [-5, 0, 7, 8, 1 << 40]
-    state = MemoryState(dict.fromkeys(keys.due_keys([1] * 5, dues, [b"e"] * 5), b""))
+    state = MemoryState(dict.fromkeys([keys.due_key(1, due, b"e") for due in dues], b""))
     found = state.range(*keys.due_range(1, 8)).keys
     assert [keys.split_due(key) for key in found] == [(1, due, b"e") for due in dues[:3]]
 
 
 def test_an_infinite_limit_takes_everything_of_the_shard():
     state = MemoryState(
-        dict.fromkeys(keys.due_keys([254, 255, 255], [1, 2, (1 << 63) - 1], [b""] * 3), b"")
+        {
+            keys.due_key(shard, due, b""): b""
+            for shard, due in ((254, 1), (255, 2), (255, (1 << 63) - 1))
+        }
     )
     assert len(state.range(*keys.due_range(255, 1 << 63)).keys) == 2
     assert len(state.range(*keys.due_range(255, (1 << 63) - 1)).keys) == 1
     assert len(state.range(*keys.due_range(254, 1 << 70)).keys) == 1
     assert state.range(*keys.due_range(255, -(1 << 70))).keys == []
-    assert len(state.range(*keys.shard_range(255)).keys) == 2

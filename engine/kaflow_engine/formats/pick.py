@@ -1,0 +1,27 @@
+"""Rows by place or by mask, without a copy where all of them are wanted."""
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
+# pyarrow leaves types out
+
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Rows = TypeVar("Rows", pa.Table, pa.ChunkedArray, pa.Array)
+
+
+def pick(rows: Rows, places: pa.Array | pa.ChunkedArray) -> Rows:
+    """Return rows in the order of integer places."""
+    if len(places) == len(rows) and np.array_equal(places.to_numpy(), np.arange(len(rows))):
+        return rows
+    return rows.take(places)
+
+
+def keep(rows: Rows, mask: pa.BooleanArray | pa.ChunkedArray) -> Rows:
+    """Return the rows where a mask is true."""
+    if not len(mask) or (not mask.null_count and pc.all(mask).as_py()):
+        return rows
+    return rows.filter(mask)

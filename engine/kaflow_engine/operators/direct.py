@@ -1,0 +1,124 @@
+"""Driving rows that one look at the dimensions settles: they touch no table and leave no trace.
+
+Such are the complete rows of keys under which the batch brings no dimension record, in a step that
+joins current dimension values only. All others take the long way in `step`.
+"""
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaflow_engine.formats.pick import keep
+from kaflow_engine.operators.accounts import count_fates
+from kaflow_engine.operators.bench import Bench
+from kaflow_engine.operators.guard import guarded
+from kaflow_engine.operators.layout import step_rows
+from kaflow_engine.operators.leaving import leave
+from kaflow_engine.operators.schemas import DRIVING, SIDE
+from kaflow_engine.operators.versions import current_texts
+
+
+def settle_at_once(
+    bench: Bench, here: pa.Table, counters: Counter[str]
+) -> tuple[list[pa.Table], pa.Table]:
+    """Send on the rows that can be settled at once.
+
+    Args:
+        bench: The step; no table is needed.
+        here: The step's rows, schema EXCHANGE.
+        counters: Takes the classes of the rows.
+
+    Returns:
+        Travelling rows, and the rows of `here` that are left.
+    """
+    if not can_settle_at_once(bench):
+        return [], here
+    easy = _easy(bench, here)
+    rows = _looked_up(bench, keep(here, easy))
+    counted = rows["counted"]
+    if not rows.num_rows:
+        return [], here
+    if bench.can_wait:
+        complete = _complete(bench, rows)
+        mask = easy.to_numpy(zero_copy_only=False).copy()
+        mask[np.flatnonzero(mask)] = complete
+        easy, rows = pa.array(mask), rows.filter(pa.array(complete))
+    outcome = leave(bench, rows)
+    count_fates(counters, outcome.fates, counted)
+    return [outcome.rows], here.filter(pc.invert(easy))
+
+
+def can_settle_at_once(bench: Bench) -> bool:
+    """Return whether the step joins current dimension values only, and its rows end here or go on.
+
+    Rows that may be formed again, and rows of which a ledger keeps account, take the long way.
+    """
+    current = all(side.role == "dimension" for side in bench.step.sides) and all(
+        side.lookup == "current" for side in bench.step.sides
+    )
+    return current and not (bench.final or bench.plan.reemit or bench.plan.ledger)
+
+
+def _easy(bench: Bench, here: pa.Table) -> pa.BooleanArray:
+    """Which rows are driving rows that come for the first time, under untouched keys."""
+    easy = pc.and_not(
+        pc.equal(here["kind"], DRIVING),
+        pc.fill_null(pc.or_kleene(here["doomed"], here["forced"]), False),
+    )
+    if bench.number > 1:
+        easy = pc.and_(easy, _fresh(bench, here))
+    if bench.moved:
+        touched = here.filter(pc.equal(here["kind"], SIDE))["key"].combine_chunks()
+        easy = pc.and_not(easy, pc.is_in(here["key"], value_set=touched))
+    return easy.combine_chunks()
+
+
+def _fresh(bench: Bench, here: pa.Table) -> pa.ChunkedArray:
+    """Which rows their own driving record has triggered."""
+    own = pc.and_(
+        pc.equal(here["d_batch"], bench.batch.batch),
+        pc.and_(pc.equal(here["t_phase"], 1), pc.equal(here["t_topic"], bench.plan.driving.topic)),
+    )
+    same = pc.and_(pc.equal(here["t_part"], here["d_part"]), pc.equal(here["t_off"], here["d_off"]))
+    return pc.fill_null(pc.and_(own, same), False)
+
+
+def _looked_up(bench: Bench, rows: pa.Table) -> pa.Table:
+    """Return rows as `leave` wants them, with the current value of each side."""
+    numbers = pa.array(np.arange(rows.num_rows))
+    keys = rows["key"].combine_chunks().dictionary_encode()
+    columns = {
+        "rn": numbers,
+        "did": numbers,
+        "d": rows["payload"],
+        **{
+            f"s{j}": current_texts(bench, j, keys.dictionary).take(keys.indices)
+            for j in bench.dimensions
+        },
+    }
+    for name in rows.column_names:
+        columns.setdefault(name, rows[name])
+    return pa.table(columns)
+
+
+def _complete(bench: Bench, rows: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which rows have all INNER sides and required columns; not those on which the SQL fails."""
+    complete = np.ones(rows.num_rows, np.bool_)
+    for i in bench.step.inner:
+        complete &= rows[f"s{i}"].is_valid().to_numpy()
+    if bench.step.require is not None:
+        typed = step_rows(bench.step, bench.batch.batch_time)
+        sides = [f"s{j}" for j in bench.dimensions]
+        found, _ = guarded(
+            f"SELECT rn FROM ({typed}) WHERE {bench.step.require}", rows.select(["rn", "d", *sides])
+        )
+        required = np.zeros(rows.num_rows, np.bool_)
+        required[found["rn"].to_numpy()] = True
+        complete &= required
+    return complete
