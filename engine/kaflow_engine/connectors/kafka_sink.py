@@ -74,8 +74,8 @@ def deliver(
         sink: Where to, for which run.
         batch: The batch number, which the markers get.
         rows: Schema OUTPUT, in the order in which rows must leave per key.
-        crash_point: Called with slot_claimed, transaction_begun, rows_produced, marker_produced,
-            before_commit, committed.
+        crash_point: Called with before_slot, slot_claimed, before_transaction, transaction_begun,
+            rows_produced, marker_produced, before_commit, committed.
         inputs: Delivery partition → input rows of the batch, kept in its marker.
 
     Raises:
@@ -140,6 +140,7 @@ def _transaction(
 ) -> dict[str, float]:
     producer = writer.client.api
     start = time.perf_counter()
+    crash_point("before_transaction")
     producer.begin_transaction()
     crash_point("transaction_begun")
     _produce(producer, rows)
@@ -192,10 +193,10 @@ def _produce(producer: Producer, rows: pa.Table) -> None:
         part = rows.slice(start, chunk)
         calls = map(
             producer.produce,
-            _objects(part["topic"]),
+            _few(part["topic"]),
             _objects(part["value"]),
             _objects(part["key"]),
-            _objects(pc.fill_null(part["partition"], -1)),
+            _few(pc.fill_null(part["partition"], -1)),
             repeat(None),
             repeat(None),
             # the client takes 0 for "now"
@@ -207,6 +208,12 @@ def _produce(producer: Producer, rows: pa.Table) -> None:
 
 def _objects(column: pa.ChunkedArray | pa.Array) -> list[Any]:
     return column.to_numpy(zero_copy_only=False).tolist()
+
+
+def _few(column: pa.ChunkedArray) -> Iterable[Any]:
+    """Return the values of a column that mostly has one value over and over."""
+    distinct = pc.unique(column)
+    return repeat(distinct[0].as_py()) if len(distinct) == 1 else _objects(column)
 
 
 def _headers(column: pa.ChunkedArray) -> Iterable[list[tuple[str, bytes | None]] | None]:

@@ -10,17 +10,25 @@ value is good depends on it and the columns alone, never on its neighbours.
 # pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
 # pyarrow leaves types out
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.formats import duck
 from kaflow_engine.formats.decoded import BadValue, Decoded, Unreadable, gathered, schema_of
 from kaflow_engine.formats.json_exact import read_object
-from kaflow_engine.formats.json_lanes import lane_sql, lanes_of
+from kaflow_engine.formats.json_lanes import LaneSql, lane_sql, lanes_of
+from kaflow_engine.formats.pick import keep
 from kaflow_engine.model.columns import Column
+
+FEW = 200
+"""So few texts that even the closer lanes are not sure of are read one by one: that is cheaper."""
+
+_NEIGHBOURS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +38,7 @@ class _Texts:
     rows: pa.Array
     """int64: the input row of each value"""
 
-    def where(self, mask: pa.Array) -> "_Texts":
+    def keep(self, mask: pa.Array) -> "_Texts":
         return _Texts(self.values.filter(mask), self.rows.filter(mask))
 
 
@@ -39,32 +47,63 @@ def decode_json(values: pa.Array | pa.ChunkedArray, columns: Sequence[Column]) -
     texts, bad = _texts(values)
     tables: list[pa.Table] = []
     rows: list[pa.Array] = []
-    for lane in lanes_of(columns):
-        if len(texts.values) == 0:
+    doubtful: list[_Texts] = []
+    for number, lane in enumerate(lanes_of(columns)):
+        if len(texts.values) <= (FEW if number > 1 else 0):
             break
-        found = duck.query(lane_sql(columns, lane), rows=pa.table({"v": texts.values}))
+        found, texts, broken = _in_lane(lane_sql(tuple(columns), lane), texts)
+        doubtful += broken
         sure = found.column("sure").combine_chunks()
-        tables.append(found.drop_columns("sure").filter(sure))
-        rows.append(texts.rows.filter(sure))
-        texts = texts.where(pc.invert(sure))
+        tables.append(keep(found.drop_columns("sure"), sure))
+        rows.append(keep(texts.rows, sure))
+        texts = texts.keep(pc.invert(sure))
     schema = schema_of(columns)
-    if len(texts.values):
-        table, good, wrong = _one_by_one(texts, columns, schema)
-        tables, rows, bad = [*tables, table], [*rows, good], bad + wrong
+    for some in (*doubtful, texts):
+        if len(some.values):
+            table, good, wrong = _one_by_one(some, columns, schema)
+            tables, rows, bad = [*tables, table], [*rows, good], bad + wrong
     return gathered(tables, rows, bad, schema)
+
+
+def _in_lane(sql: LaneSql, texts: _Texts) -> tuple[pa.Table, _Texts, list[_Texts]]:
+    """Run a lane over texts; where one is no JSON at all, without those, which are returned too.
+
+    One broken text would make DuckDB look at two thousand of them one after the other.
+    """
+    try:
+        return duck.query(sql.bold, rows=pa.table({"v": texts.values})), texts, []
+    except duckdb.InvalidInputException:
+        table = pa.table({"v": texts.values})
+        valid = duck.query("SELECT json_valid(v) AS ok FROM rows", rows=table).column("ok")
+        mask = valid.combine_chunks()
+    broken, texts = texts.keep(pc.invert(mask)), texts.keep(mask)
+    return duck.query(sql.careful, rows=pa.table({"v": texts.values})), texts, [broken]
 
 
 def _texts(values: pa.Array | pa.ChunkedArray) -> tuple[_Texts, list[BadValue]]:
     array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    texts = _Texts(array, pa.array(range(len(array)), pa.int64()))
+    texts = _Texts(array, pa.array(np.arange(len(array))))
     try:
         return _Texts(array.cast(pa.string()), texts.rows), []
     except pa.ArrowInvalid:
-        reasons = enumerate(map(_not_text, array.to_pylist()))
-        broken = {row: why for row, why in reasons if why}
-    good = texts.where(pa.array([row not in broken for row in range(len(array))]))
+        broken = dict(_broken(array))
+    mask = np.ones(len(array), np.bool_)
+    mask[list(broken)] = False
+    good = texts.keep(pa.array(mask))
     bad = [BadValue(row, "NotUtf8", why) for row, why in broken.items()]
     return _Texts(good.values.cast(pa.string()), good.rows), bad
+
+
+def _broken(array: pa.Array) -> Iterator[tuple[int, str]]:
+    """Find the values that are no text; those around most of them are checked in bulk."""
+    for start in range(0, len(array), _NEIGHBOURS):
+        some = array.slice(start, _NEIGHBOURS)
+        try:
+            some.cast(pa.string())
+        except pa.ArrowInvalid:
+            for row, value in enumerate(some.to_pylist(), start):
+                if why := _not_text(value):
+                    yield row, why
 
 
 def _not_text(value: bytes) -> str | None:

@@ -17,6 +17,19 @@ _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
 _LATER = frozenset({408, 429, 500, 502, 503, 504})
 
+_REASONS = {
+    "refused": "connection refused",
+    "timeout": "no answer in time",
+    "timed out": "no answer in time",
+    "name or service": "its name is not known",
+    "certificate": "its certificate is not trusted",
+}
+"""Part of what an HTTP library says → what it means."""
+
+
+class RegistryAway(SourceError):
+    """The registry does not answer; it may come back."""
+
 
 class UnknownSchema(LookupError):
     """The registry has no schema of this id."""
@@ -118,9 +131,9 @@ class Registry:
                     raise refused from None
                 why = f"HTTP {refused.status} {refused.message}"
             except Exception as error:  # the client passes any error of its HTTP library through
-                why = f"{type(error).__name__}: {error}"
+                why = _reason(error)
             if time.monotonic() + pause > give_up:
-                raise SourceError(
+                raise RegistryAway(
                     f"the schema registry at {self.address} does not answer: {why}",
                     hint="check kafka.schemaRegistry and that the registry runs",
                 ) from None
@@ -154,6 +167,12 @@ def _client(registry: Registry) -> "SchemaRegistryClient":
         settings["url"] = registry.address
         settings["basic.auth.user.info"] = f"{registry.user}:{registry.password or ''}"
     return SchemaRegistryClient(settings)
+
+
+def _reason(error: Exception) -> str:
+    said = f"{type(error).__name__}: {error}"
+    found = (words for part, words in _REASONS.items() if part in said.lower())
+    return next(found, said)
 
 
 def _is_absent(refused: _Refused) -> bool:

@@ -68,7 +68,11 @@ def _output(plan: Plan, ready: pa.Table) -> pa.Table:
 
 
 def _letters(plan: Plan, dead: pa.Table) -> pa.Table:
-    rows = sorted(dead.to_pylist(), key=lambda row: (row["t_topic"], row["t_part"], row["t_off"]))
+    columns = ["t_topic", "t_part", "t_off", "part", "raw", "payload"]
+    rows = sorted(
+        dead.select(columns).to_pylist(),
+        key=lambda row: (row["t_topic"], row["t_part"], row["t_off"]),
+    )
     return pa.Table.from_pylist([_letter(plan, row) for row in rows], schema=OUTPUT)
 
 

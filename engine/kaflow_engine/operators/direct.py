@@ -1,7 +1,7 @@
-"""Driving rows that one look at the dimensions settles: they touch no table and leave no trace.
+"""Driving rows that one look at the dimensions settles: they are sent on, or wait, without tables.
 
-Such are the complete rows of keys under which the batch brings no dimension record, in a step that
-joins current dimension values only. All others take the long way in `step`.
+Such are the rows of keys under which the batch brings no dimension record, in a step that joins
+current dimension values only. All others take the long way in `step`.
 """
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
 # pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
@@ -20,14 +20,17 @@ from kaflow_engine.operators.bench import Bench
 from kaflow_engine.operators.guard import guarded
 from kaflow_engine.operators.layout import step_rows
 from kaflow_engine.operators.leaving import leave
+from kaflow_engine.operators.remember import keep_waiting
 from kaflow_engine.operators.schemas import DRIVING, SIDE
 from kaflow_engine.operators.versions import current_texts
+
+Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
 def settle_at_once(
     bench: Bench, here: pa.Table, counters: Counter[str]
 ) -> tuple[list[pa.Table], pa.Table]:
-    """Send on the rows that can be settled at once.
+    """Send on the rows that are complete, and keep those that are not for later batches.
 
     Args:
         bench: The step; no table is needed.
@@ -41,17 +44,20 @@ def settle_at_once(
         return [], here
     easy = _easy(bench, here)
     rows = _looked_up(bench, keep(here, easy))
-    counted = rows["counted"]
     if not rows.num_rows:
         return [], here
+    counted = rows["counted"]
+    left = pc.invert(easy)
     if bench.can_wait:
-        complete = _complete(bench, rows)
-        mask = easy.to_numpy(zero_copy_only=False).copy()
-        mask[np.flatnonzero(mask)] = complete
-        easy, rows = pa.array(mask), rows.filter(pa.array(complete))
+        complete, failed = _complete(bench, rows)
+        waits = ~complete & ~failed & _may_wait(bench, rows)
+        _wait(bench, rows.filter(pa.array(waits)), counters)
+        back = left.to_numpy(zero_copy_only=False).copy()
+        back[np.flatnonzero(~back)] = ~complete & ~waits
+        left, rows = pa.array(back), keep(rows, pa.array(complete))
     outcome = leave(bench, rows)
     count_fates(counters, outcome.fates, counted)
-    return [outcome.rows], here.filter(pc.invert(easy))
+    return [outcome.rows], here.filter(left)
 
 
 def can_settle_at_once(bench: Bench) -> bool:
@@ -107,18 +113,35 @@ def _looked_up(bench: Bench, rows: pa.Table) -> pa.Table:
     return pa.table(columns)
 
 
-def _complete(bench: Bench, rows: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which rows have all INNER sides and required columns; not those on which the SQL fails."""
+def _complete(bench: Bench, rows: pa.Table) -> tuple[Mask, Mask]:
+    """Which rows have all INNER sides and required columns, and on which the SQL fails."""
     complete = np.ones(rows.num_rows, np.bool_)
+    failed = np.zeros(rows.num_rows, np.bool_)
     for i in bench.step.inner:
         complete &= rows[f"s{i}"].is_valid().to_numpy()
     if bench.step.require is not None:
         typed = step_rows(bench.step, bench.batch.batch_time)
         sides = [f"s{j}" for j in bench.dimensions]
-        found, _ = guarded(
+        found, bad = guarded(
             f"SELECT rn FROM ({typed}) WHERE {bench.step.require}", rows.select(["rn", "d", *sides])
         )
         required = np.zeros(rows.num_rows, np.bool_)
         required[found["rn"].to_numpy()] = True
         complete &= required
-    return complete
+        failed[[row.row for row in bad]] = True
+    return complete, failed
+
+
+def _may_wait(bench: Bench, rows: pa.Table) -> Mask:
+    """Which rows have a key and are not late."""
+    late = rows["ts"].to_numpy() + bench.plan.driving.ttl < bench.batch.horizon
+    return rows["key"].is_valid().to_numpy() & ~late
+
+
+def _wait(bench: Bench, rows: pa.Table, counters: Counter[str]) -> None:
+    if not rows.num_rows:
+        return
+    due = pc.add(rows["ts"], bench.plan.driving.ttl)
+    flags = pa.array(np.zeros(rows.num_rows, np.int64))
+    keep_waiting(bench, rows.append_column("due", due).append_column("flags", flags))
+    counters["waiting"] += pc.sum(rows["counted"]).as_py()

@@ -5,8 +5,8 @@
 # pyarrow is untyped, and duckdb in part
 
 from collections import Counter
-from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from kaflow_engine.operators.accounts import settle
@@ -20,30 +20,16 @@ from kaflow_engine.operators.bench import (
 )
 from kaflow_engine.operators.departures import departing, inner_matched
 from kaflow_engine.operators.intake import BadRecord
-from kaflow_engine.operators.keyed import DRIVER, KEYLESS, MATCH, WAITING
+from kaflow_engine.operators.keyed import DRIVER, KEYLESS, WAITING
 from kaflow_engine.operators.leaving import FATES, dead_letters, fates, leave
-from kaflow_engine.operators.pairing import add_waiting, combine_stored
+from kaflow_engine.operators.pairing import add_waiting, combine_stored, load_matches
 from kaflow_engine.operators.schemas import EXCHANGE
-from kaflow_engine.operators.stored import (
-    StoredDriver,
-    StoredRow,
-    driver_table,
-    match_table,
-    read_driver,
-    read_row,
-    row_table,
-)
+from kaflow_engine.operators.stored import Stored, read_drivers, row_table, waited
 from kaflow_engine.operators.versions import load_versions, look_up
-from kaflow_engine.state.keys import entry_key, split_entry
+from kaflow_engine.state.keys import entry_keys, split_entry
 
 _UNSETTLED = f"flags & {EMITTED | FILTERED} = 0"
 """No row of the driving record was emitted or filtered."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Due:
-    drivers: list[StoredDriver]
-    rows: list[StoredRow]
 
 
 def expire(bench: Bench, counters: Counter[str]) -> list[pa.Table]:
@@ -51,10 +37,9 @@ def expire(bench: Bench, counters: Counter[str]) -> list[pa.Table]:
     if not bench.batch.due:
         return []
     due = _take_due(bench)
-    if not due.drivers:
+    if not due.drivers.num_rows:
         return []
-    waited = Counter(row.did for row in due.rows)
-    bench.load("d", driver_table(due.drivers, bench.plan.driving.ttl, waited))
+    bench.load("d", waited(due.drivers, due.rows))
     bench.load("r", EXCHANGE.append(pa.field("pos", pa.int64())).empty_table())
     found: list[pa.Table] = []
     settled = FATES.empty_table()
@@ -88,39 +73,43 @@ def expiry_letter(bench: Bench) -> BadRecord:
     )
 
 
-def _take_due(bench: Bench) -> _Due:
+def _take_due(bench: Bench) -> Stored:
     """Read and delete what is due, with all that hangs on it."""
     state = bench.state
-    drivers: list[StoredDriver] = []
-    rows: list[StoredRow] = []
     entries = state.due(bench.batch.horizon)
+    found: list[tuple[bytes | None, bytes, bytes]] = []
+    waiting: list[bool] = []
     values = state.values([entry for _, entry in entries])
-    for (due, entry), value in zip(entries, values, strict=True):
-        state.delete(entry, due)
+    for (_, entry), value in zip(entries, values, strict=True):
         key, side, suffix = split_entry(entry)
-        if side not in (DRIVER, KEYLESS, WAITING) or value is None:
-            continue
-        did = -1 - len(drivers)
-        drivers.append(read_driver(did, None if side == KEYLESS else key, suffix, value))
-        if side == WAITING:
-            rows.append(read_row(did, suffix, value))
+        if side in (DRIVER, KEYLESS, WAITING) and value is not None:
+            found.append((None if side == KEYLESS else key, suffix, value))
+            waiting.append(side == WAITING)
+    names = pa.array([entry for _, entry in entries], pa.binary())
+    dues = np.array([due for due, _ in entries], np.int64)
+    state.change(names, pa.nulls(len(names), pa.binary()), dues)
+    keys, suffixes, kept = zip(*found, strict=True) if found else ((), (), ())
+    drivers = read_drivers(bench, -1, keys, suffixes, kept)
+    rows = drivers.select(["did", "suffix", "extra"]).filter(pa.array(waiting, pa.bool_()))
+    drivers = drivers.drop_columns("extra")
     if bench.retains and bench.can_wait:
-        rows += _take_waiting(bench, drivers)
-    return _Due(drivers=drivers, rows=rows)
+        rows = pa.concat_tables([rows, _take_waiting(bench, drivers)])
+    return Stored(drivers=drivers, rows=rows)
 
 
-def _take_waiting(bench: Bench, drivers: list[StoredDriver]) -> list[StoredRow]:
-    keyed = [d for d in drivers if d.key is not None]
-    keys = [d.key or b"" for d in keyed]
-    rows: list[StoredRow] = []
-    found = bench.state.entries(WAITING, keys, [d.suffix for d in keyed])
-    for i, suffix, value in zip(*found, strict=True):
-        bench.state.delete(entry_key(keys[i], WAITING, suffix))
-        rows.append(read_row(keyed[i].did, suffix, value))
-    return rows
+def _take_waiting(bench: Bench, drivers: pa.Table) -> pa.Table:
+    drivers = drivers.filter(drivers["key"].is_valid())
+    keys: list[bytes] = drivers["key"].to_pylist()
+    found = bench.state.entries(WAITING, keys, drivers["suffix"].to_pylist())
+    index, suffixes, values = found
+    owners = [keys[i] for i in index]
+    rows = read_drivers(bench, -1, owners, suffixes, values).select(["did", "suffix", "extra"])
+    entries = entry_keys(pa.array(owners, pa.binary()), WAITING, pa.array(suffixes, pa.binary()))
+    bench.state.change(entries, pa.nulls(len(entries), pa.binary()))
+    return rows.set_column(0, "did", drivers["did"].take(pa.array(index, pa.int64())))
 
 
-def _last_rows(bench: Bench, due: _Due) -> pa.Table:
+def _last_rows(bench: Bench, due: Stored) -> pa.Table:
     """Return the rows that expired driving records leave behind."""
     _load_matches(bench, due.drivers)
     if bench.final:
@@ -139,16 +128,9 @@ def _last_rows(bench: Bench, due: _Due) -> pa.Table:
     )
 
 
-def _load_matches(bench: Bench, drivers: list[StoredDriver]) -> None:
-    keyed = [d for d in drivers if d.key is not None]
-    keys = [d.key or b"" for d in keyed]
+def _load_matches(bench: Bench, drivers: pa.Table) -> None:
+    kept = drivers if bench.keeps_matches else drivers.slice(0, 0)
     for i in bench.events:
-        if not bench.keeps_matches:
-            bench.load(f"p{i}", match_table(bench, i, [], [], [])[0])
-            continue
-        table, places = match_table(
-            bench, i, [d.did for d in keyed], keys, [d.suffix for d in keyed]
-        )
+        table, entries = load_matches(bench, i, kept)
         bench.load(f"p{i}", table)
-        for n, suffix in places:
-            bench.state.delete(entry_key(keys[n], MATCH, suffix))
+        bench.state.change(entries, pa.nulls(len(entries), pa.binary()))

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kaflow_engine.formats.avro_changes import refuse_changes
 from kaflow_engine.formats.avro_in import decode_avro
 from kaflow_engine.formats.decoded import Decoded
 from kaflow_engine.formats.json_in import decode_json
@@ -91,8 +92,23 @@ def read_topic(
 
 def _decode(topic: TopicParams, values: pa.Array, schema_by_id: Callable[[int], str]) -> Decoded:
     if topic.format == "avro":
-        return decode_avro(values, topic.columns, schema_by_id)
+        return decode_avro(values, topic.columns, _watched(topic, schema_by_id))
     return decode_json(values, topic.columns)
+
+
+def _watched(topic: TopicParams, schema_by_id: Callable[[int], str]) -> Callable[[int], str]:
+    """Under `on_schema_change: fail`, stop at a schema with other fields than at the start."""
+    known = topic.schema_id
+    if known is None:
+        return schema_by_id
+
+    def checked(schema_id: int) -> str:
+        met = schema_by_id(schema_id)
+        if schema_id != known:
+            refuse_changes(topic.name, (known, schema_by_id(known)), (schema_id, met))
+        return met
+
+    return checked
 
 
 def _timed(

@@ -12,17 +12,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kaflow_engine.formats.pick import keep
 from kaflow_engine.operators.shards import SHARDS, first_parts, part_of_shard, shards_of
 from kaflow_engine.operators.task import Task
 from kaflow_engine.state.changes import CHANGES, to_changes
 from kaflow_engine.state.keys import (
     due_key,
+    due_keys,
     due_range,
     entry_key,
     entry_keys,
     split_due,
-    split_entry,
 )
+from kaflow_engine.state.packed import Items
 
 DRIVER, WAITING, MATCH, KEYLESS, EMITTED = 100, 101, 102, 103, 104
 """Side bytes of entries that are not a side's own: retained driving records, waiting rows, matches
@@ -54,8 +56,8 @@ class StepState:
 
     def __init__(self, task: Task, step: int, partitions: int) -> None:
         self._task, self._step, self._count = task, step, partitions
-        self._puts: dict[int, dict[bytes, bytes | None]] = defaultdict(dict)
-        self._bulk: dict[int, list[pa.Table]] = defaultdict(list)
+        self._single: dict[int, dict[bytes, bytes | None]] = defaultdict(dict)
+        self._changes: dict[int, list[pa.Table]] = defaultdict(list)
         self._dues: list[int] = []
 
     def values(self, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -103,11 +105,23 @@ class StepState:
         starts = suffixes or [b""] * len(keys)
         for part, places in self._by_part(keys).items():
             state = self._task.state(self._step, part)
-            found = state.scan([entry_key(keys[p], side, starts[p]) for p in places])
+            prefixes = [entry_key(keys[p], side, starts[p]) for p in places]
+            found = state.scan(prefixes)
             index += [places[i] for i in found.index]
-            names += [split_entry(key)[2] for key in found.keys]
+            heads = [len(prefixes[n]) - len(starts[places[n]]) for n in range(len(places))]
+            names += [key[heads[i] :] for i, key in zip(found.index, found.keys, strict=True)]
             values += found.values
         return index, names, values
+
+    def has(self, side: int) -> bool:
+        """Return whether there is any entry of a side."""
+        return any(
+            self._task.state(self._step, part)
+            .range(bytes((shard, side)), bytes((shard, side + 1)), 1)
+            .keys
+            for part in self._task.partitions
+            for shard in shards_of(part, self._count)
+        )
 
     def due(self, horizon: int) -> list[tuple[int, bytes]]:
         """Return due time and entry key of what falls due strictly before `horizon`.
@@ -129,25 +143,31 @@ class StepState:
 
     def put(self, key: bytes, value: bytes, due: int | None = None) -> None:
         """Write an entry, and its place in the index by due time where it has one."""
-        changes = self._puts[part_of_shard(key[0], self._count)]
+        changes = self._single[part_of_shard(key[0], self._count)]
         changes[key] = value
         if due is not None:
             changes[due_key(key[0], due, key)] = b""
             self._dues.append(due)
 
-    def put_all(self, side: int, keys: pa.BinaryArray, values: pa.BinaryArray) -> None:
-        """Write the entry without suffix under each join key; a null value deletes it."""
-        changes = pa.table([entry_keys(keys, side), values], schema=CHANGES)
-        parts = first_parts(keys, self._count)
-        for part in np.unique(parts).tolist():
-            self._bulk[part].append(changes.filter(pa.array(parts == part)))
-
     def delete(self, key: bytes, due: int | None = None) -> None:
         """Delete an entry, and its place in the index by due time where it has one."""
-        changes = self._puts[part_of_shard(key[0], self._count)]
+        changes = self._single[part_of_shard(key[0], self._count)]
         changes[key] = None
         if due is not None:
             changes[due_key(key[0], due, key)] = None
+
+    def change(
+        self, keys: pa.BinaryArray, values: pa.BinaryArray, dues: Items | None = None
+    ) -> None:
+        """Write many entries, and their places in the index by due time; a null value deletes."""
+        if not len(keys):
+            return
+        self._add(keys, values)
+        if dues is not None:
+            kept = values.is_valid()
+            self._add(due_keys(keys, dues), pc.if_else(kept, pa.scalar(b"", pa.binary()), None))
+            put = dues[kept.to_numpy(zero_copy_only=False)]
+            self._dues += [int(put.min())] if len(put) else []
 
     def write(self) -> int | None:
         """Hand the changes to the task.
@@ -155,13 +175,22 @@ class StepState:
         Returns:
             The earliest due time among the puts and, if `due` was asked, of what is left.
         """
-        for part in sorted({*self._puts, *self._bulk}):
-            changes = self._puts[part]
-            single = to_changes(list(changes), list(changes.values()))
-            self._task.write_changes(
-                self._step, part, pa.concat_tables([single, *self._bulk[part]])
-            )
+        self._gather()
+        for part, tables in sorted(self._changes.items()):
+            self._task.write_changes(self._step, part, pa.concat_tables(tables))
         return min(self._dues, default=None)
+
+    def _add(self, keys: pa.BinaryArray, values: pa.BinaryArray) -> None:
+        self._gather()  # what was written before must stand before
+        changes = pa.table([keys, values], schema=CHANGES)
+        parts = first_parts(keys, self._count)
+        for part in np.unique(parts).tolist():
+            self._changes[part].append(keep(changes, pa.array(parts == part)))
+
+    def _gather(self) -> None:
+        for part, changes in self._single.items():
+            self._changes[part].append(to_changes(list(changes), list(changes.values())))
+        self._single.clear()
 
     def _by_part(self, keys: Iterable[bytes]) -> dict[int, list[int]]:
         places: dict[int, list[int]] = defaultdict(list)

@@ -73,10 +73,17 @@ class _MapTopic:
             self.counters.clear()
             self.good = self._without_bad()
             used = list(self._uses())
+            if self._roles <= 1:
+                break
         yield from used
         yield self._dead()
         self._count()
         yield report_rows(self.last, [*self._partitions(), {"counters": dict(self.counters)}])
+
+    @property
+    def _roles(self) -> int:
+        sides = (side for step in self.plan.steps for side in step.sides)
+        return sum(side.topic == self.topic.index for side in sides) + int(self.topic.driving)
 
     def _uses(self) -> Iterator[pa.Table]:
         for number, step in enumerate(self.plan.steps, 1):

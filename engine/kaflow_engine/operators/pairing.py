@@ -4,12 +4,13 @@
 # pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
 # pyarrow is untyped, and duckdb in part
 
-import json
-
 import pyarrow as pa
 
 from kaflow_engine.operators.bench import NEVER, Bench
+from kaflow_engine.operators.keyed import MATCH
 from kaflow_engine.operators.schemas import SIDE
+from kaflow_engine.operators.stored import read_events
+from kaflow_engine.state.keys import entry_keys
 
 
 def load_events(bench: Bench, keys: list[bytes]) -> None:
@@ -17,7 +18,7 @@ def load_events(bench: Bench, keys: list[bytes]) -> None:
     for i in bench.events:
         ttl = bench.step.sides[i].ttl
         index, _, values = bench.state.entries(i, keys)
-        decoded = [json.loads(value) for value in values]
+        stamps, orders, texts = read_events(values)
         columns = "key, pos, ts, ord, s"
         bench.build(
             f"e{i}",
@@ -28,18 +29,42 @@ def load_events(bench: Bench, keys: list[bytes]) -> None:
             pa.table(
                 {
                     "key": pa.array([keys[n] for n in index], pa.binary()),
-                    "pos": pa.array([0] * len(index), pa.int64()),
-                    "ts": pa.array([d[0] for d in decoded], pa.int64()),
-                    "ord": pa.array([d[1] for d in decoded], pa.list_(pa.int64())),
-                    "s": pa.array([d[2] for d in decoded], pa.string()),
+                    "pos": pa.repeat(pa.scalar(0, pa.int64()), len(index)),
+                    "ts": stamps,
+                    "ord": orders,
+                    "s": texts,
                 }
             ),
         )
 
 
-def event_value(ts: int, order: list[int], text: str) -> bytes:
-    """Encode a retained record of an event side."""
-    return json.dumps([ts, order, text], ensure_ascii=False, separators=(",", ":")).encode()
+def load_matches(bench: Bench, side: int, drivers: pa.Table) -> tuple[pa.Table, pa.BinaryArray]:
+    """Read the stored matches of driving records with one event side.
+
+    Args:
+        bench: The step.
+        side: Which one.
+        drivers: did, key, suffix.
+
+    Returns:
+        (did, ppos 0, ord, s), and the keys of the entries.
+    """
+    drivers = drivers.filter(drivers["key"].is_valid())
+    keys: list[bytes] = drivers["key"].to_pylist()
+    starts = [suffix + bytes((side,)) for suffix in drivers["suffix"].to_pylist()]
+    index, suffixes, values = bench.state.entries(MATCH, keys, starts)
+    _, orders, texts = read_events(values)
+    places = pa.array(index, pa.int64())
+    table = pa.table(
+        {
+            "did": drivers["did"].take(places),
+            "ppos": pa.repeat(pa.scalar(0, pa.int64()), len(index)),
+            "ord": orders,
+            "s": texts,
+        }
+    )
+    owners = pa.array([keys[i] for i in index], pa.binary())
+    return table, entry_keys(owners, MATCH, pa.array(suffixes, pa.binary()))
 
 
 def pair(bench: Bench) -> None:

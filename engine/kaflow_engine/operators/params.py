@@ -32,6 +32,9 @@ class TopicParams:
     max_future: int
     lateness: int
     idle_timeout: int
+    on_data_loss: Literal["fail", "continue"] = "fail"
+    schema_id: int | None = None
+    """Under `on_schema_change: fail`, the schema that others must not differ from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

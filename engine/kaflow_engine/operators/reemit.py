@@ -16,41 +16,49 @@ from kaflow_engine.operators.leaving import leave
 from kaflow_engine.operators.pairing import void_of
 from kaflow_engine.operators.schemas import SIDE
 from kaflow_engine.operators.stored import (
-    StoredDriver,
-    StoredRow,
-    driver_suffix,
-    member_suffix,
-    read_driver,
-    read_row,
+    Stored,
+    driver_values,
+    extras,
+    read_drivers,
+    row_suffixes,
     row_table,
-    row_value,
 )
 from kaflow_engine.operators.versions import look_up
-from kaflow_engine.state.keys import entry_key
+from kaflow_engine.state.keys import entry_keys
 
 _DIGEST = "md5(coalesce(hex(out_key), '-') || hex(value))"
 
 
-def load_emitted(
-    bench: Bench, keys: Sequence[bytes], drivers: list[StoredDriver]
-) -> list[StoredRow]:
-    """Read emitted rows under join keys; adds their driving records to `drivers`."""
+def load_emitted(bench: Bench, keys: Sequence[bytes], stored: Stored) -> tuple[Stored, pa.Table]:
+    """Read emitted rows under join keys.
+
+    Returns:
+        `stored` with the driving records of these rows, and the rows (see Stored).
+    """
     horizon = bench.batch.horizon - bench.plan.driving.ttl
-    known = {(driver.key, driver.suffix): driver.did for driver in drivers}
-    rows: list[StoredRow] = []
-    for i, suffix, value in zip(*bench.state.entries(EMITTED, keys), strict=True):
-        place = (keys[i], suffix[: bench.driver_width])
-        if place not in known:
-            driver = read_driver(-1 - len(drivers), keys[i], suffix, value)
-            if driver.ts < horizon:
-                continue
-            known[place] = driver.did
-            drivers.append(driver)
-        rows.append(read_row(known[place], suffix, value))
-    return rows
+    owners = zip(*(stored.drivers[name].to_pylist() for name in ("key", "suffix")), strict=True)
+    known = dict(zip(owners, stored.drivers["did"].to_pylist(), strict=True))
+    index, suffixes, values = bench.state.entries(EMITTED, keys)
+    first = min(known.values(), default=0) - 1
+    found = read_drivers(bench, first, [keys[i] for i in index], suffixes, values)
+    found = found.filter(pc.greater_equal(found["ts"], horizon))
+    dids: list[int] = []
+    new: list[int] = []
+    for place, (key, suffix, did) in enumerate(
+        zip(*(found[name].to_pylist() for name in ("key", "suffix", "did")), strict=True)
+    ):
+        owner = (key, suffix[: bench.driver_width])
+        if owner not in known:
+            known[owner] = did
+            new.append(place)
+        dids.append(known[owner])
+    drivers = found.drop_columns("extra").take(pa.array(new, pa.int64()))
+    rows = found.select(["did", "suffix", "extra"]).set_column(0, "did", pa.array(dids, pa.int64()))
+    together = pa.concat_tables([stored.drivers, drivers])
+    return Stored(drivers=together, rows=stored.rows), rows
 
 
-def reemit(bench: Bench, emitted: pa.Table, stored: Sequence[StoredRow]) -> pa.Table:
+def reemit(bench: Bench, emitted: pa.Table, stored: pa.Table) -> pa.Table:
     """Form emitted rows again at each new dimension record of their key.
 
     Args:
@@ -70,16 +78,11 @@ def reemit(bench: Bench, emitted: pa.Table, stored: Sequence[StoredRow]) -> pa.T
         "FROM emitted e JOIN g ON g.rn = e.rn JOIN c ON c.cid = g.cid JOIN d ON d.did = c.did "
         "WHERE NOT d.hopeless"
     )
-    if stored:
+    if stored.num_rows:
         bench.load("w", row_table(bench, stored))
-        bench.load(
-            "lasts",
-            pa.table({"wid": range(len(stored)), "last": [row.last for row in stored]}),
-        )
         bench.run(
             f"INSERT INTO again (cid, did, q0, void, wid{sides}, last) "
-            f"SELECT {-NEVER} + wid, did, 0, {void_of(bench)}, wid{sides}, last "
-            "FROM w JOIN lasts USING (wid)"
+            f"SELECT {-NEVER} + wid, did, 0, {void_of(bench)}, wid{sides}, last FROM w"
         )
     bench.run("CREATE OR REPLACE TEMP TABLE c AS SELECT * FROM again")
     look_up(bench, _places(bench))
@@ -112,21 +115,22 @@ def _places(bench: Bench) -> str:
     )
 
 
-def _remember(bench: Bench, stored: Sequence[StoredRow]) -> None:
+def _remember(bench: Bench, stored: pa.Table) -> None:
     sides = "".join(f", a.o{i}, a.s{i}" for i in bench.events)
     rows = bench.table(
-        f"SELECT d.*{sides}, a.wid, a.void, coalesce(n.digest, a.last) AS last, "
-        "n.digest IS NOT NULL AS moved FROM again a JOIN d ON d.did = a.did LEFT JOIN "
+        f"SELECT d.* REPLACE (0 AS flags){sides}, a.wid, a.void, "
+        "coalesce(n.digest, a.last) AS last, n.digest IS NOT NULL AS moved "
+        "FROM again a JOIN d ON d.did = a.did LEFT JOIN "
         "(SELECT cid, arg_max(digest, q) AS digest FROM changed GROUP BY cid) n ON n.cid = a.cid"
     )
-    for row in rows.to_pylist():
-        members = [row[f"o{i}"] for i in bench.events]
-        texts = [row[f"s{i}"] for i in bench.events]
-        suffix = driver_suffix(row) + member_suffix(members)
-        if row["wid"] is not None:
-            suffix = stored[row["wid"]].suffix
-        entry = entry_key(row["key"], EMITTED, suffix)
-        if row["void"] < NEVER:
-            bench.state.delete(entry, row["due"])
-        elif row["wid"] is None or row["moved"]:
-            bench.state.put(entry, row_value(row, members, texts, row["last"]), row["due"])
+    rows = rows.combine_chunks()
+    if not rows.num_rows:
+        return
+    suffixes = row_suffixes(rows, bench.events)
+    old = stored["suffix"].take(rows["wid"]).combine_chunks()
+    keys = entry_keys(rows["key"].combine_chunks(), EMITTED, pc.coalesce(old, suffixes))
+    gone = pc.less(rows["void"], NEVER).combine_chunks()
+    kept = driver_values(rows, extras(rows, bench.events, last=True))
+    told = pc.or_(gone, pc.or_(rows["wid"].is_null(), rows["moved"])).combine_chunks()
+    values = pc.if_else(gone, None, kept).filter(told)
+    bench.state.change(keys.filter(told), values, rows["due"].filter(told).to_numpy())

@@ -4,25 +4,31 @@
 # pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
 # pyarrow is untyped, and duckdb in part
 
-from collections.abc import Sequence
+import numpy as np
+import pyarrow as pa
 
 from kaflow_engine.operators.accounts import KEPT_FLAGS
 from kaflow_engine.operators.bench import NEVER, Bench
-from kaflow_engine.operators.keyed import DRIVER, KEYLESS, MATCH, WAITING, place_suffix
-from kaflow_engine.operators.pairing import event_value
+from kaflow_engine.operators.keyed import DRIVER, KEYLESS, MATCH, WAITING
 from kaflow_engine.operators.stored import (
-    StoredRow,
-    driver_suffix,
-    driver_value,
-    match_value,
-    member_suffix,
-    row_value,
+    driver_suffixes,
+    driver_values,
+    event_values,
+    extras,
+    order_suffixes,
+    row_suffixes,
 )
-from kaflow_engine.state.keys import entry_key
+from kaflow_engine.state.keys import entry_keys
+from kaflow_engine.state.packed import joined
 
 
-def remember(bench: Bench, stored: Sequence[StoredRow]) -> None:
-    """Write what the batch leaves behind; tables as at the end of the step."""
+def remember(bench: Bench, stored: pa.Table) -> None:
+    """Write what the batch leaves behind; tables as at the end of the step.
+
+    Args:
+        bench: The step.
+        stored: The rows that waited before this batch, in the order of `wid`.
+    """
     _events(bench)
     if bench.retains:
         _drivers(bench)
@@ -32,60 +38,80 @@ def remember(bench: Bench, stored: Sequence[StoredRow]) -> None:
         _waiting(bench, stored)
 
 
+def keep_waiting(bench: Bench, rows: pa.Table) -> None:
+    """Write rows of table d, without flags, and their event sides (o<i>, s<i>): they wait."""
+    rows = rows.combine_chunks()
+    suffixes = row_suffixes(rows, bench.events)
+    keys = entry_keys(rows["key"].combine_chunks(), WAITING, suffixes)
+    dues = None if bench.retains else rows["due"].to_numpy()
+    bench.state.change(keys, driver_values(rows, extras(rows, bench.events)), dues)
+
+
 def _events(bench: Bench) -> None:
     for i in bench.moved.intersection(bench.events):
-        for key, ts, order, text, due in bench.rows(
+        rows = bench.table(
             f"SELECT key, ts, ord, s, due FROM e{i} WHERE pos > 0 AND due >= {bench.batch.horizon}"
-        ):
-            entry = entry_key(key, i, place_suffix(order[2], order[3]))
-            bench.state.put(entry, event_value(ts, order, text), due)
+        ).combine_chunks()
+        orders = rows["ord"].combine_chunks()
+        keys = entry_keys(rows["key"].combine_chunks(), i, order_suffixes(orders))
+        values = event_values(rows["ts"], orders, rows["s"].combine_chunks())
+        bench.state.change(keys, values, rows["due"].to_numpy())
 
 
 def _drivers(bench: Bench) -> None:
     """Keep new driving records that may still meet something, and flags that changed."""
     rows = bench.table(
-        "SELECT * FROM d WHERE (did > 0 AND NOT hopeless) OR (did < 0 AND flags <> flags_before)"
-    )
-    for row in rows.to_pylist():
-        suffix = driver_suffix(row)
-        if row["key"] is None:
-            entry = entry_key(bytes((row["d_off"] % 256,)), KEYLESS, suffix)
-        else:
-            entry = entry_key(row["key"], DRIVER, suffix)
-        due = row["due"] if row["did"] > 0 else None
-        bench.state.put(entry, driver_value(row, row["flags"] & KEPT_FLAGS), due)
+        f"SELECT * REPLACE (flags & {KEPT_FLAGS} AS flags) FROM d "
+        "WHERE (did > 0 AND NOT hopeless) OR (did < 0 AND flags <> flags_before)"
+    ).combine_chunks()
+    keyed = rows.filter(rows["key"].is_valid()).combine_chunks()
+    keyless = rows.filter(rows["key"].is_null()).combine_chunks()
+    shards = (keyless["d_off"].to_numpy() % 256).astype(np.uint8)
+    single = pa.array([bytes((shard,)) for shard in shards.tolist()], pa.binary())
+    for side, owners, group in (
+        (DRIVER, keyed["key"].combine_chunks(), keyed),
+        (KEYLESS, single, keyless),
+    ):
+        keys = entry_keys(owners, side, driver_suffixes(group))
+        values = driver_values(group)
+        new = group["did"].to_numpy() > 0
+        dues = group["due"].to_numpy()
+        bench.state.change(keys.filter(pa.array(new)), values.filter(pa.array(new)), dues[new])
+        bench.state.change(keys.filter(pa.array(~new)), values.filter(pa.array(~new)))
 
 
 def _matches(bench: Bench) -> None:
     for i in bench.events:
-        for row in bench.table(
+        rows = bench.table(
             f"SELECT d.key, d.d_part, d.d_off, d.members, p.ord, p.s FROM new_pairs{i} p "
             "JOIN d ON d.did = p.did WHERE NOT d.hopeless"
-        ).to_pylist():
-            order: list[int] = row["ord"]
-            place = driver_suffix(row) + bytes((i,)) + place_suffix(order[2], order[3])
-            bench.state.put(entry_key(row["key"], MATCH, place), match_value(order, row["s"]))
-
-
-def _waiting(bench: Bench, stored: Sequence[StoredRow]) -> None:
-    sides = "".join(f", c.o{i}, c.s{i}" for i in bench.events)
-    for row in bench.table(
-        f"SELECT d.*{sides} FROM waiting w JOIN c ON c.cid = w.cid JOIN d ON d.did = w.did "
-        "WHERE c.wid IS NULL"
-    ).to_pylist():
-        members = [row[f"o{i}"] for i in bench.events]
-        texts = [row[f"s{i}"] for i in bench.events]
-        suffix = driver_suffix(row) + member_suffix(members)
-        entry = entry_key(row["key"], WAITING, suffix)
-        due = None if bench.retains else row["due"]
-        bench.state.put(entry, row_value(row, members, texts), due)
-    for wid, key, due in (
-        ()
-        if not stored
-        else bench.rows(
-            "SELECT c.wid, d.key, d.due FROM c JOIN d ON d.did = c.did WHERE c.wid IS NOT NULL "
-            f"AND (c.void < {NEVER} OR c.cid NOT IN (SELECT cid FROM waiting))"
+        ).combine_chunks()
+        orders = rows["ord"].combine_chunks()
+        side = pa.scalar(bytes((i,)), pa.binary())
+        places = joined(driver_suffixes(rows), side, order_suffixes(orders))
+        keys = entry_keys(rows["key"].combine_chunks(), MATCH, places)
+        values = event_values(
+            pa.array(np.zeros(rows.num_rows, np.int64)), orders, rows["s"].combine_chunks()
         )
-    ):
-        entry = entry_key(key, WAITING, stored[wid].suffix)
-        bench.state.delete(entry, None if bench.retains else due)
+        bench.state.change(keys, values)
+
+
+def _waiting(bench: Bench, stored: pa.Table) -> None:
+    sides = "".join(f", c.o{i}, c.s{i}" for i in bench.events)
+    keep_waiting(
+        bench,
+        bench.table(
+            f"SELECT d.* REPLACE (0 AS flags){sides} FROM waiting w JOIN c ON c.cid = w.cid "
+            "JOIN d ON d.did = w.did WHERE c.wid IS NULL"
+        ),
+    )
+    if not stored.num_rows:
+        return
+    gone = bench.table(
+        "SELECT c.wid, d.key, d.due FROM c JOIN d ON d.did = c.did WHERE c.wid IS NOT NULL "
+        f"AND (c.void < {NEVER} OR c.cid NOT IN (SELECT cid FROM waiting))"
+    )
+    suffixes = stored["suffix"].take(gone["wid"]).combine_chunks()
+    keys = entry_keys(gone["key"].combine_chunks(), WAITING, suffixes)
+    dues = None if bench.retains else gone["due"].to_numpy()
+    bench.state.change(keys, pa.nulls(len(keys), pa.binary()), dues)

@@ -25,23 +25,25 @@ from kaflow_engine.operators.direct import can_settle_at_once, settle_at_once
 from kaflow_engine.operators.expiry import expire, expiry_letter
 from kaflow_engine.operators.guard import BadRow
 from kaflow_engine.operators.intake import BadRecord
-from kaflow_engine.operators.keyed import StepState
+from kaflow_engine.operators.keyed import WAITING, StepState
 from kaflow_engine.operators.leaving import FATES, dead_letters, fates, leave
-from kaflow_engine.operators.pairing import add_waiting, combine, load_events, pair
+from kaflow_engine.operators.pairing import (
+    add_waiting,
+    combine,
+    load_events,
+    load_matches,
+    pair,
+)
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.operators.reemit import load_emitted, reemit
 from kaflow_engine.operators.remember import remember
 from kaflow_engine.operators.reports import report_rows
 from kaflow_engine.operators.schemas import DRIVING, SIDE, TRIGGER
-from kaflow_engine.operators.stored import (
-    StoredRow,
-    driver_table,
-    load_stored,
-    match_table,
-    row_table,
-)
+from kaflow_engine.operators.stored import load_stored, row_table, waited
 from kaflow_engine.operators.task import BatchContext, Task
 from kaflow_engine.operators.versions import load_versions, look_up, store_versions
+
+_FEW = 200
 
 
 def run_step(plan: Plan, number: int, batch: BatchContext, rows: pa.Table, task: Task) -> pa.Table:
@@ -85,7 +87,16 @@ def run_step(plan: Plan, number: int, batch: BatchContext, rows: pa.Table, task:
 
 def _only_kept(bench: Bench, rest: pa.Table) -> bool:
     """Return whether these are dimension records that concern no row."""
-    return not bench.can_wait and not pc.any(pc.equal(rest["kind"], DRIVING)).as_py()
+    if pc.any(pc.equal(rest["kind"], DRIVING)).as_py():
+        return False
+    return not bench.can_wait or not _waits_for(bench, pc.unique(rest["key"]).to_pylist())
+
+
+def _waits_for(bench: Bench, keys: list[bytes]) -> bool:
+    """Return whether rows may wait under any of these keys; of many keys, whether any row waits."""
+    if len(keys) <= _FEW:
+        return bool(bench.state.entries(WAITING, keys)[0])
+    return bench.state.has(WAITING)
 
 
 def _moved(here: pa.Table) -> frozenset[int]:
@@ -153,11 +164,11 @@ def _load_rows(bench: Bench, here: pa.Table) -> None:
     bench.run(f"CREATE OR REPLACE TEMP TABLE d AS SELECT {chosen} FROM r WHERE kind = {DRIVING}")
 
 
-def _load_drivers(bench: Bench) -> tuple[list[StoredRow], list[StoredRow]]:
+def _load_drivers(bench: Bench) -> tuple[pa.Table, pa.Table]:
     """Add stored driving records, whose keys have new records, to d.
 
     Returns:
-        Their waiting rows, and their emitted rows that may be formed again.
+        Their waiting rows, and their emitted rows that may be formed again (see Stored).
     """
     sides = list(bench.events)
     if bench.can_wait or bench.plan.reemit:
@@ -168,13 +179,12 @@ def _load_drivers(bench: Bench) -> tuple[list[StoredRow], list[StoredRow]]:
             f"SELECT DISTINCT key FROM r WHERE kind = {SIDE} "
             f"AND list_contains({sides}::INTEGER[], side)"
         )
-    drivers, rows = load_stored(bench, keys)
-    emitted: list[StoredRow] = []
+    stored = load_stored(bench, keys)
+    emitted = stored.rows.slice(0, 0)
     if bench.plan.reemit:
-        emitted = load_emitted(bench, keys, drivers)
-    waited = Counter(row.did for row in rows)
-    if drivers:
-        bench.load("stored", driver_table(drivers, bench.plan.driving.ttl, waited))
+        stored, emitted = load_emitted(bench, keys, stored)
+    if stored.drivers.num_rows:
+        bench.load("stored", waited(stored.drivers, stored.rows))
         bench.run("INSERT INTO d BY NAME SELECT * FROM stored")
     if bench.events:
         new = "SELECT DISTINCT key FROM d WHERE key IS NOT NULL AND did > 0"
@@ -183,20 +193,12 @@ def _load_drivers(bench: Bench) -> tuple[list[StoredRow], list[StoredRow]]:
     for i in bench.events if bench.keeps_matches else ():
         bench.run(f"CREATE OR REPLACE TEMP TABLE new_pairs{i} AS SELECT * FROM p{i}")
         if not bench.final:
-            known = [d for d in drivers if d.key is not None]
-            table, _ = match_table(
-                bench,
-                i,
-                [d.did for d in known],
-                [d.key or b"" for d in known],
-                [d.suffix for d in known],
-            )
-            bench.load("matches", table)
+            bench.load("matches", load_matches(bench, i, stored.drivers)[0])
             bench.run(f"INSERT INTO p{i} SELECT did, ppos, ord, s FROM matches")
-    return rows, emitted
+    return stored.rows, emitted
 
 
-def _combinations(bench: Bench, stored: list[StoredRow]) -> None:
+def _combinations(bench: Bench, stored: pa.Table) -> None:
     combine(bench)
     if bench.final:
         bench.run("DELETE FROM c WHERE did IN (SELECT did FROM d WHERE NOT hopeless)")

@@ -1,215 +1,257 @@
-"""Driving records and waiting rows at rest: how they are written and read."""
+"""Driving records, waiting rows and records of event sides at rest: how they are kept and read."""
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
 # pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
 # pyarrow is untyped, and duckdb in part
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kaflow_engine.operators.bench import DRIVERS, Bench
-from kaflow_engine.operators.keyed import (
-    DRIVER,
-    MATCH,
-    WAITING,
-    place_suffix,
-    read_place,
+from kaflow_engine.operators.keyed import DRIVER, WAITING
+from kaflow_engine.state.packed import (
+    Items,
+    bytes_of_lists,
+    fixed,
+    heads,
+    joined,
+    lists_of,
+    lists_of_bytes,
+    pieces,
+    rows_of,
 )
 
+_HEAD = np.dtype(
+    [
+        *((name, "<i8") for name in ("ts", "d_batch", "d_time")),
+        *((name, "<i4") for name in ("flags", "members", "raw", "d")),
+        ("counted", "u1"),
+    ]
+)
+"""The head of a kept driving record; `members`, `raw` (-1: null) and `d` are lengths."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredDriver:
-    """A driving record in state."""
-
-    did: int
-    suffix: bytes
-    key: bytes | None
-    ts: int
-    place: tuple[int, int]
-    batch: int
-    time: int
-    members: list[int]
-    raw: str | None
-    payload: str
-    flags: int
-    counted: bool
+_ORDER = np.dtype([(name, "<i8") for name in ("batch", "time", "part", "off")])
+_EVENT = np.dtype([("ts", "<i8"), ("order", _ORDER)])
+_PLACE = np.dtype([("part", ">u4"), ("off", ">i8")])
+_NO_PLACE = b"\xff" * _PLACE.itemsize
+_MEMBER = 4
+"""Numbers of a member: batch, order time, partition, offset."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredRow:
-    """A waiting or emitted row: a driving record with its event sides so far."""
+class Stored:
+    """What is kept under join keys."""
 
-    did: int
-    suffix: bytes
-    members: list[list[int]]
-    texts: list[str | None]
-    last: str | None
-    """Digest of what was last emitted, for rows that may be emitted again."""
+    drivers: pa.Table
+    """Schema DRIVERS, and `suffix`."""
+    rows: pa.Table
+    """Waiting or emitted rows: did, suffix, and `extra`, which `row_table` takes apart."""
 
 
-def driver_value(row: dict[str, Any], flags: int) -> bytes:
-    """Encode a row of table d."""
-    kept = [
-        row["ts"],
-        row["d_batch"],
-        row["d_time"],
-        row["members"],
-        row["raw"],
-        row["d"],
-        flags,
-        row["counted"],
-    ]
-    return json.dumps(kept, ensure_ascii=False, separators=(",", ":")).encode()
+def driver_values(rows: pa.Table, extra: pa.BinaryArray | None = None) -> pa.BinaryArray:
+    """Encode rows of table d; what else a row is goes behind them."""
+    members = pc.fill_null(bytes_of_lists(rows["members"].combine_chunks()), b"")
+    raw = rows["raw"].combine_chunks().cast(pa.binary())
+    payload = rows["d"].combine_chunks().cast(pa.binary())
+    head = np.zeros(rows.num_rows, _HEAD)
+    for name in ("ts", "d_batch", "d_time", "flags", "counted"):
+        head[name] = rows[name].to_numpy()
+    head["members"] = pc.binary_length(members).to_numpy()
+    head["raw"] = pc.fill_null(pc.binary_length(raw), -1).to_numpy()
+    head["d"] = pc.binary_length(payload).to_numpy()
+    rest = [] if extra is None else [extra]
+    return joined(fixed(head), members, pc.fill_null(raw, b""), payload, *rest)
 
 
-def row_value(
-    row: dict[str, Any],
-    members: Sequence[Any],
-    texts: Sequence[str | None],
-    last: str | None = None,
-) -> bytes:
-    """Encode a row: its driving record, its event sides, and a digest of what was last emitted."""
-    head = json.loads(driver_value(row, 0))
-    kept = [*head, members, texts, last]
-    return json.dumps(kept, ensure_ascii=False, separators=(",", ":")).encode()
+def extras(rows: pa.Table, events: Sequence[int], last: bool = False) -> pa.BinaryArray | None:
+    """Encode the event sides of rows (o<i>, s<i>), and the digest of what was last emitted."""
+    if not events and not last:
+        return None
+    found: list[bytes] = []
+    for row in rows.select([*_sides(events), *(["last"] if last else [])]).to_pylist():
+        kept = [[row[name] for name in _sides(events)], row.get("last")]
+        found.append(json.dumps(kept, ensure_ascii=False, separators=(",", ":")).encode())
+    return pa.array(found, pa.binary())
 
 
-def driver_suffix(row: Mapping[str, Any]) -> bytes:
-    """Return the suffix of a row of table d: its record, then its event sides of earlier steps."""
-    members: Sequence[int] = row["members"] or ()
-    earlier = [members[i : i + 4] for i in range(0, len(members), 4)]
-    return place_suffix(row["d_part"], row["d_off"]) + member_suffix(earlier)
+def driver_suffixes(rows: pa.Table) -> pa.BinaryArray:
+    """Return the suffixes of rows of table d: their records, then event sides of earlier steps."""
+    own = _places(rows["d_part"].to_numpy(), rows["d_off"].to_numpy())
+    lists = rows["members"].combine_chunks()
+    width = pc.max(pc.list_value_length(lists)).as_py() or 0
+    earlier = rows_of(lists, width) if width else np.zeros((len(lists), 0), np.int64)
+    return joined(own, *(_member(earlier[:, i : i + _MEMBER]) for i in range(0, width, _MEMBER)))
 
 
-def member_suffix(members: Iterable[Sequence[int] | None]) -> bytes:
-    """Return what tells rows of one driving row apart: its event sides."""
-    return b"".join(
-        b"\xff" * 12 if member is None or member[0] < 0 else place_suffix(member[2], member[3])
-        for member in members
-    )
+def row_suffixes(rows: pa.Table, events: Sequence[int]) -> pa.BinaryArray:
+    """Return the suffixes of rows: those of their driving rows, then their event sides."""
+    members: list[pa.BinaryArray] = []
+    for i in events:
+        lists = pc.fill_null(rows[f"o{i}"].combine_chunks(), [-1] * _MEMBER)
+        members.append(_member(rows_of(lists, _MEMBER)))
+    return joined(driver_suffixes(rows), *members)
 
 
-def read_driver(did: int, key: bytes | None, suffix: bytes, value: bytes) -> StoredDriver:
-    """Decode what `driver_value` or `row_value` wrote."""
-    ts, batch, time, members, raw, payload, flags, counted, *_ = json.loads(value)
-    return StoredDriver(
-        did=did,
-        suffix=suffix,
-        key=key,
-        ts=ts,
-        place=read_place(suffix),
-        batch=batch,
-        time=time,
-        members=members or [],
-        raw=raw,
-        payload=payload,
-        flags=flags,
-        counted=counted,
-    )
+def order_suffixes(orders: pa.ListArray) -> pa.BinaryArray:
+    """Return the suffixes of entries that stand for a record of an event side."""
+    return _member(rows_of(orders, _MEMBER))
 
 
-def read_row(did: int, suffix: bytes, value: bytes) -> StoredRow:
-    """Decode what `row_value` wrote behind the driving record."""
-    *_, members, texts, last = json.loads(value)
-    return StoredRow(did=did, suffix=suffix, members=members, texts=texts, last=last)
+def event_values(stamps: pa.Array, orders: pa.ListArray, texts: pa.Array) -> pa.BinaryArray:
+    """Encode records of event sides: event time, order, and text."""
+    numbers = rows_of(orders, _MEMBER)
+    head = np.empty(len(stamps), _EVENT)
+    head["ts"] = stamps.to_numpy()
+    for i, name in enumerate(_ORDER.names or ()):
+        head["order"][name] = numbers[:, i]
+    return joined(fixed(head), texts.cast(pa.binary()))
 
 
-def driver_table(drivers: Sequence[StoredDriver], ttl: int, waited: Mapping[int, int]) -> pa.Table:
-    """Return stored driving records as rows of table d."""
-    rows = [
-        {
-            "did": d.did,
-            "key": d.key,
-            "pos": 0,
-            "fresh": False,
-            "doomed": False,
-            "hopeless": False,
-            "ts": d.ts,
-            "due": d.ts + ttl,
-            "d_batch": d.batch,
-            "d_time": d.time,
-            "d_part": d.place[0],
-            "d_off": d.place[1],
-            "members": d.members,
-            "raw": d.raw,
-            "d": d.payload,
-            "flags": d.flags,
-            "waited": waited.get(d.did, 0),
-            "counted": d.counted,
-            "forced": False,
-        }
-        for d in drivers
-    ]
-    return pa.Table.from_pylist(rows, schema=DRIVERS)
+def read_events(values: Sequence[bytes]) -> tuple[pa.Array, pa.ListArray, pa.Array]:
+    """Decode what `event_values` wrote."""
+    array = pa.array(values, pa.binary())
+    head = heads(array, _EVENT)
+    numbers = np.stack([head["order"][name] for name in _ORDER.names or ()], axis=1)
+    texts = pc.binary_slice(array, _EVENT.itemsize, 1 << 31).cast(pa.string())
+    return pa.array(np.ascontiguousarray(head["ts"])), lists_of(numbers), texts
 
 
-def row_table(bench: Bench, rows: Sequence[StoredRow]) -> pa.Table:
-    """Return stored rows: wid (place in `rows`), did, and o<i>, s<i> of each event side."""
+def read_drivers(
+    bench: Bench,
+    first_did: int,
+    keys: Sequence[bytes | None],
+    suffixes: Sequence[bytes],
+    values: Sequence[bytes],
+) -> pa.Table:
+    """Decode kept driving records.
+
+    Args:
+        bench: The step.
+        first_did: The `did` of the first one; the next ones go down.
+        keys: Join keys behind their shard byte.
+        suffixes: Of their entries.
+        values: What `driver_values` wrote.
+
+    Returns:
+        Schema DRIVERS, and `suffix` and `extra`.
+    """
+    count = len(values)
+    array = pa.array(values, pa.binary())
+    head = heads(array, _HEAD)
+    place = heads(pa.array(suffixes, pa.binary()), _PLACE)
+    starts = np.full(count, _HEAD.itemsize, np.int64)
+    parts: dict[str, pa.BinaryArray] = {}
+    for name in ("members", "raw", "d"):
+        lengths = np.maximum(head[name], 0).astype(np.int64)
+        parts[name] = pieces(array, starts, lengths)
+        starts = starts + lengths
+    sizes = pc.binary_length(array).to_numpy() if count else np.zeros(0, np.int64)
+    numbers = {name: _array(head[name]) for name in ("ts", "d_batch", "d_time", "flags")}
     columns: dict[str, Any] = {
-        "wid": pa.array(range(len(rows)), pa.int64()),
-        "did": pa.array([row.did for row in rows], pa.int64()),
+        **numbers,
+        "did": pa.array(first_did - np.arange(count)),
+        "key": pa.array(keys, pa.binary()),
+        "pos": 0,
+        "fresh": False,
+        "doomed": False,
+        "hopeless": False,
+        "due": _array(head["ts"] + bench.plan.driving.ttl),
+        "d_part": _array(place["part"]),
+        "d_off": _array(place["off"]),
+        "members": lists_of_bytes(parts["members"]),
+        "raw": pc.if_else(pa.array(head["raw"] >= 0), parts["raw"].cast(pa.string()), None),
+        "d": parts["d"].cast(pa.string()),
+        "waited": 0,
+        "counted": pa.array(head["counted"].astype(np.bool_)),
+        "forced": False,
     }
-    for n, i in enumerate(bench.events):
-        columns[f"o{i}"] = pa.array(
-            [None if row.texts[n] is None else row.members[n] for row in rows], pa.list_(pa.int64())
-        )
-        columns[f"s{i}"] = pa.array([row.texts[n] for row in rows], pa.string())
+    arrays = [
+        columns[f.name]
+        if isinstance(columns[f.name], pa.Array)
+        else pa.repeat(pa.scalar(columns[f.name], f.type), count)
+        for f in DRIVERS
+    ]
+    table = pa.Table.from_arrays(arrays, schema=DRIVERS)
+    table = table.append_column("suffix", pa.array(suffixes, pa.binary()))
+    return table.append_column("extra", pieces(array, starts, sizes - starts))
+
+
+def waited(drivers: pa.Table, rows: pa.Table) -> pa.Table:
+    """Return drivers (schema DRIVERS) with the number of their rows; all `did` are negative."""
+    counts = np.bincount(-rows["did"].to_numpy(), minlength=1)
+    places = -drivers["did"].to_numpy()
+    found = np.where(places < len(counts), counts[np.minimum(places, len(counts) - 1)], 0)
+    index = DRIVERS.get_field_index("waited")
+    table = drivers.select(DRIVERS.names)
+    return table.set_column(index, DRIVERS.field(index), pa.array(found))
+
+
+def row_table(bench: Bench, rows: pa.Table) -> pa.Table:
+    """Return rows (see Stored) with wid, their place in `rows`, and o<i>, s<i>, and last."""
+    columns: dict[str, Any] = {"wid": pa.array(np.arange(rows.num_rows)), "did": rows["did"]}
+    if not bench.events and not bench.plan.reemit:
+        return pa.table(columns)
+    decoded = [json.loads(extra) for extra in rows["extra"].to_pylist()]
+    for n, name in enumerate(_sides(bench.events)):
+        kind = pa.list_(pa.int64()) if name.startswith("o") else pa.string()
+        columns[name] = pa.array([sides[n] for sides, _ in decoded], kind)
+    columns["last"] = pa.array([last for _, last in decoded], pa.string())
     return pa.table(columns)
 
 
-def match_table(
-    bench: Bench, side: int, dids: Sequence[int], keys: Sequence[bytes], places: Sequence[bytes]
-) -> tuple[pa.Table, list[tuple[int, bytes]]]:
-    """Return the stored matches of driving records with one event side, and their suffixes.
-
-    Returns:
-        (did, ppos 0, ord, s), and (index into `keys`, suffix) of each.
-    """
-    starts = [place + bytes((side,)) for place in places]
-    index, suffixes, values = bench.state.entries(MATCH, keys, starts)
-    decoded = [json.loads(value) for value in values]
-    table = pa.table(
-        {
-            "did": pa.array([dids[i] for i in index], pa.int64()),
-            "ppos": pa.array([0] * len(index), pa.int64()),
-            "ord": pa.array([order for order, _ in decoded], pa.list_(pa.int64())),
-            "s": pa.array([text for _, text in decoded], pa.string()),
-        }
-    )
-    return table, list(zip(index, suffixes, strict=True))
-
-
-def match_value(order: Sequence[int], text: str) -> bytes:
-    """Encode a match."""
-    return json.dumps([list(order), text], ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def load_stored(
-    bench: Bench, keys: Sequence[bytes], first_did: int = -1
-) -> tuple[list[StoredDriver], list[StoredRow]]:
+def load_stored(bench: Bench, keys: Sequence[bytes], first_did: int = -1) -> Stored:
     """Read the driving records and waiting rows under join keys that have not expired."""
     horizon = bench.batch.horizon - bench.plan.driving.ttl
-    drivers: list[StoredDriver] = []
-    rows: list[StoredRow] = []
-    known: dict[tuple[bytes, bytes], int] = {}
-    if bench.retains:
-        for i, suffix, value in zip(*bench.state.entries(DRIVER, keys), strict=True):
-            driver = read_driver(first_did - len(drivers), keys[i], suffix, value)
-            if driver.ts >= horizon:
-                known[(keys[i], suffix)] = driver.did
-                drivers.append(driver)
+    index, suffixes, values = bench.state.entries(DRIVER, keys) if bench.retains else ([], [], [])
+    drivers = read_drivers(bench, first_did, [keys[i] for i in index], suffixes, values)
+    current = pc.greater_equal(drivers["ts"], horizon).combine_chunks()
+    known: dict[tuple[int, bytes], int] = {
+        (i, suffix): did
+        for i, suffix, did, good in zip(
+            index, suffixes, drivers["did"].to_pylist(), current.to_pylist(), strict=True
+        )
+        if good
+    }
+    drivers = drivers.filter(current)
+    rows = drivers.slice(0, 0)
     if bench.can_wait:
-        for i, suffix, value in zip(*bench.state.entries(WAITING, keys), strict=True):
-            did = known.get((keys[i], suffix[: bench.driver_width]))
-            if did is None and not bench.retains:
-                driver = read_driver(first_did - len(drivers), keys[i], suffix, value)
-                if driver.ts >= horizon:
-                    did = driver.did
-                    drivers.append(driver)
-            if did is not None:
-                rows.append(read_row(did, suffix, value))
-    return drivers, rows
+        index, suffixes, values = bench.state.entries(WAITING, keys)
+        rows = read_drivers(bench, first_did, [keys[i] for i in index], suffixes, values)
+        if bench.retains:
+            ends = [suffix[: bench.driver_width] for suffix in suffixes]
+            owners = [known.get(place) for place in zip(index, ends, strict=True)]
+            rows = rows.set_column(0, "did", pa.array(owners, pa.int64()))
+            rows = rows.filter(rows["did"].is_valid())
+        else:
+            rows = rows.filter(pc.greater_equal(rows["ts"], horizon))
+            drivers = rows
+    return Stored(
+        drivers=drivers.drop_columns("extra"), rows=rows.select(["did", "suffix", "extra"])
+    )
+
+
+def _sides(events: Sequence[int]) -> list[str]:
+    return [name for i in events for name in (f"o{i}", f"s{i}")]
+
+
+def _member(numbers: Items) -> pa.BinaryArray:
+    found = _places(numbers[:, 2], numbers[:, 3])
+    if (numbers[:, 0] >= 0).all():
+        return found
+    return pc.if_else(pa.array(numbers[:, 0] >= 0), found, pa.scalar(_NO_PLACE, pa.binary()))
+
+
+def _places(parts: Items, offsets: Items) -> pa.BinaryArray:
+    places = np.empty(len(parts), _PLACE)
+    places["part"], places["off"] = parts, offsets
+    return fixed(places)
+
+
+def _array(numbers: Items) -> pa.Array:
+    return pa.array(numbers.astype(np.int64))

@@ -14,10 +14,11 @@ from kaflow_engine.operators.bench import Bench
 from kaflow_engine.operators.keyed import stamp_suffix
 from kaflow_engine.operators.order import last_of_each_key
 from kaflow_engine.operators.schemas import SIDE
-from kaflow_engine.state.keys import entry_key
+from kaflow_engine.state.keys import entry_key, entry_keys
+from kaflow_engine.state.packed import fixed, heads, joined
 
-_STAMP = 8
-"""Bytes of the event time at the head of a stored version."""
+_STAMP = np.dtype([("ts", ">i8")])
+"""The head of a stored version."""
 
 
 def load_versions(bench: Bench, keys: list[bytes]) -> None:
@@ -54,23 +55,20 @@ def _stored(bench: Bench, j: int, keys: Sequence[bytes]) -> pa.Table:
 
 def _stamps(values: pa.BinaryArray) -> pa.Array:
     """Return the event times of stored versions."""
-    joined = b"".join(pc.binary_slice(values, 0, _STAMP).to_pylist())
-    return pa.array(np.frombuffer(joined, dtype=">i8").astype(np.int64))
+    return pa.array(heads(values, _STAMP)["ts"].astype(np.int64))
 
 
 def _texts(values: pa.BinaryArray) -> pa.StringArray:
     """Return the texts of stored versions; that of a tombstone is empty, which becomes null."""
-    texts = pc.binary_slice(values, _STAMP, 1 << 31).cast(pa.string())
+    texts = pc.binary_slice(values, _STAMP.itemsize, 1 << 31).cast(pa.string())
     return pc.if_else(pc.equal(texts, ""), None, texts)
 
 
-def _joined(stamps: pa.Array, texts: pa.Array) -> pa.BinaryArray:
+def _versions(stamps: pa.Array, texts: pa.Array) -> pa.BinaryArray:
     """Put event times and texts together as versions are stored; null where the text is."""
-    heads = np.ascontiguousarray(stamps.to_numpy(zero_copy_only=False), dtype=">i8")
-    fixed = pa.FixedSizeBinaryArray.from_buffers(
-        pa.binary(_STAMP), len(heads), [None, pa.py_buffer(heads)]
-    )
-    return pc.binary_join_element_wise(fixed.cast(pa.binary()), texts.cast(pa.binary()), b"")
+    stamped = np.empty(len(stamps), _STAMP)
+    stamped["ts"] = stamps.to_numpy(zero_copy_only=False)
+    return joined(fixed(stamped), texts.cast(pa.binary()))
 
 
 def store_versions(bench: Bench, here: pa.Table) -> None:
@@ -83,8 +81,8 @@ def store_versions(bench: Bench, here: pa.Table) -> None:
             _store_history(bench, j, rows)
             continue
         last = last_of_each_key(rows).combine_chunks()
-        values = _joined(last["ts"].combine_chunks(), last["payload"].combine_chunks())
-        bench.state.put_all(j, last["key"].combine_chunks(), values)
+        values = _versions(last["ts"].combine_chunks(), last["payload"].combine_chunks())
+        bench.state.change(entry_keys(last["key"].combine_chunks(), j), values)
 
 
 def _store_history(bench: Bench, j: int, rows: pa.Table) -> None:
@@ -93,7 +91,7 @@ def _store_history(bench: Bench, j: int, rows: pa.Table) -> None:
         f"WHERE kind = {SIDE} AND side = {j} GROUP BY key, ts"
     )
     for key, ts, text in kept:
-        value = ts.to_bytes(_STAMP, "big", signed=True) + text.encode()
+        value = ts.to_bytes(_STAMP.itemsize, "big", signed=True) + text.encode()
         bench.state.put(entry_key(key, j, stamp_suffix(ts)), value)
     _prune(bench, j, sorted(pc.unique(rows["key"]).to_pylist()))
 

@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.operators.schemas import EXCHANGE, MEMBERS
+from kaflow_engine.operators.schemas import EXCHANGE
+from kaflow_engine.state.packed import bytes_of_lists, fixed, heads, lists_of_bytes
 
 WIRE = pa.schema(
     [
@@ -54,8 +55,8 @@ def to_wire(rows: pa.Table) -> pa.Table:
         numbers[name] = column.to_numpy()
     columns = {
         "part": rows["part"],
-        "numbers": _fixed(numbers),
-        "members": _bytes_of_lists(rows["members"].combine_chunks()),
+        "numbers": fixed(numbers),
+        "members": bytes_of_lists(rows["members"].combine_chunks()),
     }
     return pa.Table.from_arrays(
         [columns[n] if n in columns else rows[n] for n in WIRE.names], schema=WIRE
@@ -64,8 +65,8 @@ def to_wire(rows: pa.Table) -> pa.Table:
 
 def of_wire(rows: pa.Table) -> pa.Table:
     """Return rows of schema WIRE as rows of schema EXCHANGE."""
-    numbers = _numbers(rows["numbers"].combine_chunks())
-    columns: dict[str, Any] = {"members": _lists_of_bytes(rows["members"].combine_chunks())}
+    numbers = heads(rows["numbers"].combine_chunks(), _NUMBERS)
+    columns: dict[str, Any] = {"members": lists_of_bytes(rows["members"].combine_chunks())}
     nulls = np.ascontiguousarray(numbers["nulls"])
     always, sometimes = np.bitwise_and.reduce(nulls), np.bitwise_or.reduce(nulls)
     for bit, name in enumerate(_NAMES):
@@ -78,32 +79,3 @@ def of_wire(rows: pa.Table) -> pa.Table:
     return pa.Table.from_arrays(
         [columns[n] if n in columns else rows[n] for n in EXCHANGE.names], schema=EXCHANGE
     )
-
-
-def _fixed(items: np.ndarray[Any, Any]) -> pa.BinaryArray:
-    """Return the items of a structured array as one binary value each."""
-    width = pa.binary(items.dtype.itemsize)
-    buffers = [None, pa.py_buffer(items)]
-    return pa.FixedSizeBinaryArray.from_buffers(width, len(items), buffers).cast(pa.binary())
-
-
-def _numbers(packed: pa.BinaryArray) -> np.ndarray[Any, Any]:
-    if not len(packed):
-        return np.zeros(0, _NUMBERS)
-    data = packed.buffers()[2]
-    start = np.frombuffer(packed.buffers()[1], np.int32, 1, packed.offset * 4)[0]
-    return np.frombuffer(data, _NUMBERS, len(packed), start)
-
-
-def _bytes_of_lists(lists: pa.ListArray) -> pa.BinaryArray:
-    if lists.null_count == len(lists):
-        return pa.nulls(len(lists), pa.binary())
-    found = [None if one is None else np.asarray(one, "i8").tobytes() for one in lists.to_pylist()]
-    return pa.array(found, pa.binary())
-
-
-def _lists_of_bytes(packed: pa.BinaryArray) -> pa.ListArray:
-    if packed.null_count == len(packed):
-        return pa.nulls(len(packed), MEMBERS)
-    found = [None if one is None else np.frombuffer(one, "i8") for one in packed.to_pylist()]
-    return pa.array(found, MEMBERS)

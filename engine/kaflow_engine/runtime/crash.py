@@ -1,16 +1,41 @@
-"""Points at which a test may kill the engine."""
+"""Points at which a test may kill the engine, or hold it still."""
 
 import os
 import signal
+from pathlib import Path
 from typing import Literal
 
 CrashPoint = Literal[
-    "batch_logged", "changes_written", "before_commit", "committed", "commit_logged"
+    "before_batch",
+    "batch_logged",
+    "before_map",
+    "mapped",
+    "before_changes",
+    "changes_written",
+    "before_slot",
+    "slot_claimed",
+    "before_transaction",
+    "transaction_begun",
+    "rows_produced",
+    "marker_produced",
+    "before_commit",
+    "committed",
+    "before_commit_log",
+    "commit_logged",
+    "before_group",
+    "group_committed",
+    "before_snapshot",
+    "snapshot_copied",
+    "snapshot_taken",
 ]
-"""In the order in which a batch passes them."""
+"""In the order in which a batch passes them: before and after every step of the protocol."""
 
 VARIABLE = "KAFLOW_CRASH_AT"
-"""`<point>:<batch>` kills the whole run there, `<point>:<batch>:task` only the worker process."""
+"""`<point>:<batch>[:task|:pause]`, `*` being any batch, or `@<file>` with that in it.
+
+It kills the whole run there; with `task` only the process that got there, and with `pause` that
+process is stopped until it is sent SIGCONT. The file is removed by whoever obeys it.
+"""
 
 
 def crash_point(point: str, batch: int, driver: int) -> None:
@@ -22,11 +47,33 @@ def crash_point(point: str, batch: int, driver: int) -> None:
         driver: Process id of the driver; its end ends Spark's JVM.
     """
     wanted = os.environ.get(VARIABLE, "")
-    if not wanted.startswith(f"{point}:{batch}"):
+    if not wanted:
         return
-    place, _, victim = wanted.removeprefix(f"{point}:").partition(":")
-    if place != str(batch):
+    file = Path(wanted[1:]) if wanted.startswith("@") else None
+    place, number, how = (*_read(file, wanted).split(":"), "", "")[:3]
+    if place != point or number not in ("*", str(batch)) or not _take(file):
         return
-    if victim != "task" and driver != os.getpid():
+    if how == "pause":
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return
+    if how != "task" and driver != os.getpid():
         os.kill(driver, signal.SIGKILL)
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _read(file: Path | None, wanted: str) -> str:
+    if file is None:
+        return wanted
+    try:
+        return file.read_text().strip()
+    except FileNotFoundError:
+        return ""
+
+
+def _take(file: Path | None) -> bool:
+    try:
+        if file is not None:
+            file.unlink()
+    except FileNotFoundError:  # another process was first
+        return False
+    return True

@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 from kaflow_engine.operators.reports import BatchReport, read_reports
 from kaflow_engine.operators.schemas import EXCHANGE, OUTPUT, RECORDS
 from kaflow_engine.operators.task import BatchContext
+from kaflow_engine.operators.wire import WIRE
 from kaflow_engine.runtime.stage_task import RESULT, of_stream, stage_task, whole_task
 from kaflow_engine.runtime.worker import TaskSettings
 
@@ -82,7 +83,7 @@ def execute_batch(
         for stage in range(plan.stage_count):
             if stage:
                 frame = frame.repartitionById(width, sf.pmod(sf.col("part"), sf.lit(width)))
-            schema = _spark_schema(RESULT if stage == last else EXCHANGE)
+            schema = _spark_schema(RESULT if stage == last else WIRE)
             frame = frame.mapInArrow(partial(stage_task, data, batch, stage, width), schema)
     return _read(frame)
 

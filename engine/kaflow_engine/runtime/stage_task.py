@@ -14,9 +14,10 @@ from pyspark import TaskContext
 
 from kaflow_engine.errors import RunError
 from kaflow_engine.operators.reports import report_rows
-from kaflow_engine.operators.schemas import EXCHANGE, OUTPUT, RECORDS
-from kaflow_engine.operators.stages import run_stage, run_stages
+from kaflow_engine.operators.schemas import OUTPUT, RECORDS
+from kaflow_engine.operators.stages import run_stage
 from kaflow_engine.operators.task import BatchContext
+from kaflow_engine.operators.wire import WIRE, of_wire, to_wire
 from kaflow_engine.runtime.failures import carried
 from kaflow_engine.runtime.orphans import watch_parent
 from kaflow_engine.runtime.worker import TaskSettings, WorkerTask
@@ -37,7 +38,9 @@ def whole_task(settings: bytes, batch: BatchContext, batches: Batches) -> Batche
             with task.timed("read"):
                 records = _records(batches)
             with task.timed("run"):
-                reports = run_stages(found.plan, batch, records, task)
+                reports = records
+                for stage in range(found.plan.stage_count):
+                    reports = _run(found, stage, batch, reports, task)
         result = _result(task, reports)
     yield result
 
@@ -54,13 +57,24 @@ def stage_task(
             with task.timed(f"read.{stage}"):
                 rows = _rows(batches) if stage else _records(batches)
             with task.timed(f"run.{stage}"):
-                rows = run_stage(found.plan, stage, batch, rows, task)
+                rows = _run(found, stage, batch, rows, task)
         if stage == last:
             out = [_result(task, rows)]
         else:
             notes = report_rows(last, [{"note": note} for note in task.notes()])
-            out = pa.concat_tables([rows, notes]).to_batches(max_chunksize=_CHUNK)
+            out = to_wire(pa.concat_tables([rows, notes])).to_batches(max_chunksize=_CHUNK)
     yield from out
+
+
+def _run(
+    settings: TaskSettings, stage: int, batch: BatchContext, rows: pa.Table, task: WorkerTask
+) -> pa.Table:
+    if stage == 0:
+        task.passing("before_map")
+    found = run_stage(settings.plan, stage, batch, rows, task)
+    if stage == 0:
+        task.passing("mapped")
+    return found
 
 
 @contextmanager
@@ -97,7 +111,7 @@ def _records(batches: Batches) -> pa.Table:
 
 
 def _rows(batches: Batches) -> pa.Table:
-    return _table(batches, EXCHANGE)
+    return of_wire(_table(batches, WIRE))
 
 
 def _table(batches: Batches, schema: pa.Schema) -> pa.Table:

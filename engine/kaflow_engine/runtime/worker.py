@@ -19,11 +19,14 @@ from kaflow_engine.formats.registry import UnknownSchema
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.operators.task import BatchContext
 from kaflow_engine.runtime.crash import crash_point
+from kaflow_engine.runtime.timed_state import TimedReader
 from kaflow_engine.state.changes import write_changes
 from kaflow_engine.state.copies import ready_copy
 from kaflow_engine.state.log import BatchLog
 from kaflow_engine.state.reader import StateReader, StateRef
 from kaflow_engine.state.store import LocalStore, Store
+
+_PATIENCE_S = 5.0
 
 COPIES = "copies"
 """Where RocksDB copies are, in the state directory."""
@@ -80,7 +83,7 @@ class WorkerTask:
         found = self._open.get((step, partition))
         if found is None:
             with self.timed("open"):
-                found = self._copies.enter_context(
+                copy = self._copies.enter_context(
                     ready_copy(
                         self._settings.directory / COPIES,
                         f"{step}-{partition}",
@@ -90,17 +93,19 @@ class WorkerTask:
                         self._settings.snapshots,
                     )
                 )
+            found = TimedReader(copy, partial(self.timed, "state"))
             self._open[step, partition] = found
         return found
 
     def write_changes(self, step: int, partition: int, changes: pa.Table) -> None:
         """Write puts and deletes as a change file."""
         name, batch = f"{step}-{partition}", self._batch
+        self.passing("before_changes")
         with self.timed("changes"):
             file = write_changes(
                 self._log.store, self._settings.state, batch.batch, name, batch.epoch, changes
             )
-        crash_point("changes_written", batch.batch, self._settings.driver)
+        self.passing("changes_written")
         if file is not None:
             about = {"file": file.file, "sha256": file.sha256, "rows": file.rows}
             self._notes.append({"changes": {name: about}})
@@ -112,7 +117,7 @@ class WorkerTask:
             self.output.append(rows)
             return
         with self.timed("deliver"):
-            result = deliver(settings.sink, batch, rows, partial(_crash, batch, settings.driver))
+            result = deliver(settings.sink, batch, rows, self.passing)
         for phase, spent in result.phases.items():
             self._spend(f"deliver.{phase}", spent)
         self._notes.append({"delivered": result.rows, "dead_letters": result.dead_letters})
@@ -125,6 +130,10 @@ class WorkerTask:
         if schema_id not in known:
             raise UnknownSchema(schema_id)
         return known[schema_id]
+
+    def passing(self, point: str) -> None:
+        """Say which crash point the task has come to."""
+        crash_point(point, self._batch.batch, self._settings.driver)
 
     def notes(self) -> list[Mapping[str, Any]]:
         """Return what the driver must know: change files, deliveries, milliseconds by phase."""
@@ -147,8 +156,4 @@ class WorkerTask:
 def _registry(url: str) -> Any:
     from kaflow_engine.formats.registry import Registry  # its HTTP client is for Avro only
 
-    return Registry(url=url)
-
-
-def _crash(batch: int, driver: int, point: str) -> None:
-    crash_point(point, batch, driver)
+    return Registry(url=url, patience=_PATIENCE_S)  # then the batch is run again, with a backoff

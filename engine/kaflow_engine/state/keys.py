@@ -7,16 +7,20 @@ Everything of a shard lies together, so that shards can move between partitions 
 # pyright: reportAttributeAccessIssue=false
 # reason: pyarrow is untyped
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kaflow_engine.state.packed import fixed, joined
 from kaflow_engine.state.reader import successor
 
 DUE = 0xFF
 """The side byte of the index by due time; sides of entries are smaller."""
 
 _HEAD = np.dtype([("side", "u1"), ("length", ">u4")])
+_DUE = np.dtype([("side", "u1"), ("due", ">u8")])
 _BIAS = 1 << 63
 _MAX = (1 << 64) - 1
 
@@ -43,20 +47,15 @@ def entry_key(shard_key: bytes, side: int, suffix: bytes = b"") -> bytes:
     )
 
 
-def entry_keys(shard_keys: pa.BinaryArray, side: int) -> pa.BinaryArray:
-    """Return the keys of entries without suffix, one for each join key behind its shard byte."""
-    heads = np.empty(len(shard_keys), _HEAD)
-    heads["side"] = side
-    heads["length"] = pc.subtract(pc.binary_length(shard_keys), 1).to_numpy(zero_copy_only=False)
-    middle = pa.FixedSizeBinaryArray.from_buffers(
-        pa.binary(_HEAD.itemsize), len(heads), [None, pa.py_buffer(heads)]
-    )
-    return pc.binary_join_element_wise(
-        pc.binary_slice(shard_keys, 0, 1),
-        middle.cast(pa.binary()),
-        pc.binary_slice(shard_keys, 1, 1 << 31),
-        b"",
-    )
+def entry_keys(
+    shard_keys: pa.BinaryArray, side: int, suffixes: pa.BinaryArray | None = None
+) -> pa.BinaryArray:
+    """Return the keys of entries, one for each join key behind its shard byte."""
+    middle = np.empty(len(shard_keys), _HEAD)
+    middle["side"] = side
+    middle["length"] = pc.subtract(pc.binary_length(shard_keys), 1).to_numpy(zero_copy_only=False)
+    shards, rest = pc.binary_slice(shard_keys, 0, 1), pc.binary_slice(shard_keys, 1, 1 << 31)
+    return joined(shards, fixed(middle), rest, *([] if suffixes is None else [suffixes]))
 
 
 def split_entry(key: bytes) -> tuple[bytes, int, bytes]:
@@ -74,6 +73,14 @@ def due_key(shard: int, due_ms: int, entry: bytes) -> bytes:
         entry: Key of the entry that falls due, or whatever tells it apart.
     """
     return b"%c%c%b%b" % (shard, DUE, (due_ms + _BIAS).to_bytes(8, "big"), entry)
+
+
+def due_keys(entries: pa.BinaryArray, dues_ms: np.ndarray[Any, Any]) -> pa.BinaryArray:
+    """Return the keys of entries in the index by due time."""
+    middle = np.empty(len(entries), _DUE)
+    middle["side"] = DUE
+    middle["due"] = np.ascontiguousarray(dues_ms, np.int64).view(np.uint64) ^ np.uint64(_BIAS)
+    return joined(pc.binary_slice(entries, 0, 1), fixed(middle), entries)
 
 
 def split_due(key: bytes) -> tuple[int, int, bytes]:

@@ -141,7 +141,7 @@ ROWS = st.fixed_dictionaries(
 )
 
 
-@pytest.mark.property
+@pytest.mark.slow
 @given(st.lists(ROWS, max_size=8))
 @settings(max_examples=100, deadline=None)
 def test_writes_and_reads_as_fastavro_does(rows):
@@ -165,7 +165,7 @@ def test_writes_and_reads_as_fastavro_does(rows):
     assert decode_avro(framed, COLUMNS, lambda _: schema).table.to_pylist() == table.to_pylist()
 
 
-@pytest.mark.property
+@pytest.mark.slow
 @given(st.lists(ROWS, min_size=2, max_size=4), st.data())
 @settings(max_examples=100, deadline=None)
 def test_damaged_records_disturb_no_others(rows, data):

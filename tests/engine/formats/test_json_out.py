@@ -70,7 +70,7 @@ def test_a_row_without_columns():
     assert write() == "{}"
 
 
-@pytest.mark.property
+@pytest.mark.slow
 @given(
     st.text(),
     st.integers(-(2**63), 2**63 - 1),

@@ -11,7 +11,7 @@ from kaflow_engine.state.reader import StateRef
 from kaflow_engine.state.rocks import open_copy
 from kaflow_engine.state.snapshots import snapshot_batches
 
-pytestmark = pytest.mark.property
+pytestmark = pytest.mark.slow
 
 History = Any  # of conftest.py, which cannot be imported by name
 

@@ -21,7 +21,7 @@ def test_a_second_holder_is_told_who_has_it(tmp_path: Path):
         pass
 
 
-@pytest.mark.property
+@pytest.mark.slow
 def test_the_lease_ends_with_its_process(tmp_path: Path):
     code = (
         "import os, sys, pathlib\n"

@@ -85,7 +85,7 @@ def test_a_crash_loses_entries_together_with_their_batch(tmp_path: Path):
         assert (copy.applied, copy.get([b"a"])) == (1, [b"1"])
 
 
-@pytest.mark.property
+@pytest.mark.slow
 def test_a_killed_process_loses_entries_together_with_their_batch(tmp_path: Path):
     with open_copy(tmp_path / "c", REF) as copy:
         copy.apply(to_changes([b"a"], [b"1"]), 1)

@@ -93,14 +93,14 @@ def test_state_survives_what_happens_to_its_copy(new_history: Any, actions: list
         check_history(new_history(Path(folder)), actions)
 
 
-@pytest.mark.property
+@pytest.mark.slow
 @often
 @given(batches=st.lists(CHANGES, min_size=1, max_size=6), probes=PROBES)
 def test_memory_and_rocks_agree_often(batches: list[Any], probes: list[bytes]):
     check_reads(batches, probes)
 
 
-@pytest.mark.property
+@pytest.mark.slow
 @settings(often, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(actions=st.lists(ACTIONS, max_size=20))
 def test_state_survives_what_happens_to_its_copy_often(new_history: Any, actions: list[Any]):
