@@ -12,9 +12,12 @@ ARGS ?=
 FIND_JAVA := from kaflow_engine.runtime.java import find_java; print(f"== setup: {find_java()}")
 # pytest ends with 5 when ARGS leaves no test of a stage, which is no failure.
 NONE_LEFT = { code=$$?; $(if $(ARGS),[[ $$code == 5 ]] ||) exit $$code; }
-MARKED := property or spark or kafka or services
+SERVICES := spark or kafka or services
+MARKED := property or slow or $(SERVICES)
+# Tests that start nothing share the processors; those that start a broker or Spark share that.
+PARALLEL := -n auto --dist worksteal
 
-.PHONY: help setup test test-fast lint run test-spark43 lock clean
+.PHONY: help setup test test-fast lint run bench soak test-spark43 lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -38,14 +41,17 @@ setup: $(VENV)/.stamp ## create .venv from requirements.lock
 		$(@D)/bin/python -c '$(FIND_JAVA)'; }
 	@touch $@
 
-test: lint ## lint, fast tests, then the tests that start Spark, Kafka and services
+test: lint ## lint, fast tests, slow ones, then those that start Spark, Kafka and services
 	@echo "== fast tests"
-	@$(BIN)/python -m pytest -q -m "not ($(MARKED))" $(ARGS) || $(NONE_LEFT)
+	@$(BIN)/python -m pytest -q $(PARALLEL) -m "not ($(MARKED))" $(ARGS) || $(NONE_LEFT)
+	@echo "== random cases and slow tests"
+	@$(BIN)/python -m pytest -q $(PARALLEL) -m "(property or slow) and not ($(SERVICES))" $(ARGS) \
+		|| $(NONE_LEFT)
 	@echo "== tests with Spark, Kafka and services"
-	@$(BIN)/python -m pytest -q -m "$(MARKED)" $(ARGS) || $(NONE_LEFT)
+	@$(BIN)/python -m pytest -q -m "$(SERVICES)" $(ARGS) || $(NONE_LEFT)
 
 test-fast: setup ## fast tests only
-	@$(BIN)/python -m pytest -q -m "not ($(MARKED))" $(ARGS)
+	@$(BIN)/python -m pytest -q $(PARALLEL) -m "not ($(MARKED))" $(ARGS)
 
 lint: setup ## ruff, pyright and the import contracts
 	@echo "== ruff"
@@ -58,6 +64,12 @@ lint: setup ## ruff, pyright and the import contracts
 
 run: setup ## the example pipelines on a broker of their own, until Ctrl-C or RUN_SECONDS=…
 	@exec $(BIN)/kaflow demo dbt_style_models/pipelines --config dbt_style_models/kaflow.yaml $(ARGS)
+
+bench: setup ## the benchmark, about 25 minutes; ARGS="--only a,b --rounds 1 --scale 0.1" for less
+	@$(BIN)/python -m bench $(ARGS)
+
+soak: setup ## an hour under load, or SOAK_SECONDS=…; says what grows
+	@$(BIN)/python -m bench.soak $(ARGS)
 
 test-spark43: .venv-spark43/.stamp ## the Spark tests with PySpark 4.3, in a venv of their own
 	@.venv-spark43/bin/python -m pytest -q -m spark $(ARGS)

@@ -20,7 +20,7 @@ PLANNING = [
 
 
 def python_files() -> Iterator[Path]:
-    for folder in ("engine", "kaflow_dagster", "definitions", "tests"):
+    for folder in ("engine", "kaflow_dagster", "definitions", "bench", "tests"):
         yield from sorted(ROOT.joinpath(folder).rglob("*.py"))
 
 

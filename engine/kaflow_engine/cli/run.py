@@ -11,9 +11,10 @@ from kaflow_engine.cli.options import (
     paths_argument,
     set_option,
 )
+from kaflow_engine.cli.progress_file import progress_file
 from kaflow_engine.cli.running import Manner, run_in_front
 from kaflow_engine.cli.stopping import stop_requests
-from kaflow_engine.model.project import load_project
+from kaflow_engine.plan.project import load_checked
 
 
 @click.command("run")
@@ -27,6 +28,12 @@ from kaflow_engine.model.project import load_project
     help="End each pipeline after about so many records.",
 )
 @click.option("--plain", is_flag=True, help="Print lines instead of a live table.")
+@click.option(
+    "--progress",
+    "progress_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Append what each batch did to this file, one JSON object a line.",
+)
 @config_option
 @set_option
 @json_option
@@ -35,6 +42,7 @@ def command(
     until_caught_up: bool,
     max_records: int | None,
     plain: bool,
+    progress_path: Path | None,
     config_path: Path | None,
     settings: tuple[str, ...],
     as_json: bool,
@@ -44,9 +52,9 @@ def command(
     A stop by Ctrl-C or SIGTERM finishes the batch that runs. The next run goes on from there.
     """
     config = configuration(config_path, settings)
-    project = load_project(paths, config)
+    project = load_checked(paths, config)
     manner = Manner(
         until_caught_up=until_caught_up, max_records=max_records, plain=plain, as_json=as_json
     )
-    with stop_requests() as asked:
-        run_in_front(project.pipelines, config, manner, asked)
+    with stop_requests() as asked, progress_file(progress_path) as note:
+        run_in_front(project.pipelines, config, manner, asked, note)

@@ -1,0 +1,1 @@
+"""Measures the product from outside: throughput, latency, memory, and how long it lasts."""

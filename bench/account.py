@@ -1,0 +1,24 @@
+"""Whether a run gave what it must: a wrong result has no speed."""
+
+from collections.abc import Mapping
+
+from kaflow_engine.errors import RunError
+
+_KEPT: Mapping[str, tuple[str, ...]] = {
+    "a": ("emitted", "filtered"),
+    # clicks that nobody follows up wait and expire
+    "h": ("emitted", "waiting", "expired"),
+}
+"""Where the driving records of a run may end; elsewhere all are emitted."""
+
+
+def check_account(run: str, counters: Mapping[str, int]) -> None:
+    """Check what became of the driving records of a run.
+
+    Raises:
+        RunError: Some went where none should, or nothing came out.
+    """
+    kept = sum(counters.get(name, 0) for name in _KEPT.get(run, ("emitted",)))
+    if not counters.get("emitted") or kept != counters.get("read"):
+        about = ", ".join(f"{name} {count:,}" for name, count in sorted(counters.items()))
+        raise RunError(f"run {run} did not give what it must", hint=about)

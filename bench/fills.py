@@ -1,0 +1,97 @@
+"""Which topics each run needs, and how they are filled."""
+
+from collections.abc import Sequence
+
+from bench.data import CLICK_SCHEMA, PROFILE_SCHEMA, Fill
+from bench.options import Sizes
+
+BIG_EVENTS = 0.5
+"""Events of run f, as a share of those of the others: its time goes into the dimension."""
+
+PAIR_SPAN = 2 * 3_600_000
+"""Event time of run h: with a TTL of 10 minutes each click meets one purchase or two."""
+
+
+def fills_for(
+    only: Sequence[str], sizes: Sizes, seed: int, schemas: tuple[int, int] = (0, 0)
+) -> list[Fill]:
+    """Return the topics of some runs, each once.
+
+    Args:
+        only: The runs.
+        sizes: How large.
+        seed: Equal seeds give equal values.
+        schemas: Ids of the writer schemas of clicks and profiles.
+    """
+    keys, events = sizes.keys, sizes.events
+    clicks = Fill(topic="clicks", kind="clicks", records=events, keys=keys, seed=seed)
+    profiles = Fill(topic="profiles", kind="profiles", records=keys, keys=keys, seed=seed)
+    by_run: dict[str, list[Fill]] = {
+        "floor": [clicks],
+        "a": [clicks],
+        "b": [clicks, profiles],
+        "c": [clicks, profiles],
+        "d": [
+            Fill(topic="late_clicks", kind="late_clicks", records=events, keys=keys, seed=seed),
+            profiles,
+        ],
+        "e": [
+            Fill(
+                topic="avro_clicks",
+                kind="avro_clicks",
+                records=events,
+                keys=keys,
+                seed=seed,
+                schema=schemas[0],
+            ),
+            Fill(
+                topic="avro_profiles",
+                kind="avro_profiles",
+                records=keys,
+                keys=keys,
+                seed=seed,
+                schema=schemas[1],
+            ),
+        ],
+        "f": [
+            Fill(
+                topic="big_clicks",
+                kind="clicks",
+                records=int(events * BIG_EVENTS),
+                keys=sizes.big_keys,
+                seed=seed,
+            ),
+            Fill(
+                topic="big_profiles",
+                kind="profiles",
+                records=sizes.big_keys,
+                keys=sizes.big_keys,
+                seed=seed,
+            ),
+        ],
+        "g": [profiles],
+        "h": [
+            Fill(
+                topic="pair_clicks",
+                kind="clicks",
+                records=events // 2,
+                keys=keys,
+                seed=seed,
+                span=PAIR_SPAN,
+            ),
+            Fill(
+                topic="purchases",
+                kind="purchases",
+                records=events // 2,
+                keys=keys,
+                seed=seed + 1,
+                span=PAIR_SPAN,
+            ),
+        ],
+    }
+    found = {fill.topic: fill for run in only for fill in by_run.get(run, [])}
+    return list(found.values())
+
+
+SCHEMAS = {"avro_clicks-value": CLICK_SCHEMA, "avro_profiles-value": PROFILE_SCHEMA}
+"""Subject to schema, to be registered before run e."""

@@ -1,0 +1,107 @@
+"""End-to-end latency: records carry the time at which they were produced, a reader looks at it."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from random import Random
+
+from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
+
+from kaflow_engine.connectors.kafka_admin import describe
+from kaflow_engine.connectors.kafka_client import KafkaSettings
+
+_STEP_S = 0.002
+
+
+def now() -> int:
+    """Return epoch milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+class Reader:
+    """Reads committed records of a topic as they come, from its end, and keeps their delays."""
+
+    def __init__(self, kafka: KafkaSettings, topic: str) -> None:
+        self.delays: list[tuple[int, int]] = []
+        """When it arrived, and milliseconds since it was produced."""
+        self._ended = threading.Event()
+        self._consumer = Consumer(
+            kafka.librdkafka(
+                **{
+                    "group.id": "bench-latency",
+                    "enable.auto.commit": False,
+                    "isolation.level": "read_committed",
+                    "fetch.wait.max.ms": 50,
+                    "fetch.queue.backoff.ms": 5,
+                }
+            )
+        )
+        count = describe(kafka, [topic])[topic].partitions
+        self._consumer.assign([TopicPartition(topic, p, OFFSET_END) for p in range(count)])
+        self._thread = threading.Thread(target=self._read, name="bench-reader", daemon=True)
+
+    @contextmanager
+    def running(self) -> Generator["Reader"]:
+        """Read while the block runs."""
+        self._thread.start()
+        try:
+            yield self
+        finally:
+            self._ended.set()
+            self._thread.join()
+            self._consumer.close()
+
+    def _read(self) -> None:
+        while not self._ended.is_set():
+            first = self._consumer.poll(0.2)
+            if first is None:
+                continue
+            messages = [first, *self._consumer.consume(10_000, timeout=0)]
+            at = now()
+            for message in messages:
+                value = message.value()
+                if message.error() is None and value is not None:
+                    self.delays.append((at, at - int(json.loads(value)["timestamp"])))
+
+
+@contextmanager
+def paced(
+    kafka: KafkaSettings, topic: str, partitions: int, rate: float, keys: int, seed: int = 0
+) -> Generator[Callable[[], int]]:
+    """Send clicks at a rate while the block runs; give a function that tells how many."""
+    ended = threading.Event()
+    sent = [0]
+
+    def send() -> None:
+        random = Random(seed)
+        producer = Producer(kafka.librdkafka(**{"linger.ms": 1, "compression.type": "lz4"}))
+        began = time.monotonic()
+        while not ended.is_set():
+            due = int((time.monotonic() - began) * rate)
+            while sent[0] < due:
+                value = _click(random.randrange(keys), sent[0])
+                producer.produce(topic, value, partition=sent[0] % partitions)
+                sent[0] += 1
+            producer.poll(0)
+            time.sleep(_STEP_S)
+        producer.flush(30)
+
+    thread = threading.Thread(target=send, name="bench-sender", daemon=True)
+    thread.start()
+    try:
+        yield lambda: sent[0]
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _click(user: int, number: int) -> bytes:
+    return b'{"user_id":"u%d","action":"click_%d","timestamp":%d,"amount":%.1f,"sid":"s%08d"}' % (
+        user,
+        user % 7,
+        now(),
+        user % 1000 / 10 + 1,
+        number,
+    )

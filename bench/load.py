@@ -1,0 +1,64 @@
+"""Fills topics, with as many processes as there are cores."""
+
+import multiprocessing
+import os
+from collections.abc import Sequence
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from bench.data import Fill, messages
+from kaflow_engine.connectors.kafka_admin import create_topic
+from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.errors import SinkError
+
+_QUEUED = 400_000
+_FLUSH_S = 120.0
+
+OPTIONS: dict[str, object] = {
+    "compression.type": "lz4",
+    "enable.idempotence": True,  # keeps the order of a partition when a batch is sent again
+    "linger.ms": 20,
+    "batch.num.messages": 20_000,
+    "batch.size": 1_000_000,
+    "queue.buffering.max.messages": 2 * _QUEUED,
+    "queue.buffering.max.kbytes": 1_000_000,
+}
+
+
+def load(kafka: KafkaSettings, fills: Sequence[Fill], processes: int | None = None) -> None:
+    """Create topics and fill them; every partition in the order of its chunks.
+
+    Raises:
+        SinkError: A record was not taken.
+    """
+    for fill in fills:
+        create_topic(kafka, fill.topic, fill.partitions, {"retention.ms": "-1"})
+    workers = min(processes or os.cpu_count() or 1, min(fill.partitions for fill in fills))
+    while any(fill.partitions % workers for fill in fills):
+        workers -= 1  # each partition must have one sender
+    with multiprocessing.get_context("spawn").Pool(workers) as pool:
+        pool.starmap(send, [(kafka, fills, share, workers) for share in range(workers)])
+
+
+def send(kafka: KafkaSettings, fills: Sequence[Fill], share: int, of: int) -> None:
+    """Send the chunks whose number is `share`, modulo `of`."""
+    failed: list[KafkaError] = []
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            failed.append(error)
+
+    producer = Producer(kafka.librdkafka(**OPTIONS))
+    for fill in fills:
+        for chunk in range(share, fill.chunks, of):
+            while len(producer) > _QUEUED and not failed:
+                producer.poll(0.05)
+            sent = messages(fill, chunk)
+            taken = producer.produce_batch(
+                fill.topic, sent, partition=chunk % fill.partitions, on_delivery=delivered
+            )
+            if taken < len(sent) or failed:
+                raise SinkError(f"topic '{fill.topic}' does not take records: {failed[:1]}")
+    left = producer.flush(_FLUSH_S)
+    if failed or left:
+        raise SinkError(f"{left or len(failed)} records were not taken: {failed[:1]}")

@@ -1,0 +1,173 @@
+"""Draws results: a page with a table, and a plot beside it."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+TITLES: Mapping[str, str] = {
+    "floor": "Spark reads the topic and discards it",
+    "a": "(a) filter and project, JSON",
+    "b": "(b) join with a dimension, exactly once",
+    "c": "(c) the same, at least once",
+    "d": "(d) smart, half of the profiles come late",
+    "e": "(e) (b) with Avro in and out",
+    "f": "(f) (b) with a large dimension",
+    "h": "(h) join of two event streams, TTL 10 min",
+}
+
+PLOT = "benchmark.svg"
+_WIDTH, _BAR, _GAP, _LEFT = 760, 22, 10, 300
+
+
+def write_page(result: Mapping[str, Any], page: Path) -> None:
+    """Write the page, and the plot beside it."""
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(markdown(result), encoding="utf-8")
+    page.with_name(PLOT).write_text(plot(result), encoding="utf-8")
+
+
+def markdown(result: Mapping[str, Any]) -> str:
+    """Return the page of one result."""
+    sizes, machine = result["sizes"], result["machine"]
+    lines = [
+        "# Benchmark",
+        "",
+        "Written by `make bench` from its results; how to repeat it, and what it does not show,",
+        "stands in `bench/README.md`.",
+        "",
+        f"{result['date']}: {machine['cpu']}, {machine['cores']} cores, "
+        f"{machine['memory_gib']:g} GiB, {machine['system']}, Python {machine['python']}, "
+        + ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
+        + f". {result['master']}, broker on the same machine, medians of {result['rounds']} "
+        f"interleaved rounds, {sizes['events']:,} events of about 100 bytes on 4 partitions, "
+        f"{sizes['keys']:,} keys ((f): {sizes['big_keys']:,}), {sizes['batch']:,} records a batch.",
+        "",
+        f"![Records per second]({PLOT})",
+        "",
+        *_table(
+            ("run", "records/s", "of the floor", "ms a batch", "tree MiB", "worker MiB"),
+            _throughput_rows(result),
+        ),
+        *_large(result["runs"].get("f", {})),
+        *_latencies(result["runs"].get("g", {})),
+        *_cpu(result["runs"]),
+        *_shares(result["runs"]),
+        "## Goals",
+        "",
+        *_table(
+            ("goal", "wanted", "measured", "reached"),
+            [
+                (g["goal"], g["wanted"], f"{g['measured']:,g}", "yes" if g["reached"] else "**no**")
+                for g in result["goals"]
+            ],
+        ),
+    ]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def plot(result: Mapping[str, Any]) -> str:
+    """Return a bar chart of records per second, as SVG."""
+    bars = _rates(result)
+    most = max((rate for _, rate in bars), default=1.0) or 1.0
+    height = len(bars) * (_BAR + _GAP) + _GAP
+    room = _WIDTH - _LEFT - 90
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" '
+        f'viewBox="0 0 {_WIDTH} {height}" font-family="sans-serif" font-size="13">',
+        f'<rect width="{_WIDTH}" height="{height}" fill="white"/>',
+    ]
+    for i, (name, rate) in enumerate(bars):
+        top = _GAP + i * (_BAR + _GAP)
+        long = round(rate / most * room, 1)
+        colour = "#b8b8b8" if name == "floor" else "#2f6f9f"
+        parts += [
+            f'<text x="{_LEFT - 8}" y="{top + 16}" text-anchor="end">{escape(TITLES[name])}</text>',
+            f'<rect x="{_LEFT}" y="{top}" width="{long}" height="{_BAR}" fill="{colour}"/>',
+            f'<text x="{_LEFT + long + 6}" y="{top + 16}">{rate / 1000:,.0f}K/s</text>',
+        ]
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def _rates(result: Mapping[str, Any]) -> list[tuple[str, float]]:
+    runs = {"floor": result["floor"], **result["runs"]}
+    return [
+        (name, runs[name]["records_per_s"])
+        for name in TITLES
+        if "records_per_s" in runs.get(name, {})
+    ]
+
+
+def _throughput_rows(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    runs = {"floor": result["floor"], **result["runs"]}
+    rows: list[tuple[str, ...]] = []
+    for name, rate in _rates(result):
+        numbers = runs[name]
+        rows.append(
+            (
+                TITLES[name],
+                f"{rate:,.0f}",
+                f"{numbers['of_floor']:.2f}" if "of_floor" in numbers else "",
+                f"{numbers['batch_ms']:,.0f}",
+                f"{numbers['rss_mb']:,.0f}" if "rss_mb" in numbers else "",
+                f"{numbers['worker_mb']:,.0f}" if "worker_mb" in numbers else "",
+            )
+        )
+    return rows
+
+
+def _large(numbers: Mapping[str, Any]) -> list[str]:
+    told: list[str] = []
+    if "load_records_per_s" in numbers:
+        told.append(f"(f) loads its dimension at {numbers['load_records_per_s']:,.0f} records/s.")
+    if "restart_s" in numbers:
+        told.append(
+            f"From starting its process again to the first new row: {numbers['restart_s']:.1f} s."
+        )
+    return [*told, ""] if told else []
+
+
+def _latencies(numbers: Mapping[str, Any]) -> list[str]:
+    if not numbers:
+        return []
+    rows = [
+        (TITLES[name], *(f"{each[key]:,.0f}" for key in ("p50_ms", "p95_ms", "p99_ms")))
+        for name, each in numbers.items()
+    ]
+    return [
+        "## Latency at 1,000 records/s",
+        "",
+        "From producing a record to reading its row with `isolation.level=read_committed`, ms.",
+        "",
+        *_table(("run", "p50", "p95", "p99"), rows),
+    ]
+
+
+def _cpu(runs: Mapping[str, Any]) -> list[str]:
+    found = {name: run["cpu_s_per_million"] for name, run in runs.items() if name in TITLES
+             and "cpu_s_per_million" in run}  # fmt: skip
+    if not found:
+        return []
+    roles = list(next(iter(found.values())))
+    rows = [(name, *(f"{each[role]:.2f}" for role in roles)) for name, each in found.items()]
+    return ["## CPU seconds for a million records", "", *_table(("run", *roles), rows)]
+
+
+def _shares(runs: Mapping[str, Any]) -> list[str]:
+    found = {name: runs[name]["shares"] for name in TITLES if "shares" in runs.get(name, {})}
+    if not found:
+        return []
+    steps = list(next(iter(found.values())))
+    rows = [(name, *(f"{each[step]:.0%}" for step in steps)) for name, each in found.items()]
+    return [
+        "## Where a batch's time goes",
+        "",
+        "Share of the time of all cores, from one commit to the next.",
+        "",
+        *_table(("run", *(step.replace("_", " ") for step in steps)), rows),
+    ]
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return [*("| " + " | ".join(line) + " |" for line in lines), ""]

@@ -1,0 +1,94 @@
+"""The pipeline files that are measured."""
+
+from textwrap import dedent, indent
+
+FILTER = """
+    SELECT user_id, action, timestamp, amount, sid
+    FROM {clicks}
+    WHERE amount >= 1
+"""
+
+ENRICH = """
+    SELECT c.user_id, c.action, c.timestamp, p.subscription_tier, p.full_name
+    FROM {clicks} c
+    LEFT JOIN {profiles} p ON c.user_id = p.user_id
+"""
+
+BOUGHT = """
+    SELECT c.user_id, c.action, c.sid, p.order_id, p.price
+    FROM {clicks} c
+    JOIN {purchases} p ON c.user_id = p.user_id
+"""
+
+CLICK = "{user_id: VARCHAR, action: VARCHAR, timestamp: BIGINT, amount: DOUBLE, sid: VARCHAR}"
+PROFILE = "{user_id: VARCHAR, subscription_tier: VARCHAR, full_name: VARCHAR}"
+PURCHASE = "{user_id: VARCHAR, order_id: VARCHAR, timestamp: BIGINT, price: DOUBLE}"
+
+
+def filtering(name: str, clicks: str, output: str) -> str:
+    """Filter and project, no key."""
+    return _file(
+        name,
+        FILTER.format(clicks=clicks),
+        f"output: {{topic: {output}, format: json}}",
+        f"topics:\n  {clicks}: {{columns: {CLICK}}}",
+    )
+
+
+def enriching(
+    name: str,
+    clicks: str,
+    profiles: str,
+    output: str,
+    *,
+    delivery: str = "exactly_once",
+    smart: bool = False,
+    avro: bool = False,
+    ttl: str = "1h",
+) -> str:
+    """Join events with a dimension; the key of the output is that of the join.
+
+    Args:
+        name: Of the pipeline.
+        clicks: Topic of the events.
+        profiles: Topic of the dimension.
+        output: Topic of the rows.
+        delivery: As in a pipeline file.
+        smart: Rows wait for their profile, and the dimension is not loaded first.
+        avro: In and out; columns come from the registry.
+        ttl: How long rows wait.
+    """
+    parts = [
+        f"output: {{topic: {output}, format: {'avro' if avro else 'json'}, key: user_id}}",
+        f"delivery: {delivery}",
+        f"state: {{events: {{default_ttl: {ttl}}}, dimensions: [{profiles}]}}",
+    ]
+    if smart:
+        parts += [
+            "emission: {type: smart, require: [subscription_tier]}",
+            "dimensions_first: false",
+        ]
+    if avro:
+        parts.append(f"topics:\n  {clicks}: {{format: avro}}\n  {profiles}: {{format: avro}}")
+    else:
+        parts.append(
+            f"topics:\n  {clicks}: {{columns: {CLICK}}}\n  {profiles}: {{columns: {PROFILE}}}"
+        )
+    return _file(name, ENRICH.format(clicks=clicks, profiles=profiles), *parts)
+
+
+def pairing(name: str, clicks: str, purchases: str, output: str, ttl: str = "10m") -> str:
+    """Join two streams of events."""
+    return _file(
+        name,
+        BOUGHT.format(clicks=clicks, purchases=purchases),
+        f"output: {{topic: {output}, format: json, key: user_id}}",
+        f"state: {{events: {{default_ttl: {ttl}}}}}",
+        f"topics:\n  {clicks}: {{columns: {CLICK}, event_time: timestamp}}\n"
+        f"  {purchases}: {{columns: {PURCHASE}, event_time: timestamp}}",
+    )
+
+
+def _file(name: str, query: str, *parts: str) -> str:
+    text = indent(dedent(query).strip(), "  ")
+    return "\n".join([f"name: {name}", "query: |", text, *parts, ""])

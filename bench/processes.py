@@ -1,0 +1,123 @@
+"""What processes use: memory and CPU seconds of a process and all below it, from /proc."""
+
+import os
+import threading
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+Role = Literal["driver", "jvm", "worker"]
+
+_TICK = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """One process at one moment."""
+
+    pid: int
+    role: Role
+    rss: int
+    """Bytes."""
+    cpu: float
+    """Seconds, those of its dead children included."""
+
+
+def tree(root: int) -> list[Usage]:
+    """Return a process and everything below it: the driver, its JVM, and Python workers."""
+    parents: dict[int, int] = {}
+    found: dict[int, tuple[str, int, float]] = {}
+    for pid in _pids():
+        with suppress(OSError, ValueError, IndexError):
+            text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+            name = text[text.index("(") + 1 : text.rindex(")")]
+            fields = text[text.rindex(")") + 2 :].split()
+            parents[pid] = int(fields[1])
+            cpu = sum(int(ticks) for ticks in fields[11:15]) / _TICK
+            found[pid] = (name, int(fields[21]) * _PAGE, cpu)
+    return [
+        Usage(pid=pid, role=_role(pid, root, name), rss=rss, cpu=cpu)
+        for pid, (name, rss, cpu) in found.items()
+        if _below(pid, root, parents)
+    ]
+
+
+def cpu_by_role(usages: list[Usage]) -> dict[str, float]:
+    """Return CPU seconds by role."""
+    found = {"driver": 0.0, "jvm": 0.0, "worker": 0.0}
+    for usage in usages:
+        found[usage.role] += usage.cpu
+    return found
+
+
+@dataclass(slots=True)
+class Watched:
+    """What was seen of processes while they ran; memory in MiB."""
+
+    tree: float = 0.0
+    """The most memory of all of them at one moment."""
+    worker: float = 0.0
+    """The most of one Python worker."""
+    cpu: dict[str, list[tuple[float, float]]] = field(
+        default_factory=dict[str, list[tuple[float, float]]]
+    )
+    """By role: epoch milliseconds, and CPU seconds until then."""
+
+    def take(self, usages: list[Usage], broker: list[Usage]) -> None:
+        """Count one sample."""
+        if not usages:
+            return
+        self.tree = max(self.tree, sum(u.rss for u in usages) / 2**20)
+        self.worker = max(self.worker, most_rss(usages, "worker"))
+        at = time.time() * 1000
+        spent = {**cpu_by_role(usages), "broker": sum(u.cpu for u in broker)}
+        for role, seconds in spent.items():
+            self.cpu.setdefault(role, []).append((at, seconds))
+
+
+@contextmanager
+def watched(root: int, broker: int, every: float = 1.0) -> Generator[Watched]:
+    """Sample the trees below two processes while the block runs; memory counts of the first."""
+    found = Watched()
+    ended = threading.Event()
+
+    def look() -> None:
+        while not ended.wait(every):
+            found.take(tree(root), tree(broker))
+
+    thread = threading.Thread(target=look, name="bench-watch", daemon=True)
+    thread.start()
+    try:
+        yield found
+    finally:
+        ended.set()
+        thread.join()
+
+
+def most_rss(usages: list[Usage], role: Role) -> float:
+    """Return the memory of the largest process of a role, in MiB."""
+    return max((u.rss for u in usages if u.role == role), default=0) / 2**20
+
+
+def _role(pid: int, root: int, name: str) -> Role:
+    if pid == root:
+        return "driver"
+    return "jvm" if name == "java" else "worker"
+
+
+def _below(pid: int, root: int, parents: dict[int, int]) -> bool:
+    seen = set[int]()
+    while pid != root:
+        if pid not in parents or pid in seen:
+            return False
+        seen.add(pid)
+        pid = parents[pid]
+    return True
+
+
+def _pids() -> Iterator[int]:
+    return (int(name) for name in os.listdir("/proc") if name.isdigit())

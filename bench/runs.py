@@ -1,0 +1,237 @@
+"""The runs: each starts the product anew, measures, and leaves nothing but its numbers."""
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from bench import pipelines
+from bench.account import check_account
+from bench.fills import SCHEMAS, fills_for
+from bench.latency import Reader, now, paced
+from bench.load import load
+from bench.measure import Batch, Rate, grown, percentile, steady_rate
+from bench.options import Options
+from bench.processes import Watched, watched
+from bench.product import ROOT, Product, batches_of, environment, measured
+from bench.shares import shares
+from kaflow_engine.connectors.kafka_admin import delete_topics
+from kaflow_engine.errors import RunError
+from kaflow_engine.formats.registry import Registry
+from kaflow_engine.runtime.session import cores
+from kaflow_engine.testing.broker import Broker
+
+PATIENCE_S = 1_800.0
+"""Seconds after which a run has failed."""
+
+_START_S = 600.0
+_OUTPUTS = 4
+_LIVE = 2
+"""Partitions of the topics of the latency runs."""
+
+Numbers = dict[str, Any]
+
+
+@dataclass(slots=True, kw_only=True)
+class Runs:
+    """What the runs of one call share."""
+
+    options: Options
+    broker: Broker
+    registry: str | None
+    folder: Path
+    round: int = 0
+
+    def fill(self) -> None:
+        """Register schemas and fill all topics that the chosen runs read."""
+        schemas = (0, 0)
+        if "e" in self.options.only and self.registry is not None:
+            registry = Registry(url=self.registry)
+            ids = [registry.register(name, json.dumps(s)) for name, s in SCHEMAS.items()]
+            schemas = (ids[0], ids[1])
+        fills = fills_for(self.options.only, self.options.sizes, self.options.seed, schemas)
+        load(self.broker.settings, fills)
+
+    def take(self, run: str) -> Numbers:
+        """Take one run and return its numbers."""
+        runs: Mapping[str, Callable[[], Numbers]] = {
+            "floor": self._floor,
+            "a": lambda: self._throughput("a", self._filtering("clicks")),
+            "b": lambda: self._throughput("b", self._enriching()),
+            "c": lambda: self._throughput("c", self._enriching(delivery="at_least_once")),
+            "d": lambda: self._throughput("d", self._enriching("late_clicks", smart=True)),
+            "e": lambda: self._throughput(
+                "e", self._enriching("avro_clicks", "avro_profiles", avro=True)
+            ),
+            "f": self._large,
+            "g": lambda: {
+                "a": self._latency("a", self._filtering),
+                "b": self._latency("b", self._enriching),
+            },
+            "h": lambda: self._throughput(
+                "h", lambda name: pipelines.pairing(name, "pair_clicks", "purchases", name)
+            ),
+        }
+        return runs[run]()
+
+    def _filtering(self, clicks: str = "clicks") -> Callable[[str], str]:
+        return lambda name: pipelines.filtering(name, clicks, name)
+
+    def _enriching(
+        self, clicks: str = "clicks", profiles: str = "profiles", **more: Any
+    ) -> Callable[[str], str]:
+        return lambda name: pipelines.enriching(name, clicks, profiles, name, **more)
+
+    def _floor(self) -> Numbers:
+        sizes = self.options.sizes
+        command = [sys.executable, "-m", "bench.floor", self.broker.bootstrap, "clicks"]
+        done = subprocess.run(
+            [*command, str(sizes.batch), self.options.master],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            env=environment(),
+            check=False,
+        )
+        if done.returncode:
+            raise RunError("the floor was not measured", hint=done.stderr[-2000:])
+        found = json.loads(done.stdout.splitlines()[-1])
+        batches = [Batch(end=end, records=records, spent=spent) for end, records, spent in found]
+        rate = steady_rate(batches, self._warm_up(batches))
+        return {"records_per_s": rate.records_per_s, "batch_ms": rate.batch_ms}
+
+    def _product(self, name: str, pipeline: str, *options: str) -> Product:
+        own = dict(pair.split("=", 1) for pair in self.options.conf)
+        product = Product(
+            folder=self.folder / name,
+            brokers=self.broker.bootstrap,
+            registry=self.registry,
+            master=self.options.master,
+            settings={"max_records": str(self.options.sizes.batch), **own},
+            options=options,
+        )
+        product.write(pipeline)
+        return product
+
+    def _throughput(self, run: str, pipeline: Callable[[str], str]) -> Numbers:
+        name = f"run_{run}_{self.round}"
+        shutil.rmtree(self.folder / name, ignore_errors=True)  # of an earlier call
+        self.broker.create_topic(name, _OUTPUTS)
+        try:
+            product = self._product(name, pipeline(name), "--until-caught-up")
+            with product, watched(product.pid, self.broker.pid) as seen:
+                product.wait(PATIENCE_S)
+            entries = product.progress()
+            if run != "f":  # it is started once more
+                shutil.rmtree(product.state)
+        finally:
+            delete_topics(self.broker.settings, [name])
+        check_account(run, entries[-1]["counters"])
+        batches = measured(entries)
+        rate = steady_rate(batches, self._warm_up(batches))
+        found: Numbers = {
+            "records_per_s": rate.records_per_s,
+            "batch_ms": rate.batch_ms,
+            "between_ms": rate.between_ms,
+            "rss_mb": seen.tree,
+            "worker_mb": seen.worker,
+            "cpu_s_per_million": _cpu(seen, rate),
+            "shares": self._shares(entries),
+        }
+        if loaded := _load_rate(entries):
+            found["load_records_per_s"] = loaded
+        return found
+
+    def _warm_up(self, batches: Sequence[Batch]) -> int:
+        """Return how many batches do not count: fewer where there are few."""
+        return max(min(self.options.sizes.warm_up, len(batches) - 2), 1)
+
+    def _shares(self, entries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+        live = [e for e in batches_of(entries) if e["state"] == "running"]
+        most = max(e["batch_records"] for e in live)
+        warm_up = max(min(self.options.sizes.warm_up, len(live) - 2), 1)
+        pairs = list(pairwise(live))[warm_up - 1 :]
+        steady = [(a, b) for a, b in pairs if b["batch_records"] >= 0.9 * most]
+        wall = [b["time"] - a["time"] for a, b in steady]
+        return shares([b["phases"] for _, b in steady], wall, cores(self.options.master))
+
+    def _large(self) -> Numbers:
+        pipeline = self._enriching("big_clicks", "big_profiles")
+        found = self._throughput("f", pipeline)
+        # the same state once more: how long until the first new row can be read
+        name = f"run_f_{self.round}"
+        self.broker.create_topic(name, _OUTPUTS)
+        keys = self.options.sizes.big_keys
+        product = self._product(name, pipeline(name))
+        try:
+            with (
+                Reader(self.broker.settings, name).running() as reader,
+                paced(self.broker.settings, "big_clicks", 4, 100, keys),
+                product,
+            ):
+                _wait(lambda: bool(reader.delays), PATIENCE_S, product, "a first row")
+                found["restart_s"] = reader.delays[0][0] / 1000 - product.began
+            shutil.rmtree(product.state)
+        finally:
+            delete_topics(self.broker.settings, [name])
+        return found
+
+    def _latency(self, which: str, make: Callable[[str], Callable[[str], str]]) -> Numbers:
+        sizes, kafka = self.options.sizes, self.broker.settings
+        name, source = f"run_g_{which}_{self.round}", f"live_{which}_{self.round}"
+        shutil.rmtree(self.folder / name, ignore_errors=True)
+        for topic in (name, source):
+            self.broker.create_topic(topic, _LIVE)
+        product = self._product(name, make(source)(name))
+        rate, seconds = sizes.latency_rate, sizes.latency_seconds
+        try:
+            with product, Reader(kafka, name).running() as reader:
+                _wait(lambda: product.live, _START_S + PATIENCE_S, product, "a live stream")
+                with paced(kafka, source, _LIVE, rate, sizes.keys, self.options.seed) as sent:
+                    time.sleep(seconds / 3)
+                    start = now()
+                    time.sleep(seconds)
+                    stop = now()
+                    count = sent()
+                _wait(lambda: len(reader.delays) >= count, 60, product, f"{count} rows")
+                delays = [d for at, d in reader.delays if start <= at - d < stop]
+        finally:
+            delete_topics(kafka, [name, source])
+        return {
+            "p50_ms": percentile(delays, 0.50),
+            "p95_ms": percentile(delays, 0.95),
+            "p99_ms": percentile(delays, 0.99),
+        }
+
+
+def _cpu(seen: Watched, rate: Rate) -> dict[str, float]:
+    """CPU seconds for a million records, by role; what others do to the machine hurts it little."""
+    records = rate.records_per_s * (rate.stop - rate.start) / 1000
+    return {
+        role: round(grown(points, rate.start, rate.stop) / records * 1e6, 3)
+        for role, points in seen.cpu.items()
+    }
+
+
+def _load_rate(entries: Sequence[Mapping[str, Any]]) -> float | None:
+    loading = [e for e in batches_of(entries) if e["state"] == "loading dimensions"]
+    if len(loading) < 3:
+        return None
+    spent = loading[-1]["time"] - loading[0]["time"]
+    return sum(e["batch_records"] for e in loading[1:]) / spent * 1000
+
+
+def _wait(ready: Callable[[], bool], seconds: float, product: Product, what: str) -> None:
+    deadline = time.monotonic() + seconds
+    while not ready():
+        if not product.running:
+            raise RunError(f"kaflow run ended before {what} came", hint=product.words())
+        if time.monotonic() > deadline:
+            raise RunError(f"{what} did not come in {seconds:g} s", hint=product.words())
+        time.sleep(0.05)

@@ -1,0 +1,37 @@
+"""What `kaflow run --progress FILE` writes."""
+
+import json
+import time
+from pathlib import Path
+
+from kaflow_engine.cli.progress_file import progress_file
+from kaflow_engine.runtime.progress import Progress
+
+
+def test_every_change_is_a_line_as_soon_as_it_happens(tmp_path: Path):
+    path = tmp_path / "progress.jsonl"
+    before = time.time() * 1000
+    with progress_file(path) as note:
+        note(Progress(pipeline="p", state="starting"))
+        assert len(path.read_text().splitlines()) == 1
+        note(Progress(pipeline="p", state="running", batch=1, phases={"task.run.0": 5.0}))
+    first, second = map(json.loads, path.read_text().splitlines())
+    assert (first["state"], second["state"]) == ("starting", "running")
+    assert second["phases"] == {"task.run.0": 5.0}
+    assert before <= first["time"] <= second["time"] <= time.time() * 1000
+
+
+def test_the_next_run_goes_on_with_the_file(tmp_path: Path):
+    path = tmp_path / "progress.jsonl"
+    for name in ("first", "second"):
+        with progress_file(path) as note:
+            note(Progress(pipeline=name))
+    lines = path.read_text().splitlines()
+    assert [json.loads(line)["pipeline"] for line in lines] == ["first", "second"]
+
+
+def test_without_a_path_nothing_is_written(tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with progress_file(None) as note:
+        note(Progress(pipeline="p"))
+    assert list(tmp_path.iterdir()) == []
