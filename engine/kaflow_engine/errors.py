@@ -59,11 +59,15 @@ class ModelError(KaflowError):
 class UnknownName(ModelError):
     """A name that does not exist."""
 
+    nearest: str | None = None
+    """The known name that it resembles."""
+
     def __init__(
         self, kind: str, name: str, known: Iterable[str], at: Location | None = None
     ) -> None:
         names = sorted(set(known))
-        super().__init__(f"unknown {kind} '{name}'", at, _nearest(name, names))
+        self.nearest = next(iter(get_close_matches(name, names, n=1, cutoff=0.5)), None)
+        super().__init__(f"unknown {kind} '{name}'", at, _hint(self.nearest, names))
 
 
 class SqlError(ModelError):
@@ -115,10 +119,9 @@ class DrainIncomplete(RunError):
     exit_code = 15
 
 
-def _nearest(name: str, known: Sequence[str]) -> str | None:
-    close = get_close_matches(name, known, n=1, cutoff=0.5)
-    if close:
-        return f"did you mean '{close[0]}'?"
+def _hint(nearest: str | None, known: Sequence[str]) -> str | None:
+    if nearest is not None:
+        return f"did you mean '{nearest}'?"
     if known and len(known) <= 12:
         return "known: " + ", ".join(known)
     return None

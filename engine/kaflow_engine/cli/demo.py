@@ -10,18 +10,25 @@ from threading import Event, Thread
 
 import click
 
-from kaflow_engine.cli.options import config_option, configuration, paths_argument, set_option
+from kaflow_engine.cli.options import (
+    PositiveType,
+    config_option,
+    configuration,
+    paths_argument,
+    set_option,
+)
 from kaflow_engine.cli.running import Manner, run_in_front
 from kaflow_engine.cli.stopping import stop_requests
 from kaflow_engine.connectors.kafka_client import KafkaSettings
-from kaflow_engine.errors import KaflowError
-from kaflow_engine.model.project import load_project
+from kaflow_engine.errors import KaflowError, ModelError
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.model.yaml_file import raise_as_found
+from kaflow_engine.plan.project import load_checked
 from kaflow_engine.runtime.progress import Progress
 from kaflow_engine.sql.read import topics_of
 from kaflow_engine.testing.broker import Broker
 from kaflow_engine.testing.endless import Endless, endless_records
-from kaflow_engine.testing.fake import fake_topic
+from kaflow_engine.testing.fake import TOPICS
 from kaflow_engine.testing.feed import create_topics, send
 
 _START_S = 180.0
@@ -33,13 +40,13 @@ _LOOK_S = 0.2
 @paths_argument
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=0, min_open=True),
+    type=PositiveType(),
     envvar="RUN_SECONDS",
     help="Stop so long after all pipelines run; default: RUN_SECONDS, or until Ctrl-C.",
 )
 @click.option(
     "--rate",
-    type=click.FloatRange(min=0, min_open=True),
+    type=PositiveType(),
     default=100.0,
     show_default=True,
     help="Records per second, all topics together.",
@@ -60,7 +67,7 @@ def command(
     Some profiles come late and some records are broken. Nothing is left behind.
     """
     clock = _Clock()
-    specs = load_project(paths, configuration(config_path, settings)).pipelines
+    specs = load_checked(paths, configuration(config_path, settings)).pipelines
     topics = _topics(specs)
     with stop_requests() as asked, ExitStack() as resources:
         clock.say("starting a Kafka broker")
@@ -190,6 +197,15 @@ def _topics(specs: Sequence[PipelineSpec]) -> list[str]:
     written = {spec.output.topic for spec in specs}
     read = {topic for spec in specs for topic in topics_of(spec.query, spec.place("query"))}
     topics = sorted(read - written)
-    for topic in topics:
-        fake_topic(topic)  # an unknown one is noticed before anything starts
+    # an unknown one is noticed before anything starts
+    raise_as_found([_no_sample(specs, topic) for topic in topics if topic not in TOPICS])
     return topics
+
+
+def _no_sample(specs: Sequence[PipelineSpec], topic: str) -> ModelError:
+    reads = (spec for spec in specs if topic in topics_of(spec.query))
+    return ModelError(
+        f"there are no sample records for topic '{topic}'",
+        next((spec.place("query") for spec in reads), None),
+        f"the demo knows {', '.join(TOPICS)}; `kaflow run` reads topics of your own",
+    )

@@ -9,9 +9,9 @@ import click
 
 from kaflow_engine.cli.options import config_option, configuration, json_option, set_option
 from kaflow_engine.cli.output import print_json
-from kaflow_engine.model.project import load_project
 from kaflow_engine.plan.draw import draw
 from kaflow_engine.plan.explain import Resolver, explain, unknown_topics
+from kaflow_engine.plan.project import load_checked
 
 RESOLVER = "kaflow_engine.connectors.schemas:resolve_schemas"
 """Finds columns in the schema registry or in a sample; imported when it is asked for."""
@@ -43,7 +43,7 @@ def command(
 ) -> None:
     """Show what pipelines will do: all of PATH, or those called NAME."""
     config = configuration(config_path, settings)
-    project = load_project([path], config)
+    project = load_checked([path], config)
     specs = [project.pipeline(name) for name in names] or list(project.pipelines)
     resolve = resolver() if connect else None
     found = [

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import click
 
+from kaflow_engine.cli.options import DurationType, PositiveType
 from kaflow_engine.cli.stopping import stop_requests
 from kaflow_engine.connectors.kafka_client import KafkaSettings
-from kaflow_engine.model.durations import parse_duration
 from kaflow_engine.model.load_config import find_config, load_config
 from kaflow_engine.testing.fake import BASE, TOPICS
 from kaflow_engine.testing.fake_stream import FakeRecord, FakeStream, fake_records
@@ -19,7 +19,20 @@ from kaflow_engine.testing.feed import create_topics, send
 
 _SHARE = click.FloatRange(0, 1)
 _WHOLE = click.IntRange(min=1)
-_INSTANT = click.DateTime(["%Y-%m-%dT%H:%M:%SZ"])
+
+
+class _InstantType(click.ParamType[datetime]):
+    name = "time"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> datetime:
+        if isinstance(value, datetime):
+            return value
+        try:
+            return datetime.strptime(str(value), "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+        except ValueError:
+            self.fail(f"'{value}' is not a time; write it as 2026-01-01T00:00:00Z", param, ctx)
 
 
 @click.command("fakegen", epilog=f"Topics: {', '.join(TOPICS)}.")
@@ -28,17 +41,24 @@ _INSTANT = click.DateTime(["%Y-%m-%dT%H:%M:%SZ"])
 )
 @click.option(
     "--rate",
-    type=click.FloatRange(min=0, min_open=True),
+    type=PositiveType(),
     default=100.0,
     show_default=True,
     help="Records per second, all topics together.",
 )
-@click.option("--duration", help="How long, such as 30s or 5m; without it until Ctrl-C.")
+@click.option(
+    "--duration",
+    type=DurationType(),
+    metavar="DURATION",
+    help="How long, such as 30s or 5m; without it until Ctrl-C.",
+)
 @click.option("--max-records", type=_WHOLE, help="End after this many records.")
 @click.option(
     "--seed", type=int, default=1, show_default=True, help="Equal seeds give equal records."
 )
-@click.option("--start", type=_INSTANT, help="First timestamp; 2026-01-01T00:00:00Z if not given.")
+@click.option(
+    "--start", type=_InstantType(), help="First timestamp; 2026-01-01T00:00:00Z if not given."
+)
 @click.option("--live", is_flag=True, help="Let the timestamps begin now.")
 @click.option("--fast", is_flag=True, help="Send as fast as possible instead of at --rate.")
 @click.option(
@@ -63,7 +83,7 @@ _INSTANT = click.DateTime(["%Y-%m-%dT%H:%M:%SZ"])
 def command(
     topics: str,
     rate: float,
-    duration: str | None,
+    duration: int | None,
     max_records: int | None,
     seed: int,
     start: datetime | None,
@@ -82,12 +102,12 @@ def command(
         raise click.UsageError("--live and --start exclude each other")
     if fast and not stdout and not (duration or max_records):
         raise click.UsageError("--fast needs an end: give --duration or --max-records")
-    begin = int(start.replace(tzinfo=UTC).timestamp() * 1000) if start else BASE
+    begin = int(start.timestamp() * 1000) if start else BASE
     stream = FakeStream(
         topics=tuple(name for name in map(str.strip, topics.split(",")) if name),
         seed=seed,
         rate=rate,
-        duration=parse_duration(duration) if duration else None,
+        duration=duration,
         max_records=max_records,
         start=int(time.time() * 1000) if live else begin,
         entities=entities,

@@ -7,7 +7,7 @@ from typing import Any, NoReturn, TypeVar, cast
 
 import click
 
-from kaflow_engine.errors import KaflowError, ModelError, Problems
+from kaflow_engine.errors import KaflowError, ModelError, Problems, UnknownName
 from kaflow_engine.model.masking import masked
 
 COMMANDS: dict[str, str] = {
@@ -80,6 +80,15 @@ class LazyGroup(click.Group):
         module, _, attribute = COMMANDS[cmd_name].partition(":")
         found: click.Command = getattr(import_module(module), attribute)
         return _with_traceback(found, hidden=True)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            error = UnknownName("command", args[0], COMMANDS)
+            hint = error.hint or "`kaflow --help` lists all"
+            raise click.UsageError(f"{error.message}; {hint}", ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

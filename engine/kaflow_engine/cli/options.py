@@ -1,10 +1,13 @@
 """Options that several commands share."""
 
+from math import inf
 from pathlib import Path
 
 import click
 
+from kaflow_engine.errors import ModelError
 from kaflow_engine.model.config import Config
+from kaflow_engine.model.durations import parse_duration
 from kaflow_engine.model.load_config import find_config, load_config
 
 config_option = click.option(
@@ -29,6 +32,37 @@ paths_argument = click.argument(
 )
 
 
+class DurationType(click.ParamType[int]):
+    """A duration, such as `1h30m`; milliseconds to the command."""
+
+    name = "duration"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        try:
+            return parse_duration(str(value))
+        except ModelError as error:
+            self.fail(f"{error.message}; {error.hint}", param, ctx)
+
+
+class PositiveType(click.ParamType[float]):
+    """A number greater than 0."""
+
+    name = "number"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        try:
+            found = float(str(value))
+        except ValueError:
+            found = 0.0
+        if not 0 < found < inf:
+            self.fail(f"'{value}' is not a number greater than 0", param, ctx)
+        return found
+
+
 def configuration(config_path: Path | None, settings: tuple[str, ...] = ()) -> Config:
     """Load the configuration that `--config` and `--set` stand for.
 
@@ -40,6 +74,8 @@ def configuration(config_path: Path | None, settings: tuple[str, ...] = ()) -> C
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals or not key:
-            raise click.BadParameter("write it as KEY=VALUE", param_hint="--set")
+            raise click.BadParameter(
+                f"'{setting}' has no value; write it as KEY=VALUE", param_hint="--set"
+            )
         overrides[key] = value
     return load_config(config_path or find_config(Path()), overrides=overrides)

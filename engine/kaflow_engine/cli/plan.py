@@ -20,11 +20,11 @@ from kaflow_engine.cli.output import print_json, table_lines
 from kaflow_engine.errors import ModelError, StateError
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.project import load_project
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.plan.build import build_plan, check_pipeline, declared_columns
 from kaflow_engine.plan.explain import Columns, Resolver
+from kaflow_engine.plan.project import load_checked
 from kaflow_engine.plan.verdict import StoredState, Verdict, judge, read_state, stored_plan
 from kaflow_engine.runtime.plans import plan_text
 from kaflow_engine.sql.read import topics_of
@@ -47,7 +47,7 @@ def command(
 ) -> None:
     """Show what a run of pipelines would do with their state; nothing is changed."""
     config = configuration(config_path, settings)
-    project = load_project(paths, config)
+    project = load_checked(paths, config)
     resolve = resolver() if connect else None
     found = [(spec, _verdict(spec, config, resolve)) for spec in project.pipelines]
     if as_json:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Event, Thread
 
 import click
@@ -13,13 +14,15 @@ from kaflow_engine.cli.logs import log_messages
 from kaflow_engine.cli.output import print_json
 from kaflow_engine.cli.summary import summary_data, summary_lines
 from kaflow_engine.cli.views import View, choose_view
-from kaflow_engine.errors import SourceError
+from kaflow_engine.connectors.kafka_client import KafkaSettings, open_admin
+from kaflow_engine.errors import Location, ModelError, SourceError
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.diff import change
 from kaflow_engine.plan.pipeline import PlannedPipeline
 from kaflow_engine.runtime.prepare import Waiting, prepare
 from kaflow_engine.runtime.progress import PipelineSummary, Progress, RunSummary
+from kaflow_engine.state.lease import require_writable
 
 _REFRESH_S = 0.4
 
@@ -59,6 +62,9 @@ def run_in_front(
     Raises:
         KaflowError: What ended the first pipeline that failed; the summary is printed all the same.
     """
+    # Before anything is waited for.
+    require_writable(Path(config.state.rocksdb.path))
+    _try_settings(config)
     with log_messages(config.logging):
         brokers = ",".join(config.kafka.brokers)
         _say(f"preparing {_count(len(specs))} with Kafka at {brokers}")
@@ -154,6 +160,17 @@ def _say_others(newest: Sequence[Progress], raised: BaseException) -> None:
     for at in newest:
         if at.state == "failed" and at.last_error and at.last_error != shown:
             click.echo(f"error: pipeline '{at.pipeline}': {at.last_error}", err=True)
+
+
+def _try_settings(config: Config) -> None:
+    """Let the Kafka client look at its settings, and say where those stand that it refuses."""
+    try:
+        open_admin(KafkaSettings.of(config.kafka.brokers, config.kafka.properties))
+    except ModelError as error:
+        names = (name for name in config.kafka.properties if f"'{name}'" in error.message)
+        name = next(names, None)
+        at = Location(config.origin("kafka", "properties", name)) if name else error.at
+        raise ModelError(error.message, at, error.hint) from error
 
 
 def _arrow(planned: PlannedPipeline) -> str:

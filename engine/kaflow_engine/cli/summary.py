@@ -57,17 +57,25 @@ def summary_data(
 
 def _ending(at: Progress, ended: PipelineSummary | None) -> str:
     if ended is None:
-        return f"{at.state} after batch {at.batch}{_sides(at)}"
+        return f"{at.state} after batch {at.batch}{_sides(at)}{_lost(at)}"
     batches = "1 batch" if ended.batches == 1 else f"{ended.batches} batches"
     return (
         f"{ended.ending} after {ended.records} records in {batches} and {ended.seconds:.1f} s"
-        f"{_sides(at)}"
+        f"{_sides(at)}{_lost(at)}"
     )
 
 
 def _sides(at: Progress) -> str:
     read, bad = (at.counters.get(name, 0) for name in ("side_read", "side_dead_letters"))
     return f"; joined sides: {read} read in all, {bad} dead letters" if read else ""
+
+
+def _lost(at: Progress) -> str:
+    """Say what `on_data_loss: continue` passed over."""
+    lost, again = (at.counters.get(name, 0) for name in ("lost", "restarted_partitions"))
+    parts = [f"{lost} offsets lost before they were read"] if lost else []
+    parts += [f"{again} partitions of recreated topics read from their start"] if again else []
+    return "".join(f"; {part}" for part in parts)
 
 
 def _spread(cells: Sequence[str]) -> list[str]:

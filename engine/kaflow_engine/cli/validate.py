@@ -1,7 +1,5 @@
 """`kaflow validate`: every mistake of every pipeline file, without a JVM or a broker."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -14,25 +12,8 @@ from kaflow_engine.cli.options import (
     set_option,
 )
 from kaflow_engine.cli.output import print_json, print_table
-from kaflow_engine.errors import KaflowError, ModelError, Problems
-from kaflow_engine.model.config import Config
-from kaflow_engine.model.project import read_project
-from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.plan.build import check_pipeline
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
-    """A pipeline that could be read, and what was found about it."""
-
-    spec: PipelineSpec
-    mistakes: tuple[ModelError, ...] = ()
-    notices: tuple[ModelError, ...] = ()
-
-    @property
-    def verdict(self) -> str:
-        """How it is summed up."""
-        return "wrong" if self.mistakes else "ok"
+from kaflow_engine.errors import KaflowError, ModelError
+from kaflow_engine.plan.project import CheckedProject, check_project
 
 
 @click.command("validate")
@@ -45,42 +26,36 @@ def command(
 ) -> None:
     """Check pipeline files, and all those in folders."""
     config = configuration(config_path, settings)
-    specs, mistakes = read_project(paths, config)
-    wrong = {mistake.at.file for mistake in mistakes if mistake.at}
-    checked = [_check(spec, config) for spec in specs if spec.at.file not in wrong]
-    mistakes = [*mistakes, *(mistake for each in checked for mistake in each.mistakes)]
+    project = check_project(paths, config)
     if as_json:
-        print_json(_data(checked, mistakes))
+        print_json(_data(project))
     else:
-        _show(checked, mistakes)
-    if mistakes:
+        _show(project)
+    if project.mistakes:
         raise click.exceptions.Exit(ModelError.exit_code)
 
 
-def _check(spec: PipelineSpec, config: Config) -> Checked:
-    try:
-        return Checked(spec=spec, notices=check_pipeline(spec, config))
-    except ModelError as error:
-        parts = error.errors if isinstance(error, Problems) else (error,)
-        return Checked(spec=spec, mistakes=parts)
-
-
-def _show(checked: Sequence[Checked], mistakes: Sequence[ModelError]) -> None:
-    for mistake in mistakes:
+def _show(project: CheckedProject) -> None:
+    for mistake in project.mistakes:
         click.echo(f"error: {mistake}", err=True)
-    for each in checked:
+    for each in project.pipelines:
         for notice in each.notices:
             click.echo(f"notice: {notice}", err=True)
-    if checked:
-        print_table([(each.verdict, each.spec.name, str(each.spec.at)) for each in checked])
-    click.echo(_summary(checked, mistakes))
+    if project.pipelines:
+        print_table(
+            [
+                ("wrong" if each.mistakes else "ok", each.name or "?", str(each.at))
+                for each in project.pipelines
+            ]
+        )
+    click.echo(_summary(project))
 
 
-def _summary(checked: Sequence[Checked], mistakes: Sequence[ModelError]) -> str:
-    notices = sum(len(each.notices) for each in checked)
+def _summary(project: CheckedProject) -> str:
+    notices = sum(len(each.notices) for each in project.pipelines)
     parts = [
-        _count(len(checked), "pipeline"),
-        _count(len(mistakes), "mistake"),
+        _count(len(project.pipelines), "pipeline"),
+        _count(len(project.mistakes), "mistake"),
         *([_count(notices, "notice")] if notices else []),
     ]
     return ", ".join(parts)
@@ -90,18 +65,18 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _data(checked: Sequence[Checked], mistakes: Sequence[ModelError]) -> object:
+def _data(project: CheckedProject) -> object:
     return {
         "pipelines": [
             {
-                "name": each.spec.name,
-                "file": each.spec.at.file,
+                "name": each.name,
+                "file": each.at.file,
                 "ok": not each.mistakes,
                 "notices": [_error(notice) for notice in each.notices],
             }
-            for each in checked
+            for each in project.pipelines
         ],
-        "mistakes": [_error(mistake) for mistake in mistakes],
+        "mistakes": [_error(mistake) for mistake in project.mistakes],
     }
 
 

@@ -11,6 +11,8 @@ from kaflow_engine.model.specs import Filled, Path, Spec, refuse
 
 _BROKER = re.compile(r"(?:[A-Z_]+://)?(?:\[[0-9A-Fa-f:.%]+\]|[^\s,:/]+):[0-9]{1,5}")
 
+_ADDRESS = re.compile(r"https?://[^\s/]+(/\S*)?", re.IGNORECASE)
+
 
 def _split(value: object) -> object:
     if not isinstance(value, str):
@@ -30,6 +32,12 @@ def _some(brokers: tuple[str, ...]) -> tuple[str, ...]:
     return brokers
 
 
+def _url(text: str) -> str:
+    if any(not _ADDRESS.fullmatch(url.strip()) for url in text.split(",")):
+        raise refuse("is not a URL", "write it as http://host:port or https://host:port")
+    return text
+
+
 def _positive(milliseconds: int) -> int:
     if milliseconds <= 0:
         raise refuse("must be longer than 0")
@@ -40,6 +48,9 @@ def _level(value: object) -> object:
     if not isinstance(value, str):
         return value
     return {"warn": "warning"}.get(value.lower(), value.lower())
+
+
+Url = Annotated[Filled, AfterValidator(_url)]
 
 
 class ConsumerConfig(Spec):
@@ -60,7 +71,7 @@ class KafkaConfig(Spec):
         BeforeValidator(_split),
         AfterValidator(_some),
     ] = ("localhost:9092",)
-    schema_registry: Filled | None = Field(default=None, alias="schemaRegistry", repr=False)
+    schema_registry: Url | None = Field(default=None, alias="schemaRegistry", repr=False)
     use_avro: bool = Field(default=False, alias="useAvro")
     """Input topics that do not say their format are Avro instead of JSON."""
     consumer: ConsumerConfig = ConsumerConfig()
@@ -75,7 +86,7 @@ class S3Config(Spec):
     bucket: Filled | None = None
     prefix: str = ""
     region: Filled | None = None
-    endpoint: Filled | None = None
+    endpoint: Url | None = None
     access_key: Filled | None = Field(default=None, alias="accessKey", repr=False)
     secret_key: Filled | None = Field(default=None, alias="secretKey", repr=False)
 
@@ -127,6 +138,8 @@ class Config(Spec):
     max_records: int = Field(default=400_000, gt=0)
     """Most records of one micro-batch."""
     drain_deadline: Duration = 60_000
+    retry_deadline: Duration = 300_000
+    """How long brokers and registry may be away before a run gives up."""
     origins: Mapping[Path, str] = Field(default={}, exclude=True, repr=False)
     """Where each value that is not a default comes from; not a key of the file."""
     file: str | None = Field(default=None, exclude=True)

@@ -1,4 +1,4 @@
-"""The layers of the configuration as trees, and laying one over the other."""
+"""The layers of the configuration as trees."""
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
@@ -6,7 +6,7 @@ from functools import reduce
 from kaflow_engine.errors import Location
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.shapes import Inside, file_keys, inside
-from kaflow_engine.model.tree import Entries, Entry, Node, Scalar, from_plain
+from kaflow_engine.model.tree import Entries, Entry, Node, Scalar, from_plain, lay_over
 
 PREFIX = "KAFLOW__"
 
@@ -38,18 +38,6 @@ def overrides_tree(overrides: Mapping[str, object]) -> Node:
         for name, value in overrides.items()
     ]
     return reduce(lay_over, layers, Entries(at=COMMAND_LINE, entries=()))
-
-
-def lay_over(below: Node, above: Node) -> Node:
-    """Merge mappings key by key; anything else from above replaces what is below."""
-    if not isinstance(below, Entries) or not isinstance(above, Entries):
-        return above
-    merged = {entry.key: entry for entry in below.entries}
-    for entry in above.entries:
-        old = merged.get(entry.key)
-        value = lay_over(old.value, entry.value) if old else entry.value
-        merged[entry.key] = Entry(key=entry.key, at=entry.at, value=value)
-    return Entries(at=below.at, entries=tuple(merged.values()))
 
 
 def _nested(path: Sequence[str], value: Node, at: Location) -> Node:

@@ -7,11 +7,11 @@ from pathlib import Path
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model import specs
 from kaflow_engine.model.config import CheckpointConfig, Config
-from kaflow_engine.model.layers import environment_tree, lay_over, overrides_tree
+from kaflow_engine.model.layers import environment_tree, overrides_tree
 from kaflow_engine.model.mistakes import place
 from kaflow_engine.model.reading import build, check_keys
 from kaflow_engine.model.shapes import Shape
-from kaflow_engine.model.tree import Entries, Node, Scalar, describe, walk
+from kaflow_engine.model.tree import Entries, Node, Scalar, describe, lay_over, walk
 from kaflow_engine.model.variables import read_environment
 from kaflow_engine.model.yaml_file import Document, raise_all, read_yaml
 
@@ -21,6 +21,22 @@ FILES = ("kaflow.yaml", "kaflow.yml")
 SHAPE = Shape(noun="configuration key", later={CheckpointConfig: frozenset({"log"})})
 
 _BUCKET = ("state", "rocksdb", "checkpoint", "s3")
+_OWNED = {
+    "auto.offset.reset": "set kafka.consumer.autoOffsetReset",
+    "bootstrap.servers": "set kafka.brokers",
+    "metadata.broker.list": "set kafka.brokers",
+    "group.id": "set kafka.consumer.group",
+    **dict.fromkeys(
+        ("enable.auto.commit", "enable.idempotence", "isolation.level", "transactional.id"),
+        "remove it; `delivery` of a pipeline says what is guaranteed",
+    ),
+    **dict.fromkeys(
+        ("key.serializer", "value.serializer", "key.deserializer", "value.deserializer"),
+        "remove it; `format` of a topic says how it is read and written",
+    ),
+    "partitioner": "remove it; rows go where Java's default partitioner puts them",
+}
+"""Client properties that are not for authors, and what is."""
 
 
 def find_config(folder: Path) -> Path | None:
@@ -58,7 +74,7 @@ def load_config(
     mistakes = [*(document.mistakes if document else ())]
     mistakes += [mistake for layer in checked for mistake in layer.mistakes]
     if isinstance(built, Config):
-        raise_all([*mistakes, *_without_bucket(built, tree)])
+        raise_all([*mistakes, *_without_bucket(built, tree), *_of_the_engine(built, tree)])
         return built
     raise_all([*mistakes, *built])
     raise ModelError("this is not a configuration", tree.at)
@@ -67,6 +83,9 @@ def load_config(
 def _mapping(document: Document) -> Entries:
     root = document.root
     if isinstance(root, Entries):
+        if root.get("query") is not None:
+            hint = "name the configuration with --config, and the pipeline without it"
+            raise ModelError("this is a pipeline, not a configuration", root.at, hint)
         return root
     if isinstance(root, Scalar) and root.text is None:
         return Entries(at=root.at, entries=())
@@ -84,4 +103,15 @@ def _without_bucket(config: Config, tree: Node) -> list[ModelError]:
         return []
     key = ".".join((*_BUCKET, "bucket"))
     at = place(tree, (*_BUCKET, "enabled"))
-    return [ModelError(f"'{key}' is required when s3 is enabled", at)]
+    message = f"'{key}' is required when s3 is enabled"
+    return [ModelError(message, at, "name the bucket, or set s3.enabled to false")]
+
+
+def _of_the_engine(config: Config, tree: Node) -> list[ModelError]:
+    """Refuse client properties that would be left out: the guarantees rest on them."""
+    path = ("kafka", "properties")
+    return [
+        ModelError(f"kaflow decides the Kafka property '{name}'", place(tree, (*path, name)), cure)
+        for name, cure in _OWNED.items()
+        if name in config.kafka.properties
+    ]

@@ -1,25 +1,42 @@
 """Pipeline files → `PipelineSpec`."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 
 from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.model import specs
-from kaflow_engine.model.reading import build, check_keys
+from kaflow_engine.model.reading import build, check_keys, salvage
 from kaflow_engine.model.rules import RULES
 from kaflow_engine.model.shapes import Shape
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.model.tree import Entries, Items, Node, Scalar, describe, from_plain, walk
 from kaflow_engine.model.variables import read_environment
-from kaflow_engine.model.yaml_file import Document, from_yaml, raise_all, read_yaml
+from kaflow_engine.model.yaml_file import Document, from_yaml, in_order, raise_all, read_yaml
 
 SHAPE = Shape(
     noun="key",
     later={PipelineSpec: frozenset({"sinks", "checks", "backfill"})},
     free=frozenset({("output", "schema", "fields")}),
 )
+
+_NEEDED = {"name": "_", "output": {"topic": "_"}}
+"""What stands in for required keys, so that the rest of a file can be checked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What a file says as far as it can be read, and what is wrong with its form."""
+
+    at: Location
+    """Where the pipeline begins."""
+    name: str | None = None
+    """As its author wrote it; None where it is missing or wrong."""
+    spec: PipelineSpec | None = None
+    """Without the parts that are wrong; None: not even its query can be read."""
+    mistakes: tuple[ModelError, ...] = ()
 
 
 def load_pipeline(path: Path, variables: Mapping[str, str] | None = None) -> PipelineSpec:
@@ -34,17 +51,24 @@ def load_pipeline(path: Path, variables: Mapping[str, str] | None = None) -> Pip
         Problems: It holds several.
     """
     known = read_environment() if variables is None else variables
-    return _pipeline(read_yaml(Path(path), known))
+    return _sound(_read(read_yaml(Path(path), known)))
 
 
-def find_pipeline(path: Path, variables: Mapping[str, str]) -> PipelineSpec | None:
-    """Read a file that was found in a folder; None if it holds cases, which are no pipelines.
+def read_pipeline(path: Path, variables: Mapping[str, str]) -> Reading:
+    """Read a pipeline file as far as it can be read."""
+    try:
+        return _read(read_yaml(path, variables))
+    except ModelError as mistake:
+        return Reading(at=mistake.at or Location(str(path)), mistakes=in_order([mistake]))
 
-    Raises:
-        ModelError: As `load_pipeline`.
-    """
-    document = read_yaml(path, variables)
-    return None if _holds_cases(document.root) else _pipeline(document)
+
+def find_pipeline(path: Path, variables: Mapping[str, str]) -> Reading | None:
+    """Read a file that was found in a folder; None if it holds cases, which are no pipelines."""
+    try:
+        document = read_yaml(path, variables)
+    except ModelError as mistake:
+        return Reading(at=mistake.at or Location(str(path)), mistakes=in_order([mistake]))
+    return None if _holds_cases(document.root) else _read(document)
 
 
 def pipeline_from_mapping(
@@ -65,27 +89,38 @@ def pipeline_from_mapping(
     """
     if isinstance(mapping, yaml.Node):
         known = read_environment() if variables is None else variables
-        return _pipeline(from_yaml(mapping, at.file, known))
+        return _sound(_read(from_yaml(mapping, at.file, known)))
     root = from_plain(mapping, at) if isinstance(mapping, Mapping) else mapping
-    return _pipeline(Document(root=root, mistakes=()))
+    return _sound(_read(Document(root=root, mistakes=())))
 
 
-def _pipeline(document: Document) -> PipelineSpec:
+def _sound(reading: Reading) -> PipelineSpec:
+    raise_all(reading.mistakes)
+    if reading.spec is None:
+        raise ModelError("this is not a pipeline", reading.at)
+    return reading.spec
+
+
+def _read(document: Document) -> Reading:
     root = document.root
     if not isinstance(root, Entries) or not root.entries:
-        raise_all(document.mistakes)
-        raise _no_pipeline(root)
+        return Reading(at=root.at, mistakes=in_order(document.mistakes) or (_no_pipeline(root),))
+    at = root.entries[0].at
     checked = check_keys(root, PipelineSpec, SHAPE)
     tree = checked.tree
-    built = build(tree, PipelineSpec, SHAPE, {"at": root.entries[0].at, "places": _places(tree)})
+    known = {"at": at, "places": _places(tree)}
+    built = build(tree, PipelineSpec, SHAPE, known)
     mistakes = [*document.mistakes, *checked.mistakes]
     if isinstance(tree, Entries):
         mistakes += [mistake for rule in RULES for mistake in rule(tree)]
-    if isinstance(built, PipelineSpec):
-        raise_all(mistakes)
-        return built
-    raise_all([*mistakes, *built])
-    raise ModelError("this is not a pipeline", root.at)
+    spec = built if isinstance(built, PipelineSpec) else None
+    if not isinstance(built, PipelineSpec):
+        mistakes += built
+        spec = salvage(tree, PipelineSpec, SHAPE, known, from_plain(_NEEDED, at))
+    name = root.get("name")
+    text = name.text if isinstance(name, Scalar) else None
+    named = text if spec is None or spec.name == text else None
+    return Reading(at=at, name=named, spec=spec, mistakes=in_order(mistakes))
 
 
 def _no_pipeline(root: Node) -> ModelError:

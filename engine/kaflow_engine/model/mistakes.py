@@ -31,6 +31,14 @@ EXPECTED: Mapping[str, str] = {
 }
 """What was expected, by type of finding."""
 
+REQUIRED: Mapping[str, str] = {
+    "name": "write name: <name>; its state and its consumer group are called so",
+    "query": "write query: SELECT … FROM topic …",
+    "output": "write output: {topic: <topic>, key: <column>}",
+    "output.topic": "write topic: <topic>; the rows go there",
+}
+"""What to do about a missing key."""
+
 
 def translate(detail: ErrorDetails, tree: Node) -> ModelError | None:
     """Word one finding; None: its cause was already reported."""
@@ -38,8 +46,10 @@ def translate(detail: ErrorDetails, tree: Node) -> ModelError | None:
     kind = detail["type"]
     key = dotted(path)
     if kind == "missing":
-        above = place(tree, path[:-1])
-        return ModelError(f"'{key}' is required", above)
+        above = find(tree, path[:-1])
+        if isinstance(above, Entries) and path[-1] in above.misspelled:
+            return None
+        return ModelError(f"'{key}' is required", place(tree, path[:-1]), REQUIRED.get(key))
     node = _nearest(tree, path)
     at = node.at if isinstance(node, Scalar) else place(tree, path)
     if isinstance(node, Scalar) and node.broken:
@@ -113,4 +123,5 @@ def _unexpected(key: str, node: Node, at: Location, kind: str) -> ModelError:
     parsed = kind.endswith("_parsing") or kind in ("int_parsing_size", "finite_number")
     found = shown(node) if parsed else describe(node)
     subject = f"'{key}': " if key else ""
-    return ModelError(f"{subject}expected {expected}, found {found}", at)
+    hint = "write it as [one, two]" if expected == "a list of names" else None
+    return ModelError(f"{subject}expected {expected}, found {found}", at, hint)

@@ -1,16 +1,17 @@
 """Files and folders → all pipelines of a project."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kaflow_engine.errors import Location, ModelError, Problems, UnknownName
+from kaflow_engine.errors import Location, ModelError, UnknownName
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.load_config import FILES
-from kaflow_engine.model.loader import find_pipeline, load_pipeline
+from kaflow_engine.model.loader import Reading, find_pipeline, read_pipeline
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.model.variables import read_environment
+from kaflow_engine.model.yaml_file import raise_as_found
 
 SUFFIXES = (".yaml", ".yml")
 
@@ -51,19 +52,38 @@ def load_project(
         Problems: There are several mistakes, in one or more files.
     """
     settings = config or Config()
-    pipelines, mistakes = read_project(paths, settings, variables)
-    if len(mistakes) == 1:
-        raise mistakes[0]
-    if mistakes:
-        raise Problems(mistakes)
-    return Project(pipelines=pipelines, config=settings)
+    files = read_project(paths, settings, variables)
+    raise_as_found(files.mistakes)
+    return Project(pipelines=files.pipelines, config=settings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectFiles:
+    """All files that hold a pipeline, right or wrong."""
+
+    readings: tuple[Reading, ...]
+    """In the order in which they were found."""
+    others: tuple[ModelError, ...]
+    """What is wrong with paths, and between files."""
+
+    @property
+    def mistakes(self) -> tuple[ModelError, ...]:
+        """All mistakes of form, file by file."""
+        of_files = [mistake for reading in self.readings for mistake in reading.mistakes]
+        return (*of_files, *self.others)
+
+    @property
+    def pipelines(self) -> tuple[PipelineSpec, ...]:
+        """Those whose form is right, by name."""
+        sound = [each.spec for each in self.readings if each.spec and not each.mistakes]
+        return tuple(sorted(sound, key=lambda pipeline: pipeline.name))
 
 
 def read_project(
     paths: Sequence[Path],
     config: Config | None = None,
     variables: Mapping[str, str] | None = None,
-) -> tuple[tuple[PipelineSpec, ...], tuple[ModelError, ...]]:
+) -> ProjectFiles:
     """Read all pipeline files, and go on where one holds mistakes.
 
     Args:
@@ -71,9 +91,6 @@ def read_project(
             starts with a dot are left out, and so are case files and the configuration.
         config: The configuration; the file it was read from is not a pipeline.
         variables: Values for `${VAR}`; None: the environment.
-
-    Returns:
-        The pipelines that could be read, by name, and the mistakes of all files.
     """
     known = read_environment() if variables is None else variables
     search = _Search(variables=known, configuration=_file_of(config))
@@ -82,9 +99,10 @@ def read_project(
             search.folder(path)
         else:
             search.file(path)
-    mistakes = [*search.mistakes, *_same_names(search.pipelines)]
-    by_name = sorted(search.pipelines, key=lambda pipeline: pipeline.name)
-    return tuple(by_name), tuple(mistakes)
+    named = [reading.spec for reading in search.readings if reading.spec and reading.name]
+    return ProjectFiles(
+        readings=tuple(search.readings), others=(*search.mistakes, *_same_names(named))
+    )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -93,14 +111,14 @@ class _Search:
 
     variables: Mapping[str, str]
     configuration: Path | None
-    pipelines: list[PipelineSpec] = field(default_factory=list[PipelineSpec])
+    readings: list[Reading] = field(default_factory=list[Reading])
     mistakes: list[ModelError] = field(default_factory=list[ModelError])
     seen: set[Path] = field(default_factory=set[Path])
 
     def folder(self, folder: Path) -> None:
         holds_any = False
         for file in sorted(_files(folder, self.configuration)):
-            holds_any |= self._read(file, find_pipeline)
+            holds_any |= self._read(file, named=False)
         if not holds_any:
             hint = "a pipeline is a file that ends in .yaml or .yml"
             at = Location(str(folder))
@@ -112,23 +130,17 @@ class _Search:
             hint = "name it with --config; a pipeline is a file of its own"
             self.mistakes.append(ModelError("this is the configuration, not a pipeline", at, hint))
         else:
-            self._read(file, load_pipeline)
+            self._read(file, named=True)
 
-    def _read(
-        self, file: Path, read: Callable[[Path, Mapping[str, str]], PipelineSpec | None]
-    ) -> bool:
+    def _read(self, file: Path, *, named: bool) -> bool:
         """Read a file unless that was done; False if it is known to hold no pipeline."""
         real = file.resolve()
         if real in self.seen:
             return True
-        try:
-            found = read(file, self.variables)
-        except ModelError as mistake:  # the other files are read all the same
-            self.mistakes += mistake.errors if isinstance(mistake, Problems) else (mistake,)
-        else:
-            if found is None:
-                return False  # and if it is named itself, that is a mistake
-            self.pipelines.append(found)
+        found = (read_pipeline if named else find_pipeline)(file, self.variables)
+        if found is None:
+            return False  # and if it is named itself, that is a mistake
+        self.readings.append(found)
         self.seen.add(real)
         return True
 

@@ -5,14 +5,29 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from kaflow_engine.errors import Location, ModelError, UnknownName
 from kaflow_engine.model.mistakes import translate
 from kaflow_engine.model.shapes import Inside, Shape, file_keys, inside
 from kaflow_engine.model.specs import Path, Spec
-from kaflow_engine.model.tree import Entries, Entry, Items, Node, Plain, Scalar, brief, to_plain
+from kaflow_engine.model.tree import (
+    Entries,
+    Entry,
+    Items,
+    Node,
+    Plain,
+    Scalar,
+    brief,
+    lay_over,
+    to_plain,
+    without,
+)
 
 S = TypeVar("S", bound=Spec)
+
+_ROUNDS = 5
+"""Most times that wrong parts are taken out; the second shows what the first has uncovered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +60,57 @@ def build(
     Returns:
         The specification, or all mistakes.
     """
+    built = _validated(tree, spec, shape, known)
+    if isinstance(built, spec):
+        return built
+    assert isinstance(built, list)
+    return tuple(mistake for detail in built if (mistake := translate(detail, tree)))
+
+
+def salvage(
+    tree: Node, spec: type[S], shape: Shape, known: Mapping[str, object], needed: Node
+) -> S | None:
+    """Build a specification from what is right in a tree.
+
+    A list or the columns of a topic are left out as a whole where a part of them is wrong: what
+    is concluded from the rest must be true of the whole.
+
+    Args:
+        tree: As `build` takes it.
+        spec: What it should be.
+        shape: How values are read.
+        known: Values of fields that are not keys of the file.
+        needed: Stands in for what is required and missing or wrong.
+    """
+    for _ in range(_ROUNDS):
+        tree = lay_over(needed, tree)
+        built = _validated(tree, spec, shape, known)
+        if isinstance(built, spec):
+            return built
+        assert isinstance(built, list)
+        for detail in built:
+            tree = without(tree, _whole(detail["loc"]))
+    return None
+
+
+def _validated(
+    tree: Node, spec: type[S], shape: Shape, known: Mapping[str, object]
+) -> S | list[ErrorDetails]:
     data = _data(tree, (), shape)
     if isinstance(data, dict):
         data = {**data, **known}
     try:
         return spec.model_validate(data)
     except ValidationError as error:
-        details = error.errors(include_url=False)
-    return tuple(mistake for detail in details if (mistake := translate(detail, tree)))
+        return error.errors(include_url=False)
+
+
+def _whole(path: Path) -> Path:
+    """Shorten a path to the list or the columns of which it names a part."""
+    for end, step in enumerate(path):
+        if isinstance(step, int) or path[end - 1 : end] == ("columns",):
+            return path[:end]
+    return path
 
 
 def _checked(node: Node, within: Inside, shape: Shape, mistakes: list[ModelError]) -> Node:
@@ -74,26 +132,40 @@ def _checked_spec(
     keys = file_keys(spec)
     later = shape.later.get(spec, frozenset())
     seen: dict[str, Entry] = {}
+    misspelled: set[str] = set()
     for entry in node.entries:
         if entry.key in later:
             mistakes.append(_unavailable(entry.key, entry.at))
             continue
         if entry.key not in keys:
-            known = _spellings(spec)
-            mistakes.append(UnknownName(shape.noun, brief(entry.key), known, entry.at))
+            unknown = _unknown(entry, spec, shape)
+            misspelled |= {unknown.nearest} if unknown.nearest else set()
+            mistakes.append(unknown)
             continue
         key, name = keys[entry.key]
         if key in seen:
             first = seen[key].at.line
             mistakes.append(
-                ModelError(f"'{entry.key}' is given twice, first in line {first}", entry.at)
+                ModelError(
+                    f"'{entry.key}' is given twice, first in line {first}",
+                    entry.at,
+                    "remove one of them",
+                )
             )
             continue
         field = spec.model_fields[name]
         value = _checked(entry.value, inside(field.annotation), shape, mistakes)
         if field.is_required() or not _nothing(value):
             seen[key] = Entry(key=key, at=entry.at, value=value)
-    return Entries(at=node.at, entries=tuple(seen.values()))
+    return Entries(at=node.at, entries=tuple(seen.values()), misspelled=frozenset(misspelled))
+
+
+def _unknown(entry: Entry, spec: type[Spec], shape: Shape) -> UnknownName:
+    known = _spellings(spec)
+    mistake = UnknownName(shape.noun, brief(entry.key), known, entry.at)
+    if mistake.hint is None:
+        mistake.hint = "known: " + ", ".join(sorted(set(known)))
+    return mistake
 
 
 def _unavailable(key: str, at: Location) -> ModelError:

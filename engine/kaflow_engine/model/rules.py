@@ -64,7 +64,8 @@ def fields_without_name(tree: Entries) -> Iterator[ModelError]:
         for key in ("name", "type"):
             if field.get(key) is None:
                 at = place(tree, ("output", "schema", "fields", index))
-                yield ModelError(f"a field of output.schema has no '{key}'", at)
+                hint = "write it as {name: <column>, type: <Avro type>}"
+                yield ModelError(f"a field of output.schema has no '{key}'", at, hint)
 
 
 def versions_of_dimensions(tree: Entries) -> Iterator[ModelError]:

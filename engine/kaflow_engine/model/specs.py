@@ -129,6 +129,10 @@ class TopicSpec(Spec):
     idle_timeout: Duration = 30_000
     max_future: Duration = 86_400_000
     on_error: Literal["dead_letter", "skip", "fail"] = "dead_letter"
+    on_data_loss: Literal["fail", "continue"] = "fail"
+    """What to do when records that were not read yet are gone."""
+    on_schema_change: Literal["ignore", "add_nullable", "fail"] = "ignore"
+    """What to do when an Avro topic has records of another schema than at the start."""
     lookup: Literal["current", "as_of"] = "current"
     history: Duration | None = None
     """How long old versions are kept for `as_of`; None: for ever."""

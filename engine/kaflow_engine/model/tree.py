@@ -5,7 +5,7 @@ environment setting are read alike. Every node knows its place.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, cast
 
 from kaflow_engine.errors import Location
@@ -55,6 +55,8 @@ class Entries:
 
     at: Location
     entries: tuple[Entry, ...]
+    misspelled: frozenset[str] = frozenset()
+    """Keys that were meant, as far as it can be guessed, by keys that do not exist."""
 
     def get(self, *path: str) -> "Node | None":
         """Return what stands under nested keys, None if there is nothing."""
@@ -152,3 +154,27 @@ def walk(node: Node, path: Path = ()) -> Iterator[tuple[Path, Location, Node]]:
     for step, at, value in below:
         yield (*path, step), at, value
         yield from walk(value, (*path, step))
+
+
+def lay_over(below: Node, above: Node) -> Node:
+    """Merge mappings key by key; anything else from above replaces what is below."""
+    if not isinstance(below, Entries) or not isinstance(above, Entries):
+        return above
+    merged = {entry.key: entry for entry in below.entries}
+    for entry in above.entries:
+        old = merged.get(entry.key)
+        value = lay_over(old.value, entry.value) if old else entry.value
+        merged[entry.key] = Entry(key=entry.key, at=entry.at, value=value)
+    return Entries(at=below.at, entries=tuple(merged.values()))
+
+
+def without(node: Node, path: Path) -> Node:
+    """Return a tree without what stands at a path."""
+    if not path or not isinstance(node, Entries):
+        return node
+    kept = [
+        entry if entry.key != path[0] else replace(entry, value=without(entry.value, path[1:]))
+        for entry in node.entries
+        if entry.key != path[0] or len(path) > 1
+    ]
+    return replace(node, entries=tuple(kept))

@@ -1,8 +1,9 @@
 """YAML files → trees in which every key and value knows its line."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 import yaml
@@ -60,7 +61,7 @@ def read_text(path: Path) -> str:
     try:
         return path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError as error:
-        raise ModelError("no such file", at) from error
+        raise ModelError("no such file", at, _nearest(path)) from error
     except IsADirectoryError as error:
         raise ModelError("this is a folder, not a file", at) from error
     except OSError as error:
@@ -68,6 +69,16 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise ModelError("not UTF-8 text", Location(str(path), line), "save it as UTF-8") from error
+
+
+def _nearest(path: Path) -> str | None:
+    """Return a hint at a file or folder that is called almost so."""
+    if not path.parent.is_dir():
+        return f"there is no folder '{path.parent}' either"
+    others = [other for other in path.parent.iterdir() if not other.name.startswith(".")]
+    by_stem = {other.stem: other for other in sorted(others)}
+    close = get_close_matches(path.stem, by_stem, n=1, cutoff=0.6)
+    return f"did you mean '{by_stem[close[0]]}'?" if close else None
 
 
 def parse_yaml(text: str, file: str, variables: Mapping[str, str]) -> Document:
@@ -91,16 +102,26 @@ def from_yaml(root: yaml.Node, file: str, variables: Mapping[str, str]) -> Docum
 
 def raise_all(mistakes: Iterable[ModelError]) -> None:
     """Raise the mistakes, if there are any: one as itself, several as one error, by line."""
+    raise_as_found(in_order(mistakes))
+
+
+def raise_as_found(mistakes: Sequence[ModelError]) -> None:
+    """Raise the mistakes, if there are any: one as itself, several as one error."""
+    if len(mistakes) == 1:
+        raise mistakes[0]
+    if mistakes:
+        raise Problems(mistakes)
+
+
+def in_order(mistakes: Iterable[ModelError]) -> tuple[ModelError, ...]:
+    """Return the mistakes of a file one by one, each once, by line."""
     flat = [
         part
         for mistake in mistakes
         for part in (mistake.errors if isinstance(mistake, Problems) else (mistake,))
     ]
-    distinct = list({str(mistake): mistake for mistake in flat}.values())
-    if len(distinct) == 1:
-        raise distinct[0]
-    if distinct:
-        raise Problems(sorted(distinct, key=_line))
+    distinct = {str(mistake): mistake for mistake in flat}
+    return tuple(sorted(distinct.values(), key=_line))
 
 
 def _line(mistake: ModelError) -> int:
@@ -125,7 +146,7 @@ class _Conversion:
         if len(self.open) > DEEPEST:
             raise ModelError("nested too deeply", at)
         if any(node is parent for parent in self.open):
-            raise ModelError("an alias stands inside its own anchor", at)
+            raise ModelError("an alias stands inside its own anchor", at, "write the value out")
         if node.tag not in _TAGS:
             tag = node.tag.replace("tag:yaml.org,2002:", "!!")
             self.refuse(f"the tag '{brief(tag)}' is not supported", at, "remove it")
@@ -145,12 +166,16 @@ class _Conversion:
         for key, value in node.value:
             place = self.place(key)
             if not isinstance(key, yaml.ScalarNode):
-                self.refuse("a key must be text", place)
+                self.refuse("a key must be text", place, "write key: value")
             elif key.tag.endswith(":merge"):
                 self.refuse("merge keys ('<<') are not supported", place, "write the keys out")
             elif key.value in found:
                 first = found[key.value].at.line
-                self.refuse(f"'{brief(key.value)}' is given twice, first in line {first}", place)
+                self.refuse(
+                    f"'{brief(key.value)}' is given twice, first in line {first}",
+                    place,
+                    "remove one of them",
+                )
             else:
                 found[key.value] = Entry(key=key.value, at=place, value=self.node(value))
         return Entries(at=at, entries=tuple(found.values()))

@@ -1,5 +1,6 @@
 """YAML text → composed nodes, with mistakes in our own words."""
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -22,11 +23,19 @@ _WORDS: tuple[tuple[str, str, str | None], ...] = (
         "this line does not fit the lines above it",
         "check its indentation, and that every key ends in ':'",
     ),
-    ("could not find expected ':'", "a key without ':'", "write key: value"),
+    (
+        "could not find expected ':'",
+        "a key without ':'",
+        "write key: value; text of several lines begins with |, as in query: |",
+    ),
     ("unexpected end of stream", "a quote that is never closed", "close it"),
     ("expected ',' or ']'", "a list that is never closed", "close it with ]"),
     ("expected ',' or '}'", "a mapping that is never closed", "close it with }"),
-    ("undefined alias", "an alias of an anchor that does not exist", None),
+    (
+        "undefined alias",
+        "an alias of an anchor that does not exist",
+        "put text that begins with * in quotes, or define the anchor above",
+    ),
     ("expected a single document", "more than one document in the file", "one file, one document"),
     (
         "unknown escape character",
@@ -36,6 +45,7 @@ _WORDS: tuple[tuple[str, str, str | None], ...] = (
     ("found unexpected ':'", "a ':' where no key can stand", "put the text in quotes"),
     ("found unexpected document", "a quote that is never closed", "close it"),
 )
+_QUOTED = re.compile(r"""(: |- )\s*(['"]).*\2""")
 _OPENED_EARLIER = ("end of stream", "',' or", "unexpected document")
 
 
@@ -71,6 +81,9 @@ def _in_our_words(error: yaml.MarkedYAMLError, text: str, file: str) -> ModelErr
         return ModelError(
             "a variable inside { } or [ ] without quotes", at, 'write it in quotes: "${NAME}"'
         )
+    if "found '<scalar>'" in problem and mark and _QUOTED.search(line[: mark.column]):
+        hint = "write '' for a quote inside '…', and \\\" inside \"…\""
+        return ModelError("text after a closing quote", at, hint)
     for part, message, hint in _WORDS:
         if part in problem:
             return ModelError(message, at, hint)

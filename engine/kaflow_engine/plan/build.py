@@ -1,18 +1,18 @@
 """A pipeline file and the columns of its topics to a plan."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from kaflow_engine.errors import ModelError, Problems, SqlError, UnknownName
+from kaflow_engine.errors import ModelError, UnknownName
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.model.yaml_file import raise_all
 from kaflow_engine.operators.layout import key_text
 from kaflow_engine.operators.params import DrivingParams, FinishParams, Plan, TopicParams
-from kaflow_engine.plan.output import given_schema
+from kaflow_engine.plan.mistakes import Mistakes
+from kaflow_engine.plan.output import output_schema
 from kaflow_engine.plan.pipeline import PlannedPipeline
 from kaflow_engine.plan.raw import raw_condition
 from kaflow_engine.plan.steps import (
@@ -33,33 +33,11 @@ from kaflow_engine.sql.bind import (
     normal_type,
     used_columns,
 )
-from kaflow_engine.sql.read import read_query, topics_of
+from kaflow_engine.sql.read import output_names, read_query, topics_of
 from kaflow_engine.sql.scope import NeedsSchema
 from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape
 
 MAX_DEFAULT_PARTITIONS = 4
-T = TypeVar("T")
-
-
-@dataclass(kw_only=True)
-class Mistakes:
-    """Mistakes of one file, collected so that they are reported at once."""
-
-    found: list[ModelError] = field(default_factory=list[ModelError])
-
-    def attempt(self, action: Callable[[], T]) -> T | None:
-        """Run an action; a mistake is kept and None returned."""
-        try:
-            return action()
-        except Problems as problems:
-            self.found += problems.errors
-        except ModelError as error:
-            self.found.append(error)
-        return None
-
-    def raise_all(self) -> None:
-        """Raise what was found, in the order of the file."""
-        raise_all(self.found)
 
 
 def declared_columns(spec: PipelineSpec, topic: str) -> tuple[Column, ...] | None:
@@ -89,28 +67,46 @@ def check_pipeline(spec: PipelineSpec, config: Config | None = None) -> tuple[Mo
     Raises:
         ModelError: all mistakes that were found.
     """
+    return _check(spec, config or Config(), whole=True)
+
+
+def check_draft(spec: PipelineSpec, config: Config | None = None) -> None:
+    """Check what is left of a file of which some parts are wrong and left out.
+
+    Nothing is said that the missing parts might set right.
+
+    Raises:
+        ModelError: all mistakes that were found.
+    """
+    _check(spec, config or Config(), whole=False)
+
+
+def _check(spec: PipelineSpec, config: Config, *, whole: bool) -> tuple[ModelError, ...]:
     mistakes = Mistakes()
     start = spec.place("query")
-    topics = topics_of(spec.query, start)
-    mistakes.found += check_topic_names(spec, topics)
+    topics = mistakes.attempt(lambda: topics_of(spec.query, start))
     schemas = {
-        topic: mistakes.attempt(lambda name=topic: declared_columns(spec, name)) for topic in topics
+        topic: mistakes.attempt(lambda name=topic: declared_columns(spec, name))
+        for topic in topics or spec.topics
     }
+    if topics is not None:
+        mistakes.found += check_topic_names(spec, topics)
     try:
         shape = read_query(spec.query, schemas.get, start)
     except NeedsSchema as notice:
+        mistakes.found += _check_names(spec, output_names(spec.query))
         mistakes.raise_all()
         return (notice,)
     except ModelError as error:
-        mistakes.found.append(error)
+        mistakes.found += [error, *_check_names(spec, output_names(spec.query))]
         mistakes.raise_all()
         raise
-    mistakes.found += _check_names(spec, shape)
+    mistakes.found += _check_names(spec, [output.name for output in shape.outputs])
     known = {topic: columns for topic, columns in schemas.items() if columns is not None}
     if len(known) < len(schemas):
         mistakes.raise_all()
         return (NeedsSchema([topic for topic in schemas if topic not in known], start),)
-    _plan(spec, config or Config(), known, shape, mistakes)
+    _plan(spec, config, known, shape, mistakes, whole=whole)
     return ()
 
 
@@ -130,9 +126,11 @@ def build_plan(
     shape = read_query(spec.query, schemas.get, spec.place("query"))
     found = [
         *check_topic_names(spec, [source.topic for source in shape.sources]),
-        *_check_names(spec, shape),
+        *_check_names(spec, [output.name for output in shape.outputs]),
     ]
-    return _plan(spec, config, schemas, shape, Mistakes(found=found))
+    planned = _plan(spec, config, schemas, shape, Mistakes(found=found), whole=True)
+    assert planned is not None
+    return planned
 
 
 def _plan(
@@ -141,7 +139,9 @@ def _plan(
     schemas: Mapping[str, tuple[Column, ...]],
     shape: QueryShape,
     mistakes: Mistakes,
-) -> PlannedPipeline:
+    *,
+    whole: bool,
+) -> PlannedPipeline | None:
     topics = [source.topic for source in shape.sources]
     used = used_columns(shape)
     of_alias = {s.alias: schemas[s.topic] for s in shape.sources}
@@ -157,8 +157,10 @@ def _plan(
     steps = mistakes.attempt(lambda: key_steps(shape, binder))
     roles = topic_roles(spec, config, topics)
     params = mistakes.attempt(lambda: topic_params(spec, config, roles, shape, used, schemas))
-    avro = mistakes.attempt(lambda: _avro(spec, [column for column, _ in outputs]))
+    avro = mistakes.attempt(lambda: output_schema(spec, [column for column, _ in outputs]))
     mistakes.raise_all()
+    if not whole:
+        return None  # how topics are joined and rows emitted may be what is left out
     assert steps is not None
     assert params is not None
     parts = _Parts(
@@ -259,33 +261,20 @@ def _needs_exchange(spec: PipelineSpec, steps: Sequence[KeyStep], key: OutputSha
     return not (steps and len(steps[-1].key) == 1 and steps[-1].key[0][0] == key.expr.sql)
 
 
-def _check_names(spec: PipelineSpec, shape: QueryShape) -> list[ModelError]:
-    names = [output.name for output in shape.outputs]
-    wrong: list[ModelError] = []
-    if spec.output.key is not None and _output(shape, spec.output.key) is None:
-        wrong.append(
-            UnknownName("output column", spec.output.key, names, spec.place("output", "key"))
-        )
-    for i, name in enumerate(spec.emission.require):
-        if _output(shape, name) is None:
-            place = spec.place("emission", "require", i)
-            wrong.append(UnknownName("output column", name, names, place))
-    return wrong
+def _check_names(spec: PipelineSpec, names: Sequence[str] | None) -> list[ModelError]:
+    """Return an error for each output column that the file names and the query does not have."""
+    if names is None:
+        return []
+    known = {name.lower() for name in names}
+    wanted = [(name, ("emission", "require", i)) for i, name in enumerate(spec.emission.require)]
+    if spec.output.key is not None:
+        wanted = [(spec.output.key, ("output", "key")), *wanted]
+    return [
+        UnknownName("output column", name, names, spec.place(*path))
+        for name, path in wanted
+        if name.lower() not in known
+    ]
 
 
 def _output(shape: QueryShape, name: str) -> OutputShape | None:
     return next((o for o in shape.outputs if o.name.lower() == name.lower()), None)
-
-
-def _avro(spec: PipelineSpec, columns: Sequence[Column]) -> str | None:
-    if spec.output.format != "avro":
-        return None
-    given = spec.output.schema_
-    if given is not None and given.fields is not None:
-        return given_schema(spec, columns)
-    from kaflow_engine.formats.avro_schema import avro_schema  # it imports pyarrow
-
-    try:
-        return avro_schema(columns, given.name if given is not None else "Value")
-    except ModelError as error:
-        raise SqlError(error.message, error.at or spec.place("query"), error.hint) from error

@@ -30,6 +30,7 @@ WORDS: Mapping[str, str] = {
     "max_future": "greatest time ahead",
     "needs": "columns that must not be NULL",
     "next_key": "key of the next step",
+    "on_data_loss": "treatment of lost records",
     "on_error": "treatment of bad records",
     "on_expiry": "treatment of incomplete rows",
     "partitions": "state partitions",

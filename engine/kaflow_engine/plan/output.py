@@ -4,17 +4,18 @@ import json
 from collections.abc import Sequence
 from typing import cast
 
-from kaflow_engine.errors import ModelError, UnknownName
+from kaflow_engine.errors import ModelError, SqlError, UnknownName
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.model.yaml_file import raise_all
+from kaflow_engine.plan.avro_fit import wrong_fields
 
 
 def given_schema(spec: PipelineSpec, columns: Sequence[Column]) -> str:
     """Return the Avro schema of `output.schema.fields`.
 
     Raises:
-        ModelError: a query column that is not among the fields.
+        ModelError: fields that Avro does not know, or that do not fit the query.
     """
     given = spec.output.schema_
     assert given is not None
@@ -32,5 +33,25 @@ def given_schema(spec: PipelineSpec, columns: Sequence[Column]) -> str:
                     cause.hint or "add the field, or select the column under another name",
                 )
             )
-    raise_all(wrong)
+    places = [spec.place("output", "schema", "fields", i) for i in range(len(given.fields))]
+    raise_all([*wrong, *wrong_fields(given.name, given.fields, places, columns)])
     return json.dumps({"type": "record", "name": given.name, "fields": list(given.fields)})
+
+
+def output_schema(spec: PipelineSpec, columns: Sequence[Column]) -> str | None:
+    """Return the Avro schema of the output, None where the format is another.
+
+    Raises:
+        ModelError: a column that Avro has no name or type for, or a given schema that does not fit.
+    """
+    if spec.output.format != "avro":
+        return None
+    given = spec.output.schema_
+    if given is not None and given.fields is not None:
+        return given_schema(spec, columns)
+    from kaflow_engine.formats.avro_schema import avro_schema  # it imports pyarrow
+
+    try:
+        return avro_schema(columns, given.name if given is not None else "Value")
+    except ModelError as error:
+        raise SqlError(error.message, error.at or spec.place("query"), error.hint) from error

@@ -6,8 +6,9 @@ from sqlglot import exp
 
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.sql.bind import Binder
-from kaflow_engine.sql.parse import DIALECT, parse_expression
+from kaflow_engine.sql.parse import parse_expression
 from kaflow_engine.sql.shape import Expr
+from kaflow_engine.sql.syntax import DIALECT
 
 _HARMLESS = (
     exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Case, exp.If, exp.Coalesce,

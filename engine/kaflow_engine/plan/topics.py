@@ -86,25 +86,9 @@ def check_topic_names(spec: PipelineSpec, topics: Sequence[str]) -> list[ModelEr
     for i, name in enumerate(spec.state.dimensions):
         if name not in topics:
             wrong.append(UnknownName("topic", name, topics, spec.place("state", "dimensions", i)))
-    for name, topic in spec.topics.items():
+    for name in spec.topics:
         if name not in topics:
             wrong.append(UnknownName("topic", name, topics, spec.place("topics", name)))
-        elif topic.lookup == "as_of" and name not in spec.state.dimensions:
-            wrong.append(
-                ModelError(
-                    f"'lookup: as_of' needs a dimension, and '{name}' is an event topic",
-                    spec.place("topics", name, "lookup"),
-                    f"add '{name}' to state.dimensions, or remove lookup",
-                )
-            )
-        elif topic.history is not None and topic.lookup != "as_of":
-            wrong.append(
-                ModelError(
-                    f"'history' of '{name}' has no effect without 'lookup: as_of'",
-                    spec.place("topics", name, "history"),
-                    "add lookup: as_of, or remove history",
-                )
-            )
     return wrong
 
 
@@ -135,6 +119,17 @@ def event_time_sql(
     )
 
 
+def _check_schema_change(spec: PipelineSpec, config: Config, topic: str) -> None:
+    """Only Avro records say which schema they have."""
+    policy = spec.topic(topic).on_schema_change
+    if policy != "ignore" and topic_format(spec, config, topic) != "avro":
+        raise ModelError(
+            f"'on_schema_change: {policy}' of '{topic}' has no effect on JSON",
+            spec.place("topics", topic, "on_schema_change"),
+            "set format: avro, or remove on_schema_change",
+        )
+
+
 def topic_params(
     spec: PipelineSpec,
     config: Config,
@@ -148,6 +143,7 @@ def topic_params(
     for index, role in enumerate(roles):
         topic = spec.topic(role.name)
         columns = schemas[role.name]
+        _check_schema_change(spec, config, role.name)
         event_time, clock = event_time_sql(spec, role.name, columns)
         names = {
             name.lower()
@@ -168,6 +164,7 @@ def topic_params(
                 rank=0 if role.dimension else 1 if role.side else 2,
                 driving=role.driving,
                 on_error=topic.on_error,
+                on_data_loss=topic.on_data_loss,
                 max_future=topic.max_future,
                 lateness=topic.lateness,
                 idle_timeout=topic.idle_timeout,

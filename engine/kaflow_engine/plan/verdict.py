@@ -94,6 +94,17 @@ def stored_plan(stored: StoredState) -> Document | None:
     return json.loads(text)
 
 
+def pinned_schema_ids(stored: StoredState) -> dict[str, int]:
+    """Return, by topic, the schema that others are compared with, where the state has one.
+
+    Raises:
+        StateError: The plan of the state is missing or damaged.
+    """
+    plan = stored_plan(stored)
+    topics = plan.get("topics", ()) if plan else ()
+    return {t["name"]: t["schema_id"] for t in topics if t.get("schema_id") is not None}
+
+
 def judge(stored: StoredState, old: Document | None, new: Document) -> Verdict:
     """Decide what a start would do.
 

@@ -7,9 +7,9 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.sql import duck
 from kaflow_engine.sql.duck import identifier
 from kaflow_engine.sql.literals import literal_casts
-from kaflow_engine.sql.parse import at_line
 from kaflow_engine.sql.refusals import TYPES_HINT, refusal
 from kaflow_engine.sql.shape import BATCH_TIME, MATCHED, Expr, QueryShape
+from kaflow_engine.sql.syntax import at_line
 
 AliasColumns = Mapping[str, Sequence[Column]]
 """The columns of each source alias."""
@@ -74,7 +74,9 @@ class Binder:
         kind = self.type_of(expr)
         if kind != "BOOLEAN":
             raise SqlError(
-                f"the filter is of type {kind}, not BOOLEAN", at_line(self._at, expr.line)
+                f"the filter is of type {kind}, not BOOLEAN",
+                at_line(self._at, expr.line),
+                "compare it with something, such as > 0 or IS NOT NULL",
             )
 
     def _bind_together(self, exprs: Iterable[Expr]) -> None:

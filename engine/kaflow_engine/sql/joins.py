@@ -63,3 +63,21 @@ def _pair(condition: Condition, alias: str, before: frozenset[str], at: Location
 
 def _is_side(expr: Expr, aliases: frozenset[str]) -> bool:
     return bool(expr.aliases) and expr.aliases <= aliases
+
+
+def is_right(select: exp.Select) -> bool:
+    joins: list[exp.Join] = select.args.get("joins") or []
+    return len(joins) == 1 and (joins[0].side or "").upper() == "RIGHT"
+
+
+def turned(select: exp.Select, at: Location | None) -> tuple[exp.Expr, list[exp.Join]]:
+    """Return the driving table and the joins; a RIGHT JOIN of two tables turned round."""
+    clause = select.args.get("from_") or select.args.get("from")
+    if clause is None:
+        raise SqlError("the query has no FROM", at, "read at least one topic")
+    joins: list[exp.Join] = select.args.get("joins") or []
+    if not is_right(select):
+        return clause.this, joins
+    turned = joins[0].copy()
+    turned.set("this", clause.this.copy())
+    return joins[0].this, [turned]

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 
 from sqlglot import exp
 
-from kaflow_engine.sql.parse import DIALECT, parse_expression
+from kaflow_engine.sql.parse import parse_expression
+from kaflow_engine.sql.syntax import DIALECT
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)

@@ -12,8 +12,8 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType  # pyright: ignore[reportPrivateImportUsage]
 
 from kaflow_engine.errors import Location, SqlError
+from kaflow_engine.sql.syntax import DIALECT, syntax_error, unfinished
 
-DIALECT = "duckdb"
 _PLAIN = {TokenType.VAR, TokenType.NUMBER}
 _DASHED = re.compile(r"\w-\w")
 
@@ -23,13 +23,6 @@ class _AnyCall(DuckDB):
 
     class Parser(DuckDB.Parser):
         FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
-
-
-def at_line(start: Location | None, line: int | None) -> Location | None:
-    """Return the place of line `line` (from 1) of a SQL text that starts at `start`."""
-    if start is None or line is None or start.line is None:
-        return start
-    return Location(start.file, start.line + line - 1)
 
 
 def parse_query(sql: str, at: Location | None = None) -> exp.Select:
@@ -44,9 +37,9 @@ def parse_query(sql: str, at: Location | None = None) -> exp.Select:
     try:
         statements = _parsed(sql)
     except ParseError as error:
-        raise _syntax_error(error, at) from error
+        raise syntax_error(error, sql, at) from error
     except TokenError as error:
-        raise SqlError("the query ends inside a quoted text or comment", at) from error
+        raise unfinished(sql, at) from error
     if len(statements) != 1:
         raise SqlError(
             "the query is empty" if not statements else "the query holds more than one statement",
@@ -74,7 +67,7 @@ def parse_expression(sql: str) -> exp.Expr:
     return select.selects[0]
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=512)
 def _parsed(sql: str) -> tuple[exp.Expr, ...]:
     return _lenient(_quote_topics(sql))
 
@@ -86,14 +79,6 @@ def _lenient(sql: str) -> tuple[exp.Expr, ...]:
         if not any("provided arguments" in str(e.get("description")) for e in error.errors):
             raise
         return tuple(tree for tree in sqlglot.parse(sql, dialect=_AnyCall) if tree)
-
-
-def _syntax_error(error: ParseError, at: Location | None) -> SqlError:
-    details = error.errors[0] if error.errors else {}
-    near = str(details.get("highlight") or "").strip()
-    line = details.get("line")
-    message = f"cannot read the SQL near '{near}'" if near else "cannot read the SQL: it ends early"
-    return SqlError(message, at_line(at, line if isinstance(line, int) else None))
 
 
 def _quote_topics(sql: str) -> str:

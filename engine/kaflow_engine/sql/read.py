@@ -4,12 +4,22 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from kaflow_engine.errors import Location, SqlError
-from kaflow_engine.sql.joins import Condition, split_condition
-from kaflow_engine.sql.parse import at_line, parse_query
-from kaflow_engine.sql.scope import Relation, Schemas, Scope, matched, to_expr, topic_relation
+from kaflow_engine.errors import Location, ModelError, SqlError
+from kaflow_engine.model.yaml_file import raise_all
+from kaflow_engine.sql.joins import Condition, is_right, split_condition, turned
+from kaflow_engine.sql.parse import parse_query
+from kaflow_engine.sql.scope import (
+    NeedsSchema,
+    Relation,
+    Schemas,
+    Scope,
+    matched,
+    to_expr,
+    topic_relation,
+)
 from kaflow_engine.sql.shape import Expr, JoinShape, OutputShape, QueryShape, SourceShape
-from kaflow_engine.sql.streamable import check_streamable, line_of
+from kaflow_engine.sql.streamable import line_of, refusals
+from kaflow_engine.sql.syntax import at_line
 
 
 @dataclass(kw_only=True)
@@ -28,12 +38,15 @@ class _Reader:
     schemas: Schemas
     at: Location | None
     aliases: set[str] = field(default_factory=set[str])
+    wrong: list[ModelError] = field(default_factory=list[ModelError])
+    """Mistakes after which reading could go on."""
 
     def read(self, select: exp.Select, outer: dict[str, exp.Select]) -> _Flat:
-        check_streamable(select, self.at)
+        raise_all(refusals(select, self.at))
         known = {**outer, **self._ctes(select, outer)}
-        driving, joins = _turned(select, self.at)
-        scope = Scope(at=self.at)
+        driving, joins = turned(select, self.at)
+        names = [part.alias.lower() for part in select.expressions if part.alias]
+        scope = Scope(at=self.at, named=frozenset(names))
         flat, relation = self._relation(driving, known)
         scope.add(relation, driving)
         flat = _Flat(
@@ -45,11 +58,11 @@ class _Reader:
         )
         for join in joins:
             self._join(join, scope, flat, known)
-        if select.args.get("joins") and _is_right(select):
+        if select.args.get("joins") and is_right(select):
             scope.relations.reverse()
         where = select.args.get("where")
         if where:
-            flat.where.extend(scope.resolve(part) for part in _conjuncts(where.this))
+            flat.where.extend(self._resolved(_conjuncts(where.this), scope))
         flat.outputs = self._outputs(select, scope)
         return flat
 
@@ -128,14 +141,18 @@ class _Reader:
                 raise SqlError(
                     f"USING ({column.name}): '{relation.alias}' has no such column",
                     at_line(self.at, line),
+                    "write ON a.x = b.y where the columns have different names",
                 )
             pairs.append(Condition(left=outer, right=inner, line=line))
             scope.merged[column.name.lower()] = outer
         scope.add(relation, join)
         if not using:
-            for part in _conjuncts(join.args["on"]):
-                resolved = scope.resolve(part)
-                pairs.append(Condition.of(resolved, at_line(self.at, line_of(part) or line), line))
+            parts = _conjuncts(join.args["on"])
+            resolved = self._resolved(parts, scope)
+            if len(resolved) < len(parts):
+                return
+            for part, tree in zip(parts, resolved, strict=True):
+                pairs.append(Condition.of(tree, at_line(self.at, line_of(part) or line), line))
         keys = split_condition(pairs, alias, before, at_line(self.at, line))
         kind = "LEFT" if (join.side or "").upper() in {"LEFT", "RIGHT"} else "INNER"
         flat.sources.extend(side.sources)
@@ -146,7 +163,14 @@ class _Reader:
     def _outputs(self, select: exp.Select, scope: Scope) -> dict[str, exp.Expr]:
         found: dict[str, exp.Expr] = {}
         for projection in select.expressions:
-            for name, expression in self._projected(projection, scope).items():
+            try:
+                columns = self._projected(projection, scope)
+            except NeedsSchema:
+                raise
+            except ModelError as error:
+                self.wrong.append(error)
+                columns = {projection.alias_or_name: exp.null()}
+            for name, expression in columns.items():
                 if name.lower() in {other.lower() for other in found}:
                     raise SqlError(
                         f"two output columns are called '{name}'",
@@ -154,6 +178,18 @@ class _Reader:
                         "give one of them another name with AS",
                     )
                 found[name] = expression
+        return found
+
+    def _resolved(self, parts: list[exp.Expr], scope: Scope) -> list[exp.Expr]:
+        """Resolve conditions; those that are wrong are left out and noted."""
+        found: list[exp.Expr] = []
+        for part in parts:
+            try:
+                found.append(scope.resolve(part))
+            except NeedsSchema:
+                raise
+            except ModelError as error:
+                self.wrong.append(error)
         return found
 
     def _projected(self, node: exp.Expr, scope: Scope) -> dict[str, exp.Expr]:
@@ -193,9 +229,19 @@ def read_query(sql: str, schemas: Schemas, at: Location | None = None) -> QueryS
 
     Raises:
         SqlError: it cannot be parsed or cannot run on a stream.
+        Problems: several mistakes.
         NeedsSchema: it needs columns of a topic that are not known yet.
     """
-    flat = _Reader(schemas=schemas, at=at).read(parse_query(sql, at), {})
+    reader = _Reader(schemas=schemas, at=at)
+    try:
+        flat = reader.read(parse_query(sql, at), {})
+    except NeedsSchema:
+        raise_all(reader.wrong)
+        raise
+    except ModelError as error:
+        raise_all([*reader.wrong, error])
+        raise
+    raise_all(reader.wrong)
     filters = {
         alias: tuple(_frozen(part) for part in parts) for alias, parts in flat.filters.items()
     }
@@ -224,6 +270,17 @@ def topics_of(sql: str, at: Location | None = None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name.lower() not in ctes))
 
 
+def output_names(sql: str) -> tuple[str, ...] | None:
+    """Return the names of a query's columns as far as its text says them; None for `*`."""
+    try:
+        parts = parse_query(sql).expressions
+    except SqlError:
+        return None
+    if any(part.is_star for part in parts):
+        return None
+    return tuple(part.alias_or_name for part in parts if part.alias_or_name)
+
+
 def _frozen(tree: exp.Expr) -> Expr:
     return to_expr(tree, line_of(tree))
 
@@ -240,21 +297,3 @@ def _guarded(expression: exp.Expr, alias: str) -> exp.Expr:
     if isinstance(expression, exp.Column):
         return expression
     return exp.Case().when(matched(alias), expression)
-
-
-def _is_right(select: exp.Select) -> bool:
-    joins: list[exp.Join] = select.args.get("joins") or []
-    return len(joins) == 1 and (joins[0].side or "").upper() == "RIGHT"
-
-
-def _turned(select: exp.Select, at: Location | None) -> tuple[exp.Expr, list[exp.Join]]:
-    """Return the driving table and the joins; a RIGHT JOIN of two tables turned round."""
-    clause = select.args.get("from_") or select.args.get("from")
-    if clause is None:
-        raise SqlError("the query has no FROM", at, "read at least one topic")
-    joins: list[exp.Join] = select.args.get("joins") or []
-    if not _is_right(select):
-        return clause.this, joins
-    turned = joins[0].copy()
-    turned.set("this", clause.this.copy())
-    return joins[0].this, [turned]

@@ -7,7 +7,8 @@ from sqlglot import exp
 
 from kaflow_engine.errors import Location, ModelError, SqlError, UnknownName
 from kaflow_engine.sql import duck
-from kaflow_engine.sql.parse import DIALECT, parse_expression
+from kaflow_engine.sql.parse import parse_expression
+from kaflow_engine.sql.syntax import DIALECT
 
 TYPES_HINT = "use a DuckDB type such as VARCHAR, BIGINT, DOUBLE, BOOLEAN or TIMESTAMP"
 _CAST = "cast one side with CAST(… AS …)"
@@ -52,6 +53,12 @@ def refusal(
     return SqlError(said[:1].lower() + said[1:].rstrip("."), at)
 
 
+def _fields(kind: str) -> str:
+    if kind.startswith("STRUCT"):
+        return "write the name of a field as the type shows it"
+    return "for alias.column, check the alias; for a field, declare the column as STRUCT(…)"
+
+
 def _no_field(sql: str, at: Location | None, type_of: Callable[[str], str]) -> SqlError | None:
     """Find the `a.b` of which `a` is no struct, or one without `b`."""
     for node in parse_expression(sql).find_all(exp.StructExtract, bfs=False):
@@ -68,5 +75,6 @@ def _no_field(sql: str, at: Location | None, type_of: Callable[[str], str]) -> S
                 f"'{owner.rpartition('.')[2]}' is of type {kind} and has no field "
                 f"'{node.expression.name}'",
                 at,
+                _fields(kind),
             )
     return None

@@ -7,9 +7,9 @@ from sqlglot import exp
 
 from kaflow_engine.errors import Location, SqlError, UnknownName
 from kaflow_engine.model.columns import Column
-from kaflow_engine.sql.parse import DIALECT, at_line
 from kaflow_engine.sql.shape import BATCH_TIME, MATCHED, Expr
 from kaflow_engine.sql.streamable import line_of
+from kaflow_engine.sql.syntax import DIALECT, at_line
 
 Schemas = Callable[[str], tuple[Column, ...] | None]
 """The columns of a topic, or None where they are not known yet."""
@@ -64,6 +64,8 @@ class Scope:
     """The relations of one SELECT, in the order in which `*` shows them."""
 
     at: Location | None
+    named: frozenset[str] = frozenset()
+    """Names that this SELECT gives its columns, in lower case."""
     relations: list[Relation] = field(default_factory=list[Relation])
     merged: dict[str, exp.Expr] = field(default_factory=dict[str, exp.Expr])
     """Columns merged by USING: lower-case name to the preserved side's expression."""
@@ -160,6 +162,8 @@ class Scope:
         where = f" in '{among[0].alias}'" if len(among) == 1 else ""
         cause = UnknownName("column", name, known)
         hint = cause.hint or ("known: " + ", ".join(known[:30]) if known else None)
+        if len(among) == len(self.relations) and name.lower() in self.named:
+            hint = f"this SELECT gives '{name}' its name; write the expression behind it again"
         return SqlError(f"unknown column '{name}'{where}", at_line(self.at, line_of(node)), hint)
 
 

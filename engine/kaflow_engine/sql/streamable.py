@@ -1,14 +1,15 @@
 """What cannot run on a stream, refused with the reason and the way out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from sqlglot import exp
 
 from kaflow_engine.errors import Location, SqlError
-from kaflow_engine.sql.parse import DIALECT, at_line
+from kaflow_engine.sql.syntax import DIALECT, at_line
 
-Rule = Callable[[exp.Select], tuple[exp.Expr, str, str] | None]
-"""Returns the offending node, what is wrong, and what to do, or nothing."""
+Refusal = tuple[exp.Expr, str, str]
+"""The offending node, what is wrong, and what to do."""
+Rule = Callable[[exp.Select], Refusal | None]
 
 _LATER = "aggregates and windows are not available in this version"
 _WITH_CONDITION = "write LEFT JOIN … ON a.x = b.y"
@@ -34,16 +35,15 @@ _VOLATILE = {
 }  # fmt: skip
 
 
-def reject_clauses(query: exp.Select) -> tuple[exp.Expr, str, str] | None:
+def reject_clauses(query: exp.Select) -> Iterator[Refusal]:
     """Refuse clauses that need the whole of a table."""
     for name, what, cure in _CLAUSES:
         found: list[exp.Expr] | exp.Expr | None = query.args.get(name)
-        if found:
-            return (found[0] if isinstance(found, list) else found), what, cure
-    return None
+        if found and not (name == "having" and query.args.get("group")):
+            yield (found[0] if isinstance(found, list) else found), what, cure
 
 
-def reject_windows(query: exp.Select) -> tuple[exp.Expr, str, str] | None:
+def reject_windows(query: exp.Select) -> Refusal | None:
     """Refuse window functions and aggregates."""
     window = query.find(exp.Window)
     if window:
@@ -55,12 +55,12 @@ def reject_windows(query: exp.Select) -> tuple[exp.Expr, str, str] | None:
     return None
 
 
-def reject_subqueries(query: exp.Select) -> tuple[exp.Expr, str, str] | None:
+def reject_subqueries(query: exp.Select) -> Refusal | None:
     """Refuse queries inside expressions; derived tables after FROM and JOIN are fine."""
     for node in query.find_all(exp.Exists, exp.Subquery, exp.In):
         inside = isinstance(node, exp.Exists) or bool(node.args.get("query"))
         if isinstance(node, exp.Subquery):
-            inside = not isinstance(node.parent, exp.From | exp.Join)
+            inside = not isinstance(node.parent, exp.From | exp.Join | exp.Lateral)
         if inside:
             return (
                 node,
@@ -70,7 +70,7 @@ def reject_subqueries(query: exp.Select) -> tuple[exp.Expr, str, str] | None:
     return None
 
 
-def reject_unnest(query: exp.Select) -> tuple[exp.Expr, str, str] | None:
+def reject_unnest(query: exp.Select) -> Refusal | None:
     """Refuse functions that make several rows of one."""
     for node in query.find_all(exp.Explode, exp.Unnest):
         if not isinstance(node.parent, exp.From | exp.Join):
@@ -78,7 +78,7 @@ def reject_unnest(query: exp.Select) -> tuple[exp.Expr, str, str] | None:
     return None
 
 
-def reject_volatile(query: exp.Select) -> tuple[exp.Expr, str, str] | None:
+def reject_volatile(query: exp.Select) -> Refusal | None:
     """Refuse functions whose value would change when a batch is replayed."""
     for node in query.find_all(exp.Func):
         name = node.name if isinstance(node, exp.Anonymous) else node.sql_name()
@@ -93,7 +93,7 @@ def reject_volatile(query: exp.Select) -> tuple[exp.Expr, str, str] | None:
     return None
 
 
-def reject_joins(query: exp.Select) -> tuple[exp.Expr, str, str] | None:
+def reject_joins(query: exp.Select) -> Refusal | None:
     """Refuse joins that are not LEFT, INNER or a RIGHT of two tables."""
     joins: list[exp.Join] = query.args.get("joins") or []
     for join in joins:
@@ -105,6 +105,8 @@ def reject_joins(query: exp.Select) -> tuple[exp.Expr, str, str] | None:
 
 def _join(join: exp.Join, *, several: bool) -> tuple[str, str] | None:
     kind, side, method = (str(part or "").upper() for part in (join.kind, join.side, join.method))
+    if isinstance(join.this, exp.Lateral):
+        return "LATERAL cannot run on a stream", "join the topic with LEFT JOIN … ON a.x = b.y"
     if side == "FULL":
         return "FULL JOIN cannot run on a stream", "use LEFT JOIN from the driving topic"
     for name in ("SEMI", "ANTI"):
@@ -121,27 +123,22 @@ def _join(join: exp.Join, *, several: bool) -> tuple[str, str] | None:
     return None
 
 
-RULES: tuple[Rule, ...] = (
-    reject_clauses,
-    reject_subqueries,
-    reject_windows,
-    reject_unnest,
-    reject_volatile,
-    reject_joins,
-)
+WHOLE: tuple[Rule, ...] = (reject_subqueries, reject_windows, reject_unnest)
+"""Of these and the clauses, one mistake often breaks several."""
+RULES: tuple[Rule, ...] = (reject_volatile, reject_joins)
 
 
-def check_streamable(query: exp.Select, at: Location | None) -> None:
-    """Apply every rule to a SELECT.
-
-    Raises:
-        SqlError: at the line of the offending node.
-    """
-    for rule in RULES:
-        found = rule(query)
-        if found:
-            node, message, hint = found
-            raise SqlError(message, at_line(at, line_of(node)), hint)
+def refusals(query: exp.Select, at: Location | None) -> list[SqlError]:
+    """Apply the rules to a SELECT; each error stands at the line of the offending node."""
+    found: list[Refusal | None] = [*reject_clauses(query)]
+    if not found:
+        found = [next((refusal for rule in WHOLE if (refusal := rule(query))), None)]
+    found += [rule(query) for rule in RULES]
+    return [
+        SqlError(refusal[1], at_line(at, line_of(refusal[0])), refusal[2])
+        for refusal in found
+        if refusal is not None
+    ]
 
 
 def line_of(node: exp.Expr) -> int | None:

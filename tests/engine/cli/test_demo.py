@@ -31,7 +31,7 @@ def test_a_topic_without_sample_data_is_noticed_before_anything_starts(tmp_path)
     file = tmp_path / "p.yaml"
     file.write_text("name: p\nquery: SELECT a.x FROM nowhere a\noutput: {topic: o}\n")
     done = CliRunner().invoke(command, [str(file)])
-    assert "unknown sample topic 'nowhere'" in str(done.exception)
+    assert "there are no sample records for topic 'nowhere'" in str(done.exception)
     assert "starting" not in done.output
 
 

@@ -184,7 +184,7 @@ def test_an_incompatible_output_schema_ends_with_12(tmp_path, broker, registry, 
     assert f"refuses the schema of '{unique}.out-value'" in refused.stderr
 
 
-@pytest.mark.spark
+@pytest.mark.slow
 def test_mistakes_in_files_end_with_10(tmp_path):
     tmp_path.joinpath("good.yaml").write_text(
         "name: a\nquery: SELECT 1 AS x FROM t\noutput: {topic: o}\n"
@@ -196,6 +196,6 @@ def test_mistakes_in_files_end_with_10(tmp_path):
     assert "did you mean 'topic'?" in done.stderr
 
 
-@pytest.mark.spark
+@pytest.mark.slow
 def test_a_path_is_needed(tmp_path):
     assert run(tmp_path).returncode == 2

@@ -79,9 +79,9 @@ def test_what_can_be_read_beside_mistakes(tmp_path: Path) -> None:
     write(tmp_path / "b.yaml", "two")
     write(tmp_path / "a.yaml", "one")
     (tmp_path / "c.yaml").write_text("name: three\n")
-    specs, mistakes = read_project([tmp_path, tmp_path / "none.yaml"], variables={})
-    assert [spec.name for spec in specs] == ["one", "two"]
-    assert [Path(mistake.at.file).name for mistake in mistakes if mistake.at] == [
+    files = read_project([tmp_path, tmp_path / "none.yaml"], variables={})
+    assert [spec.name for spec in files.pipelines] == ["one", "two"]
+    assert [Path(mistake.at.file).name for mistake in files.mistakes if mistake.at] == [
         "c.yaml",
         "c.yaml",
         "none.yaml",

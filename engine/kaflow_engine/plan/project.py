@@ -1,0 +1,151 @@
+"""All pipelines of a project, checked: what is wrong in the files, alone and together."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+from kaflow_engine.errors import Location, ModelError, SqlError
+from kaflow_engine.model.config import Config
+from kaflow_engine.model.loader import Reading
+from kaflow_engine.model.project import Project, read_project
+from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.model.yaml_file import in_order, raise_as_found
+from kaflow_engine.plan.build import check_draft, check_pipeline
+from kaflow_engine.sql.read import topics_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedPipeline:
+    """A file that holds a pipeline, and all that was found about it."""
+
+    at: Location
+    name: str | None
+    """None where the file does not say it."""
+    spec: PipelineSpec | None
+    """Only of use where there are no mistakes."""
+    mistakes: tuple[ModelError, ...] = ()
+    notices: tuple[ModelError, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedProject:
+    """What was found about all files."""
+
+    pipelines: tuple[CheckedPipeline, ...]
+    """By name."""
+    others: tuple[ModelError, ...]
+    """What is wrong with paths, and between files."""
+
+    @property
+    def mistakes(self) -> tuple[ModelError, ...]:
+        """All mistakes, file by file."""
+        by_file = sorted(self.pipelines, key=lambda each: each.at)
+        return (*(mistake for each in by_file for mistake in each.mistakes), *self.others)
+
+
+def check_project(
+    paths: Sequence[Path],
+    config: Config | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> CheckedProject:
+    """Check all that files can have wrong: their form, their SQL, and how they fit together.
+
+    Args:
+        paths: As `read_project` takes them.
+        config: For defaults; the file it was read from is not a pipeline.
+        variables: Values for `${VAR}`; None: the environment.
+    """
+    files = read_project(paths, config, variables)
+    found = [_check(reading, config) for reading in files.readings]
+    specs = [reading.spec for reading in files.readings if reading.spec and not reading.mistakes]
+    others = [*files.others, *_two_formats(specs), *_rows_among_dead_letters(specs)]
+    if not others and not any(each.mistakes for each in found):
+        others += _circles(specs)
+    by_name = sorted(found, key=lambda each: (each.name or "", each.at))
+    return CheckedProject(pipelines=tuple(by_name), others=tuple(others))
+
+
+def load_checked(
+    paths: Sequence[Path],
+    config: Config | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> Project:
+    """Read all pipeline files and check them, so that every mistake is told in one go.
+
+    Raises:
+        ModelError: The one mistake.
+        Problems: All of several.
+    """
+    project = check_project(paths, config, variables)
+    raise_as_found(project.mistakes)
+    specs = [each.spec for each in project.pipelines if each.spec is not None]
+    return Project(pipelines=tuple(specs), config=config or Config())
+
+
+def _check(reading: Reading, config: Config | None) -> CheckedPipeline:
+    checked = CheckedPipeline(
+        at=reading.at, name=reading.name, spec=reading.spec, mistakes=reading.mistakes
+    )
+    if reading.spec is None:
+        return checked
+    try:
+        if not reading.mistakes:
+            return replace(checked, notices=check_pipeline(reading.spec, config))
+        check_draft(reading.spec, config)
+    except ModelError as error:
+        return replace(checked, mistakes=in_order([*reading.mistakes, error]))
+    return checked
+
+
+def _two_formats(specs: Sequence[PipelineSpec]) -> Iterator[ModelError]:
+    """Several pipelines may write one topic, but whoever reads it knows one format."""
+    first: dict[str, PipelineSpec] = {}
+    for spec in specs:
+        other = first.setdefault(spec.output.topic, spec)
+        if other.output.format != spec.output.format:
+            yield ModelError(
+                f"topic '{spec.output.topic}' is written as {spec.output.format} here and as "
+                f"{other.output.format} at {other.place('output', 'format')}",
+                spec.place("output", "format"),
+                "write one format, or give one of the pipelines another output topic",
+            )
+
+
+def _rows_among_dead_letters(specs: Sequence[PipelineSpec]) -> Iterator[ModelError]:
+    """Rows of one pipeline must be told apart from dead letters of another."""
+    writers = {spec.output.topic: spec for spec in specs}
+    for spec in specs:
+        topic = spec.dead_letters.topic
+        if topic is not None and topic in writers and writers[topic] is not spec:
+            yield ModelError(
+                f"the dead letters go to '{topic}', where pipeline '{writers[topic].name}' "
+                "writes its rows",
+                spec.place("dead_letters", "topic"),
+                "give the dead letters a topic of their own with dead_letters.topic",
+            )
+
+
+def _circles(specs: Sequence[PipelineSpec]) -> Iterator[ModelError]:
+    """Pipelines that feed each other would never come to an end."""
+    by_name = {spec.name: spec for spec in specs}
+    writers: dict[str, list[str]] = {}
+    for spec in specs:
+        writers.setdefault(spec.output.topic, []).append(spec.name)
+    feeds = {
+        spec.name: [name for topic in topics_of(spec.query) for name in writers.get(topic, ())]
+        for spec in specs
+    }
+    try:
+        TopologicalSorter(feeds).prepare()
+    except CycleError as error:
+        names: list[str] = error.args[1]
+        spec, topic = by_name[names[0]], by_name[names[0]].output.topic
+        way = " → ".join(f"{name} → '{by_name[name].output.topic}'" for name in names[:-1])
+        many = f"these pipelines feed each other without end: {way} → {names[-1]}"
+        one = f"the pipeline reads topic '{topic}', which it writes: its rows go round without end"
+        yield SqlError(
+            one if len(names) == 2 else many,
+            spec.place("output", "topic"),
+            "write to a topic that none of them reads",
+        )
