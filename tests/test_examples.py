@@ -23,7 +23,7 @@ def test_every_pipeline_has_a_case():
     assert names == {spec.name for spec in project.pipelines}
 
 
-@pytest.mark.property
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_case(case):
     around = Surroundings(variables={})

@@ -151,7 +151,9 @@ def test_ks23_a_column_that_the_schema_lacks_is_a_load_error(tmp_path):
         build_plan(spec, Config(), {"t": columns})
     assert str(raised.value) == (
         f"{file}:7: the query column 'amuont' is not in output.schema.fields\n"
-        "  hint: did you mean 'amount'?"
+        "  hint: did you mean 'amount'?\n"
+        f"{file}:9: the field 'amount' of output.schema is not a column of the query\n"
+        "  hint: select it AS amount, or give the field a default"
     )
 
 

@@ -1,83 +1,116 @@
-"""A run that is killed in the middle of a batch, and started again, delivers every row once."""
+"""Killed on Spark again and again, a pipeline delivers the rows of a run in peace.
 
-import json
+`test_crash_points.py` tries every step without Spark. `KAFLOW_KILLS=all` tries every step here,
+`KAFLOW_KILLS=<n>` makes n random kills, and `KAFLOW_KILLS_SEED` repeats some.
+"""
+
 import os
-import signal
-import subprocess
+import random
 import sys
-from pathlib import Path
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import get_args
 
 import pytest
 
-from kaflow_engine.connectors.kafka_admin import create_topic
-from kaflow_engine.connectors.kafka_client import KafkaSettings, open_producer
-from kaflow_engine.connectors.kafka_read import read_all
-from kaflow_engine.runtime.crash import VARIABLE
-from kaflow_engine.state.log import BatchLog
-from kaflow_engine.state.store import LocalStore
+from kaflow_engine.runtime.application import run_pipelines
+from kaflow_engine.runtime.crash import CrashPoint
+from kaflow_engine.testing.broker import Broker
+from tests.acceptance.crash_chain import VICTIMS, Chain
+from tests.acceptance.crash_on_spark import config
+from tests.acceptance.crash_pipeline import (
+    crash_plan,
+    create_outputs,
+    delivered,
+    load_topics,
+    log_of,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
-ROOT = Path(__file__).parents[2]
-USERS, KNOWN, EVENTS, MOST = 20, 15, 160, 40
-CRASHES = ("changes_written:2", "before_commit:3", "committed:4")
-"""Batch 1 holds the profiles; every later one has events that wait, so it writes changes."""
+ASKED = os.environ.get("KAFLOW_KILLS", "")
+SEED = int(os.environ.get("KAFLOW_KILLS_SEED", random.randrange(10**6)))
+CHOSEN = (
+    ("changes_written", "worker"),
+    ("before_commit", "broker"),
+    ("slot_claimed", "worker"),
+    ("rows_produced", "worker"),
+    ("committed", "sleeper"),
+    ("mapped", "worker"),
+    ("before_commit_log", "jvm"),
+    ("marker_produced", "broker"),
+    ("committed", "worker"),
+    ("batch_logged", "driver"),
+    ("before_commit", "sleeper"),
+    ("snapshot_copied", "driver"),
+)
+EVERY = tuple((point, victim) for point in get_args(CrashPoint) for victim in VICTIMS)
+RANDOM = ("driver",) * 3 + ("jvm",) * 2 + ("worker",) * 13 + ("broker",) * 2
+OPENING = ("before_slot", "slot_claimed")
+"""A run passes them once, at its first delivery."""
+EVENTS = 12_000 if ASKED else 4_500
 
 
-@pytest.fixture
-def kafka(broker, unique):
-    settings = KafkaSettings.of([broker.bootstrap])
-    for name, partitions in (("events", 3), ("profiles", 2), ("out", 2), ("out.dead", 1)):
-        create_topic(settings, f"{unique}.{name}", partitions)
-    return settings
+@pytest.fixture(scope="module")
+def brokers():
+    """A broker for each chain, because it is killed; both hold the same records."""
+    with Broker() as first, Broker() as second:
+        for broker in (first, second):
+            load_topics(broker.settings, "in", EVENTS)
+        yield {"chosen": first, "random": second}
 
 
-def send(kafka, topic, values):
-    producer = open_producer(kafka, **{"enable.idempotence": True}).api
-    for value in values:
-        producer.produce(topic, json.dumps(value).encode(), value["id"].encode())
-    assert producer.flush(30) == 0
+@pytest.fixture(scope="module")
+def expected(brokers, spark, tmp_path_factory):
+    """What a run in peace does, with the same cuts."""
+    path, broker = tmp_path_factory.mktemp("peace"), brokers["chosen"]
+    create_outputs(broker.settings, "peace")
+    settings = config(broker.bootstrap, str(path))
+    run_pipelines([crash_plan("peace", "in")], settings, until_caught_up=True, spark=spark)
+    found = delivered(broker.settings, "peace", log_of(path, "peace"))
+    assert found.counters["emitted"] > EVENTS * 0.9
+    assert found.letters
+    return found
 
 
-def profiles(users):
-    return ({"id": f"u{n}", "tier": f"t{n}"} for n in users)
+@pytest.fixture(scope="module")
+def chains(expected, brokers, tmp_path_factory):
+    """Both chains, at once: a start waits more than it works."""
+
+    def chain(name, work):
+        path, broker = tmp_path_factory.mktemp(name), brokers[name]
+        with Chain(broker, path, name, "in") as found:
+            work(found)
+            found.finish()
+        return delivered(broker.settings, name, log_of(path, name))
+
+    with ThreadPoolExecutor(2) as threads:
+        works = {"chosen": kill_where_chosen, "random": kill_at_random}
+        yield {name: threads.submit(chain, name, work) for name, work in works.items()}
 
 
-def run(broker, path, name, crash_at=""):
-    paths = os.pathsep.join([str(ROOT), str(ROOT / "engine")])
-    command = [sys.executable, "-m", "tests.engine.runtime.run_here"]
-    return subprocess.run(
-        [*command, broker.bootstrap, str(path), name, str(MOST)],
-        env={**os.environ, "PYTHONPATH": paths, VARIABLE: crash_at},
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+def kill_where_chosen(chain):
+    for point, victim in EVERY if ASKED == "all" else CHOSEN:
+        chain.progress()
+        if point in OPENING:
+            chain.kill("workers")  # new ones open producers
+        chain.kill(victim, chain.stop_at(point))
 
 
-def test_killed_at_three_points_each_row_arrives_once(broker, kafka, unique, tmp_path):
-    send(kafka, f"{unique}.profiles", profiles(range(KNOWN)))
-    events = ({"id": f"u{n % USERS}", "n": str(n)} for n in range(EVENTS))
-    send(kafka, f"{unique}.events", events)
-    log = BatchLog(LocalStore(tmp_path / unique))
-    for crash_at in CRASHES:
-        killed = run(broker, tmp_path, unique, crash_at)
-        assert killed.returncode == -signal.SIGKILL, (crash_at, killed.stderr)
-        left = log.open_batch()
-        assert left is not None
-        assert crash_at.endswith(f":{left.number}")
-    # completes what the batches that were run twice have kept
-    send(kafka, f"{unique}.profiles", profiles(range(KNOWN, USERS)))
-    done = run(broker, tmp_path, unique)
-    assert done.returncode == 0, done.stderr
-    found = read_all(kafka, f"{unique}.out")
-    rows = [json.loads(value) for value in found["value"].to_pylist()]
-    assert sorted(rows, key=lambda row: int(row["n"])) == [
-        {"id": f"u{n % USERS}", "n": str(n), "tier": f"t{n % USERS}"} for n in range(EVENTS)
-    ]
-    for user in {row["id"] for row in rows}:
-        numbers = [int(row["n"]) for row in rows if row["id"] == user]
-        assert numbers == sorted(numbers), "the order of a key"
-    counters = json.loads(done.stdout)
-    assert counters["emitted"] == counters["read"] == EVENTS
-    assert len(read_all(kafka, f"{unique}.out.dead")) == 0
+def kill_at_random(chain):
+    chance = random.Random(SEED)
+    victims = list(RANDOM)
+    if ASKED.isdecimal():
+        victims = chance.choices(RANDOM, k=int(ASKED))
+    chance.shuffle(victims)
+    for victim in victims:
+        if victim == "broker" or chance.random() < 0.7:  # else maybe while it starts, or recovers
+            chain.progress()
+        time.sleep(chance.uniform(0, 0.8))
+        chain.kill(victim)
+
+
+@pytest.mark.parametrize("name", ["chosen", "random"])
+def test_a_killed_pipeline_delivers_each_row_once(expected, chains, name):
+    sys.stdout.write(f"KAFLOW_KILLS_SEED={SEED}\n")
+    assert chains[name].result() == expected

@@ -6,19 +6,21 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 
 import pyarrow as pa
 
-from kaflow_engine.errors import Location
+from kaflow_engine.errors import Location, SourceError
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.loader import pipeline_from_mapping
 from kaflow_engine.operators.schemas import RECORDS
 from kaflow_engine.plan.build import build_plan
-from kaflow_engine.testing.local import LocalBatch, LocalPipeline
+from kaflow_engine.testing.local import LocalBatch, LocalPipeline, never
+from kaflow_engine.testing.local_world import Crashed, Point
+from tests.property.dice import Dice
 from tests.property.render import to_mapping
 from tests.property.scenario import Interpreted, Scenario
-from tests.property.strategies import default_ttl
 from tests.reference.interpreter import CLASSES
 from tests.reference.records import Record
 
@@ -41,32 +43,85 @@ class Seen:
     rows: tuple[Mapping[str, list[tuple[str, int]]], ...]
     dead_letters: tuple[list[tuple[str, int, int, str]], ...]
     counters: Mapping[str, int]
+    watermarks: tuple[int | None, ...]
+    """At the start of each batch; None: not yet known, or the end."""
+    stops: bool
+    """The batch after these ends in an error."""
 
 
-def seen_by_oracle(said: Interpreted) -> Seen:
+def seen_by_oracle(scenario: Scenario, said: Interpreted) -> Seen:
     """Bring the oracle's results into comparable form."""
+    ordered = scenario.pipeline.key is not None
     rows: list[Mapping[str, list[tuple[str, int]]]] = []
     for result in said.results:
         by_key: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
         for row in result.rows:
             by_key[str(row.key)].append((_json(row.value), row.timestamp))
-        rows.append(dict(by_key))
+        rows.append(_in_order(by_key, ordered))
     return Seen(
         rows=tuple(rows),
         dead_letters=tuple(
             sorted((x.topic, x.partition, x.offset, x.phase) for x in result.dead_letters)
             for result in said.results
         ),
-        counters={name: said.counters[name] for name in COUNTED},
+        counters={name: said.counters.get(name, 0) for name in COUNTED},
+        watermarks=tuple(_finite(result.watermark) for result in said.results),
+        stops=said.stops,
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class How:
+    """How the engine runs a scenario; the outcome must be the same."""
+
+    spread: bool = False
+    """In several tasks."""
+    replay: bool = False
+    """Every batch twice."""
+    crashes: int | None = None
+    """Seed of the crashes; None: there are none."""
+
+    @classmethod
+    def of(cls, seed: int | str) -> "How":
+        """Choose a way."""
+        dice = Dice(f"how {seed}")
+        return cls(
+            spread=dice.one_in(4),
+            replay=dice.one_in(8),
+            crashes=dice.number(1, 1 << 30) if dice.one_in(4) else None,
+        )
+
+
+def crashes(seed: int | None) -> Point:
+    """Return what ends a run at about every 24th point, with or without the local copies."""
+    if seed is None:
+        return never
+    dice = Dice(seed)
+
+    def point(when: str, step: str) -> None:
+        if dice.one_in(24):
+            raise Crashed(copies_lost=dice.one_in(3))
+
+    return point
+
+
+def crash_at(number: int) -> tuple[Point, list[str]]:
+    """Return what ends a run at one point, once, and the list of the points that were passed."""
+    passed: list[str] = []
+
+    def point(when: str, step: str) -> None:
+        passed.append(f"{when} {step}")
+        if len(passed) == number:
+            raise Crashed(copies_lost=number % 2 == 0)
+
+    return point, passed
+
+
 def seen_by_engine(
-    scenario: Scenario, said: Interpreted, *, spread: bool = False, replay: bool = False
+    scenario: Scenario, said: Interpreted, how: How = How(), point: Point | None = None
 ) -> Seen:
     """Run the batches of the oracle through the local executor."""
-    mapping = to_mapping(scenario.pipeline, default_ttl(scenario))
-    spec = pipeline_from_mapping(mapping, Location("<random>"))
+    spec = pipeline_from_mapping(to_mapping(scenario), Location("<random>"))
     topics = scenario.pipeline.topics
     schemas = {
         name: tuple(Column(column, kind) for column, kind in topic.columns.items())
@@ -75,28 +130,54 @@ def seen_by_engine(
     pipeline = LocalPipeline(
         build_plan(spec, Config(), schemas).plan,
         {name: range(topic.partitions) for name, topic in topics.items()},
-        spread=spread,
-        replay=replay,
+        spread=how.spread,
+        replay=how.replay,
+        point=point or crashes(how.crashes),
     )
-    done: list[LocalBatch] = [
-        pipeline.end(batch.time) if batch.last else pipeline.run(_table(batch.records), batch.time)
-        for batch in said.batches
-    ]
+    done: list[LocalBatch] = []
+    stops = False
+    try:
+        for batch in said.batches:
+            done.append(
+                pipeline.end(batch.time)
+                if batch.last
+                else pipeline.run(_table(batch.records), batch.time)
+            )
+    except SourceError:
+        stops = True
+    ordered = scenario.pipeline.key is not None
     outputs = [batch.output.to_pylist() for batch in done]
     return Seen(
-        rows=tuple(_rows(output) for output in outputs),
+        rows=tuple(_rows(output, ordered) for output in outputs),
         dead_letters=tuple(_dead_letters(output) for output in outputs),
         counters={name: pipeline.counters[name] for name in COUNTED},
+        watermarks=tuple(
+            None if batch.last else mark
+            for mark, batch in zip([None, *(b.watermark for b in done)], said.batches, strict=False)
+        )[: len(done)],
+        stops=stops,
     )
 
 
-def _rows(output: list[dict]) -> dict[str, list[tuple[str, int]]]:
+def _rows(output: list[dict], ordered: bool) -> Mapping[str, list[tuple[str, int]]]:
     by_key: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
     for row in output:
         if row["kind"] == _ROW:
             value = _json(json.loads(row["value"]))
-            by_key[row["key"].decode()].append((value, row["timestamp"]))
-    return dict(by_key)
+            key = "None" if row["key"] is None else row["key"].decode()
+            by_key[key].append((value, row["timestamp"]))
+    return _in_order(by_key, ordered)
+
+
+def _in_order(
+    by_key: Mapping[str, list[tuple[str, int]]], ordered: bool
+) -> Mapping[str, list[tuple[str, int]]]:
+    """Rows of one key have an order; rows without a key have none."""
+    return {key: rows if ordered else sorted(rows) for key, rows in by_key.items()}
+
+
+def _finite(watermark: float | None) -> int | None:
+    return None if watermark is None or watermark == inf else int(watermark)
 
 
 def _dead_letters(output: list[dict]) -> list[tuple[str, int, int, str]]:

@@ -1,190 +1,224 @@
-"""Strategies for random pipelines that the engine accepts."""
+"""Random pipelines that the engine accepts."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import strategies as st
-
-from tests.reference.conditions import AnyOf, Column, Compare, Condition, IsNull, Negated
+from tests.property.dice import Dice
+from tests.property.scenario import Writing
+from tests.reference.conditions import (
+    AnyOf,
+    Call,
+    Column,
+    Compare,
+    Condition,
+    IsNull,
+    Negated,
+    Term,
+)
 from tests.reference.pipeline import DAY, Join, OraclePipeline, Output, Topic
 
-COLUMNS = {"id": "VARCHAR", "k": "VARCHAR", "m": "VARCHAR", "n": "BIGINT", "s": "VARCHAR"}
-"""The columns of every topic; k, m and n are join keys."""
 AT = "at"
 """The column that holds the event time of some topics."""
 EVENTS = ("orders", "payments", "click-stream")
 DIMENSIONS = ("users", "shops.eu")
-ALIASES = ("a", "b", "c")
 SECONDS = 1000
 
+_JOINS = [0, 1, 1, 1, 1, 2, 2, 2, 3, 3]
 
-@st.composite
-def pipelines(draw: st.DrawFn, *, early_events_under_smart: bool = False) -> OraclePipeline:
-    """A pipeline with one to three joins.
 
-    Args:
-        draw: Of hypothesis.
-        early_events_under_smart: Also event sides in a step that is not the last, under smart.
-    """
-    dimension_drives = draw(_rarely())
-    driving = DIMENSIONS[0] if dimension_drives else draw(st.sampled_from(EVENTS))
-    joins = draw(_joins(driving))
-    emission: Any = draw(st.sampled_from(["immediate", "smart", "smart", "final"]))
-    topics = draw(_topics({driving, *(join.topic for join in joins)}))
+def random_pipeline(dice: Dice) -> OraclePipeline:
+    """Choose a pipeline with up to three joins."""
+    driving = DIMENSIONS[0] if dice.one_in(8) else dice.pick(EVENTS)
+    joins = _joins(dice, driving)
     pipeline = OraclePipeline(
         driving="d",
         driving_topic=driving,
-        topics=topics,
+        topics=_topics(dice, sorted({driving, *(join.topic for join in joins)})),
         joins=joins,
-        select=(Output(name="id", column=Column("d", "id")),),
+        select=(),
         key="id",
-        emission=emission,
+        emission=dice.pick(_emissions(joins)),
     )
-    pipeline = _within_limits(pipeline, early_events_under_smart)
-    select = draw(_select(pipeline))
-    only_driving = _has_early_events(pipeline)
-    pipeline = replace(
-        pipeline,
-        select=select,
-        key=draw(_key(pipeline, select)),
-        where=draw(_where(["d"] if only_driving else ["d", *(join.alias for join in joins)])),
-    )
+    pipeline = _within_limits(pipeline)
+    pipeline = replace(pipeline, select=_select(dice, pipeline))
+    pipeline = replace(pipeline, key=_key(dice, pipeline), where=_where(dice, pipeline))
     if pipeline.emission == "smart":
-        names = [output.name for output in select]
+        names = [o.name for o in pipeline.select if not _may_fail(o.term)]
         pipeline = replace(
             pipeline,
-            require=tuple(draw(st.lists(st.sampled_from(names), max_size=2, unique=True))),
-            on_expiry=draw(st.sampled_from(["drop", "emit", "dead_letter"])),
+            require=tuple(dice.some(names, 2)),
+            on_expiry=dice.pick(["drop", "emit", "dead_letter"]),
         )
-    own_key = all(o.column.alias == "d" for o in select if o.name == pipeline.key)
-    if pipeline.emission != "final" and len(pipeline.steps) == 1 and own_key:
-        some = any(pipeline.is_dimension(join) for join in joins)
-        pipeline = replace(pipeline, reemit=some and draw(st.booleans()))
+    own_key = all(o.term.alias == "d" for o in pipeline.select if o.name == pipeline.key)
+    some = any(pipeline.is_dimension(join) for join in joins)
+    if some and pipeline.emission != "final" and len(pipeline.steps) == 1 and own_key:
+        pipeline = replace(pipeline, reemit=dice.one_in(2))
     return pipeline
 
 
-def _rarely() -> st.SearchStrategy[bool]:
-    return st.sampled_from([False] * 5 + [True])
+def random_writing(dice: Dice, pipeline: OraclePipeline) -> Writing:
+    """Choose how the joins are written down."""
+    wanted = {join.alias for join in pipeline.joins if dice.one_in(3)}
+    right = len(pipeline.joins) == 1 and not pipeline.joins[0].inner and dice.one_in(4)
+    return Writing(turned=dice.one_in(2), right=right, using=using_of(pipeline.joins) & wanted)
 
 
-@st.composite
-def _joins(draw: st.DrawFn, driving: str) -> tuple[Join, ...]:
+def using_of(joins: Sequence[Join]) -> frozenset[str]:
+    """Return the joins that may be written with USING: a later one would be ambiguous."""
+    return frozenset(join.alias for join in joins[:1] if _may_use_using(join))
+
+
+def _may_use_using(join: Join) -> bool:
+    """Tell whether a join is over columns of one name, the left ones of the driving side."""
+    return all(
+        isinstance(left, Column)
+        and isinstance(right, Column)
+        and left.alias == "d"
+        and left.name == right.name
+        for left, right in join.on
+    )
+
+
+def _joins(dice: Dice, driving: str) -> tuple[Join, ...]:
     made: list[Join] = []
-    for alias in ALIASES[: draw(st.integers(1, 3))]:
-        topic = draw(st.sampled_from([*DIMENSIONS, *DIMENSIONS, *EVENTS, driving]))
-        if made and draw(st.booleans()):
-            lefts = list(made[0].key)
+    for alias in ("a", "b", "c")[: dice.pick(_JOINS)]:
+        topic = dice.pick([*DIMENSIONS, *DIMENSIONS, *EVENTS, driving])
+        if made and dice.one_in(2):
+            lefts: list[Term] = list(made[0].key)
         else:
             earlier = ["d", "d", *(join.alias for join in made)]
-            lefts = [
-                Column(draw(st.sampled_from(earlier)), draw(st.sampled_from(["k", "k", "m", "n"])))
-            ]
-            if draw(_rarely()):
-                lefts.append(Column("d", "m" if lefts[0].name == "k" else "k"))
-        on = tuple((left, _own(draw, left.name)) for left in lefts)
+            lefts = [_expression(dice, Column(dice.pick(earlier), dice.pick("kkmn")))]
+            if dice.one_in(5):
+                lefts.append(Column("d", "m" if _name(lefts[0]) == "k" else "k"))
+        on = tuple((left, _own(dice, alias, left)) for left in lefts)
         if len({right for _, right in on}) < len(on):
-            on = tuple((left, left.name) for left in lefts)
-        made.append(Join(alias=alias, topic=topic, on=on, inner=draw(_rarely())))
+            on = tuple((left, Column(alias, _name(left))) for left in lefts)
+        made.append(Join(alias=alias, topic=topic, on=on, inner=dice.one_in(5)))
     return tuple(made)
 
 
-def _own(draw: st.DrawFn, name: str) -> str:
-    return name if name == "n" else draw(st.sampled_from([name, name, "k", "m"]))
+def _name(term: Term) -> str:
+    return term.column.name if isinstance(term, Call) else term.name
 
 
-@st.composite
-def _topics(draw: st.DrawFn, names: set[str]) -> dict[str, Topic]:
-    default = draw(st.sampled_from([10, 20, 40])) * SECONDS
+def _own(dice: Dice, alias: str, left: Term) -> Term:
+    name = _name(left)
+    return _expression(dice, Column(alias, name if name == "n" else dice.pick([name, name, *"km"])))
+
+
+def _expression(dice: Dice, column: Column) -> Term:
+    if not dice.one_in(9):
+        return column
+    if column.name == "n":
+        return dice.pick([Call("plus", column, 1), Call("coalesce", column, 2)])
+    return dice.pick([Call("upper", column), Call("coalesce", column, "u1")])
+
+
+def _emissions(joins: Sequence[Join]) -> list[Any]:
+    return ["immediate", "smart", "smart", "final"] if joins else ["immediate", "smart"]
+
+
+def _topics(dice: Dice, names: Sequence[str]) -> dict[str, Topic]:
+    default = dice.pick([10, 20, 40]) * SECONDS
+    number = dice.pick(["BIGINT", "BIGINT", "INTEGER", "SMALLINT"])
+    columns = {"id": "VARCHAR", "k": "VARCHAR", "m": "VARCHAR", "n": number, "s": "VARCHAR"}
+    errors: list[Any] = ["dead_letter"] * 8 + ["skip", "skip", "fail"]
     topics: dict[str, Topic] = {}
-    for name in sorted(names):
-        timed = draw(_rarely())
-        as_of = name in DIMENSIONS and draw(_rarely())
-        override = name in EVENTS and draw(st.booleans())
+    for name in names:
+        dimension, timed = name in DIMENSIONS, dice.one_in(5)
+        as_of = dimension and dice.one_in(4)
         topics[name] = Topic(
             name=name,
-            columns={**COLUMNS, AT: "BIGINT"} if timed else COLUMNS,
-            dimension=name in DIMENSIONS,
-            ttl=draw(st.sampled_from([5, 15, 60])) * SECONDS if override else default,
+            columns={**columns, AT: "BIGINT"} if timed else columns,
+            dimension=dimension,
+            ttl=dice.pick([5, 15, 60]) * SECONDS if not dimension and dice.one_in(2) else default,
             event_time=AT if timed else None,
-            lateness=draw(st.sampled_from([0, 0, 0, 5])) * SECONDS,
-            idle_timeout=draw(st.sampled_from([30, 30, 5])) * SECONDS,
-            max_future=30 * SECONDS if draw(_rarely()) else DAY,
+            lateness=dice.pick([0, 0, 0, 5]) * SECONDS,
+            idle_timeout=dice.pick([30, 30, 5]) * SECONDS,
+            max_future=30 * SECONDS if dice.one_in(6) else DAY,
             lookup="as_of" if as_of else "current",
-            history=draw(st.sampled_from([5, 10, 40])) * SECONDS if as_of else None,
+            history=dice.pick([5, 10, 40, None]) if as_of else None,
+            key=dice.pick("kmn") if dimension and dice.one_in(5) else None,
+            on_error=dice.pick(errors),
         )
+        if history := topics[name].history:
+            topics[name] = replace(topics[name], history=history * SECONDS)
     return topics
 
 
-def _has_early_events(pipeline: OraclePipeline) -> bool:
+def has_early_events(pipeline: OraclePipeline) -> bool:
+    """Tell whether a step before the last one has an event side."""
     return any(
         not pipeline.is_dimension(join) for step in pipeline.steps[:-1] for join in step.joins
     )
 
 
-def _within_limits(pipeline: OraclePipeline, early_events_under_smart: bool) -> OraclePipeline:
+def _within_limits(pipeline: OraclePipeline) -> OraclePipeline:
     """Turn what the engine refuses into something that it accepts."""
-    if _has_early_events(pipeline):
-        kept = early_events_under_smart and pipeline.emission == "smart"
-        return replace(
-            pipeline,
-            emission="smart" if kept else "immediate",
-            joins=tuple(replace(join, inner=False) for join in pipeline.joins),
-        )
     some_events = any(not pipeline.is_dimension(join) for join in pipeline.joins)
     if pipeline.emission == "final" and some_events and len(pipeline.steps) > 1:
         return replace(pipeline, emission="immediate")
     return pipeline
 
 
-@st.composite
-def _select(draw: st.DrawFn, pipeline: OraclePipeline) -> tuple[Output, ...]:
-    outputs = [Output(name="id", column=Column("d", "id"))]
+def _select(dice: Dice, pipeline: OraclePipeline) -> tuple[Output, ...]:
+    outputs = [Output(name="id", term=Column("d", "id"))]
     for alias in ["d", *(join.alias for join in pipeline.joins)]:
-        names = draw(st.lists(st.sampled_from(["k", "m", "n", "s"]), max_size=2, unique=True))
+        names = dice.some(["k", "m", "n", "s"], 2)
         for name in names or ["s"]:
-            kind: Any = draw(st.sampled_from(["plain"] * 6 + ["coalesce", "upper"]))
-            if name == "n" and kind == "upper":
-                kind = "plain"
-            literal = (7 if name == "n" else "none") if kind == "coalesce" else None
-            column = Column(alias, name)
-            outputs.append(
-                Output(name=f"{alias}_{name}", column=column, function=kind, literal=literal)
-            )
+            outputs.append(Output(name=f"{alias}_{name}", term=_output(dice, Column(alias, name))))
     return tuple(outputs)
 
 
-@st.composite
-def _key(draw: st.DrawFn, pipeline: OraclePipeline, select: Sequence[Output]) -> str:
-    dimensions = all(pipeline.is_dimension(join) for join in pipeline.joins)
-    if draw(_rarely()):
-        allowed = [o.name for o in select if dimensions or o.column.alias == "d"]
-        return draw(st.sampled_from(allowed))
+def _output(dice: Dice, column: Column) -> Term:
+    kind = dice.pick(["plain"] * 7 + ["coalesce", "other"])
+    if kind == "coalesce":
+        return Call("coalesce", column, 7 if column.name == "n" else "none")
+    if kind == "other" and column.name == "n":
+        return Call("plus", column, 1)
+    if kind == "other":
+        return Call("integer" if column.name == "s" else "upper", column)
+    return column
+
+
+def _may_fail(term: Term) -> bool:
+    return isinstance(term, Call) and term.function == "integer"
+
+
+def _key(dice: Dice, pipeline: OraclePipeline) -> str | None:
+    if dice.one_in(8):
+        return None
+    if dice.one_in(5):
+        dimensions = all(pipeline.is_dimension(join) for join in pipeline.joins)
+        return dice.pick(
+            [
+                o.name
+                for o in pipeline.select
+                if (dimensions or o.term.alias == "d") and not _may_fail(o.term)
+            ]
+        )
     return "id"
 
 
-@st.composite
-def _where(draw: st.DrawFn, aliases: list[str]) -> tuple[Condition, ...]:
-    return tuple(draw(st.lists(_condition(aliases), max_size=draw(st.sampled_from([0, 0, 1, 2])))))
+def _where(dice: Dice, pipeline: OraclePipeline) -> tuple[Condition, ...]:
+    aliases = ["d", "d", *(join.alias for join in pipeline.joins)]
+    return tuple(_condition(dice, aliases) for _ in range(dice.pick([0, 0, 0, 1, 1, 2])))
 
 
-@st.composite
-def _condition(draw: st.DrawFn, aliases: list[str]) -> Condition:
-    kind = draw(st.sampled_from(["compare"] * 4 + ["any", "not"]))
+def _condition(dice: Dice, aliases: Sequence[str]) -> Condition:
+    kind = dice.pick(["compare"] * 4 + ["any", "not"])
     if kind == "any":
-        return AnyOf((draw(_simple(aliases)), draw(_simple(aliases))))
-    if kind == "not":
-        return Negated(draw(_simple(aliases)))
-    return draw(_simple(aliases))
+        return AnyOf((_simple(dice, aliases), _simple(dice, aliases)))
+    return Negated(_simple(dice, aliases)) if kind == "not" else _simple(dice, aliases)
 
 
-@st.composite
-def _simple(draw: st.DrawFn, aliases: list[str]) -> Condition:
-    alias = draw(st.sampled_from(aliases))
-    if draw(_rarely()):
-        return IsNull(Column(alias, draw(st.sampled_from(["k", "n", "s"]))), draw(st.booleans()))
+def _simple(dice: Dice, aliases: Sequence[str]) -> Condition:
+    alias = dice.pick(aliases)
+    if dice.one_in(5):
+        return IsNull(Column(alias, dice.pick("kns")), dice.one_in(2))
     ops: list[Any] = ["<>", "<>", ">=", "<", "=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"]
-    op = draw(st.sampled_from(ops))
-    if draw(st.booleans()):
-        return Compare(Column(alias, "n"), op, draw(st.integers(0, 3)))
-    return Compare(Column(alias, "s"), op, draw(st.sampled_from(["x", "y", "zz"])))
+    op = dice.pick(ops)
+    if dice.one_in(2):
+        return Compare(Column(alias, "n"), op, dice.number(0, 3))
+    return Compare(Column(alias, "s"), op, dice.pick(["x", "y", "zz"]))

@@ -1,37 +1,50 @@
 """A scenario as an author would write it: SQL, the pipeline mapping, and a case of a case file."""
 
+from base64 import b64encode
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, assert_never
 
 import yaml
 
-from tests.property.scenario import Scenario
-from tests.reference.conditions import AllOf, AnyOf, Column, Compare, Condition, IsNull, Negated
-from tests.reference.pipeline import DAY, OraclePipeline, Output, Topic
+from tests.property.scenario import Scenario, Writing
+from tests.reference.conditions import (
+    AllOf,
+    AnyOf,
+    Call,
+    Column,
+    Compare,
+    Condition,
+    IsNull,
+    Negated,
+    Term,
+)
+from tests.reference.pipeline import DAY, Join, OraclePipeline, Topic
 from tests.reference.records import Record
 
 
-def to_sql(pipeline: OraclePipeline) -> str:
+def to_sql(pipeline: OraclePipeline, writing: Writing) -> str:
     """Write the query."""
-    select = ",\n  ".join(f"{_output(output)} AS {output.name}" for output in pipeline.select)
-    lines = [f"SELECT\n  {select}", f'FROM "{pipeline.driving_topic}" {pipeline.driving}']
-    for join in pipeline.joins:
-        on = " AND ".join(
-            f"{_column(left)} = {join.alias}.{right}"
-            if place % 2 == 0
-            else f"{join.alias}.{right} = {_column(left)}"
-            for place, (left, right) in enumerate(join.on)
-        )
-        kind = "INNER" if join.inner else "LEFT"
-        lines.append(f'{kind} JOIN "{join.topic}" {join.alias} ON {on}')
+    select = ",\n  ".join(f"{_term(output.term)} AS {output.name}" for output in pipeline.select)
+    lines = [f"SELECT\n  {select}"]
+    first = f'"{pipeline.driving_topic}" {pipeline.driving}'
+    if writing.right:
+        (join,) = pipeline.joins
+        lines.append(f'FROM "{join.topic}" {join.alias}')
+        lines.append(f"RIGHT JOIN {first}{_on(join, writing)}")
+    else:
+        lines.append(f"FROM {first}")
+        for join in pipeline.joins:
+            kind = "INNER" if join.inner else "LEFT"
+            lines.append(f'{kind} JOIN "{join.topic}" {join.alias}{_on(join, writing)}')
     if pipeline.where:
         lines.append("WHERE " + " AND ".join(_condition(part) for part in pipeline.where))
     return "\n".join(lines)
 
 
-def to_mapping(pipeline: OraclePipeline, default_ttl: int) -> dict[str, Any]:
+def to_mapping(scenario: Scenario) -> dict[str, Any]:
     """Write the pipeline file; TTLs other than the default become overrides."""
+    pipeline, default_ttl = scenario.pipeline, scenario.default_ttl
     emission: dict[str, Any] = {"type": pipeline.emission}
     if pipeline.emission == "smart":
         emission |= {"require": list(pipeline.require), "on_expiry": pipeline.on_expiry}
@@ -42,8 +55,8 @@ def to_mapping(pipeline: OraclePipeline, default_ttl: int) -> dict[str, Any]:
     }
     mapping: dict[str, Any] = {
         "name": "random",
-        "query": to_sql(pipeline),
-        "output": {"topic": pipeline.output_topic, "format": "json", "key": pipeline.key},
+        "query": to_sql(pipeline, scenario.writing),
+        "output": {"topic": pipeline.output_topic, "format": "json"},
         "emission": emission,
         "state": {
             "events": {"default_ttl": _duration(default_ttl), "overrides": overrides},
@@ -51,13 +64,16 @@ def to_mapping(pipeline: OraclePipeline, default_ttl: int) -> dict[str, Any]:
         },
         "topics": {topic.name: _topic(topic) for topic in pipeline.topics.values()},
         "dimensions_first": False,
+        "partitions": 2,
     }
+    if pipeline.key is not None:
+        mapping["output"]["key"] = pipeline.key
     if pipeline.reemit:
         mapping["on_dimension_update"] = "reemit"
     return mapping
 
 
-def to_case(scenario: Scenario, default_ttl: int, name: str = "random") -> dict[str, Any]:
+def to_case(scenario: Scenario, name: str = "random") -> dict[str, Any]:
     """Write a case that expects what the oracle says."""
     said = scenario.interpret()
     given: list[Any] = []
@@ -68,10 +84,14 @@ def to_case(scenario: Scenario, default_ttl: int, name: str = "random") -> dict[
         if place and not isinstance(scenario.items[place - 1], int):
             given.append("batch")
         given.extend(_given(record) for record in item)
-    case: dict[str, Any] = {
-        "case": name,
-        "pipeline": to_mapping(scenario.pipeline, default_ttl),
-        "given": given,
+    case: dict[str, Any] = {"case": name, "pipeline": to_mapping(scenario), "given": given}
+    if scenario.start is not None:
+        case["start"] = _instant(scenario.start)
+    if said.stops:
+        return case | {"expect_error": "bad record", "cuts": "given"}
+    if scenario.bounded:
+        case["bounded"] = True
+    return case | {
         "expect": [
             {
                 "topic": scenario.pipeline.output_topic,
@@ -87,11 +107,6 @@ def to_case(scenario: Scenario, default_ttl: int, name: str = "random") -> dict[
         "expect_counters": dict(said.counters),
         "cuts": "given",
     }
-    if scenario.start is not None:
-        case["start"] = _instant(scenario.start)
-    if scenario.bounded:
-        case["bounded"] = True
-    return case
 
 
 def to_yaml(case: Mapping[str, Any]) -> str:
@@ -108,7 +123,7 @@ def _given(record: Record) -> dict[str, Any]:
         "key": record.key,
     }
     if record.raw is not None:
-        return given | {"raw": record.raw.decode()}
+        return given | {"raw_base64": b64encode(record.raw).decode()}
     return given | {"value": None if record.value is None else dict(record.value)}
 
 
@@ -128,14 +143,42 @@ def _topic(topic: Topic) -> dict[str, Any]:
         spec["history"] = _duration(topic.history)
     if topic.key is not None:
         spec["key"] = topic.key
+    if topic.on_error != "dead_letter":
+        spec["on_error"] = topic.on_error
     return spec
 
 
-def _output(output: Output) -> str:
-    column = _column(output.column)
-    if output.function == "coalesce":
-        return f"coalesce({column}, {_literal(output.literal)})"
-    return f"upper({column})" if output.function == "upper" else column
+def _on(join: Join, writing: Writing) -> str:
+    if join.alias in writing.using:
+        return f" USING ({', '.join(_name(right) for _, right in join.on)})"
+    parts = [
+        f"{_term(right)} = {_term(left)}"
+        if place % 2 != writing.turned
+        else f"{_term(left)} = {_term(right)}"
+        for place, (left, right) in enumerate(join.on)
+    ]
+    return " ON " + " AND ".join(parts)
+
+
+def _name(term: Term) -> str:
+    return term.column.name if isinstance(term, Call) else term.name
+
+
+def _term(term: Term) -> str:
+    if isinstance(term, Column):
+        return _column(term)
+    column = _column(term.column)
+    match term.function:
+        case "coalesce":
+            return f"coalesce({column}, {_literal(term.literal)})"
+        case "upper":
+            return f"upper({column})"
+        case "plus":
+            return f"{column} + {_literal(term.literal)}"
+        case "integer":
+            return f"CAST({column} AS BIGINT)"
+        case _:
+            assert_never(term.function)
 
 
 def _condition(condition: Condition) -> str:

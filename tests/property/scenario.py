@@ -4,12 +4,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from tests.reference.arrival import Stopped
 from tests.reference.interpreter import Oracle
 from tests.reference.pipeline import OraclePipeline
 from tests.reference.records import Batch, BatchResult, DeadLetter, Emitted, Record
 
 Item = tuple[Record, ...] | int
 """The records of one batch, or the ms that an empty batch moves batch time on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Writing:
+    """How the joins of a pipeline are written down; the meaning is the same."""
+
+    turned: bool = False
+    """Every other equality has its sides exchanged."""
+    right: bool = False
+    """The one LEFT JOIN is written as a RIGHT JOIN."""
+    using: frozenset[str] = frozenset()
+    """The aliases that are joined by USING."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +34,7 @@ class Scenario:
 
     pipeline: OraclePipeline
     items: tuple[Item, ...]
+    writing: Writing = Writing()
     start: int | None = None
     bounded: bool = False
 
@@ -44,16 +58,27 @@ class Scenario:
         return tuple(made)
 
     @property
-    def in_one_batch(self) -> "Scenario":
-        """The same records without cuts or advances."""
-        records = tuple(record for batch in self.batches for record in batch.records)
-        return Scenario(pipeline=self.pipeline, items=(records,), start=self.start)
+    def records(self) -> tuple[Record, ...]:
+        """All records."""
+        return tuple(record for batch in self.batches for record in batch.records)
+
+    @property
+    def default_ttl(self) -> int:
+        """A default TTL under which the TTLs of the pipeline can be written down."""
+        dimensions = [t.ttl for t in self.pipeline.topics.values() if t.dimension]
+        return dimensions[0] if dimensions else 20_000
 
     def interpret(self) -> "Interpreted":
         """Ask the oracle, with the empty batch that may be due at the end."""
         oracle = Oracle(self.pipeline)
         batches = list(self.batches)
-        results = [oracle.run(batch) for batch in batches]
+        results: list[BatchResult] = []
+        for number, batch in enumerate(batches, 1):
+            try:
+                results.append(oracle.run(batch))
+            except Stopped:
+                stopped = tuple(batches[:number])
+                return Interpreted(batches=stopped, results=tuple(results), stops=True)
         if self.bounded:
             batches.append(Batch(time=batches[-1].time, last=True))
             results.append(oracle.run(batches[-1]))
@@ -69,6 +94,8 @@ class Interpreted:
 
     batches: tuple[Batch, ...]
     results: tuple[BatchResult, ...]
+    stops: bool = False
+    """The last batch ends in an error: it has no result."""
 
     @property
     def rows(self) -> tuple[Emitted, ...]:
@@ -83,4 +110,4 @@ class Interpreted:
     @property
     def counters(self) -> Mapping[str, int]:
         """Totals at the end."""
-        return self.results[-1].counters
+        return self.results[-1].counters if self.results else {}

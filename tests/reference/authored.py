@@ -76,8 +76,6 @@ def _topic(
     partitions: int,
 ) -> Topic:
     state, spec = author.get("state", {}), author.get("topics", {}).get(name, {})
-    if spec.get("on_error", "dead_letter") != "dead_letter":
-        raise NotExpressible("on_error")
     events = state.get("events", {})
     ttls = [
         events.get("overrides", {}).get(name),
@@ -97,4 +95,5 @@ def _topic(
         history=duration(spec["history"]) if "history" in spec else None,
         key=spec.get("key"),
         partitions=partitions,
+        on_error=spec.get("on_error", "dead_letter"),
     )

@@ -1,6 +1,6 @@
 """When a row may leave a step (section 3, Steps) and when it never can."""
 
-from tests.reference.conditions import Column, Values
+from tests.reference.conditions import Term, Values
 from tests.reference.pipeline import OraclePipeline, Step
 
 
@@ -15,11 +15,11 @@ class Completeness:
         self._steps = pipeline.steps
         self._driving = pipeline.driving
         self._required = pipeline.required()
-        self._keys: list[Column] = []
+        self._keys: list[Term] = []
         for number, step in reversed(list(enumerate(self._steps))):
             own = {join.alias for join in step.joins}
             feeds = {column.alias for column in self._keys}
-            feeds |= {output.column.alias for output in self._required}
+            feeds |= {output.term.alias for output in self._required}
             later = number > 0 and bool(own & feeds)
             if later or any(join.inner for join in step.joins):
                 self._keys.extend(step.key)
@@ -33,14 +33,14 @@ class Completeness:
         own = {join.alias for join in step.joins}
         return (
             self.inner_matched(step, values)
-            and all(o.of(values) is not None for o in self._required if o.column.alias in own)
+            and all(o.term.of(values) is not None for o in self._required if o.term.alias in own)
             and all(c.of(values) is not None for c in self._keys if c.alias in own)
         )
 
     def never(self, values: Values) -> bool:
         """Tell whether the driving side alone makes every row incomplete for ever."""
-        missing = [output for output in self._required if output.of(values) is None]
+        missing = [output for output in self._required if output.term.of(values) is None]
         unknown = [column for column in self._keys if column.of(values) is None]
-        return any(output.column.alias == self._driving for output in missing) or any(
+        return any(output.term.alias == self._driving for output in missing) or any(
             column.alias == self._driving for column in unknown
         )

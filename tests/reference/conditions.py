@@ -20,6 +20,57 @@ class Column:
         return None if row is None else row.get(self.name)
 
 
+class SqlFailure(Exception):
+    """The SQL fails on this row."""
+
+
+Function = Literal["coalesce", "upper", "plus", "integer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of one column: `coalesce(c, 1)`, `upper(c)`, `c + 1`, `CAST(c AS BIGINT)`."""
+
+    function: Function
+    column: Column
+    literal: int | str | None = None
+
+    @property
+    def alias(self) -> str:
+        """The alias of the column."""
+        return self.column.alias
+
+    def of(self, values: Values) -> object:
+        """Compute the function.
+
+        Raises:
+            SqlFailure: A text that is no number.
+        """
+        value: Any = self.column.of(values)
+        if self.function == "coalesce":
+            return self.literal if value is None else value
+        if value is None:
+            return None
+        match self.function:
+            case "upper":
+                return str(value).upper()
+            case "plus":
+                return value + self.literal
+            case "integer":
+                if not str(value).isdigit():
+                    raise SqlFailure(value)
+                return int(value)
+
+
+Term = Column | Call
+"""What an output column or one side of a join condition is."""
+
+
+def column_of(term: Term) -> Column:
+    """The one column that a term reads."""
+    return term.column if isinstance(term, Call) else term
+
+
 @dataclass(frozen=True, slots=True)
 class Compare:
     """A column compared with a literal (None: NULL, never true)."""
@@ -81,17 +132,27 @@ def holds(condition: Condition, values: Values) -> bool | None:
             assert_never(condition)
 
 
-def aliases_of(condition: Condition) -> frozenset[str]:
-    """The aliases that a condition touches."""
+def passes(conditions: tuple[Condition, ...], values: Values) -> bool:
+    """Tell whether all conditions are true."""
+    return all(holds(condition, values) is True for condition in conditions)
+
+
+def columns_of(condition: Condition) -> frozenset[Column]:
+    """The columns that a condition reads."""
     match condition:
         case Compare(column) | IsNull(column):
-            return frozenset({column.alias})
+            return frozenset({column})
         case AnyOf(parts) | AllOf(parts):
-            return frozenset[str]().union(*(aliases_of(part) for part in parts))
+            return frozenset[Column]().union(*(columns_of(part) for part in parts))
         case Negated(part):
-            return aliases_of(part)
+            return columns_of(part)
         case _:
             assert_never(condition)
+
+
+def aliases_of(condition: Condition) -> frozenset[str]:
+    """The aliases that a condition touches."""
+    return frozenset(column.alias for column in columns_of(condition))
 
 
 def _compare(left: object, op: str, right: object) -> bool | None:

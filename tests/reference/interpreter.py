@@ -28,7 +28,7 @@ Waiting and expiry
 - Late driving records are counted before WHERE. Under final they are decided on arrival.
 
 The rest
-- An output row without a key is a dead letter (one per row) of its driving record, after WHERE.
+- A row without a key, or on which the SQL fails, is a dead letter (one per row), after WHERE.
 - Records with a NULL join key and ignored tombstones are counted once per side.
 - reemit forms again what was emitted, but no NULL for a side that has been matched since.
 """
@@ -37,9 +37,9 @@ from collections import Counter
 from itertools import count
 from math import inf
 
-from tests.reference.arrival import arrive
+from tests.reference.arrival import Stopped, arrive
 from tests.reference.completeness import Completeness
-from tests.reference.conditions import Condition, Values, holds
+from tests.reference.conditions import SqlFailure, Values, passes
 from tests.reference.memory import Memory
 from tests.reference.pipeline import OraclePipeline
 from tests.reference.records import Batch, BatchResult, DeadLetter, Emitted, Fact
@@ -150,7 +150,7 @@ class Oracle:
         driving.late = expired(driving.due, self._watermark)
         values: Values = {self._pipeline.driving: fact.record.value}
         row = Row(driving=driving, fact=fact, values=values, members={})
-        if not _passes(self._pipeline.driving_where(), values):
+        if not passes(self._pipeline.driving_where(), values):
             driving.filtered = True
         elif self._pipeline.emission == "final" or not self._complete.never(values):
             self._enter(0, row, fresh=True)
@@ -233,7 +233,7 @@ class Oracle:
             if self._pipeline.on_expiry == "emit":
                 return True
             if self._pipeline.on_expiry == "dead_letter":
-                self._dead.append(_dead_letter(driving, "expiry"))
+                self._dead.append(driving.letter("expiry"))
                 driving.dead = True
                 return False
         driving.expired = True
@@ -271,29 +271,30 @@ class Oracle:
 
     def _finish(self, row: Row, unlike: Emitted | None = None) -> Emitted | None:
         """Apply WHERE to a finished row and emit it, unless it equals the one before."""
-        driving = row.driving
-        if not _passes(self._pipeline.rest_where(), row.values):
+        driving, name = row.driving, self._pipeline.key
+        if not passes(self._pipeline.rest_where(), row.values):
             driving.filtered = True
             return None
-        value = {output.name: output.of(row.values) for output in self._pipeline.select}
-        name = self._pipeline.key
+        try:
+            value = {output.name: output.term.of(row.values) for output in self._pipeline.select}
+        except SqlFailure:
+            return self._bad_row(driving, "sql", unlike)
         key = None if name is None else value[name]
         emitted = Emitted(key=key, value=value, timestamp=row.fact.ts)
         if emitted == unlike:
             return None
         if key is None and name is not None:
-            self._dead.append(_dead_letter(driving, "encode"))
-            driving.dead = True
-            return None
+            return self._bad_row(driving, "encode", unlike)
         driving.emitted = True
         self._out.append((row, emitted))
         return emitted
 
-
-def _passes(conditions: tuple[Condition, ...], values: Values) -> bool:
-    return all(holds(condition, values) is True for condition in conditions)
-
-
-def _dead_letter(driving: Driving, phase: str) -> DeadLetter:
-    record = driving.record
-    return DeadLetter(record.topic, record.partition, record.offset, phase)
+    def _bad_row(self, driving: Driving, phase: str, unlike: Emitted | None) -> None:
+        """Charge a row to its driving record; what is only formed again leaves no trace."""
+        on_error = self._pipeline.topics[self._pipeline.driving_topic].on_error
+        if unlike is not None or on_error == "skip":
+            return
+        if on_error == "fail":
+            raise Stopped(self._pipeline.driving_topic)
+        self._dead.append(driving.letter(phase))
+        driving.dead = True

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from tests.reference.conditions import Values
+from tests.reference.conditions import Column, Values
 from tests.reference.pipeline import Join, OraclePipeline, Step
 from tests.reference.records import Fact
 from tests.reference.sides import DimensionSide, EventSide, Key, Version, expired
@@ -36,7 +36,7 @@ class Memory:
             if value is None:
                 self._bury(fact, join)
                 continue
-            key = tuple(value.get(column) for column in join.own)
+            key = tuple(term.of({join.alias: value}) for term in join.own)
             if None in key:
                 self.counters["null_key"] += 1
                 continue
@@ -70,7 +70,7 @@ class Memory:
     def _bury(self, fact: Fact, join: Join) -> None:
         """Delete the entry that a tombstone names by its Kafka key."""
         named = self._pipeline.topics[join.topic].key
-        if join.own != (named or join.own[0],):
+        if len(join.own) > 1 or (named and join.own != (Column(join.alias, named),)):
             self.counters["tombstones_ignored"] += 1
         elif fact.record.key is None:
             self.counters["null_key"] += 1

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tests.reference.conditions import Column, Condition, aliases_of
+from tests.reference.conditions import Condition, Term, aliases_of, column_of, columns_of
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
 
 Emission = Literal["immediate", "smart", "final"]
 OnExpiry = Literal["drop", "emit", "dead_letter"]
+OnError = Literal["dead_letter", "skip", "fail"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,55 +37,45 @@ class Topic:
     key: str | None = None
     """The column that the Kafka key is; None: the join key."""
     partitions: int = 1
+    on_error: OnError = "dead_letter"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join:
-    """One joined table: `alias` of `topic`, `on` pairs of (column read so far, own column)."""
+    """One joined table: `alias` of `topic`, `on` pairs of (term read so far, own term)."""
 
     alias: str
     topic: str
-    on: tuple[tuple[Column, str], ...]
+    on: tuple[tuple[Term, Term], ...]
     inner: bool = False
 
     @property
-    def key(self) -> tuple[Column, ...]:
+    def key(self) -> tuple[Term, ...]:
         """The expressions of what was read before, in one order whatever was written."""
         return tuple(left for left, _ in self._sorted())
 
     @property
-    def own(self) -> tuple[str, ...]:
-        """The own columns of the key, in the order of `key`."""
+    def own(self) -> tuple[Term, ...]:
+        """The own terms of the key, in the order of `key`."""
         return tuple(right for _, right in self._sorted())
 
-    def _sorted(self) -> list[tuple[Column, str]]:
-        return sorted(self.on, key=lambda pair: (pair[0].alias, pair[0].name, pair[1]))
+    def _sorted(self) -> list[tuple[Term, Term]]:
+        return sorted(self.on, key=repr)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """One output column: a plain column, or a safe function of it."""
+    """One output column."""
 
     name: str
-    column: Column
-    function: Literal["plain", "coalesce", "upper"] = "plain"
-    literal: object = None
-
-    def of(self, values: Mapping[str, Mapping[str, object] | None]) -> object:
-        """Compute the output from the values by alias."""
-        value = self.column.of(values)
-        if self.function == "coalesce":
-            return self.literal if value is None else value
-        if self.function == "upper":
-            return None if value is None else str(value).upper()
-        return value
+    term: Term
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """Joins that share a key."""
 
-    key: tuple[Column, ...]
+    key: tuple[Term, ...]
     joins: tuple[Join, ...]
 
 
@@ -111,7 +102,7 @@ class OraclePipeline:
     @property
     def steps(self) -> tuple[Step, ...]:
         """Joins by key, in order of first appearance; a query without joins is one empty step."""
-        found: dict[tuple[Column, ...], list[Join]] = {}
+        found: dict[tuple[Term, ...], list[Join]] = {}
         for join in self.joins:
             found.setdefault(join.key, []).append(join)
         if not found:
@@ -135,6 +126,20 @@ class OraclePipeline:
         """The topics that hold the watermark."""
         names = sorted({self.driving_topic, *(join.topic for join in self.joins)})
         return tuple(self.topics[name] for name in names if not self.topics[name].dimension)
+
+    def used(self, topic: str) -> frozenset[str]:
+        """The columns of a topic that the query reads; no other is looked at."""
+        terms = [term for join in self.joins for pair in join.on for term in pair]
+        columns = [column_of(term) for term in (*terms, *(output.term for output in self.select))]
+        columns += [column for condition in self.where for column in columns_of(condition)]
+        topics = {join.alias: join.topic for join in self.joins} | {
+            self.driving: self.driving_topic
+        }
+        clock = self.topics[topic].event_time
+        return frozenset(
+            [column.name for column in columns if topics[column.alias] == topic]
+            + ([clock] if clock else [])
+        )
 
     def driving_where(self) -> tuple[Condition, ...]:
         """The conditions that touch only the driving side."""

@@ -9,7 +9,17 @@ from typing import Any
 
 from sqlglot import exp, parse_one
 
-from tests.reference.conditions import AllOf, AnyOf, Column, Compare, Condition, IsNull, Negated
+from tests.reference.conditions import (
+    AllOf,
+    AnyOf,
+    Call,
+    Column,
+    Compare,
+    Condition,
+    IsNull,
+    Negated,
+    Term,
+)
 from tests.reference.pipeline import Join, Output
 
 
@@ -90,14 +100,14 @@ class _Reader:
     def _joins(self) -> list[exp.Join]:
         return self._tree.args.get("joins") or []
 
-    def _pairs(self, join: exp.Join, new: str, before: list[str]) -> tuple[tuple[Column, str], ...]:
+    def _pairs(self, join: exp.Join, new: str, before: list[str]) -> tuple[tuple[Term, Term], ...]:
         if using := join.args.get("using"):
-            found: list[tuple[Column, str]] = []
+            found: list[tuple[Term, Term]] = []
             for identifier in using:
                 name = identifier.name
                 holder = next(a for a in before if name in self._columns[self._topics[a]])
                 self._preserved.setdefault(name, Column(holder, name))
-                found.append((self._preserved[name], name))
+                found.append((self._preserved[name], Column(new, name)))
             return tuple(found)
         condition = join.args.get("on")
         if condition is None:
@@ -105,13 +115,26 @@ class _Reader:
         parts = condition.flatten() if isinstance(condition, exp.And) else [condition]
         return tuple(self._pair(part, new) for part in parts)
 
-    def _pair(self, part: exp.Expr, new: str) -> tuple[Column, str]:
+    def _pair(self, part: exp.Expr, new: str) -> tuple[Term, Term]:
         if not isinstance(part, exp.EQ):
             raise NotExpressible(part.sql())
-        left, right = self._column(part.this), self._column(part.expression)
-        if left.alias == new:
-            left, right = right, left
-        return left, right.name
+        left, right = self._term(part.this), self._term(part.expression)
+        return (right, left) if left.alias == new else (left, right)
+
+    def _term(self, node: exp.Expr) -> Term:
+        match node:
+            case exp.Paren():
+                return self._term(node.this)
+            case exp.Coalesce() if len(node.expressions) == 1:
+                return Call("coalesce", self._column(node.this), _literal(node.expressions[0]))
+            case exp.Upper():
+                return Call("upper", self._column(node.this))
+            case exp.Add():
+                return Call("plus", self._column(node.this), _literal(node.expression))
+            case exp.Cast() if node.to.is_type("BIGINT"):
+                return Call("integer", self._column(node.this))
+            case _:
+                return self._column(node)
 
     def _column(self, node: exp.Expr) -> Column:
         if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
@@ -132,16 +155,10 @@ class _Reader:
                 for name in self._columns[topic]:
                     column = self._preserved.get(name, Column(alias, name))
                     if name not in {output.name for output in shown}:
-                        shown.append(Output(name=name, column=column))
+                        shown.append(Output(name=name, term=column))
             return shown
         name, node = item.alias_or_name, item.unalias()
-        if isinstance(node, exp.Coalesce) and len(node.expressions) == 1:
-            literal = _literal(node.expressions[0])
-            column = self._column(node.this)
-            return [Output(name=name, column=column, function="coalesce", literal=literal)]
-        if isinstance(node, exp.Upper):
-            return [Output(name=name, column=self._column(node.this), function="upper")]
-        return [Output(name=name, column=self._column(node))]
+        return [Output(name=name, term=self._term(node))]
 
     def _condition(self, node: exp.Expr) -> Condition:
         match node:

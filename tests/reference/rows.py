@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from tests.reference.pipeline import OraclePipeline
-from tests.reference.records import Emitted, Fact, Record
+from tests.reference.records import DeadLetter, Emitted, Fact, Record
 from tests.reference.sides import Key
 
 Members = tuple[Fact | None, ...]
@@ -37,6 +37,11 @@ class Driving:
             "expired": self.expired,
         }
         return next((name for name, holds in fits.items() if holds), "skipped")
+
+    def letter(self, phase: str) -> DeadLetter:
+        """The dead letter of this record."""
+        record = self.record
+        return DeadLetter(record.topic, record.partition, record.offset, phase)
 
     def expiry_order(self) -> tuple[int, str, int, int]:
         """The order in which driving records expire at the start of a batch."""

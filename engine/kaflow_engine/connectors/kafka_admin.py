@@ -21,13 +21,20 @@ from confluent_kafka import IsolationLevel as Isolation
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
 
 from kaflow_engine.connectors.kafka_client import Client, KafkaSettings, open_admin
-from kaflow_engine.connectors.kafka_errors import MISSING, error_of
+from kaflow_engine.connectors.kafka_errors import MISSING, UNREACHABLE, error_of
 from kaflow_engine.errors import SinkError, SourceError
 
 _MOVING = frozenset(
     {"COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"}
 )
 """A group's coordinator starts or moves, which passes within seconds."""
+
+_LOOK_S = 1.0
+"""How often it is looked whether a broker has refused this client."""
+
+
+class MissingTopic(SourceError):
+    """A topic does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,11 +237,7 @@ def _describe(
     settings: KafkaSettings, topics: Iterable[str], timeout: int
 ) -> tuple[dict[str, TopicInfo], list[str]]:
     client = open_admin(settings)
-    try:
-        # all topics at once: asking for one by name could make the broker create it
-        cluster = client.api.list_topics(timeout=timeout / 1000)
-    except KafkaException as failure:
-        raise client.trouble(failure, "asking for topics", timeout).as_source() from failure
+    cluster = _cluster(client, timeout)
     found: dict[str, TopicInfo] = {}
     for topic in topics:
         data = cluster.topics.get(topic)
@@ -246,6 +249,23 @@ def _describe(
             raise client.trouble(data.error, doing, timeout).as_source()
         found[topic] = TopicInfo(len(data.partitions), len(data.partitions) > 0)
     return found, sorted(cluster.topics)
+
+
+def _cluster(client: Client[AdminClient], timeout: int) -> Any:
+    """Return all topics at once: asking for one by name could make the broker create it.
+
+    The client would wait the whole time for a broker that has refused it long since.
+    """
+    deadline = time.monotonic() + timeout / 1000
+    while True:
+        left = deadline - time.monotonic()
+        try:
+            return client.api.list_topics(timeout=max(min(left, _LOOK_S), 0.01))
+        except KafkaException as failure:
+            if error_of(failure).name() in UNREACHABLE and left > _LOOK_S:
+                if not client.is_refused():
+                    continue
+            raise client.trouble(failure, "asking for topics", timeout).as_source() from failure
 
 
 def _names(client: Client[AdminClient], timeout: int) -> list[str]:
@@ -267,4 +287,4 @@ def _no_such_topics(missing: list[str], known: list[str], settings: KafkaSetting
     else:
         hint = "create it, or check 'kafka.brokers' and which topics its user may see"
     plural = "topics" if len(missing) > 1 else "topic"
-    return SourceError(f"no {plural} {names} at {settings.bootstrap}", hint=hint)
+    return MissingTopic(f"no {plural} {names} at {settings.bootstrap}", hint=hint)

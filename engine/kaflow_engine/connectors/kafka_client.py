@@ -9,7 +9,13 @@ from typing import Generic, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
-from kaflow_engine.connectors.kafka_errors import Trouble, error_of, raise_settings, trouble
+from kaflow_engine.connectors.kafka_errors import (
+    Trouble,
+    error_of,
+    is_refusal,
+    raise_settings,
+    trouble,
+)
 from kaflow_engine.connectors.kafka_options import is_secret, to_java, to_librdkafka
 
 LOGGER = logging.getLogger("kaflow.kafka")
@@ -98,6 +104,12 @@ class Client(Generic[T_co]):
     api: T_co
     settings: KafkaSettings
     complaints: Complaints
+
+    def is_refused(self) -> bool:
+        """Tell whether a broker has refused this client, so that waiting does not help."""
+        with suppress(KafkaException, SystemError):
+            self.api.poll(0)
+        return any(is_refusal(error) for error in self.complaints.errors)
 
     def trouble(self, failure: KafkaException | KafkaError, doing: str, timeout: int) -> Trouble:
         """Explain a failure of this client."""

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any, Self
+from secrets import token_hex
+from typing import Self
 
 from confluent_kafka import Producer
 
@@ -18,6 +18,7 @@ from kaflow_engine.connectors.kafka_control_records import (
     Slot,
     to_bytes,
 )
+from kaflow_engine.connectors.kafka_run_start import RunStart, run_start
 from kaflow_engine.connectors.kafka_transactions import (
     ControlReader,
     control_topic,
@@ -25,7 +26,7 @@ from kaflow_engine.connectors.kafka_transactions import (
     open_transactional,
     transactional_id,
 )
-from kaflow_engine.errors import StateError
+from kaflow_engine.errors import SinkError, StateError
 
 TOPIC_SETTINGS = {
     "cleanup.policy": "compact",
@@ -36,27 +37,12 @@ TOPIC_SETTINGS = {
 """A marker per partition and batch: small segments keep what a start must read small."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunStart:
-    """What a run knows once its predecessors can no longer write."""
-
-    epoch: int
-    epoch_offset: int
-    """Where the epoch stands in the topic; a newer epoch can only stand behind it."""
-    delivered: Mapping[tuple[str, int], int]
-    """`(sink, delivery partition)` → the last batch that was delivered."""
-    inputs: Mapping[tuple[str, int], int]
-    """`(sink, delivery partition)` → input rows of that partition in that batch, where known."""
-    batches: Mapping[int, Mapping[str, Any]]
-    """Batch records kept here for this state and generation, by batch."""
-
-    def delivered_to(self, sink: str) -> dict[int, int]:
-        """Return delivery partition → last delivered batch of one sink."""
-        return {p: batch for (name, p), batch in self.delivered.items() if name == sink}
-
-
 class ControlTopic:
-    """The topic `__kaflow.<pipeline id>`, as its one driver sees it."""
+    """The topic `__kaflow.<pipeline id>`, as its one driver sees it.
+
+    Keep it for all runs of a process: a run that ended may be followed by another one of the same
+    process, but not once another process has taken over.
+    """
 
     def __init__(self, settings: KafkaSettings, pipeline_id: str, timeout: int = 30_000) -> None:
         self.settings = settings
@@ -65,6 +51,8 @@ class ControlTopic:
         self._timeout = timeout
         self._driver: Client[Producer] | None = None
         self._state: tuple[str, int] = ("", 0)
+        self._process = token_hex(8)
+        self._before: int | None = None  # the newest epoch when this process began its last run
 
     def __enter__(self) -> Self:
         return self
@@ -104,6 +92,7 @@ class ControlTopic:
         generation: int,
         known: Collection[tuple[str, int]] = (),
         after: int = 0,
+        doubtful: int | None = None,
     ) -> RunStart:
         """Take the next epoch (> `after`), fence everything older, and read what was delivered.
 
@@ -117,23 +106,31 @@ class ControlTopic:
             generation: Its generation; earlier generations of it are known too.
             known: Further states whose markers may be here, such as dropped ones.
             after: The greatest epoch found elsewhere, should the topic have been lost.
+            doubtful: A batch of which only the topic knows whether it was delivered.
 
         Raises:
             StateError: Markers of a state or generation that nobody knows: the state at hand is
-                older than what was delivered, or another one.
-            SinkError: Another run starts at the same time, or the broker fails.
+                older than what was delivered, or another one. Or the topic was lost while a batch
+                was `doubtful`.
+            SinkError: Another run starts at the same time, or has replaced the one that this
+                process had before, or the broker fails.
             SourceError: The topic cannot be read.
         """
         self.ensure()
         name = transactional_id(self.pipeline_id, "driver")
-        self._driver = open_transactional(self.settings, name, self._timeout, self._timeout)
         view = ControlView()
         reader = ControlReader(self.settings, self.topic, self._timeout, committed=False)
         try:
+            view.take(reader.read_on())
+            self._refuse_replaced(view)
+            if doubtful is not None and not view.epoch:
+                raise self._lost(doubtful)
+            self._driver = open_transactional(self.settings, name, self._timeout, self._timeout)
             # epochs count even if their run was stopped before it could commit them
             view.take(reader.read_on())
+            self._before = view.epoch
             epoch = max(view.epoch, after) + 1
-            epoch_offset = self._write([Epoch(epoch)])
+            epoch_offset = self._write([Epoch(epoch, self._process)])
             view.take(reader.read_on())
             self._fence([slot for slot, of in view.slots.items() if of < epoch])
             end = reader.end()
@@ -147,7 +144,7 @@ class ControlTopic:
             committed.close()
         self._refuse_unknown(markers, state_id, generation, set(known))
         self._state = (state_id, generation)
-        return _run_start(markers, state_id, generation, epoch, epoch_offset)
+        return run_start(markers, state_id, generation, epoch, epoch_offset)
 
     def put_batch(self, batch: int, record: Mapping[str, object]) -> None:
         """Keep a batch record, acknowledged.
@@ -233,6 +230,23 @@ class ControlTopic:
             list(threads.map(fence, slots))
         self._write([Slot(slot, None) for slot in slots])
 
+    def _refuse_replaced(self, view: ControlView) -> None:
+        """Leave the successor alone: one that slept, and woke up, must not take over from it."""
+        if self._before is None or view.epoch <= self._before or view.process == self._process:
+            return
+        raise SinkError(
+            f"another run of pipeline '{self.pipeline_id}' has taken over: run {view.epoch}",
+            hint="a pipeline has one run at a time; stop this one",
+        )
+
+    def _lost(self, batch: int) -> StateError:
+        return StateError(
+            f"topic '{self.topic}' was deleted, and it alone knew whether batch {batch} of "
+            f"pipeline '{self.pipeline_id}' was delivered",
+            hint="run it once with `delivery: at_least_once`, which may write the rows of that "
+            "batch a second time, or give the pipeline a new `id:`, which starts anew",
+        )
+
     def _refuse_unknown(
         self, view: ControlView, state_id: str, generation: int, known: set[tuple[str, int]]
     ) -> None:
@@ -255,24 +269,3 @@ class ControlTopic:
             hint="bring that state back (its directory, or its snapshots), or give the pipeline a "
             "new `id:`, which starts anew and writes rows it has written before",
         )
-
-
-def _run_start(
-    view: ControlView, state_id: str, generation: int, epoch: int, epoch_offset: int
-) -> RunStart:
-    mine = {
-        (sink, p): marker
-        for (state, of, sink, p), marker in view.markers.items()
-        if (state, of) == (state_id, generation)
-    }
-    return RunStart(
-        epoch=epoch,
-        epoch_offset=epoch_offset,
-        delivered={place: m.batch for place, m in mine.items() if m.batch is not None},
-        inputs={place: m.inputs for place, m in mine.items() if m.inputs is not None},
-        batches={
-            batch: record
-            for (state, of, batch), record in view.batches.items()
-            if (state, of) == (state_id, generation)
-        },
-    )

@@ -5,7 +5,7 @@ The topic has one partition and is compacted. Keys and values are JSON objects w
 ========  ==================================================  ===================================
 kind      key, besides `kind`                                 value
 ========  ==================================================  ===================================
-epoch     (nothing: there is one)                             epoch
+epoch     (nothing: there is one)                             epoch, process
 slot      id, the transactional id of a producer              epoch; null once it is fenced
 marker    state, generation, sink, partition                  batch, epoch, inputs (rows or null)
 batch     state, generation, batch                            the batch record; null once covered
@@ -25,6 +25,8 @@ class Epoch:
     """The run that may write; a greater one takes over."""
 
     epoch: int
+    process: str = ""
+    """Tells the runs of one process from those of others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ class ControlView:
     """What the records read so far add up to."""
 
     epoch: int = 0
+    process: str = ""
+    """Of the newest epoch."""
     slots: dict[str, int] = field(default_factory=dict[str, int])
     markers: dict[tuple[str, int, str, int], Marker] = field(
         default_factory=dict[tuple[str, int, str, int], Marker]
@@ -86,8 +90,9 @@ class ControlView:
 
     def _take(self, record: ControlRecord) -> None:
         match record:
-            case Epoch(epoch):
-                self.epoch = max(self.epoch, epoch)
+            case Epoch(epoch, process):
+                if epoch > self.epoch:
+                    self.epoch, self.process = epoch, process
             case Slot(name, epoch):
                 self.slots.pop(name, None)
                 if epoch is not None:
@@ -106,8 +111,8 @@ class ControlView:
 def to_bytes(record: ControlRecord) -> Pair:
     """Return key and value of a record; the value is null where it removes one."""
     match record:
-        case Epoch(epoch):
-            return _json({"kind": "epoch"}), _json({"epoch": epoch})
+        case Epoch(epoch, process):
+            return _json({"kind": "epoch"}), _json({"epoch": epoch, "process": process})
         case Slot(name, epoch):
             value = None if epoch is None else _json({"epoch": epoch})
             return _json({"kind": "slot", "id": name}), value
@@ -136,7 +141,7 @@ def from_bytes(key: bytes, value: bytes | None) -> ControlRecord:
     content: dict[str, Any] | None = None if value is None else json.loads(value)
     match name.pop("kind", None):
         case "epoch":
-            return Epoch((content or {"epoch": 0})["epoch"])
+            return Epoch(**(content or {"epoch": 0}))
         case "slot":
             return Slot(name["id"], None if content is None else content["epoch"])
         case "marker":

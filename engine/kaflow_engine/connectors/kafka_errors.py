@@ -41,7 +41,7 @@ _LOGIN = frozenset(
         "ILLEGAL_SASL_STATE",
     }
 )
-_FORBIDDEN = {
+_FORBIDDEN: dict[str, str] = {
     "TOPIC_AUTHORIZATION_FAILED": "the topic",
     "GROUP_AUTHORIZATION_FAILED": "the consumer group",
     "CLUSTER_AUTHORIZATION_FAILED": "the cluster",
@@ -63,6 +63,40 @@ _REFUSED = {
     "TOPIC_EXCEPTION": ("the brokers do not take the name of the topic", None),
     "NOT_ENOUGH_REPLICAS": ("too few replicas of the topic are in sync", None),
 }
+_COMMON = (
+    *("security.protocol", "sasl.mechanism", "sasl.username", "sasl.password"),
+    *("ssl.ca.location", "ssl.certificate.location", "ssl.key.location", "ssl.key.password"),
+    *("client.id", "message.max.bytes", "compression.type", "linger.ms", "socket.timeout.ms"),
+)
+"""Properties that authors write most, for guesses at what was meant."""
+
+
+def is_refusal(error: KafkaError) -> bool:
+    """Tell whether a broker answered, and does not let this client in."""
+    return error.name() in _LOGIN | {"_SSL", *_FORBIDDEN}
+
+
+class BrokerAway(SourceError):
+    """No broker answers a reader; it may come back."""
+
+
+class BrokerAwaySink(SinkError):
+    """No broker answers a writer; it may come back."""
+
+
+class LoginRefused(SourceError):
+    """The brokers do not let a reader in; asking again does not help."""
+
+
+class LoginRefusedSink(SinkError):
+    """The brokers do not let a writer in; asking again does not help."""
+
+
+class RowRefused(SinkError):
+    """A topic does not take a row, and will not as long as its settings are what they are."""
+
+
+_ROW = frozenset({"MSG_SIZE_TOO_LARGE", "INVALID_TIMESTAMP", "INVALID_RECORD", "TOPIC_EXCEPTION"})
 
 
 class Trouble(Exception):
@@ -76,11 +110,23 @@ class Trouble(Exception):
 
     def as_source(self) -> SourceError:
         """Return the error of a reader."""
-        return SourceError(self.message, hint=self.hint)
+        kind = BrokerAway if self._away else LoginRefused if self._refused else SourceError
+        return kind(self.message, hint=self.hint)
 
     def as_sink(self) -> SinkError:
         """Return the error of a writer."""
-        return SinkError(self.message, hint=self.hint)
+        kind = BrokerAwaySink if self._away else LoginRefusedSink if self._refused else SinkError
+        if self.code in _ROW:
+            kind = RowRefused
+        return kind(self.message, hint=self.hint)
+
+    @property
+    def _away(self) -> bool:
+        return self.code in UNREACHABLE
+
+    @property
+    def _refused(self) -> bool:
+        return self.code in _LOGIN or self.code == "_SSL" or self.code in _FORBIDDEN
 
 
 def words(error: KafkaError) -> str:
@@ -109,8 +155,7 @@ def trouble(
     """Explain an error that came up while `doing` something, in the light of what came before."""
     code = error.name()
     if code in UNREACHABLE:
-        telling = _LOGIN | {"_SSL", *_FORBIDDEN}
-        aside = next((c for c in reversed(complaints) if c.name() in telling), None)
+        aside = next((c for c in reversed(complaints) if is_refusal(c)), None)
         if aside is not None:
             error, code = aside, aside.name()
     if code in _LOGIN:
@@ -136,8 +181,8 @@ def trouble(
     if code in UNREACHABLE:
         return Trouble(
             f"no broker at {bootstrap} answered within {timeout / 1000:g} s ({doing})",
-            "check 'kafka.brokers', that the broker runs, and that the address it advertises can "
-            "be reached from here",
+            "check 'kafka.brokers', that the broker runs, that the address it advertises can be "
+            "reached from here, and 'security.protocol' in 'kafka.properties' where it wants TLS",
             code,
         )
     if code in _FORBIDDEN:
@@ -158,16 +203,32 @@ def trouble(
     return Trouble(f"{doing} failed: {words(error)}", code=code)
 
 
+_VALUES = {
+    "security.protocol": "known: PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL",
+    "ssl.ca.location": "name a PEM file of certificates that this user may read",
+    "ssl.certificate.location": "name a PEM file that this user may read",
+    "ssl.key.location": "name a PEM file that this user may read, and give ssl.key.password",
+}
+"""What to do about a property whose value is refused."""
+
+
+def _unknown_property(name: str) -> ModelError:
+    nearest = UnknownName("Kafka property", name, _COMMON).hint
+    close = nearest if nearest and nearest.startswith("did you") else None
+    hint = close or "check 'kafka.properties'; names are those of librdkafka or the Java client"
+    return ModelError(f"unknown Kafka property '{name}'", hint=hint)
+
+
 def raise_settings(failure: KafkaException) -> NoReturn:
     """Raise a ModelError for settings a client refused, without their values."""
     text = error_of(failure).str()
     unknown = re.search(r'No such configuration property: "([^"]+)"', text)
     if unknown:
-        raise UnknownName("Kafka property", unknown.group(1), ()) from None
+        raise _unknown_property(unknown.group(1)) from None
     named = re.search(r'property "([\w.]+)"|\b((?:ssl|sasl|security)\.[\w.]+)', text)
+    name = (named.group(1) or named.group(2)) if named else None
     problem: KaflowError = ModelError(
-        f"the Kafka client refuses '{(named.group(1) or named.group(2)) if named else 'its'}'"
-        + ("" if named else " settings"),
-        hint="check 'kafka.properties'",
+        f"the Kafka client refuses '{name}'" if name else "the Kafka client refuses its settings",
+        hint=_VALUES.get(name or "", "check 'kafka.properties'"),
     )
     raise problem from None

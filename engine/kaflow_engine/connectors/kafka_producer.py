@@ -39,6 +39,7 @@ _TUNED: dict[str, object] = {
     "linger.ms": 20,
     "batch.num.messages": 100_000,
     "batch.size": 1_000_000,
+    "message.max.bytes": 256 * 2**20,  # how large a record may be is for the topic to say
     "topic.metadata.propagation.max.ms": 5_000,
 }
 """What the author's own properties go over."""
@@ -137,6 +138,7 @@ def _open_exactly_once(sink: SinkSettings, crash_point: Callable[[str], None]) -
     topic = control_topic(sink.pipeline_id)
     slot = transactional_id(sink.pipeline_id, f"{sink.sink}.{uuid4().hex}")
     refusals = Refusals()
+    crash_point("before_slot")
     # registered, then able to write, then looking for a newer epoch: see ControlTopic.start_run
     write_acknowledged(sink.kafka, topic, [to_bytes(Slot(slot, sink.epoch))], TIMEOUT)
     crash_point("slot_claimed")

@@ -7,7 +7,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from kaflow_engine.connectors.kafka_admin import describe, offsets, require
+from kaflow_engine.connectors.kafka_admin import MissingTopic, describe, offsets, require
 from kaflow_engine.connectors.kafka_client import KafkaSettings, open_consumer
 from kaflow_engine.connectors.kafka_read import collect
 from kaflow_engine.errors import Location, SourceError
@@ -26,6 +26,7 @@ Columns = tuple[Column, ...]
 
 _POLL_S = 0.5
 _TIMEOUT = 10_000
+_REGISTRY_PATIENCE_S = 30.0
 
 
 def resolve_schemas(
@@ -83,7 +84,8 @@ def resolve_schemas(
 def registry_of(config: Config) -> Registry | None:
     """Return the schema registry of a configuration, None if it names none."""
     url = config.kafka.schema_registry
-    return Registry(url=url) if url else None
+    patience = min(_REGISTRY_PATIENCE_S, config.retry_deadline / 1000)
+    return Registry(url=url, patience=patience) if url else None
 
 
 def require_topics(
@@ -99,12 +101,12 @@ def require_topics(
         return require(kafka, topics)
     try:
         return require(kafka, absent)
-    except SourceError as error:
+    except MissingTopic as error:
         create = (
             f"kafka-topics.sh --bootstrap-server {kafka.bootstrap} --create --topic {absent[0]}"
         )
         hint = f"{error.hint}\n        to create it: {create}" if error.hint else create
-        raise SourceError(error.message, places.get(absent[0]), hint) from error
+        raise MissingTopic(error.message, places.get(absent[0]), hint) from error
 
 
 def _look(

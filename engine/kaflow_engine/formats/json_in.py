@@ -28,8 +28,6 @@ from kaflow_engine.model.columns import Column
 FEW = 200
 """So few texts that even the closer lanes are not sure of are read one by one: that is cheaper."""
 
-_NEIGHBOURS = 64
-
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
@@ -95,15 +93,14 @@ def _texts(values: pa.Array | pa.ChunkedArray) -> tuple[_Texts, list[BadValue]]:
 
 
 def _broken(array: pa.Array) -> Iterator[tuple[int, str]]:
-    """Find the values that are no text; those around most of them are checked in bulk."""
-    for start in range(0, len(array), _NEIGHBOURS):
-        some = array.slice(start, _NEIGHBOURS)
-        try:
-            some.cast(pa.string())
-        except pa.ArrowInvalid:
-            for row, value in enumerate(some.to_pylist(), start):
-                if why := _not_text(value):
-                    yield row, why
+    """Find the values that are no text: only those with a byte beyond ASCII can be."""
+    array = array.cast(pa.binary())
+    offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset :][: len(array) + 1]
+    beyond = np.flatnonzero(np.frombuffer(array.buffers()[2], np.int8) < 0)
+    beyond = beyond[(beyond >= offsets[0]) & (beyond < offsets[-1])]
+    for row in np.unique(np.searchsorted(offsets, beyond, side="right") - 1).tolist():
+        if why := _not_text(array[row].as_py()):
+            yield row, why
 
 
 def _not_text(value: bytes) -> str | None:

@@ -15,16 +15,22 @@ from kaflow_engine.operators.bench import (
     EXPIRED,
     FILTERED,
     LEFT,
+    SKIPPED,
     Bench,
 )
 from kaflow_engine.operators.reports import exchange_rows
 from kaflow_engine.operators.schemas import EXCHANGE, NOTE
 from kaflow_engine.operators.shards import SHARDS
 
-KEPT_FLAGS = EMITTED | DEAD_LETTER | FILTERED | LEFT
+KEPT_FLAGS = EMITTED | DEAD_LETTER | FILTERED | LEFT | SKIPPED
 """Flags that a retained driving record keeps."""
 
-_NAMES = {EMITTED: "emitted", DEAD_LETTER: "dead_letter", FILTERED: "filtered"}
+_NAMES = {
+    EMITTED: "emitted",
+    DEAD_LETTER: "dead_letter",
+    FILTERED: "filtered",
+    SKIPPED: "skipped",
+}
 
 LEDGER_SHARD = f"((d_part * 31 + d_off) % {SHARDS})"
 """SQL: the shard of a driving record's place in the ledger."""
@@ -39,6 +45,7 @@ def class_sql(flags: str, waiting: str) -> str:
         f"WHEN {flags} & {FILTERED} > 0 THEN 'filtered' "
         f"WHEN {flags} & {LEFT} > 0 THEN NULL "
         f"WHEN {flags} & {EXPIRED} > 0 THEN 'expired' "
+        f"WHEN {flags} & {SKIPPED} > 0 THEN 'skipped' "
         f"ELSE 'waiting' END"
     )
 

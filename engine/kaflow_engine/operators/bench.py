@@ -28,7 +28,7 @@ from kaflow_engine.operators.task import BatchContext
 NEVER = 1 << 62
 """A place after all others."""
 
-EMITTED, DEAD_LETTER, FILTERED, EXPIRED, LEFT = 1, 2, 4, 8, 16
+EMITTED, DEAD_LETTER, FILTERED, EXPIRED, LEFT, SKIPPED = 1, 2, 4, 8, 16, 32
 """What became of rows of a driving record, as bits; LEFT: gone on to the next step."""
 
 FORCED_SHIFT = 8

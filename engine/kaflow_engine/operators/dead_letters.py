@@ -63,11 +63,14 @@ def source_letters(
     )
 
 
-def refusal(topic: TopicParams, records: pa.Table, bad: BadRecord) -> SourceError:
+class RecordRefused(SourceError):
+    """A bad record in a topic with `on_error: fail`; it is as bad when it is read again."""
+
+
+def refusal(topic: TopicParams, partition: int, offset: int, bad: BadRecord) -> RecordRefused:
     """Return the error that stops a pipeline at the first bad record (`on_error: fail`)."""
-    place = records.slice(0, 1).to_pylist()[0]
-    return SourceError(
-        f"bad record in topic '{topic.name}', partition {place['partition']}, "
-        f"offset {place['offset']}: {bad.phase}: {bad.message}",
+    return RecordRefused(
+        f"bad record in topic '{topic.name}', partition {partition}, "
+        f"offset {offset}: {bad.phase}: {bad.message}",
         hint="mend or skip the record, or set on_error: dead_letter for the topic",
     )

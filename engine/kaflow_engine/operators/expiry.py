@@ -16,6 +16,7 @@ from kaflow_engine.operators.bench import (
     EXPIRED,
     FILTERED,
     FORCED_SHIFT,
+    SKIPPED,
     Bench,
 )
 from kaflow_engine.operators.departures import departing, inner_matched
@@ -50,6 +51,7 @@ def expire(bench: Bench, counters: Counter[str]) -> list[pa.Table]:
     bench.load("fates", settled)
     rest = bench.table(
         f"SELECT did, d_part, d_off, raw FROM d WHERE {_UNSETTLED} "
+        f"AND (waited > 0 OR flags & {DEAD_LETTER | SKIPPED} = 0) "
         "AND did NOT IN (SELECT did FROM fates) ORDER BY due, d_part, d_off"
     )
     bit = EXPIRED

@@ -19,8 +19,10 @@ from kaflow_engine.operators.bench import (
     FILTERED,
     FORCED_SHIFT,
     LEFT,
+    SKIPPED,
     Bench,
 )
+from kaflow_engine.operators.dead_letters import refusal
 from kaflow_engine.operators.dead_letters import why as reason
 from kaflow_engine.operators.encode import pack
 from kaflow_engine.operators.finish import finish_rows
@@ -126,12 +128,34 @@ def _with_bad(
         return Outcome(rows=travelling, fates=found, emitted=emitted)
     why = {b.row: b for b in bad}
     failed = rows.filter(pc.is_in(rows["rn"], pa.array(list(why), pa.int64())))
-    letters = dead_letters(bench, failed, [why[row] for row in failed["rn"].to_pylist()])
+    letters, bit = charge(bench, failed, [why[row] for row in failed["rn"].to_pylist()])
     return Outcome(
-        rows=pa.concat_tables([travelling, letters]),
-        fates=pa.concat_tables([found, _fates(bench, failed, DEAD_LETTER)]),
+        rows=pa.concat_tables([travelling, *letters]),
+        fates=pa.concat_tables([found, _fates(bench, failed, bit)]),
         emitted=emitted,
     )
+
+
+def charge(bench: Bench, rows: pa.Table, why: Sequence[BadRecord]) -> tuple[list[pa.Table], int]:
+    """Charge what the SQL fails on to driving records, as `on_error` of their topic says.
+
+    Args:
+        bench: The step.
+        rows: d_part, d_off and raw of one driving record for each of `why`.
+        why: Why the SQL fails.
+
+    Returns:
+        Their dead letters, and what becomes of them, as a bit.
+
+    Raises:
+        SourceError: The topic has `on_error: fail`.
+    """
+    topic = bench.plan.topics[bench.plan.driving.topic]
+    if topic.on_error == "fail":
+        raise refusal(topic, rows["d_part"][0].as_py(), rows["d_off"][0].as_py(), why[0])
+    if topic.on_error == "skip":
+        return [], SKIPPED
+    return [dead_letters(bench, rows, why)], DEAD_LETTER
 
 
 def dead_letters(

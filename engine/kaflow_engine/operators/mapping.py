@@ -253,7 +253,8 @@ class _MapTopic:
             return EXCHANGE.empty_table()
         records = self.intake.records.take([record.row for record in bad])
         if self.topic.on_error == "fail":
-            raise refusal(self.topic, records, bad[0])
+            partition, offset = (records[name][0].as_py() for name in ("partition", "offset"))
+            raise refusal(self.topic, partition, offset, bad[0])
         return source_letters(self.plan, self.topic, records, bad)
 
     def _count(self) -> None:

@@ -48,9 +48,11 @@ def output_parts(keys: pa.ChunkedArray, partitions: int) -> pa.ChunkedArray:
 
 
 def spread(partition: pa.ChunkedArray, offset: pa.ChunkedArray, partitions: int) -> pa.ChunkedArray:
-    """Return a partition for rows without a key, the same at every replay."""
-    total = pc.add(pc.multiply(partition, 31), offset)
-    return pc.subtract(total, pc.multiply(pc.divide(total, partitions), partitions))
+    """Return a partition for rows without a key, the same at every replay.
+
+    It is that of the shard under which such a row is kept, `offset % 256`.
+    """
+    return pc.divide(pc.multiply(pc.bit_wise_and(offset, SHARDS - 1), partitions), SHARDS)
 
 
 def dead_part(topic: int, partition: pa.ChunkedArray, plan: Plan) -> pa.ChunkedArray:

@@ -18,6 +18,7 @@ from kaflow_engine.operators.bench import (
     EXPIRED,
     FORCED_SHIFT,
     NEVER,
+    SKIPPED,
     Bench,
 )
 from kaflow_engine.operators.departures import choose, departing, inner_matched
@@ -26,7 +27,7 @@ from kaflow_engine.operators.expiry import expire, expiry_letter
 from kaflow_engine.operators.guard import BadRow
 from kaflow_engine.operators.intake import BadRecord
 from kaflow_engine.operators.keyed import WAITING, StepState
-from kaflow_engine.operators.leaving import FATES, dead_letters, fates, leave
+from kaflow_engine.operators.leaving import FATES, charge, dead_letters, fates, leave
 from kaflow_engine.operators.pairing import (
     add_waiting,
     combine,
@@ -237,7 +238,8 @@ def _broken(bench: Bench, failed: list[BadRow]) -> tuple[pa.Table, list[pa.Table
         BadRecord(row=rn, phase="sql", error=why[rn].error, message=why[rn].message)
         for rn in rows["rn"].to_pylist()
     ]
-    return fates(rows["did"].to_pylist(), DEAD_LETTER), [dead_letters(bench, rows, letters)]
+    found, bit = charge(bench, rows, letters)
+    return fates(rows["did"].to_pylist(), bit), found
 
 
 def _hopeless(bench: Bench, settled: pa.Table, broken: pa.Table) -> tuple[pa.Table, list[pa.Table]]:
@@ -255,7 +257,8 @@ def _hopeless(bench: Bench, settled: pa.Table, broken: pa.Table) -> tuple[pa.Tab
         "AND did IN (SELECT did FROM c WHERE cid NOT IN (SELECT cid FROM g)) "
         "ORDER BY d_part, d_off"
     )
-    sent = settled.filter(pc.not_equal(settled["bit"], DEAD_LETTER))["did"].to_pylist()
+    failed = pc.is_in(settled["bit"], value_set=pa.array([DEAD_LETTER, SKIPPED]))
+    sent = settled.filter(pc.invert(failed))["did"].to_pylist()
     gone = pa.array([*sent, *broken["did"].to_pylist()], pa.int64())
     lost = lost.filter(pc.invert(pc.is_in(lost["did"], gone)))
     if not lost.num_rows:

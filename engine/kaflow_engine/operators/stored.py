@@ -197,7 +197,8 @@ def row_table(bench: Bench, rows: pa.Table) -> pa.Table:
     columns: dict[str, Any] = {"wid": pa.array(np.arange(rows.num_rows)), "did": rows["did"]}
     if not bench.events and not bench.plan.reemit:
         return pa.table(columns)
-    decoded = [json.loads(extra) for extra in rows["extra"].to_pylist()]
+    nothing: tuple[list[Any], None] = ([], None)
+    decoded = [json.loads(extra) if extra else nothing for extra in rows["extra"].to_pylist()]
     for n, name in enumerate(_sides(bench.events)):
         kind = pa.list_(pa.int64()) if name.startswith("o") else pa.string()
         columns[name] = pa.array([sides[n] for sides, _ in decoded], kind)

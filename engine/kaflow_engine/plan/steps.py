@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kaflow_engine.errors import Location, ModelError, SqlError
+from kaflow_engine.formats.duck import identifier
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.layout import key_text
@@ -172,10 +173,10 @@ def _side(
     names = sorted(name for alias, name in uses if alias == join.alias and name != MATCHED)
     history = FOREVER if topic.history is None else topic.history
     kafka_key = topic.key
-    own = [use for pair in join.keys for use in pair.inner.uses]
-    tombstones = len(join.keys) == 1 and (
-        kafka_key is None or [name.lower() for _, name in own] == [kafka_key.lower()]
-    )
+    # an expression over that column is another key
+    own = [pair.inner.sql.lower() for pair in join.keys]
+    named = identifier(f"{join.alias}.{kafka_key}").lower()
+    tombstones = len(own) == 1 and (kafka_key is None or own == [named])
     return SideParams(
         alias=join.alias,
         topic=roles.index(role),

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -13,7 +14,7 @@ from kaflow_engine.operators.params import Plan
 from kaflow_engine.operators.reports import BatchReport
 from kaflow_engine.operators.task import BatchContext
 from kaflow_engine.operators.watermark import END, advance
-from kaflow_engine.runtime.crash import crash_point
+from kaflow_engine.runtime.crash import CrashPoint, crash_point
 from kaflow_engine.runtime.executor import SMALL, Executed, Shipment, execute_batch, no_records
 from kaflow_engine.runtime.failures import to_error
 from kaflow_engine.runtime.kafka_source import range_frame
@@ -63,12 +64,15 @@ class BatchRunner:
         self._tasks = tasks
         self._control = control
         self._small = small
-        self._nothing = no_records(spark)
 
     @property
     def epoch(self) -> int:
         """Of this run."""
         return self._shipment.epoch
+
+    @cached_property
+    def _nothing(self) -> DataFrame:
+        return no_records(self.spark)
 
     def run_batch(
         self,
@@ -93,10 +97,22 @@ class BatchRunner:
         record = self.begin(standing, ranges, read_to_end, bounded_end, batch_time)
         return self._finish(standing, record, self._shipment, records, start)
 
-    def replay(self, standing: Standing, record: BatchRecord, plan: Plan) -> BatchDone:
+    def replay(
+        self,
+        standing: Standing,
+        record: BatchRecord,
+        plan: Plan,
+        records: DataFrame | None = None,
+    ) -> BatchDone:
         """Run a batch again that was logged and not committed, with the plan of that time."""
         shipment = Shipment.of(replace(self._shipment.settings, plan=plan))
-        return self._finish(standing, record, shipment, None, time.perf_counter())
+        return self._finish(standing, record, shipment, records, time.perf_counter())
+
+    def records_of(self, ranges: Ranges) -> DataFrame:
+        """Return the records of ranges, which may be empty."""
+        if not size_of(ranges):
+            return self._nothing
+        return range_frame(self.spark, self.kafka, self._shipment.settings.plan.pipeline, ranges)
 
     def begin(
         self,
@@ -108,6 +124,7 @@ class BatchRunner:
     ) -> BatchRecord:
         """Log a batch; from here on it will be run, by this run or a later one."""
         now = self.clock() if batch_time is None else batch_time
+        self._pass("before_batch", standing.batch + 1)
         record = self.log.begin(
             BatchRecord(
                 number=standing.batch + 1,
@@ -122,7 +139,7 @@ class BatchRunner:
         )
         if self._control is not None:
             self._control.put_batch(record.number, _kept(record))
-        crash_point("batch_logged", record.number, self._shipment.settings.driver)
+        self._pass("batch_logged", record.number)
         return record
 
     def execute(
@@ -196,6 +213,7 @@ class BatchRunner:
             next_due=next_due(standing, record, report),
             counters=counted(standing.counters, report),
         )
+        self._pass("before_commit_log", record.number)
         self.log.commit(
             CommitRecord(
                 number=record.number,
@@ -206,8 +224,11 @@ class BatchRunner:
                 counters=dict(after.counters),
             )
         )
-        crash_point("commit_logged", record.number, self._shipment.settings.driver)
+        self._pass("commit_logged", record.number)
         return after
+
+    def _pass(self, point: CrashPoint, batch: int) -> None:
+        crash_point(point, batch, self._shipment.settings.driver)
 
 
 def tick_ranges(standing: Standing) -> Ranges:

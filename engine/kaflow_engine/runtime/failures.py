@@ -6,6 +6,14 @@ import re
 import traceback
 from collections.abc import Iterator
 
+from kaflow_engine.connectors.kafka_admin import MissingTopic
+from kaflow_engine.connectors.kafka_errors import (
+    BrokerAway,
+    BrokerAwaySink,
+    LoginRefused,
+    LoginRefusedSink,
+    RowRefused,
+)
 from kaflow_engine.errors import (
     KaflowError,
     LimitReached,
@@ -15,6 +23,9 @@ from kaflow_engine.errors import (
     SourceError,
     StateError,
 )
+from kaflow_engine.formats.avro_changes import SchemaChanged
+from kaflow_engine.formats.registry import RegistryAway
+from kaflow_engine.operators.dead_letters import RecordRefused
 
 _CARRIED = re.compile(r"<<kaflow:([A-Za-z0-9+/=]+)>>")
 _EXCEPTION = re.compile(r"(?:[a-z]\w*\.)+([A-Z]\w*(?:Exception|Error))(?:: (.*))?")
@@ -25,7 +36,10 @@ _LOST = re.compile(
 _SPARK = re.compile(
     r"py4j|Py4J|pyspark|org\.apache\.spark|Java side|Connection refused|\[[A-Z_.]+\]"
 )
+_LOGIN = re.compile(r"SaslAuthenticationException|SslAuthenticationException|SSLHandshake")
+_AWAY = re.compile(r"TimeoutException|DisconnectException|NetworkException|BrokerNotAvailable")
 _TAKEN_OVER = "has taken over"
+_FULL = re.compile(r"No space left on device|Disk quota exceeded")
 _JVM_GONE = re.compile(
     r"Answer from Java side is empty|Connection refused|Py4JNetworkError|SparkContext was shut down"
 )
@@ -33,6 +47,10 @@ _JVM_GONE = re.compile(
 
 class DataLost(SourceError):
     """Records that the pipeline still needs are gone from their topic."""
+
+
+class LossSuspected(SourceError):
+    """Spark missed records; the next attempt asks the broker which, and says so or goes on."""
 
 
 class TaskFailed(RunError):
@@ -76,17 +94,38 @@ def to_error(error: BaseException, doing: str = "running a batch") -> KaflowErro
             f"Spark's JVM ended while {doing}",
             hint="it may have run out of memory: raise 'spark.conf: {spark.driver.memory: …}'",
         )
+    if _FULL.search(text):
+        return StateError(
+            f"a disk is full while {doing}",
+            hint="make room for 'state.rocksdb.path', and for Spark's 'spark.local.dir'",
+        )
     if _LOST.search(text):
-        return DataLost(f"records were lost in Kafka while {doing}: {reason}")
+        return LossSuspected(f"records were lost in Kafka while {doing}: {reason}")
     if _SOURCE.search(text):
+        if _LOGIN.search(text):
+            return LoginRefused(
+                f"the broker refused the login or its certificate while {doing}",
+                hint="check 'security.protocol', 'sasl.*' and 'ssl.*' in 'kafka.properties'",
+            )
+        if _AWAY.search(text):
+            return BrokerAway(f"Kafka failed while {doing}: {reason}")
         return SourceError(f"Kafka failed while {doing}: {reason}")
     return TaskFailed(f"Spark failed while {doing}: {reason}", text)
+
+
+def is_outage(error: KaflowError) -> bool:
+    """Tell whether a system outside of ours does not answer, and may come back."""
+    return isinstance(error, BrokerAway | BrokerAwaySink | RegistryAway)
 
 
 def is_retryable(error: KaflowError) -> bool:
     """Tell whether the same batch may succeed when it is tried again."""
     match error:
         case ModelError() | StateError() | LimitReached() | DataLost() | SparkEnded():
+            return False
+        case LoginRefused() | LoginRefusedSink():
+            return False
+        case MissingTopic() | RowRefused() | SchemaChanged() | RecordRefused():
             return False
         case SourceError() | SinkError() | RunError():
             return _TAKEN_OVER not in error.message  # two runs would fence each other for ever

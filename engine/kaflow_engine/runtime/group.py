@@ -1,11 +1,13 @@
 """Reports consumed offsets to a consumer group, beside the batches."""
 
 import logging
+import os
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from kaflow_engine.connectors.kafka_admin import GroupCommitter
 from kaflow_engine.connectors.kafka_client import KafkaSettings
 from kaflow_engine.errors import KaflowError
+from kaflow_engine.runtime.crash import crash_point
 from kaflow_engine.state.log import Offsets
 
 LOGGER = logging.getLogger("kaflow.runtime")
@@ -22,11 +24,11 @@ class GroupReporter:
         self._committer = GroupCommitter(kafka, group)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="kaflow-group")
         self._running: Future[None] | None = None
-        self._newest: Offsets | None = None
+        self._newest: tuple[int, Offsets] | None = None
 
-    def report(self, offsets: Offsets) -> None:
+    def report(self, batch: int, offsets: Offsets) -> None:
         """Report where the pipeline stands; of several reports in a row only the last counts."""
-        self._newest = offsets
+        self._newest = (batch, offsets)
         if self._running is None or self._running.done():
             self._running = self._thread.submit(self._commit)
 
@@ -36,9 +38,12 @@ class GroupReporter:
         self._commit()
 
     def _commit(self) -> None:
-        while (offsets := self._newest) is not None:
+        while (newest := self._newest) is not None:
             self._newest = None
+            batch, offsets = newest
+            crash_point("before_group", batch, os.getpid())
             try:
                 self._committer.commit(offsets)
             except KaflowError as error:
                 LOGGER.warning("consumer group '%s' is not up to date: %s", self._group, error)
+            crash_point("group_committed", batch, os.getpid())

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from kaflow_engine.runtime.failures import DataLost
@@ -105,35 +106,72 @@ def logged_ends(checkpoint: Path, batch: int) -> Offsets:
     return {t: {int(p): offset for p, offset in ps.items()} for t, ps in found.items()}
 
 
-def assert_readable(needed: Offsets, first: Offsets, end: Offsets) -> None:
-    """Check that what is to be read next is still there.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """A partition that does not hold what is to be read from it next."""
+
+    topic: str
+    partition: int
+    needed: int
+    """The offset that comes next."""
+    first: int | None
+    """The first offset there is; None: there is no such partition any more."""
+    end: int | None
+    """The end, open transactions included."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether records were removed at the start, as retention does."""
+        return self.first is not None and self.needed < self.first
+
+
+def losses_of(needed: Offsets, first: Offsets, end: Offsets) -> tuple[Loss, ...]:
+    """Return the partitions that do not hold what is to be read next.
 
     Args:
         needed: The next offset of each partition.
         first: The first offset that the broker still has.
         end: The end offsets, open transactions included.
+    """
+    found: list[Loss] = []
+    for topic, ps in sorted(needed.items()):
+        for partition, offset in sorted(ps.items()):
+            low, high = first.get(topic, {}).get(partition), end.get(topic, {}).get(partition)
+            if low is None or high is None or not low <= offset <= high:
+                loss = Loss(topic=topic, partition=partition, needed=offset, first=low, end=high)
+                found.append(loss)
+    return tuple(found)
+
+
+def loss_error(loss: Loss) -> DataLost:
+    """Say what is gone, and what can be done."""
+    place = f"topic '{loss.topic}', partition {loss.partition}"
+    go_on = f"to go on without them set topics.{loss.topic}.on_data_loss: continue"
+    if loss.first is None or loss.end is None:
+        return DataLost(
+            f"{place} is gone: it was read up to offset {loss.needed}",
+            hint=f"the topic was recreated; start a new state to read it anew, or {go_on}",
+        )
+    if loss.is_behind:
+        return DataLost(
+            f"{place}: offset {loss.needed} comes next, but the first that is left is "
+            f"{loss.first}: {loss.first - loss.needed} offsets are lost",
+            hint="the topic's retention passed the pipeline; keep records longer (retention.ms), "
+            f"and {go_on}",
+        )
+    return DataLost(
+        f"{place}: offset {loss.needed} comes next, but the topic begins at {loss.first} and ends "
+        f"at {loss.end}",
+        hint="the topic was recreated or truncated; start a new state to read it; "
+        f"{go_on}, from offset {loss.first}",
+    )
+
+
+def assert_readable(needed: Offsets, first: Offsets, end: Offsets) -> None:
+    """Check that what is to be read next is still there.
 
     Raises:
         DataLost: It is not; names the first such partition with the numbers.
     """
-    for topic, ps in sorted(needed.items()):
-        for partition, offset in sorted(ps.items()):
-            place = f"topic '{topic}', partition {partition}"
-            low, high = first.get(topic, {}).get(partition), end.get(topic, {}).get(partition)
-            if low is None or high is None:
-                raise DataLost(
-                    f"{place} is gone: it was read up to offset {offset}",
-                    hint="the topic was recreated; start a new state to read it from the start",
-                )
-            if offset < low:
-                raise DataLost(
-                    f"{place}: offset {offset} comes next, but the first that is left is {low}: "
-                    f"{low - offset} offsets are lost",
-                    hint="the topic's retention passed the pipeline; keep records longer, and "
-                    "start a new state",
-                )
-            if offset > high:
-                raise DataLost(
-                    f"{place}: offset {offset} comes next, but the topic ends at {high}",
-                    hint="the topic was recreated or truncated; start a new state to read it",
-                )
+    for loss in losses_of(needed, first, end):
+        raise loss_error(loss)

@@ -20,10 +20,12 @@ from kaflow_engine.operators.params import Plan
 from kaflow_engine.runtime.batches import BatchRunner
 from kaflow_engine.runtime.ends import EndOffsets
 from kaflow_engine.runtime.executor import Shipment
-from kaflow_engine.runtime.failures import is_retryable, to_error
+from kaflow_engine.runtime.failures import to_error
 from kaflow_engine.runtime.group import GroupReporter
+from kaflow_engine.runtime.losses import settle_losses
 from kaflow_engine.runtime.offsets import ends_of, merged, next_cut, ranges_between, reaches
-from kaflow_engine.runtime.plans import fingerprint, plan_of
+from kaflow_engine.runtime.patience import Patience
+from kaflow_engine.runtime.plans import fingerprint, made_lenient, plan_of
 from kaflow_engine.runtime.progress import PipelineSummary
 from kaflow_engine.runtime.run import Run
 from kaflow_engine.runtime.session import cores
@@ -31,7 +33,6 @@ from kaflow_engine.runtime.snapshots import SnapshotKeeper
 from kaflow_engine.runtime.standing import load_standing
 from kaflow_engine.runtime.state_start import (
     PlanChange,
-    check_readable,
     next_offsets,
     open_state,
     refuse_change,
@@ -48,12 +49,6 @@ LOGGER = logging.getLogger("kaflow.runtime")
 
 SINK = "output"
 """Name of the one sink in delivery markers."""
-
-MOST_FAILURES = 6
-"""Failures in a row, without a batch committed between, after which a pipeline ends."""
-
-_BACKOFF_S = 1.0
-_MOST_BACKOFF_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,33 +90,40 @@ class PipelineRun:
         )
 
     def _supervise(self, directory: Path) -> Ending:
-        failures, committed = 0, -1
+        kafka = KafkaSettings.of(self.config.kafka.brokers, self.config.kafka.properties)
+        control = ControlTopic(kafka, self.plan.pipeline)
+        patience = Patience(self.config.retry_deadline / 1000)
         while True:
             try:
                 with ExitStack() as resources:
-                    return self._attempt(directory, resources)
+                    return self._attempt(directory, kafka, control, resources)
             except Exception as error:
                 failure = to_error(error, f"running pipeline '{self.plan.name}'")
-                failures = failures + 1 if self.watch.batches == committed else 1
-                committed = self.watch.batches
-                started = self.watch.now.state != "starting"
-                if not started or not is_retryable(failure) or failures >= MOST_FAILURES:
+                pause = patience.after(failure, self.watch.batches, self.watch.now.state)
+                if pause is None:
                     raise failure from error
+                failures = patience.failures
                 LOGGER.warning("pipeline '%s' starts again: %s", self.plan.name, failure)
                 LOGGER.debug("%s", getattr(failure, "details", ""))
                 self.watch.say(state="degraded", failures=failures, last_error=str(failure))
-                pause = min(_BACKOFF_S * 2 ** (failures - 1), _MOST_BACKOFF_S)
                 if self.limits.stop.wait(pause):
                     return "drained"
 
-    def _attempt(self, directory: Path, resources: ExitStack) -> Ending:
-        kafka = KafkaSettings.of(self.config.kafka.brokers, self.config.kafka.properties)
+    def _attempt(
+        self, directory: Path, kafka: KafkaSettings, control: ControlTopic, resources: ExitStack
+    ) -> Ending:
         log = BatchLog(LocalStore(directory))
         reset = self.config.kafka.consumer.auto_offset_reset
         state, plan = open_state(log, self.plan, kafka, reset, self.clock(), self.change)
-        control = resources.enter_context(ControlTopic(kafka, plan.pipeline))
+        resources.callback(control.close)
         control.ensure()
-        start = control.start_run(state.state_id, state.generation, after=_last_epoch(log))
+        begun = log.open_batch() if plan.delivery == "exactly_once" else None
+        start = control.start_run(
+            state.state_id,
+            state.generation,
+            after=_last_epoch(log),
+            doubtful=begun.number if begun else None,
+        )
         _check_delivered(log, start, plan)
         run = self._prepare(directory, log, state, plan, kafka, control, start)
         if run.group is not None:
@@ -190,13 +192,18 @@ class PipelineRun:
         self, run: Run, log: BatchLog, state: StateRecord, kafka: KafkaSettings, directory: Path
     ) -> Ending:
         counts = require(kafka, [topic.name for topic in run.plan.topics])
-        check_readable(kafka, run.standing.offsets, counts)
         places = {topic: range(count) for topic, count in counts.items()}
         goal = run.ends.ask(places) if self.limits.until_caught_up else None
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", run.plan.pipeline)
         open_batch = log.open_batch()
         if open_batch is not None:
-            run.replay(open_batch, plan_of(log.load_plan(open_batch.plan)))
+            self.watch.say(state="recovering")
+            run.standing, left = settle_losses(
+                kafka, run.plan, run.standing, counts, self.watch, open_batch
+            )
+            begun = plan_of(log.load_plan(open_batch.plan))
+            run.replay(open_batch, made_lenient(begun, run.plan), left)
+        run.standing, _ = settle_losses(kafka, run.plan, run.standing, counts, self.watch)
         if not reaches(run.standing.offsets, state.dimension_ends):
             self.watch.say(state="loading dimensions", counters=run.standing.counters)
             if not _load(run, state):
@@ -231,5 +238,6 @@ def _check_delivered(log: BatchLog, start: RunStart, plan: Plan) -> None:
         raise StateError(
             f"batch {delivered} of pipeline '{plan.name}' was delivered, but its log ends at "
             f"batch {known}",
-            hint="restore the newer state directory, or give the pipeline a new `id:`",
+            hint="restore the newer state directory, or give the pipeline a new `id:`, which "
+            "starts anew and writes rows it has written before",
         )

@@ -1,12 +1,13 @@
 """Plans as text, so that an open batch can be run again with the plan it was begun with."""
 
+from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from kaflow_engine.operators.params import Plan
+from kaflow_engine.operators.params import Plan, TopicParams
 
 
 def plan_text(plan: Plan) -> str:
@@ -17,6 +18,21 @@ def plan_text(plan: Plan) -> str:
 def plan_of(text: str) -> Plan:
     """Return the plan of what `plan_text` gave."""
     return _adapter().validate_json(text)
+
+
+def made_lenient(old: Plan, new: Plan) -> Plan:
+    """Return the plan that a batch was begun with, without the refusals that its author took back.
+
+    A task that refused has delivered nothing, so nothing that is there already changes.
+    """
+    by_name = {topic.name: topic for topic in new.topics}
+
+    def lenient(topic: TopicParams) -> TopicParams:
+        now = by_name.get(topic.name, topic)
+        error = now.on_error if topic.on_error == "fail" else topic.on_error
+        return replace(topic, on_error=error, schema_id=now.schema_id)
+
+    return replace(old, topics=tuple(lenient(topic) for topic in old.topics))
 
 
 def fingerprint(plan: Plan) -> str:

@@ -1,20 +1,22 @@
 """From pipeline files to plans that can run: columns found, schemas registered, topics made."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.connectors.kafka_wait import await_brokers
 from kaflow_engine.connectors.outputs import create_outputs, register_output
 from kaflow_engine.connectors.schemas import registry_of, require_topics, resolve_schemas
-from kaflow_engine.errors import ModelError, Problems
+from kaflow_engine.errors import ModelError, Problems, SourceError
+from kaflow_engine.formats.registry import Registry
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.build import build_plan, check_pipeline, declared_columns
 from kaflow_engine.plan.pipeline import PlannedPipeline
-from kaflow_engine.plan.verdict import read_state
+from kaflow_engine.plan.verdict import pinned_schema_ids, read_state
 from kaflow_engine.sql.read import topics_of
 
 Say = Callable[[str], None]
@@ -54,6 +56,8 @@ def prepare(
     """
     check(specs, config)
     patience = waiting or Waiting()
+    kafka = KafkaSettings.of(config.kafka.brokers, config.kafka.properties)
+    await_brokers(kafka, config.retry_deadline, say, patience.stopped)
     ready: dict[str, PlannedPipeline] = {}
     for spec in producers_first(specs):
         ready[spec.name] = _prepare(spec, config, say, patience)
@@ -110,6 +114,7 @@ def _prepare(spec: PipelineSpec, config: Config, say: Say, waiting: Waiting) -> 
             spec.at,
             "set kafka.schemaRegistry",
         )
+    planned = _pin_schemas(planned, registry)
     finish = planned.plan.finish
     if finish.avro_schema is not None:
         at = spec.place("output")
@@ -134,7 +139,10 @@ def plan_pipeline(
         SourceError: Columns cannot be found.
     """
     names = topics_of(spec.query, spec.place("query"))
-    pinned = read_state(Path(config.state.rocksdb.path).absolute() / spec.id).columns
+    watched = any(topic.on_schema_change == "fail" for topic in spec.topics.values())
+    stored = read_state(Path(config.state.rocksdb.path).absolute() / spec.id)
+    pinned = stored.columns
+    ids = pinned_schema_ids(stored) if watched else {}
     declared = {name: declared_columns(spec, name) for name in names}
     known = {name: declared[name] or pinned.get(name) for name in names}
     schemas = {name: columns for name, columns in known.items() if columns is not None}
@@ -153,14 +161,48 @@ def plan_pipeline(
 
     schemas |= resolve(unknown)
     from_state = [name for name in names if declared[name] is None and name in pinned]
+    growing = [n for n in from_state if spec.topic(n).on_schema_change == "add_nullable"]
+    schemas |= _widened(schemas, resolve(growing))
     try:
-        return build_plan(spec, config, schemas)
+        return _with_schema_ids(build_plan(spec, config, schemas), ids)
     except ModelError:
         if not from_state:
             raise
     # The state pins the columns that the query used; a changed query may want others too.
     fresh = resolve(from_state)
-    return build_plan(spec, config, schemas | _widened(schemas, fresh))
+    planned = build_plan(spec, config, schemas | _widened(schemas, fresh))
+    return _with_schema_ids(planned, ids)
+
+
+def _pin_schemas(planned: PlannedPipeline, registry: Registry | None) -> PlannedPipeline:
+    """Note, for topics with `on_schema_change: fail`, the schema that others are compared with."""
+    wanted = [
+        topic.name
+        for topic in planned.plan.topics
+        if planned.spec.topic(topic.name).on_schema_change == "fail" and topic.schema_id is None
+    ]
+    found: dict[str, int] = {}
+    for name in wanted:
+        latest = registry.latest(f"{name}-value") if registry else None
+        if latest is None:
+            raise SourceError(
+                f"'on_schema_change: fail' of '{name}' needs a schema to compare with, and the "
+                f"schema registry has no subject '{name}-value'",
+                planned.spec.place("topics", name, "on_schema_change"),
+                "start when its producer has registered a schema, or remove on_schema_change",
+            )
+        found[name] = latest.id
+    return _with_schema_ids(planned, found)
+
+
+def _with_schema_ids(planned: PlannedPipeline, ids: Mapping[str, int]) -> PlannedPipeline:
+    topics = tuple(
+        replace(topic, schema_id=ids[topic.name])
+        if topic.name in ids and planned.spec.topic(topic.name).on_schema_change == "fail"
+        else topic
+        for topic in planned.plan.topics
+    )
+    return replace(planned, plan=replace(planned.plan, topics=topics))
 
 
 def _widened(pinned: Mapping[str, Columns], fresh: Mapping[str, Columns]) -> dict[str, Columns]:

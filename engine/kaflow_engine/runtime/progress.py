@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-RunState = Literal["starting", "loading dimensions", "running", "degraded", "failed", "stopped"]
+RunState = Literal[
+    "starting", "recovering", "loading dimensions", "running", "degraded", "failed", "stopped"
+]
 
 WAITING = "waiting"
 DEAD_LETTERS = ("dead_letter", "side_dead_letters")

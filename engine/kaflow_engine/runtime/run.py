@@ -50,9 +50,16 @@ class Run:
         """Run an empty batch."""
         return self.batch(tick_ranges(self.standing))
 
-    def replay(self, record: BatchRecord, plan: Plan) -> BatchDone:
-        """Run a batch again that an earlier run left open."""
-        done = self.runner.replay(self.standing, record, plan)
+    def replay(self, record: BatchRecord, plan: Plan, left: Ranges | None = None) -> BatchDone:
+        """Run a batch again that an earlier run left open.
+
+        Args:
+            record: The batch.
+            plan: The plan it was begun with.
+            left: What is left of its records where some were lost.
+        """
+        records = None if left is None else self.runner.records_of(left)
+        done = self.runner.replay(self.standing, record, plan, records)
         self._after(done, self.ends.ask(record.ranges))
         return done
 
@@ -61,7 +68,7 @@ class Run:
         self.records += sum(part.count for part in done.report.partitions.values())
         self.dead_letters += sum(done.report.counters.get(name, 0) for name in _DEAD)
         if self.group is not None:
-            self.group.report(done.standing.offsets)
+            self.group.report(done.standing.batch, done.standing.offsets)
         self.watch.batch_done(done, ends)
         if self.keeper is not None:
             self.keeper.after_batch(self.plan, self.standing, self.runner.clock())

@@ -1,9 +1,11 @@
 """Takes snapshots of a pipeline's state between batches, and forgets what they make needless."""
 
+import os
 import time
 from pathlib import Path
 
 from kaflow_engine.operators.params import Plan
+from kaflow_engine.runtime.crash import CrashPoint, crash_point
 from kaflow_engine.runtime.standing import Standing
 from kaflow_engine.runtime.worker import COPIES
 from kaflow_engine.state.copies import ready_copy
@@ -33,6 +35,7 @@ class SnapshotKeeper:
         """
         if time.monotonic() - self._last < self._interval:
             return None
+        _pass("before_snapshot", standing)
         taken: dict[str, str] = {}
         for step in range(1, len(plan.steps) + 1):
             for partition in range(plan.partitions):
@@ -46,6 +49,12 @@ class SnapshotKeeper:
                     self._store,
                 ) as copy:
                     taken[name] = take_snapshot(self._store, self._ref, name, copy)
+        _pass("snapshot_copied", standing)
         complete_snapshot(self._store, self._ref, standing.batch, now, taken)
         self._last = time.monotonic()
+        _pass("snapshot_taken", standing)
         return prune_snapshots(self._store, self._log, self._ref)
+
+
+def _pass(point: CrashPoint, standing: Standing) -> None:
+    crash_point(point, standing.batch, os.getpid())

@@ -10,7 +10,7 @@ from kaflow_engine.connectors.kafka_admin import offsets, require
 from kaflow_engine.connectors.kafka_client import KafkaSettings
 from kaflow_engine.errors import StateError
 from kaflow_engine.operators.params import Plan
-from kaflow_engine.runtime.offsets import assert_readable, merged, only
+from kaflow_engine.runtime.offsets import merged
 from kaflow_engine.runtime.plans import fingerprint, plan_of, plan_text
 from kaflow_engine.state.log import BatchLog, Offsets, StateRecord
 
@@ -85,20 +85,6 @@ def open_state(
 def next_offsets(at: Offsets, counts: dict[str, int]) -> Offsets:
     """Return the next offset of every partition there is; a new partition begins at 0."""
     return {t: {p: at.get(t, {}).get(p, 0) for p in range(n)} for t, n in counts.items()}
-
-
-def check_readable(kafka: KafkaSettings, at: Offsets, counts: dict[str, int]) -> None:
-    """Check that the topics still hold what comes next.
-
-    Raises:
-        DataLost: They do not; says which partition, and the numbers.
-    """
-    needed = only(at, frozenset(counts))
-    assert_readable(
-        needed,
-        offsets(kafka, counts, "earliest"),
-        offsets(kafka, counts, "latest", committed=False),
-    )
 
 
 def _new_state(

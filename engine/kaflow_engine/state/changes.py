@@ -17,7 +17,7 @@ from kaflow_engine.state.store import Damaged, Store
 CHANGES = pa.schema([pa.field("key", pa.binary()), pa.field("value", pa.binary())])
 """Puts and, where the value is null, deletes; the last row of a key counts."""
 
-REPLAY = "restore this file from a backup, or rebuild the state from its topics"
+REPLAY = "restore this file from a backup, or give the pipeline a new `id:`, which starts anew"
 
 
 @dataclass(frozen=True, slots=True)

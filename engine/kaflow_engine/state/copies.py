@@ -46,9 +46,9 @@ def ready_copy(
         try:
             return _catch_up(copy, partition, ref, upto, log)
         except Damaged:
-            copy.close()
+            copy.close(settle=False)
         except BaseException:
-            copy.close()
+            copy.close(settle=False)
             raise
     _rebuild(path, partition, ref, upto, log, snapshots)
     return open_copy(path, ref)
@@ -103,8 +103,8 @@ def _rebuild(
     tried = "; ".join(dict.fromkeys(failure.message for failure in failures))
     raise StateError(
         f"state partition '{partition}' cannot be brought to batch {upto}: {tried}",
-        hint="restore what is missing or damaged from a backup, "
-        "or start a new state from the topics",
+        hint="restore what is missing or damaged from a backup, or give the pipeline a new `id:`, "
+        "which starts anew and writes rows it has written before",
     ) from failures[0]
 
 

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from kaflow_engine.errors import StateError
 
@@ -16,9 +17,9 @@ def hold_lease(directory: Path) -> Generator[None]:
     """Hold the state directory until the end of the block, or of the process.
 
     Raises:
-        StateError: Another process holds it; says which.
+        StateError: Another process holds it; says which. Or it cannot be written.
     """
-    directory.mkdir(parents=True, exist_ok=True)
+    require_writable(directory)
     handle = os.open(directory / "lease", os.O_RDWR | os.O_CREAT, 0o644)
     try:
         try:
@@ -34,6 +35,25 @@ def hold_lease(directory: Path) -> Generator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def require_writable(directory: Path) -> None:
+    """Create a directory unless it is there, and make sure that files can be written in it.
+
+    Raises:
+        StateError: They cannot.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=directory):
+            pass
+    except OSError as error:
+        a_file = isinstance(error, FileExistsError | NotADirectoryError)
+        reason = "a file is in the way" if a_file else (error.strerror or "refused").lower()
+        raise StateError(
+            f"the state directory '{directory}' cannot be written: {reason}",
+            hint="set state.rocksdb.path to a folder that this user may write, on a disk with room",
+        ) from error
 
 
 def _holder(handle: int) -> str:

@@ -260,7 +260,6 @@ def open_copy(path: Path, ref: StateRef, *, wait_s: float = 30.0) -> RocksCopy:
     """
     if damage_mark(path).exists():
         raise damaged(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     db = _open(path, time.monotonic() + wait_s)
     try:
         return RocksCopy(path, ref, db)
@@ -279,6 +278,7 @@ def _open(path: Path, deadline: float) -> Rdict:
     pause = 0.01
     while True:
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             return Rdict(str(path), copy_options())
         except Exception as error:  # rocksdict raises nothing narrower
             if not is_locked(error):
@@ -286,7 +286,7 @@ def _open(path: Path, deadline: float) -> Rdict:
             if time.monotonic() > deadline:
                 raise StateError(
                     f"state copy '{path}' is still open in another process",
-                    hint="stop the process of an earlier run that has not ended",
+                    hint=f"stop the earlier run's process: `fuser {path}/LOCK` names it",
                 ) from error
         time.sleep(pause)
         pause = min(pause * 2, 0.25)

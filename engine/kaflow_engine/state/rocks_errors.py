@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kaflow_engine.errors import StateError
@@ -11,7 +11,7 @@ from kaflow_engine.state.store import Damaged
 _LOCKED = re.compile(r"lock hold by|while lock file", re.IGNORECASE)
 _ENVIRONMENT = re.compile(
     r"No space left|Permission denied|Too many open files|Read-only file system|"
-    r"Disk quota exceeded|Cannot allocate memory"
+    r"Disk quota exceeded|Cannot allocate memory|File too large|Input/output error"
 )
 
 
@@ -29,7 +29,8 @@ def telling(path: Path) -> Generator[None]:
     except Exception as error:  # rocksdict raises nothing narrower
         told = translate(path, error)
         if isinstance(told, Damaged):
-            damage_mark(path).touch()
+            with suppress(OSError):  # a full disk: then it is found damaged once more
+                damage_mark(path).touch()
         raise told from error
 
 

@@ -17,6 +17,11 @@ from kaflow_engine.errors import RunError
 from kaflow_engine.runtime.cache import locked
 from kaflow_engine.runtime.jars import kafka_broker_jars
 from kaflow_engine.runtime.java import find_java
+from kaflow_engine.testing.broker_security import (
+    Secure,
+    add_scram_users,
+    with_secure_listener,
+)
 from kaflow_engine.testing.child import Child, free_ports, listening
 
 START_SECONDS = 120.0
@@ -69,12 +74,15 @@ class Broker:
     and kept. Give `data` to keep them between runs; otherwise they go when the broker is stopped.
     """
 
-    def __init__(self, port: int | None = None, data: Path | None = None) -> None:
+    def __init__(
+        self, port: int | None = None, data: Path | None = None, secure: Secure | None = None
+    ) -> None:
         self._asked_port = port
         self._data = data
+        self._secure = secure
         self._scratch: TemporaryDirectory[str] | None = None
         self._child: Child | None = None
-        self._ports: tuple[int, int] | None = None
+        self._ports: tuple[int, ...] | None = None
 
     def __enter__(self) -> Self:
         self.start()
@@ -89,6 +97,13 @@ class Broker:
         if self._ports is None:
             raise RunError("the broker has not been started")
         return f"127.0.0.1:{self._ports[0]}"
+
+    @property
+    def secured(self) -> str:
+        """The address of its listener for SASL over TLS."""
+        if self._ports is None or self._secure is None:
+            raise RunError("the broker has no secure listener, or has not been started")
+        return f"127.0.0.1:{self._ports[2]}"
 
     @property
     def settings(self) -> KafkaSettings:
@@ -118,20 +133,20 @@ class Broker:
             return
         ports = self._ports or self._choose_ports()
         self._ports = ports
+        command = _java_command()
         if self._data is None:
             self._scratch = TemporaryDirectory(prefix="kaflow-broker-", ignore_cleanup_errors=True)
             self._data = Path(self._scratch.name)
         self._data.mkdir(parents=True, exist_ok=True)
-        command = _java_command()
         _format(command, self._data)
         config = self._data / "server.properties"
-        config.write_text(
-            _PROPERTIES.format(port=ports[0], controller=ports[1], logs=self._data / "logs")
-        )
+        config.write_text(_properties(ports, self._data / "logs", self._secure))
         child = Child([*command, "kafka.Kafka", str(config)], self._data / "broker.log")
         self._child = child
         try:
             child.wait_until(self._answers, f"the Kafka broker at {self.bootstrap}", START_SECONDS)
+            if self._secure is not None:
+                add_scram_users(self.settings, self._secure)
         except BaseException:
             child.kill()
             self.stop()
@@ -180,16 +195,16 @@ class Broker:
         if not create_topic(self.settings, name, partitions, {**settings, **(config or {})}):
             raise RunError(f"topic '{name}' exists already")
 
-    def _choose_ports(self) -> tuple[int, int]:
-        port, controller = free_ports(2)
+    def _choose_ports(self) -> tuple[int, ...]:
+        port, controller, secured = free_ports(3)
         if self._asked_port is None:
-            return port, controller
+            return port, controller, secured
         if listening(self._asked_port):
             raise RunError(
                 f"port {self._asked_port} of 127.0.0.1 is taken",
                 hint="something already listens there; choose another port",
             )
-        return self._asked_port, controller
+        return self._asked_port, controller, secured
 
     def _answers(self) -> bool:
         if self._ports is None or not listening(self._ports[0]):
@@ -198,6 +213,11 @@ class Broker:
             return len(open_admin(self.settings).api.list_topics(timeout=5).brokers) == 1
         except KafkaException:
             return False
+
+
+def _properties(ports: tuple[int, ...], logs: Path, secure: Secure | None) -> str:
+    plain = _PROPERTIES.format(port=ports[0], controller=ports[1], logs=logs)
+    return plain if secure is None else with_secure_listener(plain, ports[2], secure)
 
 
 def _java_command() -> list[str]:

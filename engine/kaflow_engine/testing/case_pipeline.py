@@ -1,5 +1,6 @@
 """The pipeline that a case names: found, loaded and planned."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -58,7 +59,8 @@ def _spec(case: Case, around: Surroundings) -> PipelineSpec:
             return load_pipeline(here / text, around.variables)
         case Scalar(text=str(text)):
             folder = around.project or _nearest(here)
-            files = _pipelines_of(folder, around.variables) if folder else {}
+            # Errors show where a file is from here.
+            files = _pipelines_of(Path(os.path.relpath(folder)), around.variables) if folder else {}
             if text not in files:
                 raise UnknownName("pipeline", text, files, node.at)
             return load_pipeline(files[text], around.variables)
@@ -85,7 +87,8 @@ def _schemas(case: Case, spec: PipelineSpec) -> dict[str, tuple[Column, ...]]:
                 wrong += check_types(types, places)
     raise_all(wrong)
     if unknown := [topic for topic in topics if topic not in found]:
-        raise NeedsSchema(unknown, start)
+        message = NeedsSchema(unknown, start).message
+        raise ModelError(message, start, "declare them there, or in the case under topics:")
     return found
 
 

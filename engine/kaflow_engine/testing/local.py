@@ -4,7 +4,7 @@
 # pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
 # pyarrow is untyped, and duckdb in part
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,14 +14,16 @@ import pyarrow.compute as pc
 from kaflow_engine.errors import StateError
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.operators.reports import BatchReport, read_reports
-from kaflow_engine.operators.schemas import EXCHANGE, OUTPUT, RECORDS
+from kaflow_engine.operators.schemas import EXCHANGE, RECORDS
 from kaflow_engine.operators.stages import run_stage, run_stages
 from kaflow_engine.operators.task import BatchContext
 from kaflow_engine.operators.watermark import END, WatermarkState, advance
 from kaflow_engine.state.memory import MemoryState
+from kaflow_engine.testing.local_world import Crashed, LocalWorld, LoggedBatch, Point
 
-States = dict[tuple[int, int], MemoryState]
-"""State partitions by step and partition."""
+
+def never(when: str, step: str) -> None:
+    """Let every batch run to its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,25 +41,23 @@ class LocalBatch:
 
 
 class _LocalTask:
-    """One task over states in memory; changes are kept until the batch is committed."""
+    """One task over what is durable."""
 
     def __init__(
-        self, states: States, partitions: Sequence[int], schema_by_id: Callable[[int], str]
+        self, world: LocalWorld, partitions: Sequence[int], schema_by_id: Callable[[int], str]
     ) -> None:
         self.partitions = partitions
-        self.changes: list[tuple[int, int, pa.Table]] = []
-        self.output: list[pa.Table] = []
-        self._states = states
+        self._world = world
         self._schema_by_id = schema_by_id
 
     def state(self, step: int, partition: int) -> MemoryState:
-        return self._states[(step, partition)]
+        return self._world.state((step, partition))
 
     def write_changes(self, step: int, partition: int, changes: pa.Table) -> None:
-        self.changes.append((step, partition, changes))
+        self._world.write_changes((step, partition), changes)
 
     def deliver(self, rows: pa.Table) -> None:
-        self.output.append(rows)
+        self._world.deliver(rows)
 
     def avro_schema(self, schema_id: int) -> str:
         return self._schema_by_id(schema_id)
@@ -72,6 +72,8 @@ class LocalPipeline:
         spread: Run the stages as separate tasks, one for each partition, as a cluster would.
         replay: Run every batch twice and compare.
         schema_by_id: Writer schemas of Avro inputs.
+        point: Told about every step of the protocol; where it raises Crashed, the run ends and the
+            next one recovers.
     """
 
     def __init__(
@@ -82,65 +84,92 @@ class LocalPipeline:
         spread: bool = False,
         replay: bool = False,
         schema_by_id: Callable[[int], str] | None = None,
+        point: Point = never,
     ) -> None:
         self._plan = plan
         self._read_to_end = {(t, p): True for t, some in partitions.items() for p in some}
         self._spread, self._replay = spread, replay
         self._schema_by_id = schema_by_id or _no_registry
-        self._states: States = defaultdict(MemoryState)
-        self._number = 0
-        self._watermark = WatermarkState()
-        self.counters: Counter[str] = Counter()
+        self._world = LocalWorld(point)
+        self._epoch = 1
+        self._at_end = False
 
     @property
     def watermark(self) -> int | None:
         """The watermark of the next batch, epoch milliseconds."""
-        return self._watermark.value
+        return self._standing().value
+
+    @property
+    def counters(self) -> Counter[str]:
+        """Totals so far."""
+        total: Counter[str] = Counter()
+        for commit in self._world.commits:
+            total.update(commit.counters)
+        return total
 
     def run(self, records: pa.Table, batch_time: int) -> LocalBatch:
-        """Run one batch.
+        """Run one batch, to the end of its commit.
 
         Args:
             records: Schema RECORDS, each partition in offset order; may be empty.
             batch_time: Epoch milliseconds, never less than the one before.
         """
-        batch = BatchContext(
-            batch=self._number + 1,
-            batch_time=batch_time,
-            watermark=self._watermark.value,
-            epoch=1,
+        number = len(self._world.commits) + 1
+        watermark = END if self._at_end else self.watermark
+        batch = LoggedBatch(
+            number=number, batch_time=batch_time, watermark=watermark, records=records
         )
-        task, report = self._once(batch, records)
-        if self._replay:
-            again, report_again = self._once(batch, records)
-            if _contents(task) != _contents(again) or report != report_again:
-                raise StateError(f"batch {batch.batch} gave other rows when it was replayed")
-        for step, partition, changes in task.changes:
-            self._states[(step, partition)].apply(changes)
-        self._number += 1
-        self._watermark = advance(
-            self._watermark, self._plan.topics, report, batch_time, self._read_to_end
-        )
-        self.counters.update(report.counters)
+        while len(self._world.commits) < number:
+            try:
+                if self._world.begun is None:
+                    self._world.begin(batch)
+                self._finish()
+            except Crashed as crash:
+                self._epoch += 1
+                if crash.copies_lost:
+                    self._world.lose_copies()
         return LocalBatch(
-            number=batch.batch,
+            number=number,
             batch_time=batch_time,
-            output=pa.concat_tables([OUTPUT.empty_table(), *task.output]),
-            counters=report.counters,
-            watermark=self._watermark.value,
+            output=self._world.delivered(),
+            counters=self._world.commits[-1].counters,
+            watermark=self.watermark,
         )
 
     def end(self, batch_time: int) -> LocalBatch:
         """End a bounded run: the watermark goes to infinity, and what waits is decided."""
-        self._watermark = replace(self._watermark, value=END)
+        self._at_end = True
         return self.run(RECORDS.empty_table(), batch_time)
 
-    def _once(self, batch: BatchContext, records: pa.Table) -> tuple[_LocalTask, BatchReport]:
+    def _standing(self) -> WatermarkState:
+        commits = self._world.commits
+        return commits[-1].watermark if commits else WatermarkState()
+
+    def _finish(self) -> None:
+        """Run and commit the batch that is logged, with nothing but what the log says."""
+        logged = self._world.begun
+        assert logged is not None
+        batch = BatchContext(
+            batch=logged.number,
+            batch_time=logged.batch_time,
+            watermark=logged.watermark,
+            epoch=self._epoch,
+        )
+        report = self._once(batch, logged.records)
+        if self._replay and report != self._once(batch, logged.records):
+            raise StateError(f"batch {batch.batch} gave another report when it was replayed")
+        watermark = advance(
+            self._standing(), self._plan.topics, report, logged.batch_time, self._read_to_end
+        )
+        if logged.watermark == END:
+            watermark = replace(watermark, value=END)
+        self._world.commit(watermark, report.counters)
+
+    def _once(self, batch: BatchContext, records: pa.Table) -> BatchReport:
         everything = range(self._plan.partitions)
+        task = _LocalTask(self._world, everything, self._schema_by_id)
         if not self._spread:
-            task = _LocalTask(self._states, everything, self._schema_by_id)
-            return task, read_reports(run_stages(self._plan, batch, records, task))
-        task = _LocalTask(self._states, everything, self._schema_by_id)
+            return read_reports(run_stages(self._plan, batch, records, task))
         rows = records
         for stage in range(self._plan.stage_count):
             pieces = _by_source(rows) if stage == 0 else _by_part(rows, everything)
@@ -149,7 +178,7 @@ class LocalPipeline:
                 task.partitions = [part]
                 found.append(run_stage(self._plan, stage, batch, piece, task))
             rows = pa.concat_tables([EXCHANGE.empty_table(), *found])
-        return task, read_reports(rows)
+        return read_reports(rows)
 
 
 def _by_source(records: pa.Table) -> list[tuple[int, pa.Table]]:
@@ -170,15 +199,6 @@ def _by_source(records: pa.Table) -> list[tuple[int, pa.Table]]:
 
 def _by_part(rows: pa.Table, parts: Iterable[int]) -> list[tuple[int, pa.Table]]:
     return [(part, rows.filter(pc.equal(rows["part"], part))) for part in parts]
-
-
-def _contents(task: _LocalTask) -> tuple[list[object], list[object]]:
-    changes = sorted(
-        (step, part, sorted(table.to_pylist(), key=lambda row: row["key"]).__repr__())
-        for step, part, table in task.changes
-    )
-    output = [row for table in task.output for row in table.to_pylist()]
-    return list(changes), list(output)
 
 
 def _no_registry(schema_id: int) -> str:

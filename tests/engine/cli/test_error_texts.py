@@ -110,6 +110,7 @@ def outcome(row: dict[str, Any], folder: Path, patch: pytest.MonkeyPatch) -> dic
         environment = {k: with_values(v, values) for k, v in row.get("environment", {}).items()}
         program, *arguments = shlex.split(with_values(row["run"], values))
         assert program == "kaflow"
+        patch.setenv("COLUMNS", "100")  # reports are as wide as the terminal
         result = CliRunner().invoke(kaflow, arguments, env=environment, prog_name="kaflow")
     return {
         "exit": result.exit_code,

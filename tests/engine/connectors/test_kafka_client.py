@@ -123,7 +123,7 @@ def test_a_mechanism_without_a_login_module_is_refused() -> None:
 
 
 def test_an_unknown_property_is_named() -> None:
-    with pytest.raises(UnknownName, match=r"unknown Kafka property 'lingre\.ms'"):
+    with pytest.raises(ModelError, match=r"unknown Kafka property 'lingre\.ms'\n.*'linger\.ms'"):
         open_admin(settings(**{"lingre.ms": "5"}))
 
 

@@ -76,6 +76,17 @@ def test_a_driver_that_was_replaced_cannot_write(kafka: KafkaSettings, unique: s
     newer.put_batch(1, {})
 
 
+def test_a_driver_that_was_replaced_does_not_take_over_again(
+    kafka: KafkaSettings, unique: str
+) -> None:
+    stale, newer = ControlTopic(kafka, unique), ControlTopic(kafka, unique)
+    assert [stale.start_run("s1", 1).epoch for _ in range(2)] == [1, 2]
+    newer.start_run("s1", 1)
+    with pytest.raises(SinkError, match="has taken over: run 3"):
+        stale.start_run("s1", 1)
+    newer.put_batch(1, {})
+
+
 def test_markers_count_input_rows(kafka: KafkaSettings, unique: str, output: Rows) -> None:
     create_topic(kafka, unique, 1)
     run = ControlTopic(kafka, unique).start_run("s1", 1)
@@ -128,7 +139,7 @@ def test_a_stranger_s_open_transaction_is_said(kafka: KafkaSettings, unique: str
     control.start_run("s1", 1)
     stranger = open_transactional(kafka, unique, 60_000, 10_000).api
     stranger.begin_transaction()
-    stranger.produce(control.topic, b'{"epoch":1}', b'{"kind":"epoch"}', 0)
+    stranger.produce(control.topic, b'{"epoch":9}', b'{"id":"x","kind":"slot"}', 0)
     stranger.flush(10)
     with pytest.raises(StateError, match="a transaction stays open"):
         control.start_run("s1", 1)

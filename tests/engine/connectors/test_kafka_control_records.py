@@ -20,7 +20,7 @@ MARKER_KEY = b'{"generation":2,"kind":"marker","partition":3,"sink":"out","state
 @pytest.mark.parametrize(
     ("record", "key", "value"),
     [
-        (Epoch(4), b'{"kind":"epoch"}', b'{"epoch":4}'),
+        (Epoch(4, "x"), b'{"kind":"epoch"}', b'{"epoch":4,"process":"x"}'),
         (Slot("kaflow.p.x", 4), b'{"id":"kaflow.p.x","kind":"slot"}', b'{"epoch":4}'),
         (Slot("kaflow.p.x", None), b'{"id":"kaflow.p.x","kind":"slot"}', None),
         (MARKER, MARKER_KEY, b'{"batch":7,"epoch":4,"inputs":9}'),
@@ -51,9 +51,9 @@ def test_later_records_replace_earlier_ones() -> None:
     older = Marker(state="s1", generation=2, sink="out", partition=3, batch=6)
     dropped = BatchRecord(state="s1", generation=2, batch=1, record=None)
     kept = BatchRecord(state="s1", generation=2, batch=2, record={"n": 2})
-    records = [Epoch(1), Slot("a", 1), Slot("b", 1), older, Epoch(2), MARKER, Slot("a", None)]
+    records = [Epoch(1), Slot("a", 1), Slot("b", 1), older, Epoch(2, "x"), MARKER, Slot("a", None)]
     view.take(to_bytes(record) for record in [*records, dropped, kept])
-    assert view.epoch == 2
+    assert (view.epoch, view.process) == (2, "x")
     assert view.slots == {"b": 1}
     assert list(view.markers.values()) == [MARKER]
     assert view.batches == {("s1", 2, 2): {"n": 2}}

@@ -24,8 +24,10 @@ pytestmark = pytest.mark.kafka
 Rows = Callable[..., pa.Table]
 ENGINE = Path(__file__).parents[3] / "engine"
 NOW = 1_795_296_000_000
+OPENING = ("before_slot", "slot_claimed")
 CRASH_POINTS = (
-    "slot_claimed",
+    *OPENING,
+    "before_transaction",
     "transaction_begun",
     "rows_produced",
     "marker_produced",
@@ -137,7 +139,7 @@ def test_a_crash_anywhere(
     if warm:
         expected.append(b"warm")
         deliver(sink, 1, output([(unique, b"k", b"warm")]))
-        if where == "slot_claimed":
+        if where in OPENING:
             close_producers()
     reached: list[str] = []
 
@@ -153,7 +155,7 @@ def test_a_crash_anywhere(
     assert result.rows == (0 if where == "committed" else 1000)
     assert deliver(again, 3, output([(unique, b"k", b"next")])).rows == 1
     assert values(kafka, unique) == sorted([*expected, b"next"])
-    points = CRASH_POINTS[1:] if warm and where != "slot_claimed" else CRASH_POINTS
+    points = CRASH_POINTS[len(OPENING) :] if warm and where not in OPENING else CRASH_POINTS
     assert reached == list(points[: points.index(where) + 1])
 
 

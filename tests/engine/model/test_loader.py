@@ -62,6 +62,8 @@ topics:
     lookup: as_of
     history: 7d
     key: id
+    on_data_loss: continue
+    on_schema_change: add_nullable
 delivery: at_least_once
 dead_letters: {max_rate: 0.5, max_count: 10}
 on_dimension_update: reemit
@@ -115,6 +117,8 @@ def test_every_key() -> None:
                 "lookup": "as_of",
                 "history": 7 * 24 * HOUR,
                 "key": "id",
+                "on_data_loss": "continue",
+                "on_schema_change": "add_nullable",
             }
         },
         "delivery": "at_least_once",

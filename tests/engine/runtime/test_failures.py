@@ -1,8 +1,19 @@
 import pytest
 
+from kaflow_engine.connectors.kafka_admin import MissingTopic
+from kaflow_engine.connectors.kafka_errors import (
+    BrokerAway,
+    BrokerAwaySink,
+    LoginRefused,
+    LoginRefusedSink,
+    RowRefused,
+)
 from kaflow_engine.errors import LimitReached, ModelError, SinkError, SourceError, StateError
+from kaflow_engine.formats.avro_changes import SchemaChanged
+from kaflow_engine.formats.registry import RegistryAway
 from kaflow_engine.runtime.failures import (
     DataLost,
+    LossSuspected,
     SparkEnded,
     TaskFailed,
     carried,
@@ -38,15 +49,32 @@ def test_an_unforeseen_error_of_a_task_says_what_it_was():
         (
             "org.apache.spark.SparkException: Job aborted\nCaused by: "
             "org.apache.kafka.common.errors.TimeoutException: no metadata\n\tat x",
-            SourceError,
+            BrokerAway,
             "Kafka failed while reading: TimeoutException: no metadata",
         ),
         (
+            "org.apache.spark.SparkException: Job aborted\nCaused by: "
+            "org.apache.kafka.common.errors.InvalidTopicException: x",
+            SourceError,
+            "Kafka failed while reading: InvalidTopicException: x",
+        ),
+        (
+            "org.apache.spark.X: x\nCaused by: org.apache.kafka.common.errors."
+            "SaslAuthenticationException: Authentication failed",
+            LoginRefused,
+            "the broker refused the login or its certificate while reading",
+        ),
+        (
             "org.apache.spark.X: [KAFKA_DATA_LOSS.X] Some data may have been lost",
-            DataLost,
+            LossSuspected,
             "records were lost in Kafka while reading",
         ),
         ("py4j.Py4JNetworkError: Answer from Java side is empty", SparkEnded, "Spark's JVM ended"),
+        (
+            "org.apache.spark.X: failed\nCaused by: java.io.IOException: No space left on device",
+            StateError,
+            "a disk is full while reading",
+        ),
         (
             "org.apache.spark.SparkException: Task failed while writing",
             TaskFailed,
@@ -75,6 +103,14 @@ def test_a_mistake_of_ours_keeps_its_words():
         (StateError("x"), False),
         (LimitReached("x"), False),
         (DataLost("x"), False),
+        (LossSuspected("x"), True),
+        (MissingTopic("x"), False),
+        (LoginRefused("x"), False),
+        (RowRefused("x"), False),
+        (LoginRefusedSink("x"), False),
+        (SchemaChanged("x"), False),
+        (BrokerAwaySink("x"), True),
+        (RegistryAway("x"), True),
         (SparkEnded("x"), False),
     ],
 )

@@ -76,7 +76,7 @@ def test_partitions_for_spark():
     ("needed", "low", "high", "message"),
     [
         (5, 9, 20, "offset 5 comes next, but the first that is left is 9: 4 offsets are lost"),
-        (5, 0, 3, "offset 5 comes next, but the topic ends at 3"),
+        (5, 0, 3, "offset 5 comes next, but the topic begins at 0 and ends at 3"),
     ],
 )
 def test_lost_records_are_told_with_the_numbers(needed, low, high, message):

@@ -97,7 +97,7 @@ def test_an_error_in_a_task_is_carried(settings, log, monkeypatch):
     def fail(*args):
         raise SourceError("no", hint="cure")
 
-    monkeypatch.setattr("kaflow_engine.runtime.stage_task.run_stages", fail)
+    monkeypatch.setattr("kaflow_engine.runtime.stage_task.run_stage", fail)
     with pytest.raises(RuntimeError) as raised:
         list(whole_task(settings, context(1), iter([])))
     assert str(to_error(raised.value)) == "no\n  hint: cure"

@@ -34,7 +34,6 @@ MISTAKES = """\
 """
 
 ERRORS = """\
-cases.yaml:1: 'pipeline' is required
 cases.yaml:1: a case with expect_error emits nothing; remove expect and expect_dead_letters
 cases.yaml:2: unknown key 'pipelne'
   hint: did you mean 'pipeline'?

@@ -36,20 +36,20 @@ def test_some_as_given(case: Case) -> None:
     check(case, "given")
 
 
-@pytest.mark.property
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_as_given_and_replayed(case: Case) -> None:
     check(case, "given", replay=True)
 
 
-@pytest.mark.property
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("cuts", ["each", "all", "random:1"])
 def test_cut_in_other_ways(case: Case, cuts: str) -> None:
     check(case, cuts)
 
 
-@pytest.mark.property
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("cuts", ["given", "all"])
 def test_in_several_tasks(case: Case, cuts: str) -> None:

@@ -1,0 +1,48 @@
+"""What a run learns from the pipeline's own topic when it begins."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kaflow_engine.connectors.kafka_control_records import ControlView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStart:
+    """What a run knows once its predecessors can no longer write."""
+
+    epoch: int
+    epoch_offset: int
+    """Where the epoch stands in the topic; a newer epoch can only stand behind it."""
+    delivered: Mapping[tuple[str, int], int]
+    """`(sink, delivery partition)` → the last batch that was delivered."""
+    inputs: Mapping[tuple[str, int], int]
+    """`(sink, delivery partition)` → input rows of that partition in that batch, where known."""
+    batches: Mapping[int, Mapping[str, Any]]
+    """Batch records kept here for this state and generation, by batch."""
+
+    def delivered_to(self, sink: str) -> dict[int, int]:
+        """Return delivery partition → last delivered batch of one sink."""
+        return {p: batch for (name, p), batch in self.delivered.items() if name == sink}
+
+
+def run_start(
+    view: ControlView, state_id: str, generation: int, epoch: int, epoch_offset: int
+) -> RunStart:
+    """Return what the markers and batch records of a state add up to."""
+    mine = {
+        (sink, p): marker
+        for (state, of, sink, p), marker in view.markers.items()
+        if (state, of) == (state_id, generation)
+    }
+    return RunStart(
+        epoch=epoch,
+        epoch_offset=epoch_offset,
+        delivered={place: m.batch for place, m in mine.items() if m.batch is not None},
+        inputs={place: m.inputs for place, m in mine.items() if m.inputs is not None},
+        batches={
+            batch: record
+            for (state, of, batch), record in view.batches.items()
+            if (state, of) == (state_id, generation)
+        },
+    )

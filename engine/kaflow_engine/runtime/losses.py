@@ -1,0 +1,139 @@
+"""Records that were to be read next and are gone: an error, or counted and passed over."""
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+from kaflow_engine.connectors.kafka_admin import offsets
+from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.operators.params import Plan
+from kaflow_engine.runtime.offsets import Loss, loss_error, losses_of, only
+from kaflow_engine.runtime.standing import Standing
+from kaflow_engine.runtime.watch import Watch
+from kaflow_engine.state.log import BatchRecord, Offsets, Ranges
+
+LOGGER = logging.getLogger("kaflow.runtime")
+
+LOST = "lost"
+"""Counter: offsets that were gone before they were read."""
+RESTARTED = "restarted_partitions"
+"""Counter: partitions of recreated topics, read from their start."""
+
+
+def settle_losses(
+    kafka: KafkaSettings,
+    plan: Plan,
+    standing: Standing,
+    counts: Mapping[str, int],
+    watch: Watch,
+    record: BatchRecord | None = None,
+) -> tuple[Standing, Ranges | None]:
+    """Return where the pipeline goes on, what was lost counted.
+
+    Args:
+        kafka: Where the topics are.
+        plan: Says what to do about losses, by topic.
+        standing: Where the pipeline stands.
+        counts: The partitions of its topics.
+        watch: Told of losses.
+        record: The batch that is run again; None: a new one comes next.
+
+    Returns:
+        The standing, and what is left of the ranges of `record` where that is not all.
+
+    Raises:
+        DataLost: Records are gone under `on_data_loss: fail`; says which.
+    """
+    first = offsets(kafka, counts, "earliest")
+    end = offsets(kafka, counts, "latest", committed=False)
+    at = only(standing.offsets, frozenset(counts))
+    ranges = record.ranges if record is not None else None
+    losses = losses_of(at, first, end) if ranges is None else _within(ranges, first, end)
+    forgiving = {topic.name for topic in plan.topics if topic.on_data_loss == "continue"}
+    for loss in losses:
+        if loss.topic not in forgiving:
+            raise loss_error(loss)
+    counted = Counter(standing.counters)
+    if ranges is None:
+        moved, gone = moved_past(at, losses, counted)
+        after = replace(standing, offsets={**standing.offsets, **moved}, counters=dict(counted))
+        return _told(after, gone, watch), None
+    left, gone = left_of(at, ranges, losses, counted)
+    after = replace(standing, counters=dict(counted))
+    return _told(after, gone, watch), left
+
+
+def moved_past(
+    at: Offsets, losses: tuple[Loss, ...], counters: Counter[str]
+) -> tuple[Offsets, list[str]]:
+    """Return where to go on behind losses, which are counted, and what to say of them."""
+    found = {topic: dict(ps) for topic, ps in at.items()}
+    said: list[str] = []
+    for loss in losses:
+        if loss.first is None:
+            del found[loss.topic][loss.partition]
+            counters[RESTARTED] += 1
+        elif loss.is_behind:
+            found[loss.topic][loss.partition] = loss.first
+            counters[LOST] += loss.first - loss.needed
+        else:
+            found[loss.topic][loss.partition] = loss.first
+            counters[RESTARTED] += 1
+        said.append(loss_error(loss).message)
+    return found, said
+
+
+def left_of(
+    at: Offsets, ranges: Ranges, losses: tuple[Loss, ...], counters: Counter[str]
+) -> tuple[Ranges | None, list[str]]:
+    """Return what is left of the ranges of a batch, None if all is; what is gone is counted.
+
+    Where the ranges begin behind `at`, a loss was passed over when they were logged; the count of
+    it went with the run that logged them.
+    """
+    for topic, parts in ranges.items():
+        for partition, (start, _) in parts.items():
+            known = at.get(topic, {}).get(partition, start)
+            counters[LOST] += max(start - known, 0)
+            counters[RESTARTED] += int(start < known)
+    if not counters[RESTARTED]:
+        del counters[RESTARTED]
+    if not counters[LOST]:
+        del counters[LOST]
+    if not losses:
+        return None, []
+    left = {topic: dict(parts) for topic, parts in ranges.items()}
+    said: list[str] = []
+    for loss in losses:
+        start, stop = ranges[loss.topic][loss.partition]
+        low = stop if loss.first is None else min(max(loss.first, start), stop)
+        if loss.first is None or not loss.is_behind:
+            low = stop  # another topic of the same name: its records are read by later batches
+        left[loss.topic][loss.partition] = (low, stop)
+        counters[LOST] += low - start
+        said.append(loss_error(loss).message)
+    return left, said
+
+
+def _within(ranges: Ranges, first: Offsets, end: Offsets) -> tuple[Loss, ...]:
+    """Return the losses inside of ranges; empty ones lose nothing."""
+    filled = {t: {p: r for p, r in ps.items() if r[1] > r[0]} for t, ps in ranges.items()}
+    starts = {t: {p: start for p, (start, _) in ps.items()} for t, ps in filled.items()}
+    stops = {t: {p: stop for p, (_, stop) in ps.items()} for t, ps in filled.items()}
+    behind = losses_of(starts, first, end)
+    places = {(loss.topic, loss.partition) for loss in behind}
+    ahead = (
+        loss
+        for loss in losses_of(stops, first, end)
+        if not loss.is_behind and (loss.topic, loss.partition) not in places
+    )
+    return (*behind, *ahead)
+
+
+def _told(standing: Standing, said: list[str], watch: Watch) -> Standing:
+    for text in said:
+        LOGGER.warning("goes on without lost records: %s", text)
+    if said:
+        watch.say(counters=standing.counters)
+    return standing

@@ -1,0 +1,207 @@
+"""One pipeline on Spark, killed and started again over the same state until it is done."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kaflow_engine.connectors.kafka_control_records import ControlView
+from kaflow_engine.connectors.kafka_transactions import ControlReader, control_topic
+from kaflow_engine.runtime.crash import VARIABLE
+from kaflow_engine.testing.broker import Broker
+from tests.acceptance.crash_pipeline import create_outputs, log_of
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_S = 300.0
+VICTIMS = ("driver", "jvm", "worker", "broker")
+
+
+@dataclass(slots=True)
+class Chain:
+    """Starts the pipeline whenever a kill has ended it; use it in a `with`."""
+
+    broker: Broker
+    path: Path
+    name: str
+    inputs: str
+    _process: subprocess.Popen[str] | None = None
+    _left: list[int] = field(default_factory=list)
+
+    def __enter__(self) -> "Chain":
+        create_outputs(self.broker.settings, self.name)
+        self.start()
+        return self
+
+    def __exit__(self, *about: object) -> None:
+        for pid in (*self._tree(), *self._left):
+            _send(pid, signal.SIGKILL)
+        if self._process is not None:
+            self._process.wait()
+
+    @property
+    def driver(self) -> int:
+        """Process id of the driver."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def batches(self) -> int:
+        """Batches that are committed."""
+        return log_of(self.path, self.name).next_number() - 1
+
+    def start(self) -> None:
+        """Start a driver."""
+        paths = os.pathsep.join([str(ROOT), str(ROOT / "engine")])
+        command = [sys.executable, "-m", "tests.acceptance.crash_on_spark"]
+        with self._errors.open("a") as errors:
+            self._process = subprocess.Popen(
+                [*command, self.broker.bootstrap, str(self.path), self.name, self.inputs],
+                env={**os.environ, "PYTHONPATH": paths, VARIABLE: f"@{self._file}"},
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                text=True,
+            )
+
+    def progress(self, batches: int = 1) -> None:
+        """Wait for so many more commits."""
+        goal = self.batches + batches
+        self._until(lambda: self.batches >= goal, f"batch {goal} to be committed")
+
+    def stop_at(self, point: str) -> int:
+        """Return the process that has come to a crash point, and stands still there."""
+        self._file.write_text(f"{point}:*:pause")
+        self._until(lambda: bool(self._stopped()), f"'{point}' to be reached")
+        return self._stopped()[0]
+
+    def kill(self, victim: str, stopped: int | None = None) -> None:
+        """Kill a driver, its JVM, a Python worker, or the broker.
+
+        Args:
+            victim: One of VICTIMS; or all `workers`; or `sleeper`: the driver goes, and its worker
+                that has `stopped` wakes up when the next run has begun.
+            stopped: The process that stands still, if one does.
+        """
+        match victim:
+            case "driver":
+                self._end_driver()
+                if stopped != self.driver:
+                    _send(stopped, signal.SIGKILL)
+                self.start()
+            case "sleeper":
+                assert stopped not in (None, self.driver)
+                self._left.append(stopped)
+                epoch = self._epoch()
+                self._end_driver()
+                self.start()
+                self._until(lambda: self._epoch() > epoch, "the next run to begin")
+                _send(stopped, signal.SIGCONT)
+                self._until(lambda: not _alive(stopped), "the sleeper to end")
+            case "jvm":
+                _send(self._jvm(), signal.SIGKILL)
+                _send(stopped, signal.SIGCONT)
+                assert self._process.wait(PATIENCE_S) > 0, "a driver without its JVM must fail"
+                self.start()
+            case "worker" | "workers":
+                if stopped in (None, self.driver):
+                    self._until(lambda: bool(self._workers()), "a Python worker")
+                    for pid in self._workers()[-1 if victim == "worker" else 0 :]:
+                        _send(pid, signal.SIGKILL)
+                    _send(stopped, signal.SIGCONT)
+                else:
+                    _send(stopped, signal.SIGKILL)
+            case _:
+                self.broker.kill()
+                self.broker.start()
+                _send(stopped, signal.SIGCONT)
+
+    def finish(self) -> None:
+        """Let the pipeline do the rest."""
+        self._file.unlink(missing_ok=True)
+        code = self._process.wait(2 * PATIENCE_S)
+        assert code == 0, self._last_words()
+
+    @property
+    def _file(self) -> Path:
+        return self.path / f"{self.name}.crash"
+
+    @property
+    def _errors(self) -> Path:
+        return self.path / f"{self.name}.stderr"
+
+    def _end_driver(self) -> None:
+        _send(self.driver, signal.SIGKILL)
+        self._process.wait()
+
+    def _tree(self) -> list[int]:
+        found = [self.driver]
+        for pid in found:
+            found += _children(pid)
+        return found
+
+    def _stopped(self) -> list[int]:
+        return [pid for pid in self._tree() if _state(pid) == "T"]
+
+    def _jvm(self) -> int:
+        return next(pid for pid in _children(self.driver) if _name(pid) == "java")
+
+    def _workers(self) -> list[int]:
+        java = next((pid for pid in _children(self.driver) if _name(pid) == "java"), 0)
+        daemons = [pid for pid in _children(java) if _name(pid).startswith("python")]
+        return [worker for daemon in daemons for worker in _children(daemon)]
+
+    def _epoch(self) -> int:
+        topic = control_topic(self.name)
+        reader = ControlReader(self.broker.settings, topic, 30_000, committed=False)
+        view = ControlView()
+        view.take(reader.read_on())
+        reader.close()
+        return view.epoch
+
+    def _until(self, holds: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not holds():
+            assert self._process.poll() is None, f"ended, waiting for {what}: {self._last_words()}"
+            assert time.monotonic() < deadline, f"waited too long for {what}: {self._last_words()}"
+            time.sleep(0.02)
+
+    def _last_words(self) -> str:
+        return self._errors.read_text()[-2000:]
+
+
+def _send(pid: int | None, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        if pid is not None:
+            os.kill(pid, number)
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
+        found = [(thread / "children").read_text() for thread in threads]
+    except OSError:
+        return []
+    return [int(child) for text in found for child in text.split()]
+
+
+def _stat(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return "0 (gone) X"
+
+
+def _name(pid: int) -> str:
+    return _stat(pid).partition("(")[2].rpartition(")")[0]
+
+
+def _state(pid: int) -> str:
+    return _stat(pid).rpartition(")")[2].split()[0]
+
+
+def _alive(pid: int) -> bool:
+    return _state(pid) not in "XZ"

@@ -1,0 +1,260 @@
+"""Runs pipelines without Spark, each in a forked process that may be killed or stopped.
+
+Everything but Spark is the real thing: the supervisor, the batch log, RocksDB, change files, the
+transactional sink. `python -m tests.acceptance.crash_here` is the process that is forked; it holds
+no client and no thread, so that its children start clean and at once.
+"""
+
+import errno
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pandas  # noqa: F401  # pyarrow wants it later, and children would each load it
+import pyarrow as pa
+import pyarrow.dataset  # the same
+
+from kaflow_engine.connectors.kafka_read import read_range
+from kaflow_engine.errors import KaflowError
+from kaflow_engine.model.config import Config
+from kaflow_engine.operators.reports import read_reports
+from kaflow_engine.operators.schemas import RECORDS
+from kaflow_engine.plan.diff import change
+from kaflow_engine.runtime import batches, crash, patience, pipeline
+from kaflow_engine.runtime.executor import Executed
+from kaflow_engine.runtime.offsets import ends_of, merged, next_cut, ranges_between, reaches
+from kaflow_engine.runtime.stage_task import RESULT, of_stream, stage_task, whole_task
+from kaflow_engine.runtime.stop import Limits
+from kaflow_engine.runtime.ticks import is_due
+from kaflow_engine.runtime.watch import Watch
+from kaflow_engine.state import store
+from tests.acceptance.crash_pipeline import START, crash_plan
+
+ROOT = Path(__file__).parents[2]
+NOW = START + 10 * 60_000
+"""Batch time of every batch: a clock that stands still makes runs comparable."""
+MOST = 150
+TOGETHER = 4
+_NO_SPARK = SimpleNamespace(sparkContext=SimpleNamespace(setLocalProperty=lambda *a: None))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """One run of one pipeline."""
+
+    name: str
+    inputs: str
+    broker: str
+    path: str
+    crash_at: str = ""
+    snapshots: str = "1h"
+    staged: bool = False
+    """Whether batches run stage by stage instead of in one task."""
+    delivery: str = "exactly_once"
+    full_after: int | None = None
+    """How many files the state directory takes before its disk is full."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """How it went."""
+
+    how: str
+    """ended, killed or stopped."""
+    pid: int
+    said: str = ""
+    """The error, if there was one."""
+    exit_code: int = 0
+
+
+class Forks:
+    """A process that forks runs; use it in a `with`."""
+
+    def __enter__(self) -> "Forks":
+        paths = os.pathsep.join([str(ROOT), str(ROOT / "engine")])
+        self._server = subprocess.Popen(
+            [sys.executable, "-m", "tests.acceptance.crash_here"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": paths},
+            text=True,
+        )
+        return self
+
+    def __exit__(self, *about: object) -> None:
+        self._server.stdin.close()
+        self._server.wait(20)
+        self._server.stdout.close()
+
+    def run(self, orders: Sequence[Order]) -> list[End]:
+        """Run until each has ended, or has stopped."""
+        return self._ask({"run": [asdict(order) for order in orders]})
+
+    def wake(self, ends: Sequence[End]) -> list[End]:
+        """Let those go on that have stopped."""
+        return self._ask({"wake": [end.pid for end in ends]})
+
+    def _ask(self, what: dict[str, Any]) -> list[End]:
+        self._server.stdin.write(json.dumps(what) + "\n")
+        self._server.stdin.flush()
+        return [End(**end) for end in json.loads(self._server.stdout.readline())]
+
+
+def main() -> None:
+    """Fork what standard input asks for."""
+    said: dict[int, Path] = {}
+    for line in sys.stdin:
+        asked = json.loads(line)
+        orders = [Order(**order) for order in asked.get("run", ())]
+        ends: dict[int, dict[str, Any]] = {}
+        pids: list[int] = []
+        for pid in asked.get("wake", ()):
+            pids.append(pid)
+            os.kill(pid, signal.SIGCONT)
+        for order in orders:
+            while len(set(pids) - set(ends)) >= TOGETHER:
+                _wait(said, ends)
+            file = Path(order.path) / f"{order.name}.said"
+            pid = os.fork()
+            if pid == 0:
+                _child(order, file)
+            said[pid] = file
+            pids.append(pid)
+        while set(pids) - set(ends):
+            _wait(said, ends)
+        sys.stdout.write(json.dumps([ends[pid] for pid in pids]) + "\n")
+        sys.stdout.flush()
+    for pid in said:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _wait(said: dict[int, Path], ends: dict[int, dict[str, Any]]) -> None:
+    pid, status = os.waitpid(-1, os.WUNTRACED)
+    how = "ended" if os.WIFEXITED(status) else "stopped" if os.WIFSTOPPED(status) else "killed"
+    text = said[pid].read_text() if how == "ended" else ""
+    code = os.WEXITSTATUS(status) if how == "ended" else 0
+    if how == "killed" and os.WTERMSIG(status) != signal.SIGKILL:
+        text = f"signal {os.WTERMSIG(status)}"
+    if how != "stopped":
+        del said[pid]
+    ends[pid] = {"how": how, "pid": pid, "said": text, "exit_code": code}
+
+
+def _child(order: Order, file: Path) -> None:
+    signal.alarm(600)  # a run that hangs must not hang the tests
+    os.environ[crash.VARIABLE] = order.crash_at
+    code = 0
+    try:
+        file.write_text("")
+        _run(order)
+    except KaflowError as error:
+        file.write_text(f"{type(error).__name__}: {error}")
+        code = error.exit_code
+    except BaseException as error:
+        file.write_text(repr(error))
+        code = 99
+    finally:
+        os._exit(code)
+
+
+def _run(order: Order) -> None:
+    batches.range_frame = _read  # type: ignore[assignment]
+    batches.no_records = lambda spark: RECORDS.empty_table()  # type: ignore[assignment]
+    batches.execute_batch = _staged if order.staged else _whole  # type: ignore[assignment]
+    pipeline.LiveStream = _Live  # type: ignore[misc]
+    patience._BACKOFF_S = 0.02
+    if order.full_after is not None:
+        _fill(order.full_after)
+    config = Config.model_validate(
+        {
+            "kafka": {"brokers": order.broker},
+            "state": {"rocksdb": {"path": order.path, "checkpoint": {"interval": order.snapshots}}},
+            "max_records": MOST,
+        }
+    )
+    pipeline.PipelineRun(
+        spark=_NO_SPARK,  # type: ignore[arg-type]
+        plan=crash_plan(order.name, order.inputs, order.delivery),
+        config=config,
+        limits=Limits(until_caught_up=True, stop=threading.Event()),
+        watch=Watch(order.name, lambda progress: None),
+        clock=lambda: NOW,
+        change=change,
+    ).run()
+
+
+def _fill(room: int) -> None:
+    """Let every file after the first `room` ones fail as on a full disk, half written."""
+    left = itertools.count(room, -1)
+
+    def full(write: Any) -> Any:
+        def write_some(target: Path, data: bytes) -> None:
+            if next(left) > 0:
+                return write(target, data)
+            target.write_bytes(bytes(data)[: len(data) // 2])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        return write_some
+
+    copy = store._copy
+    store._write = full(store._write)
+    store._copy = lambda source, target: (
+        full(lambda path, data: None)(target, source.read_bytes()) or copy(source, target)
+    )
+
+
+class _Live:
+    """Takes the records that a stream would bring, with the same cuts at each try."""
+
+    def __init__(self, run: Any, *about: object) -> None:
+        self._run = run
+
+    def follow(self, start: Any, goal: Any) -> str:
+        run = self._run
+        while not reaches(run.standing.offsets, goal):
+            at = run.standing.offsets
+            run.batch(ranges_between(at, merged(at, ends_of(next_cut(at, goal, MOST)))))
+        if is_due(run.standing.watermark.value, run.standing.next_due):
+            run.tick()
+        return "caught up"
+
+
+def _read(spark: object, kafka: Any, name: str, ranges: Any) -> pa.Table:
+    parts = [
+        read_range(kafka, topic, partition, first, end)
+        for topic, found in ranges.items()
+        for partition, (first, end) in found.items()
+        if end > first
+    ]
+    return pa.concat_tables(parts).cast(RECORDS)
+
+
+def _whole(records: pa.Table, batch: Any, shipment: Any, *sizes: int) -> Executed:
+    return _executed(whole_task(shipment.data, batch, iter(records.to_batches())))
+
+
+def _staged(records: pa.Table, batch: Any, shipment: Any, *sizes: int) -> Executed:
+    found = records.to_batches()
+    for stage in range(shipment.settings.plan.stage_count):
+        found = list(stage_task(shipment.data, batch, stage, 1, iter(found)))
+    return _executed(found)
+
+
+def _executed(batches: Iterable[pa.RecordBatch]) -> Executed:
+    (row,) = pa.Table.from_batches(list(batches), schema=RESULT).to_pylist()
+    return Executed(read_reports(of_stream(row["reports"])), of_stream(row["output"]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""A pipeline with all that a crash could spoil: two steps, waiting rows, expiry, dead letters."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kaflow_engine.connectors.kafka_admin import create_topic
+from kaflow_engine.connectors.kafka_client import KafkaSettings, open_producer
+from kaflow_engine.connectors.kafka_read import read_all
+from kaflow_engine.model.columns import Column
+from kaflow_engine.model.config import Config
+from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.operators.params import Plan
+from kaflow_engine.plan.build import build_plan
+from kaflow_engine.state.log import BatchLog
+from kaflow_engine.state.store import LocalStore
+
+START = 1_700_000_000_000
+"""Epoch milliseconds of the first event."""
+STEP = 60_000
+USERS, KNOWN = 12, 10
+"""Users, and how many of them ever have a profile."""
+SIDES = {"events": ("id", "n"), "profiles": ("id", "tier"), "payments": ("n", "amount")}
+PARTITIONS = {"events": 3, "profiles": 2, "payments": 2}
+
+QUERY = """
+SELECT e.id, e.n, p.tier, y.amount
+FROM "{0}.events" e
+LEFT JOIN "{0}.profiles" p ON e.id = p.id
+LEFT JOIN "{0}.payments" y ON e.n = y.n
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """What readers of committed records see, and what the pipeline counted."""
+
+    rows: dict[bytes, list[bytes]]
+    """By key, in order."""
+    letters: list[bytes]
+    counters: dict[str, int]
+
+
+def load_topics(kafka: KafkaSettings, name: str, events: int) -> None:
+    """Create the input topics `<name>.<side>` and fill them."""
+    for side, count in PARTITIONS.items():
+        create_topic(kafka, f"{name}.{side}", count)
+    producer = open_producer(kafka, **{"enable.idempotence": True}).api
+    for side, key, value, at in _records(events):
+        producer.produce(f"{name}.{side}", value, key, timestamp=at)
+    assert producer.flush(30) == 0
+
+
+def crash_plan(name: str, inputs: str, delivery: str = "exactly_once") -> Plan:
+    """Plan pipeline `name` over the topics `<inputs>.<side>`; it writes `<name>.out`."""
+    patient = {"idle_timeout": "7d"}  # the time a crash takes must not move the watermark
+    spec = {
+        "name": name,
+        "query": QUERY.format(inputs),
+        "output": {"topic": f"{name}.out", "format": "json", "key": "id"},
+        "dead_letters": {"topic": f"{name}.dead"},
+        "emission": {"type": "smart", "require": ["tier"], "on_expiry": "emit"},
+        "state": {"dimensions": [f"{inputs}.profiles"]},
+        "topics": {f"{inputs}.{side}": patient for side in SIDES},
+        "dimensions_first": False,
+        "partitions": 2,
+        "delivery": delivery,
+    }
+    schemas = {
+        f"{inputs}.{side}": tuple(Column(column, "VARCHAR") for column in columns)
+        for side, columns in SIDES.items()
+    }
+    return build_plan(PipelineSpec.model_validate(spec), Config(), schemas).plan
+
+
+def create_outputs(kafka: KafkaSettings, name: str) -> None:
+    """Create the topics that pipeline `name` writes."""
+    create_topic(kafka, f"{name}.out", 2)
+    create_topic(kafka, f"{name}.dead", 1)
+
+
+def delivered(kafka: KafkaSettings, name: str, log: BatchLog) -> Delivered:
+    """Return what pipeline `name` has done."""
+    rows: dict[bytes, list[bytes]] = {}
+    table = read_all(kafka, f"{name}.out")
+    for key, value in zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True):
+        rows.setdefault(key, []).append(value)
+    letters = sorted(read_all(kafka, f"{name}.dead")["value"].to_pylist())
+    commit = log.last_commit()
+    return Delivered(rows, letters, dict(commit.counters) if commit else {})
+
+
+def log_of(path: object, name: str) -> BatchLog:
+    """Return the batch log of pipeline `name` in a state directory."""
+    return BatchLog(LocalStore(path / name))
+
+
+def _records(events: int) -> Iterator[tuple[str, bytes, bytes, int]]:
+    for number in range(events):
+        user, at = f"u{number * 7 % USERS}", START + number * STEP
+        bad = number % 40 == 17
+        yield "events", user.encode(), b"no json" if bad else _json(id=user, n=str(number)), at
+        if number % 3 == 0:  # some before their event, some after it, some never
+            paid = number + number * 7 % 41 - 20
+            yield "payments", b"%d" % paid, _json(n=str(paid), amount=f"{paid}.50"), at
+        if number % 6 == 0:  # each user gets a first profile late, and others after it
+            known = f"u{number // 6 % KNOWN}"
+            yield "profiles", known.encode(), _json(id=known, tier=f"t{number}"), at
+        if number % 50 == 30:
+            yield "profiles", b"u3", b"", at  # not JSON either
+
+
+def _json(**members: str) -> bytes:
+    return json.dumps(members).encode()

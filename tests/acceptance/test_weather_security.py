@@ -1,0 +1,130 @@
+"""SASL over TLS: one set of properties for Spark's client and for ours, and clear refusals."""
+
+import json
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from kaflow_engine.cli.main import kaflow
+from kaflow_engine.connectors.kafka_admin import create_topic, describe
+from kaflow_engine.connectors.kafka_client import KafkaSettings, open_producer
+from kaflow_engine.connectors.kafka_errors import BrokerAway, LoginRefused
+from kaflow_engine.connectors.kafka_read import read_all
+from kaflow_engine.model.config import Config
+from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.runtime.prepare import prepare
+from kaflow_engine.testing.broker import Broker
+from kaflow_engine.testing.broker_security import Secure
+from tests.acceptance.certificates import issue
+
+USER, PASSWORD = "ann", "s3cret-and-long"
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture(scope="module")
+def issued(tmp_path_factory):
+    return issue(tmp_path_factory.mktemp("ca"))
+
+
+@pytest.fixture(scope="module")
+def secured(issued):
+    with Broker(secure=Secure(identity=issued.identity, users={USER: PASSWORD})) as running:
+        yield running
+
+
+def properties(issued, mechanism, password=PASSWORD):
+    return {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": mechanism,
+        "sasl.username": USER,
+        "sasl.password": password,
+        "ssl.ca.location": str(issued.ca),
+    }
+
+
+def spec(name):
+    return PipelineSpec.model_validate(
+        {
+            "name": name,
+            "query": f'SELECT e.id, e.n FROM "{name}.in" e',
+            "output": {"topic": f"{name}.out", "key": "id"},
+            "topics": {f"{name}.in": {"columns": {"id": "VARCHAR", "n": "BIGINT"}}},
+        }
+    )
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_rows_arrive_over_tls(spark, secured, issued, unique, tmp_path, caplog, mechanism):
+    from kaflow_engine.runtime.application import run_pipelines
+
+    caplog.set_level("DEBUG")
+    config = Config.model_validate(
+        {
+            "kafka": {
+                "brokers": secured.secured,
+                "properties": properties(issued, mechanism),
+            },
+            "state": {"rocksdb": {"path": str(tmp_path)}},
+        }
+    )
+    kafka = KafkaSettings.of(config.kafka.brokers, config.kafka.properties)
+    create_topic(kafka, f"{unique}.in", 2)
+    producer = open_producer(kafka).api
+    for n in range(50):
+        producer.produce(f"{unique}.in", json.dumps({"id": f"k{n}", "n": n}).encode())
+    assert producer.flush(30) == 0
+    (planned,) = prepare([spec(unique)], config)
+    run_pipelines([planned.plan], config, until_caught_up=True, spark=spark)
+    found = read_all(kafka, f"{unique}.out")
+    assert sorted(json.loads(v)["n"] for v in found["value"].to_pylist()) == list(range(50))
+    told = [caplog.text, repr(kafka), repr(config), repr(planned)]
+    written = [f.read_text("latin-1") for f in tmp_path.rglob("*.json")]
+    assert not [text for text in (*told, *written) if PASSWORD in text]
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
+def test_a_wrong_password_is_told_at_once(secured, issued, tmp_path, mechanism):
+    wrong = "wr0ng-and-long"
+    tmp_path.joinpath("kaflow.yaml").write_text(
+        json.dumps(
+            {
+                "kafka": {
+                    "brokers": secured.secured,
+                    "properties": properties(issued, mechanism, wrong),
+                }
+            }
+        )
+    )
+    tmp_path.joinpath("p.yaml").write_text("name: p\nquery: SELECT id FROM t\noutput: {topic: o}\n")
+    begun = time.monotonic()
+    done = CliRunner().invoke(
+        kaflow,
+        ["run", str(tmp_path / "p.yaml"), "--config", str(tmp_path / "kaflow.yaml")],
+        prog_name="kaflow",
+    )
+    assert time.monotonic() - begun < 30
+    assert done.exit_code == 11, done.output
+    assert f"error: the broker at {secured.secured} refused the login" in done.stderr
+    assert "'sasl.password'" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert wrong not in done.output
+
+
+def test_a_wrong_authority_is_told_at_once(secured, tmp_path):
+    other = issue(tmp_path)
+    kafka = KafkaSettings.of([secured.secured], properties(other, "PLAIN"))
+    begun = time.monotonic()
+    with pytest.raises(LoginRefused, match="no secure connection to the broker") as caught:
+        describe(kafka, ["t"])
+    assert "ssl.ca.location" in str(caught.value)
+    assert time.monotonic() - begun < 15
+
+
+def test_plain_text_to_a_secure_port_is_told(secured):
+    kafka = KafkaSettings.of([secured.secured])
+    with pytest.raises(BrokerAway) as caught:
+        describe(kafka, ["t"], 3_000)
+    assert "'security.protocol'" in str(caught.value)

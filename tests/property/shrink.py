@@ -1,0 +1,180 @@
+"""Makes a failing scenario small: whatever can go without ending the failure goes."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import pairwise
+from time import monotonic
+
+from tests.property.executor import How
+from tests.property.pipelines import using_of
+from tests.property.scenario import Scenario, Writing
+from tests.property.strategies import with_items
+from tests.reference.conditions import Column, aliases_of, column_of
+from tests.reference.pipeline import OraclePipeline, Topic
+
+Candidate = tuple[Scenario, How]
+Fails = Callable[[Scenario, How], bool]
+
+SECONDS = 60.0
+"""About how long shrinking may take."""
+
+
+def shrink(
+    scenario: Scenario, how: How, fails: Fails, seconds: float = SECONDS
+) -> tuple[Scenario, How]:
+    """Return the smallest scenario that is found to fail.
+
+    Args:
+        scenario: It fails.
+        how: In this way.
+        fails: Tells whether another one fails too; false where it is no sound scenario.
+        seconds: About how long to try.
+    """
+    until = monotonic() + seconds
+    again = True
+    while again:
+        again = False
+        for smaller in (_ways, _fewer_records, _fewer_cuts, _simpler_pipelines, _simpler_records):
+            place = 0
+            while monotonic() < until:
+                candidates = list(smaller(scenario, how))
+                if place >= len(candidates):
+                    break
+                if fails(*candidates[place]):
+                    scenario, how = candidates[place]
+                    again = True
+                else:
+                    place += 1
+    return scenario, how
+
+
+def _ways(scenario: Scenario, how: How) -> Iterator[Candidate]:
+    others = {How(), replace(how, crashes=None), replace(how, spread=False)}
+    others |= {replace(how, replay=False)}
+    yield from ((scenario, other) for other in sorted(others - {how}, key=repr))
+
+
+def _fewer_records(scenario: Scenario, how: How) -> Iterator[Candidate]:
+    count = len(scenario.records)
+    size = count // 2
+    while size:
+        for start in range(0, count, size):
+            kept = iter(range(count))
+            items = tuple(
+                item
+                if isinstance(item, int)
+                else tuple(r for r in item if not start <= next(kept) < start + size)
+                for item in scenario.items
+            )
+            if any(items):
+                yield with_items(scenario, items), how
+        size //= 2
+
+
+def _fewer_cuts(scenario: Scenario, how: How) -> Iterator[Candidate]:
+    items = scenario.items
+    for place, (item, after) in enumerate(pairwise(items)):
+        if isinstance(item, int):
+            yield with_items(scenario, items[:place] + items[place + 1 :]), how
+        elif not isinstance(after, int):
+            yield with_items(scenario, (*items[:place], item + after, *items[place + 2 :])), how
+    if scenario.bounded:
+        yield replace(scenario, bounded=False), how
+    if scenario.start is not None:
+        yield replace(scenario, start=None), how
+
+
+def _simpler_pipelines(scenario: Scenario, how: How) -> Iterator[Candidate]:
+    if scenario.writing != Writing():
+        yield replace(scenario, writing=Writing()), how
+    for pipeline in _simpler(scenario.pipeline):
+        writing = replace(
+            scenario.writing,
+            using=scenario.writing.using & using_of(pipeline.joins),
+            right=scenario.writing.right and len(pipeline.joins) == 1,
+        )
+        items = tuple(
+            item
+            if isinstance(item, int)
+            else tuple(record for record in item if record.topic in pipeline.topics)
+            for item in scenario.items
+        )
+        if any(items):
+            yield with_items(replace(scenario, pipeline=pipeline, writing=writing), items), how
+
+
+def _simpler_records(scenario: Scenario, how: How) -> Iterator[Candidate]:
+    items = scenario.items
+    for place, item in enumerate(items):
+        for at, record in enumerate(() if isinstance(item, int) else item):
+            others = [replace(record, partition=0)] if record.partition else []
+            for name, value in (record.value or {}).items():
+                rest = {n: v for n, v in (record.value or {}).items() if n != name}
+                if value is not None:
+                    others.append(replace(record, value=rest))
+            for other in others:
+                assert not isinstance(item, int)
+                changed = (*item[:at], other, *item[at + 1 :])
+                yield with_items(scenario, (*items[:place], changed, *items[place + 1 :])), how
+
+
+def _simpler(pipeline: OraclePipeline) -> Iterator[OraclePipeline]:
+    for join in pipeline.joins:
+        if (without := _without(pipeline, join.alias)) is not None:
+            yield without
+    for gone in pipeline.where:
+        yield replace(pipeline, where=tuple(c for c in pipeline.where if c != gone))
+    for gone in pipeline.select:
+        if gone.name != pipeline.key and len(pipeline.select) > 1:
+            yield replace(
+                pipeline,
+                select=tuple(o for o in pipeline.select if o != gone),
+                require=tuple(name for name in pipeline.require if name != gone.name),
+            )
+    for gone in pipeline.require:
+        yield replace(pipeline, require=tuple(n for n in pipeline.require if n != gone))
+    if pipeline.reemit:
+        yield replace(pipeline, reemit=False)
+    for output in pipeline.select:
+        if not isinstance(output.term, Column):
+            plain = replace(output, term=column_of(output.term))
+            outputs = tuple(plain if o == output else o for o in pipeline.select)
+            yield replace(pipeline, select=outputs)
+    for join in pipeline.joins:
+        on = tuple((column_of(left), column_of(right)) for left, right in join.on)
+        for changed in (replace(join, inner=False), replace(join, on=on)):
+            if changed != join:
+                joins = tuple(changed if j == join else j for j in pipeline.joins)
+                yield replace(pipeline, joins=joins)
+    for name, topic in pipeline.topics.items():
+        for simpler in _simpler_topics(topic):
+            yield replace(pipeline, topics={**pipeline.topics, name: simpler})
+
+
+def _simpler_topics(topic: Topic) -> Iterator[Topic]:
+    plain = Topic(name=topic.name, columns=topic.columns, dimension=topic.dimension, ttl=topic.ttl)
+    if replace(topic, partitions=1) != plain:
+        yield plain
+        for name in ("lateness", "idle_timeout", "max_future", "event_time", "on_error", "key"):
+            yield replace(topic, **{name: getattr(plain, name)})
+        yield replace(topic, lookup="current", history=None)
+
+
+def _without(pipeline: OraclePipeline, alias: str) -> OraclePipeline | None:
+    """Return the pipeline without a join, if nothing that stays needs it."""
+    joins = tuple(join for join in pipeline.joins if join.alias != alias)
+    if any(left.alias == alias for join in joins for left, _ in join.on):
+        return None
+    select = tuple(output for output in pipeline.select if output.term.alias != alias)
+    names = {output.name for output in select}
+    if pipeline.key is not None and pipeline.key not in names:
+        return None
+    topics = {pipeline.driving_topic, *(join.topic for join in joins)}
+    return replace(
+        pipeline,
+        joins=joins,
+        select=select,
+        where=tuple(c for c in pipeline.where if alias not in aliases_of(c)),
+        require=tuple(name for name in pipeline.require if name in names),
+        topics={name: topic for name, topic in pipeline.topics.items() if name in topics},
+    )

@@ -1,0 +1,51 @@
+"""A failing scenario becomes a small one that fails in the same way and can be added as a row."""
+
+# pyright: basic
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kaflow_engine.testing.case_executor import LocalExecutor
+from kaflow_engine.testing.case_files import load_cases
+from kaflow_engine.testing.cases import run_case
+from tests.property import check, executor
+from tests.property.executor import How, Seen
+from tests.property.scenario import Scenario
+from tests.property.shrink import shrink
+from tests.property.strategies import random_scenario
+from tests.property.test_against_oracle import check as check_seed
+
+
+def test_what_does_not_matter_goes() -> None:
+    def has_a_null_on_partition_0(scenario: Scenario, how: How) -> bool:
+        return any(r.value is None and r.raw is None for r in scenario.records)
+
+    seed = next(s for s in range(50) if has_a_null_on_partition_0(random_scenario(s), How()))
+    small, how = shrink(random_scenario(seed), How.of(seed), has_a_null_on_partition_0)
+    assert how == How()
+    assert len(small.records) == 1
+    assert small.pipeline.joins == ()
+    assert small.pipeline.where == ()
+
+
+def test_a_failure_is_printed_as_a_case_that_can_be_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = executor.seen_by_engine
+
+    def loses_a_row(*args: object, **options: object) -> Seen:
+        seen = real(*args, **options)  # type: ignore[arg-type]
+        return replace(seen, rows=tuple({} for _ in seen.rows))
+
+    monkeypatch.setattr(check, "seen_by_engine", loses_a_row)
+    with pytest.raises(pytest.fail.Exception, match="as a case of a case file") as failure:
+        check_seed(4)
+    monkeypatch.undo()
+    text = str(failure.value).split("as a case of a case file:\n\n")[1]
+    file = tmp_path / "found.yaml"
+    file.write_text(text)
+    (case,) = load_cases(file, {})
+    assert len(case.given) == 1
+    assert run_case(case, LocalExecutor()).passed
