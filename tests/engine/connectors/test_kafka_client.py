@@ -6,7 +6,7 @@ import pytest
 
 from kaflow_engine.connectors.kafka_client import KafkaSettings, open_admin, open_consumer
 from kaflow_engine.connectors.kafka_errors import trouble
-from kaflow_engine.errors import ModelError, UnknownName
+from kaflow_engine.errors import ModelError
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
