@@ -11,7 +11,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 ARGS ?=
 FIND_JAVA := from kaflow_engine.runtime.java import find_java; print(f"== setup: {find_java()}")
 # pytest ends with 5 when ARGS leaves no test of a stage, which is no failure.
-NONE_LEFT = { code=$$?; $(if $(ARGS),[[ $$code == 5 ]] ||) exit $$code; }
+NONE_LEFT = { code=$$?; $(if $(ARGS),[[ $$code == 5 ]] ||) (exit $$code); }
 SERVICES := spark or kafka or services
 MARKED := property or slow or $(SERVICES)
 # Tests that start nothing share the processors; those that start a broker or Spark share that.
@@ -41,14 +41,19 @@ setup: $(VENV)/.stamp ## create .venv from requirements.lock
 		$(@D)/bin/python -c '$(FIND_JAVA)'; }
 	@touch $@
 
-test: lint ## lint, fast tests, slow ones, then those that start Spark, Kafka and services
+test: lint ## lint, fast tests, then slow ones beside those that start Spark, Kafka and services
 	@echo "== fast tests"
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m "not ($(MARKED))" $(ARGS) || $(NONE_LEFT)
-	@echo "== random cases and slow tests"
-	@$(BIN)/python -m pytest -q $(PARALLEL) -m "(property or slow) and not ($(SERVICES))" $(ARGS) \
-		|| $(NONE_LEFT)
-	@echo "== tests with Spark, Kafka and services"
-	@$(BIN)/python -m pytest -q -m "$(SERVICES)" $(ARGS) || $(NONE_LEFT)
+	@echo "== random cases and slow tests begin beside the next ones; see build/slow.txt"
+	@mkdir -p build
+	@nice -n 5 $(BIN)/python -m pytest -q $(PARALLEL) \
+		-m "(property or slow) and not ($(SERVICES))" $(ARGS) > build/slow.txt 2>&1 & \
+	slow=$$!; trap "kill $$slow 2>/dev/null || true" EXIT; status=0; \
+	echo "== tests with Spark, Kafka and services"; \
+	{ $(BIN)/python -m pytest -q -m "$(SERVICES)" $(ARGS) || $(NONE_LEFT); } || status=$$?; \
+	echo "== random cases and slow tests"; \
+	{ wait $$slow || $(NONE_LEFT); } || status=$$?; \
+	cat build/slow.txt; exit $$status
 
 test-fast: setup ## fast tests only
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m "not ($(MARKED))" $(ARGS)

@@ -32,6 +32,12 @@ def why(bad: BadRecord) -> str:
     return json.dumps(reason)
 
 
+def expiry_letter(ttl: int) -> BadRecord:
+    """Return why a record that expired becomes a dead letter."""
+    message = f"not complete within {ttl} ms"
+    return BadRecord(row=0, phase="expiry", error="Expired", message=message)
+
+
 def source_letters(
     plan: Plan, topic: TopicParams, records: pa.Table, bad: Sequence[BadRecord]
 ) -> pa.Table:

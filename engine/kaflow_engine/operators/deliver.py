@@ -19,6 +19,11 @@ from kaflow_engine.operators.schemas import DEAD, ORIGIN, OUTPUT, READY, REPORT,
 from kaflow_engine.operators.task import BatchContext, Task
 
 _ORDER = (*TRIGGER, *ORIGIN)
+_WHY = ("phase", "error", "message", "attempt")
+_HEADERS = [
+    f"kaflow.{name}" for name in ("pipeline", "topic", "partition", "offset", "timestamp", *_WHY)
+]
+"""Headers of a dead letter behind those of its record."""
 
 
 def run_deliver(plan: Plan, batch: BatchContext, rows: pa.Table, task: Task) -> pa.Table:
@@ -68,43 +73,50 @@ def _output(plan: Plan, ready: pa.Table) -> pa.Table:
 
 
 def _letters(plan: Plan, dead: pa.Table) -> pa.Table:
-    columns = ["t_topic", "t_part", "t_off", "part", "raw", "payload"]
-    rows = sorted(
-        dead.select(columns).to_pylist(),
-        key=lambda row: (row["t_topic"], row["t_part"], row["t_off"]),
-    )
-    return pa.Table.from_pylist([_letter(plan, row) for row in rows], schema=OUTPUT)
-
-
-def _letter(plan: Plan, row: dict[str, Any]) -> dict[str, Any]:
-    raw: dict[str, Any] = json.loads(row["raw"]) if row["raw"] else {}
-    why: dict[str, Any] = json.loads(row["payload"])
-    source = plan.topics[row["t_topic"]].name
-    place = {
-        "pipeline": plan.name,
-        "topic": source,
-        "partition": row["t_part"],
-        "offset": row["t_off"],
-        "timestamp": raw.get("t"),
-        "phase": why["phase"],
-        "error": why["error"],
-        "message": why["message"],
-        "attempt": why["attempt"],
-    }
-    headers = [{"key": k, "value": _bytes(v)} for k, v in raw.get("h") or []]
-    headers += [
-        {"key": f"kaflow.{name}", "value": str(value).encode()} for name, value in place.items()
+    places = pa.array(order_of(dead, ("t_topic", "t_part", "t_off")))
+    rows = dead.select(["t_topic", "t_part", "t_off", "part", "raw", "payload"]).take(places)
+    originals: list[dict[str, Any]] = [
+        json.loads(raw) if raw else {} for raw in rows["raw"].to_pylist()
     ]
-    return {
-        "slot": row["part"],
-        "topic": plan.dead_letter_topic,
-        "key": _bytes(raw.get("k")),
-        "value": _bytes(raw.get("v")),
-        "timestamp": raw.get("t") or 0,
-        "headers": headers,
-        "partition": None,
-        "kind": 1,
+    names: list[str] = []
+    values: list[bytes | None] = []
+    starts = [0]
+    told = zip(
+        *(rows[n].to_pylist() for n in ("t_topic", "t_part", "t_off", "payload")), strict=True
+    )
+    for original, (topic, partition, offset, payload) in zip(originals, told, strict=True):
+        for name, value in original.get("h") or ():
+            names.append(name)
+            values.append(_bytes(value))
+        why: dict[str, Any] = json.loads(payload)
+        names += _HEADERS
+        values += [
+            str(value).encode()
+            for value in (
+                plan.name,
+                plan.topics[topic].name,
+                partition,
+                offset,
+                original.get("t"),
+                *(why[part] for part in _WHY),
+            )
+        ]
+        starts.append(len(names))
+    kind = OUTPUT.field("headers").type
+    pairs = [pa.array(names, pa.string()), pa.array(values, pa.binary())]
+    flat = pa.StructArray.from_arrays(pairs, fields=list(kind.value_type))
+    count = rows.num_rows
+    columns: dict[str, Any] = {
+        "slot": rows["part"],
+        "topic": pa.repeat(plan.dead_letter_topic, count),
+        "key": pa.array([_bytes(one.get("k")) for one in originals], pa.binary()),
+        "value": pa.array([_bytes(one.get("v")) for one in originals], pa.binary()),
+        "timestamp": pa.array([one.get("t") or 0 for one in originals], pa.int64()),
+        "headers": pa.ListArray.from_arrays(pa.array(starts, pa.int32()), flat, type=kind),
+        "partition": pa.nulls(count, pa.int32()),
+        "kind": pa.repeat(1, count),
     }
+    return pa.Table.from_pydict(columns).cast(OUTPUT)
 
 
 def _bytes(text: str | None) -> bytes | None:

@@ -79,10 +79,10 @@ def departing(
         )
     return bench.table(
         f"""
-        SELECT g.rn, g.did, g.d{sides}, {trigger}, {origin}, d.ts, d.raw,
+        SELECT g.rn, g.did, d.key, g.d{sides}, {trigger}, {origin}, d.ts, d.raw,
                list_concat(d.members{members}) AS members, {counted} AS counted,
                d.forced OR {str(forced).upper()} AS forced,
-               CASE WHEN d.key IS NULL THEN (d.d_part * 31 + d.d_off) % {parts}
+               CASE WHEN d.key IS NULL THEN d.d_off % {SHARDS} * {parts} // {SHARDS}
                     ELSE CAST('0x' || left(hex(d.key), 2) AS BIGINT) * {parts} // {SHARDS}
                END AS part
         FROM ({chosen}) g JOIN d ON d.did = g.did JOIN c ON c.cid = g.cid {join}

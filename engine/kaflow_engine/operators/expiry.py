@@ -16,11 +16,12 @@ from kaflow_engine.operators.bench import (
     EXPIRED,
     FILTERED,
     FORCED_SHIFT,
+    LEFT,
     SKIPPED,
     Bench,
 )
+from kaflow_engine.operators.dead_letters import expiry_letter
 from kaflow_engine.operators.departures import departing, inner_matched
-from kaflow_engine.operators.intake import BadRecord
 from kaflow_engine.operators.keyed import DRIVER, KEYLESS, WAITING
 from kaflow_engine.operators.leaving import FATES, dead_letters, fates, leave
 from kaflow_engine.operators.pairing import add_waiting, combine_stored, load_matches
@@ -50,29 +51,21 @@ def expire(bench: Bench, counters: Counter[str]) -> list[pa.Table]:
         settled = outcome.fates
     bench.load("fates", settled)
     rest = bench.table(
-        f"SELECT did, d_part, d_off, raw FROM d WHERE {_UNSETTLED} "
-        f"AND (waited > 0 OR flags & {DEAD_LETTER | SKIPPED} = 0) "
+        f"SELECT did, key, d_part, d_off, raw FROM d WHERE {_UNSETTLED} "
+        f"AND (waited > 0 OR flags & {DEAD_LETTER | SKIPPED | LEFT} = 0) "
         "AND did NOT IN (SELECT did FROM fates) ORDER BY due, d_part, d_off"
     )
     bit = EXPIRED
     if bench.plan.on_expiry == "dead_letter":
         bit = DEAD_LETTER << FORCED_SHIFT if bench.plan.ledger else DEAD_LETTER
         found.append(
-            dead_letters(bench, rest, [expiry_letter(bench)] * rest.num_rows, expired=True)
+            dead_letters(
+                bench, rest, [expiry_letter(bench.plan.driving.ttl)] * rest.num_rows, expired=True
+            )
         )
     settled = pa.concat_tables([settled, fates(rest["did"].to_pylist(), bit)])
     found.append(settle(bench, settled, None, counters))
     return found
-
-
-def expiry_letter(bench: Bench) -> BadRecord:
-    """Return why an expired record becomes a dead letter."""
-    return BadRecord(
-        row=0,
-        phase="expiry",
-        error="Expired",
-        message=f"not complete within {bench.plan.driving.ttl} ms",
-    )
 
 
 def _take_due(bench: Bench) -> Stored:

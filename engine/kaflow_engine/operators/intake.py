@@ -85,7 +85,7 @@ def read_topic(
         records=records,
         rows=_ordered(rows, tombstones, records),
         tombstones=_ordered(tombstones, rows, records),
-        nulls=len(missing),
+        nulls=len(missing) - len(early_tombstones),
         bad=(*bad, *early, *early_tombstones),
     )
 

@@ -56,18 +56,20 @@ def fates(dids: Sequence[int], bit: int) -> pa.Table:
     )
 
 
-def leave(bench: Bench, rows: pa.Table) -> Outcome:
+def leave(bench: Bench, rows: pa.Table, *, charged: bool = True) -> Outcome:
     """Send rows on.
 
     Args:
         bench: The step.
-        rows: rn, did, d, s<i>, and where they come from: TRIGGER, ORIGIN, ts, members, raw,
+        rows: rn, did, key, d, s<i>, and where they come from: TRIGGER, ORIGIN, ts, members, raw,
             counted, forced, part.
+        charged: What the SQL fails on is charged to its driving record; else it leaves no trace.
     """
-    return _finished(bench, rows) if bench.last else _onward(bench, rows)
+    outcome, bad = _finished(bench, rows) if bench.last else _onward(bench, rows)
+    return _with_bad(bench, rows, outcome, bad) if bad and charged else outcome
 
 
-def _onward(bench: Bench, rows: pa.Table) -> Outcome:
+def _onward(bench: Bench, rows: pa.Table) -> tuple[Outcome, list[BadRecord]]:
     step = bench.step
     payload = f"SELECT rn, {pack(carried(step))} AS payload FROM {carried_rows(step)}"
     typed = step_rows(step, bench.batch.batch_time)
@@ -91,10 +93,10 @@ def _onward(bench: Bench, rows: pa.Table) -> Outcome:
         **_origin(kept),
     )
     left = _fates(bench, kept, LEFT)
-    return _with_bad(bench, rows, travelling, left, bad, kept.slice(0, 0))
+    return Outcome(rows=travelling, fates=left, emitted=kept.slice(0, 0)), bad
 
 
-def _finished(bench: Bench, rows: pa.Table) -> Outcome:
+def _finished(bench: Bench, rows: pa.Table) -> tuple[Outcome, list[BadRecord]]:
     typed = step_rows(bench.step, bench.batch.batch_time)
     done = finish_rows(bench.plan.finish, typed, rows)
     kept = _joined(done.rows, rows)
@@ -113,26 +115,17 @@ def _finished(bench: Bench, rows: pa.Table) -> Outcome:
     )
     filtered = rows.filter(pc.invert(pc.is_in(rows["rn"], gone)))
     found = pa.concat_tables([_fates(bench, kept, EMITTED), _fates(bench, filtered, FILTERED)])
-    return _with_bad(bench, rows, travelling, found, list(done.bad), done.rows)
+    return Outcome(rows=travelling, fates=found, emitted=done.rows), list(done.bad)
 
 
-def _with_bad(
-    bench: Bench,
-    rows: pa.Table,
-    travelling: pa.Table,
-    found: pa.Table,
-    bad: list[BadRecord],
-    emitted: pa.Table,
-) -> Outcome:
-    if not bad:
-        return Outcome(rows=travelling, fates=found, emitted=emitted)
+def _with_bad(bench: Bench, rows: pa.Table, outcome: Outcome, bad: Sequence[BadRecord]) -> Outcome:
     why = {b.row: b for b in bad}
     failed = rows.filter(pc.is_in(rows["rn"], pa.array(list(why), pa.int64())))
     letters, bit = charge(bench, failed, [why[row] for row in failed["rn"].to_pylist()])
     return Outcome(
-        rows=pa.concat_tables([travelling, *letters]),
-        fates=pa.concat_tables([found, _fates(bench, failed, bit)]),
-        emitted=emitted,
+        rows=pa.concat_tables([outcome.rows, *letters]),
+        fates=pa.concat_tables([outcome.fates, _fates(bench, failed, bit)]),
+        emitted=outcome.emitted,
     )
 
 
@@ -141,7 +134,7 @@ def charge(bench: Bench, rows: pa.Table, why: Sequence[BadRecord]) -> tuple[list
 
     Args:
         bench: The step.
-        rows: d_part, d_off and raw of one driving record for each of `why`.
+        rows: key, d_part, d_off and raw of one driving record for each of `why`.
         why: Why the SQL fails.
 
     Returns:
@@ -170,7 +163,13 @@ def dead_letters(
         expired: Their time was up; where there is a ledger, it decides.
     """
     plan = bench.plan
-    stage, part = plan.stage_count - 1, dead_part(plan.driving.topic, rows["d_part"], plan)
+    stage = plan.stage_count - 1
+    if bench.number == stage:
+        # delivered by this very task, which must not count into the partition of another
+        keyless = spread(rows["d_part"], rows["d_off"], plan.partitions)
+        part = parts_of(rows["key"], keyless, plan.partitions)
+    else:
+        part = dead_part(plan.driving.topic, rows["d_part"], plan)
     if expired and plan.ledger:
         shard = f"{LEDGER_SHARD} * {plan.partitions} // {SHARDS}"
         stage = len(plan.steps) + 1

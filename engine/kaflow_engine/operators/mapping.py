@@ -14,14 +14,14 @@ import pyarrow.compute as pc
 
 from kaflow_engine.formats.duck import identifier, query
 from kaflow_engine.formats.pick import keep, pick
-from kaflow_engine.operators.dead_letters import RAW, refusal, source_letters
+from kaflow_engine.operators.dead_letters import RAW, expiry_letter, refusal, source_letters
 from kaflow_engine.operators.encode import pack, to_text
 from kaflow_engine.operators.finish import finish_rows
 from kaflow_engine.operators.guard import BadRow, guarded
 from kaflow_engine.operators.intake import BadRecord, Intake, read_topic
 from kaflow_engine.operators.layout import batch_time_column, keyed
 from kaflow_engine.operators.params import Plan, SideParams, TopicParams
-from kaflow_engine.operators.reports import exchange_rows, report_rows
+from kaflow_engine.operators.reports import exchange_rows, partition_reports, report_rows
 from kaflow_engine.operators.schemas import DRIVING, EXCHANGE, READY, SIDE
 from kaflow_engine.operators.shards import output_parts, parts_of, spread
 from kaflow_engine.operators.task import BatchContext, Task
@@ -78,7 +78,9 @@ class _MapTopic:
         yield from used
         yield self._dead()
         self._count()
-        yield report_rows(self.last, [*self._partitions(), {"counters": dict(self.counters)}])
+        timed = [t.select(["rn", "$ts"]) for t in (self.intake.rows, self.intake.tombstones)]
+        read = partition_reports(self.topic.name, self.intake.records, pa.concat_tables(timed))
+        yield report_rows(self.last, [*read, {"counters": dict(self.counters)}])
 
     @property
     def _roles(self) -> int:
@@ -160,7 +162,9 @@ class _MapTopic:
         )
         where = f" WHERE {driving.filter}" if driving.filter else ""
         if not self.plan.steps:
-            return self._finished(f"SELECT * FROM {source}{where}", rows)
+            typed = f"SELECT * FROM {source}{where}"
+            gone, rows = self._expired(typed, rows)
+            return pa.concat_tables([gone, self._finished(typed, rows)])
         payload = pack(
             to_text(identifier(f"{driving.alias}.{c.name}"), c.type) for c in driving.columns
         )
@@ -184,6 +188,24 @@ class _MapTopic:
             counted=True,
             forced=False,
         )
+
+    def _expired(self, typed: str, rows: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """Take out rows that can never become complete, where there is no join to wait for.
+
+        Returns:
+            Their dead letters, and the other rows.
+        """
+        needs, on_expiry = self.plan.driving.needs, self.plan.on_expiry
+        if needs is None or on_expiry == "emit":
+            return EXCHANGE.empty_table(), rows
+        found, _ = guarded(f"SELECT rn FROM ({typed}) WHERE NOT coalesce({needs}, FALSE)", rows)
+        gone = found["rn"].combine_chunks()
+        letters = EXCHANGE.empty_table()
+        if on_expiry == "dead_letter":
+            why = [expiry_letter(self.plan.driving.ttl)] * len(gone)
+            letters = source_letters(self.plan, self.topic, self.intake.records.take(gone), why)
+        self.counters["dead_letter" if letters.num_rows else "expired"] += len(gone)
+        return letters, keep(rows, pc.invert(pc.is_in(rows["rn"], value_set=gone)))
 
     def _finished(self, typed: str, rows: pa.Table) -> pa.Table:
         """Finish rows at once: a pipeline without joins."""
@@ -269,27 +291,3 @@ class _MapTopic:
                 self.counters["skipped_side"] += self.intake.nulls
             name = "skipped_side" if bad == "skipped" else "side_dead_letters"
             self.counters[name] += len(self.bad)
-
-    def _partitions(self) -> Iterator[dict[str, Any]]:
-        stamps = pa.concat_tables(
-            [t.select(["rn", "$ts"]) for t in (self.intake.rows, self.intake.tombstones)]
-        )
-        timed = stamps.append_column(
-            "partition", self.intake.records.column("partition").take(stamps.column("rn"))
-        )
-        grouped = timed.group_by("partition").aggregate([("$ts", "max")]).to_pylist()
-        latest = {row["partition"]: row["$ts_max"] for row in grouped}
-        offsets = self.intake.records.group_by("partition").aggregate(
-            [("offset", "min"), ("offset", "max"), ("offset", "count")]
-        )
-        for row in offsets.to_pylist():
-            yield {
-                "partition": [
-                    self.topic.name,
-                    row["partition"],
-                    latest.get(row["partition"]),
-                    row["offset_min"],
-                    row["offset_max"],
-                    row["offset_count"],
-                ]
-            }

@@ -6,7 +6,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,6 +50,28 @@ def report_rows(stage: int, reports: Iterable[Mapping[str, Any]]) -> pa.Table:
         kind=REPORT,
         payload=pa.array(payloads, pa.string()),
     )
+
+
+def partition_reports(
+    topic: str, records: pa.Table, timed: pa.Table
+) -> Iterator[Mapping[str, Any]]:
+    """Report what was read of each partition of a topic.
+
+    Args:
+        topic: Its name.
+        records: Schema RECORDS.
+        timed: rn and $ts of the records that have an event time.
+    """
+    timed = timed.append_column("partition", records.column("partition").take(timed.column("rn")))
+    grouped = timed.group_by("partition").aggregate([("$ts", "max")]).to_pylist()
+    latest = {row["partition"]: row["$ts_max"] for row in grouped}
+    offsets = records.group_by("partition").aggregate(
+        [("offset", "min"), ("offset", "max"), ("offset", "count")]
+    )
+    for row in offsets.to_pylist():
+        place = row["partition"]
+        read = [row["offset_min"], row["offset_max"], row["offset_count"]]
+        yield {"partition": [topic, place, latest.get(place), *read]}
 
 
 def exchange_rows(count: int, **columns: Any) -> pa.Table:

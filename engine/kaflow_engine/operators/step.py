@@ -21,9 +21,10 @@ from kaflow_engine.operators.bench import (
     SKIPPED,
     Bench,
 )
+from kaflow_engine.operators.dead_letters import expiry_letter
 from kaflow_engine.operators.departures import choose, departing, inner_matched
 from kaflow_engine.operators.direct import can_settle_at_once, settle_at_once
-from kaflow_engine.operators.expiry import expire, expiry_letter
+from kaflow_engine.operators.expiry import expire
 from kaflow_engine.operators.guard import BadRow
 from kaflow_engine.operators.intake import BadRecord
 from kaflow_engine.operators.keyed import WAITING, StepState
@@ -230,7 +231,7 @@ def _broken(bench: Bench, failed: list[BadRow]) -> tuple[pa.Table, list[pa.Table
     why = {b.row: b for b in failed}
     rows = bench.table(
         "SELECT min(f.rn) AS rn, d.did, any_value(d_part) AS d_part, any_value(d_off) AS d_off, "
-        "any_value(raw) AS raw FROM f JOIN d ON d.did = f.did "
+        "any_value(d.key) AS key, any_value(raw) AS raw FROM f JOIN d ON d.did = f.did "
         f"WHERE f.rn IN ({', '.join(map(str, why))}) "
         "AND f.cid NOT IN (SELECT cid FROM g) GROUP BY d.did"
     )
@@ -253,7 +254,7 @@ def _hopeless(bench: Bench, settled: pa.Table, broken: pa.Table) -> tuple[pa.Tab
     if not bench.can_wait and not bench.final and bench.plan.driving.needs is None:
         return FATES.empty_table(), []
     lost = bench.table(
-        "SELECT did, d_part, d_off, raw FROM d WHERE did > 0 AND hopeless "
+        "SELECT did, key, d_part, d_off, raw FROM d WHERE did > 0 AND hopeless "
         "AND did IN (SELECT did FROM c WHERE cid NOT IN (SELECT cid FROM g)) "
         "ORDER BY d_part, d_off"
     )
@@ -266,7 +267,9 @@ def _hopeless(bench: Bench, settled: pa.Table, broken: pa.Table) -> tuple[pa.Tab
     bench.load("lost", lost)
     dids = lost["did"].to_pylist()
     if bench.plan.on_expiry == "dead_letter":
-        letters = dead_letters(bench, lost, [expiry_letter(bench)] * lost.num_rows, expired=True)
+        letters = dead_letters(
+            bench, lost, [expiry_letter(bench.plan.driving.ttl)] * lost.num_rows, expired=True
+        )
         bit = DEAD_LETTER << FORCED_SHIFT if bench.plan.ledger else DEAD_LETTER
         return fates(dids, bit), [letters]
     if bench.plan.on_expiry == "drop":

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -56,7 +57,7 @@ def suspects_of(sql: str, rows: pa.Table) -> list[Suspect]:
     probe = _probe(sql)
     if probe is None:
         return []
-    numbered = rows.append_column("$i", pa.array(range(rows.num_rows), pa.int64()))
+    numbered = rows.append_column("$i", pa.array(np.arange(rows.num_rows)))
     try:
         found = query(probe.sql, rows=numbered)
     except duckdb.Error:

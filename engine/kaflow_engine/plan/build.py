@@ -216,7 +216,7 @@ def _assemble(parts: _Parts, topics: tuple[TopicParams, ...], avro: str | None) 
     ]
     raw = raw_condition(spec, alias, key.expr if key else None, later, parts.binder)
     role = next(role for role in parts.roles if role.driving)
-    ledger = parts_early(spec, shape, steps, parts.roles, after)
+    ledger = parts_early(spec, shape, steps, parts.roles, after, fails=raw == "TRUE")
     return Plan(
         pipeline=spec.id,
         name=spec.name,
@@ -227,7 +227,7 @@ def _assemble(parts: _Parts, topics: tuple[TopicParams, ...], avro: str | None) 
             columns=columns,
             filter=" AND ".join(f"({part.sql})" for part in before) or None,
             key=key_text(steps[0].key) if steps else None,
-            needs=present(needs.driving),
+            needs=None if spec.emission.type == "final" else present(needs.driving),
             raw=raw if steps else None,
             ttl=role.ttl,
         ),

@@ -198,8 +198,9 @@ def parts_early(
     steps: Sequence[KeyStep],
     roles: Sequence[TopicRole],
     where: Sequence[Expr],
+    fails: bool,
 ) -> bool:
-    """Tell whether rows of one driving record part, and may wait or be filtered afterwards.
+    """Tell whether rows of one driving record part, and may come to different ends afterwards.
 
     Args:
         spec: What the author wrote.
@@ -207,11 +208,13 @@ def parts_early(
         steps: Joins by key.
         roles: The topics.
         where: Filters of the finished row.
+        fails: The SQL may fail on some of them.
     """
     events = _event_aliases(shape, roles)
     if not any(step.aliases & events for step in steps[:-1]):
         return False
-    return spec.emission.type != "immediate" or any(s.inner for s in steps) or bool(where)
+    waits = spec.emission.type != "immediate" or any(s.inner for s in steps)
+    return waits or bool(where) or fails
 
 
 def refuse_chains(
