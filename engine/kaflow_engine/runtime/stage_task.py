@@ -19,6 +19,7 @@ from kaflow_engine.operators.stages import run_stage
 from kaflow_engine.operators.task import BatchContext
 from kaflow_engine.operators.wire import WIRE, of_wire, to_wire
 from kaflow_engine.runtime.failures import carried
+from kaflow_engine.runtime.memory import release
 from kaflow_engine.runtime.orphans import watch_parent
 from kaflow_engine.runtime.worker import TaskSettings, WorkerTask
 
@@ -26,6 +27,8 @@ RESULT = pa.schema([pa.field("reports", pa.binary()), pa.field("output", pa.bina
 """What a task of the last stage returns, in one row: Arrow streams of EXCHANGE and of OUTPUT."""
 
 _CHUNK = 50_000
+_LARGE = 50_000
+"""Rows from which on a task leaves much memory behind."""
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -42,7 +45,11 @@ def whole_task(settings: bytes, batch: BatchContext, batches: Batches) -> Batche
                 for stage in range(found.plan.stage_count):
                     reports = _run(found, stage, batch, reports, task)
         result = _result(task, reports)
+        large = records.num_rows > _LARGE
     yield result
+    if large:
+        del records, reports, result
+        release()
 
 
 def stage_task(
@@ -56,6 +63,7 @@ def stage_task(
         with WorkerTask(found, batch, own) as task:
             with task.timed(f"read.{stage}"):
                 rows = _rows(batches) if stage else _records(batches)
+            large = rows.num_rows > _LARGE
             with task.timed(f"run.{stage}"):
                 rows = _run(found, stage, batch, rows, task)
         if stage == last:
@@ -64,6 +72,9 @@ def stage_task(
             notes = report_rows(last, [{"note": note} for note in task.notes()])
             out = to_wire(pa.concat_tables([rows, notes])).to_batches(max_chunksize=_CHUNK)
     yield from out
+    if large:
+        del rows, out
+        release()
 
 
 def _run(
