@@ -13,7 +13,7 @@ from kaflow_engine.plan.topics import TopicRole
 from kaflow_engine.sql.bind import Binder
 from kaflow_engine.sql.shape import MATCHED, Expr, JoinShape, OutputShape, QueryShape
 
-FOREVER = 1 << 60
+FOREVER = (1 << 61) + (1 << 60)  # also at the end of a bounded run, which is 1 << 61
 """Milliseconds; longer than any history."""
 
 
