@@ -70,7 +70,7 @@ lint: setup ## ruff, pyright and the import contracts
 run: setup ## the example pipelines on a broker of their own, until Ctrl-C or RUN_SECONDS=…
 	@exec $(BIN)/kaflow demo dbt_style_models/pipelines --config dbt_style_models/kaflow.yaml $(ARGS)
 
-bench: setup ## the benchmark, about 25 minutes; ARGS="--only a,b --rounds 1 --scale 0.1" for less
+bench: setup ## the benchmark; ARGS="--only a,b --rounds 1 --scale 0.1" for less
 	@$(BIN)/python -m bench $(ARGS)
 
 soak: setup ## an hour under load, or SOAK_SECONDS=…; says what grows

@@ -10,7 +10,7 @@ from kaflow_engine.operators.bench import Bench
 from kaflow_engine.operators.guard import DATA_ERRORS, BadRow, guarded
 from kaflow_engine.operators.layout import step_rows
 from kaflow_engine.operators.schemas import ORIGIN, TRIGGER
-from kaflow_engine.operators.shards import SHARDS
+from kaflow_engine.operators.shards import parts_of, spread
 
 OPEN_MEMBER = "[-1, -1, -1, -1]::BIGINT[]"
 
@@ -59,7 +59,6 @@ def departing(
         expired: They leave because their time is up, before all records of the batch.
         forced: They leave with what there is.
     """
-    parts = bench.plan.partitions
     sides = "".join(f", g.s{i}" for i in range(len(bench.step.sides)))
     members = "".join(f", coalesce(c.o{i}, {OPEN_MEMBER})" for i in bench.events)
     if expired:
@@ -77,17 +76,17 @@ def departing(
             "(d.counted AND g.q = d.pos AND "
             "row_number() OVER (PARTITION BY g.did, g.q ORDER BY members) = 1)"
         )
-    return bench.table(
+    rows = bench.table(
         f"""
         SELECT g.rn, g.did, d.key, g.d{sides}, {trigger}, {origin}, d.ts, d.raw,
                list_concat(d.members{members}) AS members, {counted} AS counted,
-               d.forced OR {str(forced).upper()} AS forced,
-               CASE WHEN d.key IS NULL THEN d.d_off % {SHARDS} * {parts} // {SHARDS}
-                    ELSE CAST('0x' || left(hex(d.key), 2) AS BIGINT) * {parts} // {SHARDS}
-               END AS part
+               d.forced OR {str(forced).upper()} AS forced
         FROM ({chosen}) g JOIN d ON d.did = g.did JOIN c ON c.cid = g.cid {join}
         """
     )
+    parts = bench.plan.partitions
+    keyless = spread(rows["d_part"], rows["d_off"], parts)
+    return rows.append_column("part", parts_of(rows["key"], keyless, parts))
 
 
 def inner_matched(bench: Bench) -> str:

@@ -65,9 +65,8 @@ def can_settle_at_once(bench: Bench) -> bool:
 
     Rows that may be formed again, and rows of which a ledger keeps account, take the long way.
     """
-    current = all(side.role == "dimension" for side in bench.step.sides) and all(
-        side.lookup == "current" for side in bench.step.sides
-    )
+    sides = bench.step.sides
+    current = all(side.role == "dimension" and side.lookup == "current" for side in sides)
     return current and not (bench.final or bench.plan.reemit or bench.plan.ledger)
 
 
