@@ -102,6 +102,7 @@ class Chain:
                 _send(stopped, signal.SIGCONT)
                 self._until(lambda: not _alive(stopped), "the sleeper to end")
             case "jvm":
+                self._until(lambda: self._jvm() is not None, "the JVM")
                 _send(self._jvm(), signal.SIGKILL)
                 _send(stopped, signal.SIGCONT)
                 assert self._process.wait(PATIENCE_S) > 0, "a driver without its JVM must fail"
@@ -146,12 +147,11 @@ class Chain:
     def _stopped(self) -> list[int]:
         return [pid for pid in self._tree() if _state(pid) == "T"]
 
-    def _jvm(self) -> int:
-        return next(pid for pid in _children(self.driver) if _name(pid) == "java")
+    def _jvm(self) -> int | None:
+        return next((pid for pid in _children(self.driver) if _name(pid) == "java"), None)
 
     def _workers(self) -> list[int]:
-        java = next((pid for pid in _children(self.driver) if _name(pid) == "java"), 0)
-        daemons = [pid for pid in _children(java) if _name(pid).startswith("python")]
+        daemons = [pid for pid in _children(self._jvm() or 0) if _name(pid).startswith("python")]
         return [worker for daemon in daemons for worker in _children(daemon)]
 
     def _epoch(self) -> int:

@@ -87,10 +87,10 @@ def to_case(scenario: Scenario, name: str = "random") -> dict[str, Any]:
     case: dict[str, Any] = {"case": name, "pipeline": to_mapping(scenario), "given": given}
     if scenario.start is not None:
         case["start"] = _instant(scenario.start)
-    if said.stops:
-        return case | {"expect_error": "bad record", "cuts": "given"}
     if scenario.bounded:
         case["bounded"] = True
+    if said.stops:
+        return case | {"expect_error": "bad record", "cuts": "given"}
     return case | {
         "expect": [
             {

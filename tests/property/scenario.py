@@ -1,6 +1,6 @@
 """A random run: a pipeline, its records, and how they are cut into batches."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -71,21 +71,23 @@ class Scenario:
     def interpret(self) -> "Interpreted":
         """Ask the oracle, with the empty batch that may be due at the end."""
         oracle = Oracle(self.pipeline)
-        batches = list(self.batches)
+        batches: list[Batch] = []
         results: list[BatchResult] = []
-        for number, batch in enumerate(batches, 1):
+        for batch in self._with_end(oracle):
+            batches.append(batch)
             try:
                 results.append(oracle.run(batch))
             except Stopped:
-                stopped = tuple(batches[:number])
-                return Interpreted(batches=stopped, results=tuple(results), stops=True)
-        if self.bounded:
-            batches.append(Batch(time=batches[-1].time, last=True))
-            results.append(oracle.run(batches[-1]))
-        elif oracle.is_due:
-            batches.append(Batch(time=batches[-1].time))
-            results.append(oracle.run(batches[-1]))
+                return Interpreted(batches=tuple(batches), results=tuple(results), stops=True)
         return Interpreted(batches=tuple(batches), results=tuple(results))
+
+    def _with_end(self, oracle: Oracle) -> Iterator[Batch]:
+        yield from self.batches
+        end = self.batches[-1].time
+        if self.bounded:
+            yield Batch(time=end, last=True)
+        elif oracle.is_due:
+            yield Batch(time=end)
 
 
 @dataclass(frozen=True, kw_only=True)

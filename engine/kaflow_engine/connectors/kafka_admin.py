@@ -20,7 +20,13 @@ from confluent_kafka import (
 from confluent_kafka import IsolationLevel as Isolation
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
 
-from kaflow_engine.connectors.kafka_client import Client, KafkaSettings, open_admin
+from kaflow_engine.connectors.kafka_client import (
+    PATIENT,
+    Client,
+    KafkaSettings,
+    answer_of,
+    open_admin,
+)
 from kaflow_engine.connectors.kafka_errors import MISSING, UNREACHABLE, error_of
 from kaflow_engine.errors import SinkError, SourceError
 
@@ -95,10 +101,10 @@ def offsets(
         return found
     client = open_admin(settings)
     level = Isolation.READ_COMMITTED if committed else Isolation.READ_UNCOMMITTED
-    answers = client.api.list_offsets(wanted, isolation_level=level, request_timeout=timeout / 1000)
+    answers = client.api.list_offsets(wanted, isolation_level=level, request_timeout=PATIENT)
     for place, answer in answers.items():
         try:
-            found[place.topic][place.partition] = answer.result().offset
+            found[place.topic][place.partition] = answer_of(answer, timeout).offset
         except KafkaException as failure:
             if error_of(failure).name() in MISSING:
                 raise _no_such_topics([place.topic], _names(client, timeout), settings) from failure
@@ -132,10 +138,11 @@ def create_topic(
     new = NewTopic(
         topic, num_partitions=partitions, replication_factor=replication, config=dict(config or {})
     )
-    seconds = timeout / 1000
-    answers = client.api.create_topics([new], request_timeout=seconds, operation_timeout=seconds)
+    answers = client.api.create_topics(
+        [new], request_timeout=PATIENT, operation_timeout=timeout / 1000
+    )
     try:
-        answers[topic].result()
+        answer_of(answers[topic], timeout)
     except KafkaException as failure:
         if error_of(failure).name() == "TOPIC_ALREADY_EXISTS":
             return False
@@ -151,10 +158,12 @@ def delete_topics(settings: KafkaSettings, topics: Iterable[str], timeout: int =
         SinkError: No broker answers, or it refuses.
     """
     client = open_admin(settings)
-    answers = client.api.delete_topics(list(topics), operation_timeout=timeout / 1000)
+    answers = client.api.delete_topics(
+        list(topics), request_timeout=PATIENT, operation_timeout=timeout / 1000
+    )
     for topic, answer in answers.items():
         try:
-            answer.result()
+            answer_of(answer, timeout)
         except KafkaException as failure:
             if error_of(failure).name() not in MISSING:
                 doing = f"deleting topic '{topic}'"
@@ -166,10 +175,10 @@ def topic_settings(settings: KafkaSettings, topic: str, timeout: int = 10_000) -
     client = open_admin(settings)
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
     answers: Mapping[ConfigResource, Future[Mapping[str, Any]]] = client.api.describe_configs(
-        [resource], request_timeout=timeout / 1000
+        [resource], request_timeout=PATIENT
     )
     try:
-        entries = answers[resource].result()
+        entries = answer_of(answers[resource], timeout)
     except KafkaException:
         # asking needs a permission of its own, and nothing depends on the answer alone
         return {}
@@ -224,10 +233,9 @@ class GroupCommitter:
 
     def _try(self, places: list[TopicPartition]) -> KafkaError | None:
         request = ConsumerGroupTopicPartitions(self._group, places)
-        seconds = self._timeout / 1000
-        answers = self._client.api.alter_consumer_group_offsets([request], request_timeout=seconds)
+        answers = self._client.api.alter_consumer_group_offsets([request], request_timeout=PATIENT)
         try:
-            answered = answers[self._group].result().topic_partitions or ()
+            answered = answer_of(answers[self._group], self._timeout).topic_partitions or ()
         except KafkaException as failure:
             return error_of(failure)
         return next((place.error for place in answered if place.error is not None), None)

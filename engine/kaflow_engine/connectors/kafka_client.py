@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, TimeoutError
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -38,6 +39,12 @@ _DEFAULTS: dict[str, object] = {
     "socket.nagle.disable": True,
     "socket.connection.setup.timeout.ms": 10_000,
 }
+
+
+PATIENT = 3600.0
+"""Seconds given to librdkafka for an admin request, the most it takes. We wait less, but it must
+not time out by itself: it aborts the process where an answer and the timeout of its request come
+together, as they do after a process was frozen."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -94,6 +101,7 @@ class Complaints:
         self.errors = (*self.errors[-15:], error)
 
 
+T = TypeVar("T")
 T_co = TypeVar("T_co", bound=Producer | Consumer | AdminClient, covariant=True)
 
 
@@ -174,6 +182,18 @@ def open_admin(settings: KafkaSettings) -> Client[AdminClient]:
     except KafkaException as failure:
         raise_settings(failure)
     return Client(admin, settings, complaints)
+
+
+def answer_of(future: Future[T], timeout: int) -> T:
+    """Wait so many ms for the answer to an admin request made with `PATIENT`.
+
+    Raises:
+        KafkaException: The broker refuses, or no answer came (`REQUEST_TIMED_OUT`).
+    """
+    try:
+        return future.result(timeout / 1000)
+    except TimeoutError:
+        raise KafkaException(KafkaError(KafkaError.REQUEST_TIMED_OUT)) from None
 
 
 class _Expected(logging.Filter):

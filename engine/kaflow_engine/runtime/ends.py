@@ -1,6 +1,6 @@
 """Asks the broker again and again, over one connection, how far its topics reach."""
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportPrivateImportUsage=false
+# pyright: reportUnknownArgumentType=false, reportPrivateImportUsage=false
 # the futures of the admin client are untyped, and its names are re-exported without saying so
 
 from collections.abc import Iterable, Mapping
@@ -9,7 +9,12 @@ from typing import Any
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
-from kaflow_engine.connectors.kafka_client import KafkaSettings, open_admin
+from kaflow_engine.connectors.kafka_client import (
+    PATIENT,
+    KafkaSettings,
+    answer_of,
+    open_admin,
+)
 from kaflow_engine.state.log import Offsets
 
 
@@ -36,11 +41,11 @@ class EndOffsets:
         answers = self._client.api.list_offsets(
             wanted,
             isolation_level=IsolationLevel.READ_COMMITTED,
-            request_timeout=self._timeout / 1000,
+            request_timeout=PATIENT,
         )
         for place, answer in answers.items():
             try:
-                found[place.topic][place.partition] = answer.result().offset
+                found[place.topic][place.partition] = answer_of(answer, self._timeout).offset
             except KafkaException as failure:
                 doing = f"asking for the end of topic '{place.topic}'"
                 raise self._client.trouble(failure, doing, self._timeout).as_source() from failure
