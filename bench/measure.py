@@ -32,7 +32,12 @@ class Rate:
     stop: float
 
 
-def steady_rate(batches: Sequence[Batch], warm_up: int = 2, full: float = 0.9) -> Rate:
+def warm_up(batches: int) -> int:
+    """Return how many batches do not count: the first half, in which Java still compiles."""
+    return max(batches // 2, 1)
+
+
+def steady_rate(batches: Sequence[Batch], first: int, full: float = 0.9) -> Rate:
     """Return the rate over full batches after the first ones, with the time between them.
 
     A batch takes from the commit before it to its own, so that nothing is left out; the last
@@ -40,14 +45,13 @@ def steady_rate(batches: Sequence[Batch], warm_up: int = 2, full: float = 0.9) -
 
     Args:
         batches: In order.
-        warm_up: How many of the first do not count; the clock starts with the end of the last.
+        first: How many of the first do not count; the clock starts with the end of the last.
         full: A batch counts if it has this share of the records of the largest.
 
     Raises:
         ValueError: No batch is left.
     """
     most = max((batch.records for batch in batches), default=0)
-    first = max(warm_up, 1)
     pairs = [
         (before, batch)
         for before, batch in zip(batches[first - 1 :], batches[first:], strict=False)

@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 class Sizes:
     """How much is measured."""
 
-    events: int = 3_200_000
+    events: int = 6_400_000
     """Events of each throughput run."""
     keys: int = 200_000
     """Keys of the dimension, and of the joined events."""
@@ -28,8 +28,6 @@ class Sizes:
     """Records a second."""
     latency_seconds: float = 30.0
     """Measured time of a latency run, after as much again by a third to warm up."""
-    warm_up: int = 2
-    """Batches that do not count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +59,6 @@ def scaled(sizes: Sizes, scale: float) -> Sizes:
         batch=max(int(sizes.batch * scale), 1),
         latency_rate=sizes.latency_rate,
         latency_seconds=max(sizes.latency_seconds * min(scale * 3, 1), 5.0),
-        warm_up=sizes.warm_up,
     )
 
 

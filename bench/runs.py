@@ -16,7 +16,7 @@ from bench.account import check_account
 from bench.fills import SCHEMAS, fills_for
 from bench.latency import Reader, now, paced
 from bench.load import load
-from bench.measure import Batch, Rate, grown, percentile, steady_rate
+from bench.measure import Batch, Rate, grown, percentile, steady_rate, warm_up
 from bench.options import Options
 from bench.processes import Watched, watched
 from bench.product import ROOT, Product, batches_of, environment, measured
@@ -103,7 +103,7 @@ class Runs:
             raise RunError("the floor was not measured", hint=done.stderr[-2000:])
         found = json.loads(done.stdout.splitlines()[-1])
         batches = [Batch(end=end, records=records, spent=spent) for end, records, spent in found]
-        rate = steady_rate(batches, self._warm_up(batches))
+        rate = steady_rate(batches, warm_up(len(batches)))
         return {"records_per_s": rate.records_per_s, "batch_ms": rate.batch_ms}
 
     def _product(self, name: str, pipeline: str, *options: str) -> Product:
@@ -134,7 +134,7 @@ class Runs:
             delete_topics(self.broker.settings, [name])
         check_account(run, entries[-1]["counters"])
         batches = measured(entries)
-        rate = steady_rate(batches, self._warm_up(batches))
+        rate = steady_rate(batches, warm_up(len(batches)))
         found: Numbers = {
             "records_per_s": rate.records_per_s,
             "batch_ms": rate.batch_ms,
@@ -148,15 +148,10 @@ class Runs:
             found["load_records_per_s"] = loaded
         return found
 
-    def _warm_up(self, batches: Sequence[Batch]) -> int:
-        """Return how many batches do not count: fewer where there are few."""
-        return max(min(self.options.sizes.warm_up, len(batches) - 2), 1)
-
     def _shares(self, entries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         live = [e for e in batches_of(entries) if e["state"] == "running"]
         most = max(e["batch_records"] for e in live)
-        warm_up = max(min(self.options.sizes.warm_up, len(live) - 2), 1)
-        pairs = list(pairwise(live))[warm_up - 1 :]
+        pairs = list(pairwise(live))[warm_up(len(live)) - 1 :]
         steady = [(a, b) for a, b in pairs if b["batch_records"] >= 0.9 * most]
         wall = [b["time"] - a["time"] for a, b in steady]
         return shares([b["phases"] for _, b in steady], wall, cores(self.options.master))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.measure import Batch, grown, median, percentile, slope, steady_rate
+from bench.measure import Batch, grown, median, percentile, slope, steady_rate, warm_up
 from bench.shares import STEPS, shares, steps_of
 
 
@@ -16,7 +16,7 @@ def _batches(*spans: tuple[float, int]) -> list[Batch]:
 
 def test_warm_up_and_the_last_short_batch_do_not_count():
     batches = _batches((9_000, 100), (5_000, 100), (100, 100), (300, 100), (50, 20))
-    rate = steady_rate(batches, warm_up=2)
+    rate = steady_rate(batches, first=2)
     assert rate.batches == 2
     assert rate.records_per_s == pytest.approx(200 / 0.4)
     assert rate.batch_ms == 200
@@ -24,14 +24,15 @@ def test_warm_up_and_the_last_short_batch_do_not_count():
     assert rate.between_ms == pytest.approx(10)
 
 
-def test_the_clock_never_starts_before_the_first_commit():
-    assert steady_rate(_batches((9_000, 100), (100, 100)), warm_up=0).records_per_s == 1000
+@pytest.mark.parametrize(("batches", "first"), [(0, 1), (1, 1), (2, 1), (5, 2), (16, 8)])
+def test_the_first_half_warms_up(batches: int, first: int):
+    assert warm_up(batches) == first
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_too_few_batches_are_refused(count: int):
     with pytest.raises(ValueError, match=f"{count} batches are too few"):
-        steady_rate(_batches(*[(100.0, 10)] * count), warm_up=2)
+        steady_rate(_batches(*[(100.0, 10)] * count), first=2)
 
 
 @pytest.mark.parametrize(

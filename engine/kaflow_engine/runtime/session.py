@@ -51,6 +51,12 @@ SETTINGS: Mapping[str, str] = {
 }
 """What measurements settled; `spark.conf` of the configuration goes over it."""
 
+ON_ONE_MACHINE: Mapping[str, str] = {
+    # what stays on the machine takes longer to compress than to write
+    "spark.shuffle.compress": "false",
+}
+"""What goes over that where the master is local."""
+
 FIXED: Mapping[str, str] = {
     "spark.task.maxFailures": "1",
     "spark.stage.maxConsecutiveAttempts": "1",
@@ -72,7 +78,7 @@ def start_session(config: SparkConfig, java: Java, jars: Sequence[Path]) -> Spar
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", LOCAL)
     conf = SparkConf(loadDefaults=False).setMaster(config.master)
-    conf.setAll(list(session_settings(config.conf, jars).items()))
+    conf.setAll(list(session_settings(config, jars).items()))
     if SparkContext._gateway is not None:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType]  # a process has one JVM, which outlives its sessions
         return SparkSession(SparkContext.getOrCreate(conf))
     gateway = launch_gateway(conf, {"stderr": PIPE})
@@ -82,18 +88,33 @@ def start_session(config: SparkConfig, java: Java, jars: Sequence[Path]) -> Spar
     return SparkSession(SparkContext(conf=conf, gateway=gateway))
 
 
-def session_settings(conf: Mapping[str, str], jars: Sequence[Path]) -> dict[str, str]:
+def session_settings(config: SparkConfig, jars: Sequence[Path]) -> dict[str, str]:
     """Merge the engine's settings, the author's, and those that cannot be changed."""
-    settings = {**SETTINGS, **conf, **FIXED}
+    settings = dict(SETTINGS)
+    if config.master.startswith("local"):
+        settings |= ON_ONE_MACHINE
+    settings |= {**config.conf, **FIXED}
     paths = [*filter(None, [settings.get("spark.jars")]), *map(str, jars)]
     if paths:
         settings["spark.jars"] = ",".join(paths)
-    logging_file = files("kaflow_engine.runtime").joinpath("log4j2.properties")
     options = settings.get("spark.driver.extraJavaOptions", "")
-    quiet = f"-Dlog4j2.configurationFile=file:{logging_file}"
-    if "log4j2.configurationFile" not in options:
-        settings["spark.driver.extraJavaOptions"] = f"{options} {quiet}".strip()
+    settings["spark.driver.extraJavaOptions"] = java_options(options)
     return settings
+
+
+def java_options(own: str) -> str:
+    """Return the options of the JVM: the author's, and ours where they say nothing else."""
+    options = [own] if own else []
+    if "log4j2.configurationFile" not in own:
+        file = files("kaflow_engine.runtime").joinpath("log4j2.properties")
+        options.append(f"-Dlog4j2.configurationFile=file:{file}")
+    if not re.search(r"-XX:\+Use\w+GC\b", own):
+        # for a small heap of short-lived records it takes less CPU than Java's own choice
+        options.append("-XX:+UseParallelGC")
+    if "arrow.enable_unsafe_memory_access" not in own:
+        # Spark sets each value with a call that has made room before
+        options.append("-Darrow.enable_unsafe_memory_access=true")
+    return " ".join(options)
 
 
 def cores(master: str) -> int:
