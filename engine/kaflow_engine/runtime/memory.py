@@ -1,15 +1,17 @@
-"""Gives back what a large batch has left in the allocators of a Python worker.
+"""Memory of a Python worker that lives for a long time.
 
-They keep what is freed for later; a worker whose batches have become small again would hold on to
-the most that it ever needed.
+Allocators keep what a large batch has freed for later; a worker whose batches have become small
+again would hold on to the most that it ever needed.
 """
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 # pyright: reportAttributeAccessIssue=false
 # pyarrow is untyped
 
 import ctypes
+import gc
+import os
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 
 import pyarrow as pa
 
@@ -20,6 +22,21 @@ def release() -> None:
     trim = _malloc_trim()
     if trim is not None:
         trim(0)
+
+
+def settle_in() -> None:
+    """Exempt from garbage collection what this process has loaded; for the end of its first task.
+
+    Spark has its workers collect after every task, which for all the modules takes as long as the
+    work of a small task.
+    """
+    _freeze(os.getpid())
+
+
+@lru_cache(maxsize=1)
+def _freeze(_pid: int) -> None:
+    gc.collect()
+    gc.freeze()
 
 
 @cache
