@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 class Sizes:
     """How much is measured."""
 
-    events: int = 6_400_000
+    events: int = 4_800_000
     """Events of each throughput run."""
     keys: int = 200_000
     """Keys of the dimension, and of the joined events."""
@@ -27,7 +27,7 @@ class Sizes:
     latency_rate: int = 1_000
     """Records a second."""
     latency_seconds: float = 30.0
-    """Measured time of a latency run, after as much again by a third to warm up."""
+    """Measured time of a latency run, after as much again to warm up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

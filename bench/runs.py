@@ -189,7 +189,7 @@ class Runs:
             with product, Reader(kafka, name).running() as reader:
                 _wait(lambda: product.live, _START_S + PATIENCE_S, product, "a live stream")
                 with paced(kafka, source, _LIVE, rate, sizes.keys, self.options.seed) as sent:
-                    time.sleep(seconds / 3)
+                    time.sleep(seconds)
                     start = now()
                     time.sleep(seconds)
                     stop = now()
