@@ -185,20 +185,6 @@ def topic_settings(settings: KafkaSettings, topic: str, timeout: int = 10_000) -
     return {name: str(entry.value) for name, entry in entries.items() if entry.value is not None}
 
 
-def commit_group(
-    settings: KafkaSettings,
-    group: str,
-    offsets: Mapping[str, Mapping[int, int]],
-    timeout: int = 10_000,
-) -> None:
-    """Commit `{topic: {partition: next offset}}` to a consumer group, for the usual lag tools.
-
-    Raises:
-        SinkError: No broker answers, it refuses, or the group has members of its own.
-    """
-    GroupCommitter(settings, group, timeout).commit(offsets)
-
-
 class GroupCommitter:
     """Commits offsets to one consumer group again and again over one connection."""
 

@@ -5,8 +5,7 @@
 # pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
@@ -17,8 +16,6 @@ from kaflow_engine.connectors.kafka_client import Client, KafkaSettings, open_co
 from kaflow_engine.errors import SourceError
 
 CHUNK = 10_000
-NEARBY = 1_000
-"""Offsets closer than this are read in one go, gaps included."""
 
 HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 RECORDS = pa.schema(
@@ -97,30 +94,6 @@ def read_range(
     """
     client = open_consumer(settings)
     return to_records(collect(client, topic, {partition: start}, {partition: end}, timeout))
-
-
-def read_at(
-    settings: KafkaSettings,
-    topic: str,
-    partition: int,
-    offsets: Iterable[int],
-    timeout: int = 10_000,
-) -> pa.Table:
-    """Return the records of one partition at these offsets that still exist (RECORDS).
-
-    Raises:
-        SourceError: As in `read_first`.
-    """
-    wanted = sorted(set(offsets))
-    cuts = [i + 1 for i, (a, b) in enumerate(pairwise(wanted)) if b - a > NEARBY]
-    client = open_consumer(settings)
-    messages: list[Message] = []
-    for first, last in pairwise([0, *cuts, len(wanted)] if wanted else []):
-        starts, ends = {partition: wanted[first]}, {partition: wanted[last - 1] + 1}
-        messages += collect(client, topic, starts, ends, timeout, close=False)
-    client.api.close()
-    chosen = set(wanted)
-    return to_records([message for message in messages if message.offset() in chosen])
 
 
 def collect(

@@ -19,6 +19,13 @@ ON_EXPIRY = {
     "emit": "emitted as it is, save where an INNER side has no match",
     "dead_letter": "sent to the dead letters",
 }
+ON_DATA_LOSS = {
+    "continue": "records that are gone before they were read are counted and passed over",
+}
+ON_SCHEMA_CHANGE = {
+    "fail": "another schema of the registry stops the pipeline",
+    "add_nullable": "new columns are taken up at the next start",
+}
 ON_ERROR = {
     "dead_letter": "a bad record becomes a dead letter",
     "skip": "a bad record is skipped and counted",
@@ -72,6 +79,10 @@ def _topic(topic: TopicPart) -> Rows:
         )
     future = format_duration(topic.max_future)
     yield "errors", f"{ON_ERROR[topic.on_error]}; so is a time {future} ahead"
+    if topic.on_data_loss in ON_DATA_LOSS:
+        yield "losses", ON_DATA_LOSS[topic.on_data_loss]
+    if topic.on_schema_change in ON_SCHEMA_CHANGE:
+        yield "schemas", ON_SCHEMA_CHANGE[topic.on_schema_change]
     yield "nulls", topic.tombstones or NOT_KNOWN
     yield "columns", _columns(topic.columns)
 

@@ -9,11 +9,17 @@ from kaflow_engine.model.formats import topic_format
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.plan.build import build_plan, check_pipeline, declared_columns
-from kaflow_engine.plan.explanation import Explanation, SidePart, StepPart, TopicPart
+from kaflow_engine.plan.explanation import (
+    Explanation,
+    LineagePart,
+    SidePart,
+    StepPart,
+    TopicPart,
+)
 from kaflow_engine.plan.topics import TopicRole, topic_roles
 from kaflow_engine.sql.read import read_query, topics_of
 from kaflow_engine.sql.scope import NeedsSchema
-from kaflow_engine.sql.shape import Expr, JoinShape, QueryShape
+from kaflow_engine.sql.shape import MATCHED, Expr, JoinShape, QueryShape
 
 Columns = Mapping[str, tuple[Column, ...]]
 Resolver = Callable[[PipelineSpec, Config, Sequence[str]], Columns]
@@ -87,6 +93,7 @@ def _explanation(
         output_format=spec.output.format,
         output_key=spec.output.key,
         output=tuple(column for column, _ in plan.finish.outputs) if plan else None,
+        lineage=_lineage(shape) if shape else (),
         avro_schema=plan.finish.avro_schema if plan else None,
         delivery=spec.delivery,
         ordered=spec.ordered,
@@ -128,6 +135,8 @@ def _topic(
         idle_timeout=topic.idle_timeout,
         max_future=topic.max_future,
         on_error=topic.on_error,
+        on_data_loss=topic.on_data_loss,
+        on_schema_change=topic.on_schema_change,
         lookup=topic.lookup if role.dimension else None,
         history=topic.history,
         tombstones=_tombstones(spec, role, shape),
@@ -197,6 +206,21 @@ def _side(shape: QueryShape, join: JoinShape, dimensions: set[str]) -> SidePart:
         role="dimension" if source.topic in dimensions else "event",
         on=tuple(f"{_text(pair.outer)} = {_text(pair.inner)}" for pair in join.keys),
         filter=tuple(_text(part) for part in source.filter),
+    )
+
+
+def _lineage(shape: QueryShape) -> tuple[LineagePart, ...]:
+    topics = {source.alias: source.topic for source in shape.sources}
+    return tuple(
+        LineagePart(
+            column=output.name,
+            sources=tuple(
+                sorted(
+                    {(topics[alias], name) for alias, name in output.expr.uses if name != MATCHED}
+                )
+            ),
+        )
+        for output in shape.outputs
     )
 
 

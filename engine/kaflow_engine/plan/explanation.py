@@ -23,6 +23,8 @@ class TopicPart:
     idle_timeout: int
     max_future: int
     on_error: str
+    on_data_loss: str
+    on_schema_change: str
     lookup: str | None
     """Of a dimension."""
     history: int | None
@@ -57,6 +59,15 @@ class StepPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LineagePart:
+    """Where an output column comes from."""
+
+    column: str
+    sources: tuple[tuple[str, str], ...]
+    """(topic, column), sorted; those that conditions read are not among them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """A pipeline in parts, in the order in which a record passes them."""
 
@@ -83,6 +94,8 @@ class Explanation:
     output_key: str | None
     output: tuple[Column, ...] | None
     """None: not known yet."""
+    lineage: tuple[LineagePart, ...]
+    """One for each output column; empty where the query is not known yet."""
     avro_schema: str | None
     delivery: str
     ordered: bool

@@ -1,5 +1,7 @@
 """Spark's Kafka source: the endless stream of a pipeline, and exact ranges of it."""
 
+from collections.abc import Mapping
+
 from pyspark.sql import DataFrame, SparkSession
 
 from kaflow_engine.connectors.kafka_client import KafkaSettings
@@ -21,12 +23,32 @@ OPTIONS = {
     # Spark asks for offsets right after a fetch, on the connection on which the next fetch already
     # waits for records: the default of 500 ms is then paid once for each partition of each batch.
     "kafka.fetch.max.wait.ms": "5",
-    "kafka.max.partition.fetch.bytes": str(8 << 20),
-    "kafka.max.poll.records": "20000",
     "kafkaConsumer.pollTimeoutMs": "30000",
     "fetchOffset.retryIntervalMs": "200",
     "failOnDataLoss": "true",
 }
+
+
+_FETCHED = 32 << 20
+"""Bytes that the consumers of a pipeline may hold, compressed; each partition has its own, which
+Spark keeps for the next batch."""
+_POLLED = 80_000
+"""Records that they may hold."""
+
+
+def fetch_options(partitions: int) -> dict[str, str]:
+    """Return how much the consumer of each of so many partitions fetches at once.
+
+    >>> fetch_options(4)["kafka.max.partition.fetch.bytes"]
+    '8388608'
+    >>> fetch_options(1000)
+    {'kafka.max.partition.fetch.bytes': '1048576', 'kafka.max.poll.records': '500'}
+    """
+    size = min(max(_FETCHED // max(partitions, 1), 1 << 20), 8 << 20)
+    return {
+        "kafka.max.partition.fetch.bytes": str(size),
+        "kafka.max.poll.records": str(min(max(_POLLED // max(partitions, 1), 500), 20_000)),
+    }
 
 
 def stream_frame(
@@ -41,12 +63,12 @@ def stream_frame(
     Args:
         spark: The session.
         kafka: How to reach the brokers.
-        pipeline: Name for the consumer group that Spark invents.
+        pipeline: Name for the group of its consumers.
         start: The next offset of every partition of every topic.
         most: Offsets of one micro-batch.
     """
     options = {
-        **_options(kafka, pipeline),
+        **_options(kafka, pipeline, start),
         "subscribe": ",".join(sorted(start)),
         "startingOffsets": spark_offsets(start),
         "maxOffsetsPerTrigger": str(most),
@@ -60,7 +82,7 @@ def range_frame(
     """Return the records (columns of RECORDS) of exactly these ranges; one must not be empty."""
     wanted = _filled(ranges)
     options = {
-        **_options(kafka, pipeline),
+        **_options(kafka, pipeline, wanted),
         "assign": spark_partitions(wanted),
         "startingOffsets": spark_offsets(
             {t: {p: r[0] for p, r in ps.items()} for t, ps in wanted.items()}
@@ -72,9 +94,18 @@ def range_frame(
     return _records(spark.read.format("kafka").options(**options).load())
 
 
-def _options(kafka: KafkaSettings, pipeline: str) -> dict[str, str]:
-    own = {"includeHeaders": "true", "groupIdPrefix": f"kaflow-spark-{pipeline}"}
-    return {**OPTIONS, **kafka.spark(), "kafka.isolation.level": "read_committed", **own}
+def _options(
+    kafka: KafkaSettings, pipeline: str, topics: Mapping[str, Mapping[int, object]]
+) -> dict[str, str]:
+    own = {
+        "includeHeaders": "true",
+        # One name for all reads: Spark keeps consumers by group, with what they have fetched, and
+        # would keep those of every bounded read. They commit nothing and join no group.
+        "kafka.group.id": f"kaflow-spark-{pipeline}",
+        "kafka.isolation.level": "read_committed",
+    }
+    fetch = fetch_options(sum(len(partitions) for partitions in topics.values()))
+    return {**OPTIONS, **fetch, **kafka.spark(), **own}
 
 
 def _records(frame: DataFrame) -> DataFrame:

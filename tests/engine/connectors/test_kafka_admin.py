@@ -6,7 +6,6 @@ from confluent_kafka import TopicPartition
 from kaflow_engine.connectors.kafka_admin import (
     GroupCommitter,
     TopicInfo,
-    commit_group,
     create_topic,
     delete_topics,
     describe,
@@ -81,8 +80,8 @@ def test_offsets_with_an_open_transaction(kafka: KafkaSettings, unique: str) -> 
 def test_a_group_commit_is_visible(kafka: KafkaSettings, unique: str) -> None:
     create_topic(kafka, unique, 2)
     write(kafka, unique, 0, 5)
-    commit_group(kafka, unique, {unique: {0: 3, 1: 0}})
     committer = GroupCommitter(kafka, unique)
+    committer.commit({unique: {0: 3, 1: 0}})
     committer.commit({unique: {0: 4}})
     committer.commit({})
     consumer = open_consumer(kafka, **{"group.id": unique}).api

@@ -8,7 +8,6 @@ from kaflow_engine.connectors.kafka_client import KafkaSettings, open_producer
 from kaflow_engine.connectors.kafka_read import (
     RECORDS,
     read_all,
-    read_at,
     read_first,
     read_range,
     tail,
@@ -70,8 +69,6 @@ def test_reads(kafka: KafkaSettings, topic: str) -> None:
     assert read_first(kafka, topic, 4).num_rows == 4
     assert column(read_range(kafka, topic, 0, 8, 14), "offset") == [8, 9]
     assert column(read_range(kafka, topic, 0, 8, 99), "offset") == [8, 9, 14]
-    assert column(read_at(kafka, topic, 0, [14, 3, 11, 3]), "offset") == [3, 14]
-    assert read_at(kafka, topic, 0, []).num_rows == 0
 
 
 @pytest.mark.kafka

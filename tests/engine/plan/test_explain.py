@@ -76,6 +76,11 @@ def test_all_parts() -> None:
     assert found.require == ("name", "id")
     assert found.wait == 7_200_000
     assert [column.name for column in found.output or ()] == ["id", "name", "title"]
+    assert [(part.column, part.sources) for part in found.lineage] == [
+        ("id", (("events", "id"),)),
+        ("name", (("people", "name"),)),
+        ("title", (("shops", "title"),)),
+    ]
     assert json.loads(str(found.avro_schema))["name"] == "Value"
     assert json.loads(json.dumps(found.data()))["topics"][0]["name"] == "events"
 
@@ -149,3 +154,33 @@ def test_a_drawing_says_it_all() -> None:
 def test_what_else_may_be_said(changes: dict[str, object], words: str) -> None:
     query = "SELECT e.id, p.name FROM events e LEFT JOIN people p ON e.id = p.id"
     assert words in "\n".join(draw(explained(query=query, **changes)))
+
+
+@pytest.mark.parametrize(
+    ("column", "sources"),
+    [
+        ("upper(p.name) || e.id AS x", (("events", "id"), ("people", "name"))),
+        ("coalesce(p.name, p.name) AS x", (("people", "name"),)),
+        ("count(*) OVER () AS x", None),
+        ("1 AS x", ()),
+        ("p.id IS NULL AS x", (("people", "id"),)),
+    ],
+)
+def test_lineage_of_an_expression(column: str, sources: tuple[tuple[str, str], ...] | None) -> None:
+    query = f"SELECT e.id, {column} FROM events e LEFT JOIN people p ON e.id = p.id"
+    changes = {"query": query, "emission": {"type": "immediate"}}
+    if sources is None:
+        with pytest.raises(ModelError):
+            explained(**changes)
+    else:
+        assert explained(**changes).lineage[1].sources == sources
+
+
+def test_what_happens_to_lost_records_and_new_schemas() -> None:
+    policies = {"on_data_loss": "continue", "on_schema_change": "fail"}
+    topics = {**BASE["topics"], "shops": {"format": "avro", **policies}}
+    found = explained(topics=topics)
+    assert (found.topics[2].on_data_loss, found.topics[2].on_schema_change) == ("continue", "fail")
+    text = "\n".join(draw(found))
+    assert text.count("counted and passed over") == 1
+    assert text.count("another schema of the registry stops the pipeline") == 1
