@@ -1,10 +1,7 @@
 """What would happen if a pipeline were started: read from its state directory, nothing changed."""
 
-import fcntl
 import json
-import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -12,6 +9,7 @@ from typing import Any, Literal
 from kaflow_engine.errors import StateError
 from kaflow_engine.model.columns import Column
 from kaflow_engine.plan.diff import WAY_OUT, Document, differences, obstacles
+from kaflow_engine.state.lease import find_holder
 from kaflow_engine.state.log import BatchLog, StateRecord
 from kaflow_engine.state.store import LocalStore
 
@@ -64,7 +62,8 @@ class Verdict:
 def read_state(directory: Path) -> StoredState:
     """Read where a pipeline stands; a directory that does not exist holds no state."""
     log = BatchLog(LocalStore(directory))
-    holder = _holder(directory / "lease")
+    found = find_holder(directory)
+    holder = None if found is None else f"{found} runs it"
     try:
         state = log.load_state()
         if state is None:
@@ -153,22 +152,3 @@ def _registered(new: Document, old: Document) -> Document:
 def _watermark(state: Mapping[str, Any]) -> int | None:
     value = state.get("value")
     return value if isinstance(value, int) else None
-
-
-def _holder(lease: Path) -> str | None:
-    """Say who holds the lease; None if nobody does."""
-    try:
-        handle = os.open(lease, os.O_RDONLY)
-    except OSError:
-        return None
-    try:
-        # Shared, so that two who look do not see each other; it is given back at once.
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        with suppress(ValueError, KeyError, TypeError):
-            about = json.loads(os.pread(handle, 4096, 0))
-            return f"process {about['pid']} on {about['host']} runs it"
-        return "a process that has just started runs it"
-    finally:
-        os.close(handle)
-    return None

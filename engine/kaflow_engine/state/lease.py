@@ -6,10 +6,24 @@ import os
 import socket
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 
 from kaflow_engine.errors import StateError
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds a state directory; None for a moment, while it writes down who it is."""
+
+    pid: int | None = None
+    host: str | None = None
+
+    def __str__(self) -> str:
+        if self.pid is None:
+            return "a process that has just started"
+        return f"process {self.pid} on {self.host}"
 
 
 @contextmanager
@@ -26,7 +40,7 @@ def hold_lease(directory: Path) -> Generator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise StateError(
-                f"another run holds '{directory}': {_holder(handle)}",
+                f"another run holds '{directory}': {_written(handle)}",
                 hint="stop it first; the lease ends with its process",
             ) from error
         about = json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode()
@@ -56,8 +70,24 @@ def require_writable(directory: Path) -> None:
         ) from error
 
 
-def _holder(handle: int) -> str:
+def find_holder(directory: Path) -> Holder | None:
+    """Return who holds the state directory; None if nobody does."""
+    try:
+        handle = os.open(directory / "lease", os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        # Shared, so that two who look do not see each other; it is given back at once.
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _written(handle)
+    finally:
+        os.close(handle)
+    return None
+
+
+def _written(handle: int) -> Holder:
     with suppress(ValueError, KeyError, TypeError):
         about = json.loads(os.pread(handle, 4096, 0))
-        return f"process {about['pid']} on {about['host']}"
-    return "a process that has just started"
+        return Holder(int(about["pid"]), str(about["host"]))
+    return Holder()

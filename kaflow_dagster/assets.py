@@ -1,0 +1,41 @@
+"""All assets of a project: its topics, and the streams between them."""
+
+from collections.abc import Iterable
+
+import dagster as dg
+
+from kaflow_dagster.translator import KaflowTranslator, StreamProps, TopicProps
+from kaflow_dagster.views import PipelineView, ProjectView
+from kaflow_engine.plan.explanation import TopicPart
+
+
+def build_kaflow_specs(
+    project: ProjectView, translator: KaflowTranslator | None = None
+) -> list[dg.AssetSpec]:
+    """Return the assets of a project, topics first."""
+    translate = translator or KaflowTranslator()
+    topics = [translate.get_asset_spec(topic) for topic in topics_of(project.pipelines)]
+    streams = [translate.get_asset_spec(StreamProps(pipeline=p)) for p in project.pipelines]
+    return [*topics, *streams]
+
+
+def topics_of(pipelines: Iterable[PipelineView]) -> list[TopicProps]:
+    """Return every topic that pipelines read or write, by name."""
+    sound = [(view, view.explanation) for view in pipelines if view.explanation is not None]
+    writers = {explained.output_topic: view for view, explained in sound}
+    dead = {explained.dead_letters: view for view, explained in sound}
+    reads: dict[str, list[tuple[PipelineView, TopicPart]]] = {}
+    for view, explained in sound:
+        for topic in explained.topics:
+            reads.setdefault(topic.name, []).append((view, topic))
+    return [
+        TopicProps(
+            name=name,
+            columns=next((part.columns for _, part in reads.get(name, ()) if part.columns), ()),
+            writer=writers.get(name),
+            dead_letters_of=None if name in writers else dead.get(name),
+            readers=tuple(view for view, _ in reads.get(name, ())),
+            read_as=reads[name][0][1] if name in reads else None,
+        )
+        for name in sorted({*writers, *dead, *reads})
+    ]

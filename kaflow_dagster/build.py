@@ -1,0 +1,51 @@
+"""Everything that Dagster shows of a project: assets, and a job and a sensor for each pipeline."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import dagster as dg
+
+from kaflow_dagster.assets import build_kaflow_specs
+from kaflow_dagster.sensor import build_supervisor
+from kaflow_dagster.stream import build_stream_job
+from kaflow_dagster.supervision import Patience
+from kaflow_dagster.translator import KaflowTranslator
+from kaflow_dagster.views import ProjectView, view_project
+
+
+def build_kaflow_defs(
+    paths: Sequence[Path],
+    config: Path | None = None,
+    translator: KaflowTranslator | None = None,
+    patience: Patience | None = None,
+) -> dg.Definitions:
+    """Read a project and return its definitions; a broken pipeline is shown as such.
+
+    Args:
+        paths: Pipeline files and folders.
+        config: The configuration file; None: defaults and the environment.
+        translator: Decides what assets look like.
+        patience: When supervision acts.
+    """
+    return defs_of(view_project(paths, config), translator, patience)
+
+
+def defs_of(
+    project: ProjectView,
+    translator: KaflowTranslator | None = None,
+    patience: Patience | None = None,
+) -> dg.Definitions:
+    """Return the definitions of a project that has been read."""
+    translate = translator or KaflowTranslator()
+    jobs = {
+        pipeline.name: build_stream_job(pipeline, project.config, translate)
+        for pipeline in project.pipelines
+        if pipeline.problem is None
+    }
+    sensors = [
+        build_supervisor(pipeline, project.config, jobs.get(pipeline.name), patience)
+        for pipeline in project.pipelines
+    ]
+    return dg.Definitions(
+        assets=build_kaflow_specs(project, translate), jobs=list(jobs.values()), sensors=sensors
+    )

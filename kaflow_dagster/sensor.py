@@ -1,0 +1,123 @@
+"""The switch of a pipeline: while its sensor is on, the pipeline is kept running."""
+# pyright: reportUnknownMemberType=false
+# Dagster's decorators are typed in part
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import dagster as dg
+
+from kaflow_dagster.names import DRAIN, PIPELINE, PROCESS, VERSION, dagster_name
+from kaflow_dagster.process import Process
+from kaflow_dagster.supervision import Decision, Patience, Session, SessionStatus, Wish, decide
+from kaflow_dagster.views import PipelineView
+from kaflow_engine.errors import KaflowError
+from kaflow_engine.model.load_config import load_config
+from kaflow_engine.plan.project import load_checked
+from kaflow_engine.runtime.outlook import outlook_of
+
+_STATUS: dict[dg.DagsterRunStatus, SessionStatus] = {
+    dg.DagsterRunStatus.STARTED: "running",
+    dg.DagsterRunStatus.CANCELING: "running",
+    dg.DagsterRunStatus.SUCCESS: "done",
+    dg.DagsterRunStatus.FAILURE: "failed",
+    dg.DagsterRunStatus.CANCELED: "cancelled",
+}
+"""What a run that is not listed does: it waits for something."""
+
+
+def build_supervisor(
+    pipeline: PipelineView,
+    config: str | None,
+    job: dg.JobDefinition | None,
+    patience: Patience | None = None,
+) -> dg.SensorDefinition:
+    """Return the sensor of a pipeline.
+
+    Args:
+        pipeline: Which one.
+        config: Path of the configuration file.
+        job: Its stream; None where the pipeline is broken.
+        patience: When to act.
+    """
+    limits = patience or Patience()
+
+    @dg.sensor(
+        name=dagster_name("supervise", pipeline.name),
+        job=job,
+        minimum_interval_seconds=5,
+        description=f"Keeps pipeline `{pipeline.name}` running while it is on.",
+    )
+    def supervise(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        if pipeline.problem is not None:
+            return dg.SkipReason(f"broken: {pipeline.problem}")
+        sessions = sessions_of(context.instance, pipeline.name, limits.attempts + 2)
+        wish = Wish(
+            pipeline=pipeline.name,
+            version=pipeline.version,
+            since=context.last_sensor_start_time or 0.0,
+        )
+        if not any(each.live and each.version == wish.version for each in sessions):
+            wish = replace(wish, unfit=_unfit(Path(pipeline.file), config))
+        decision = decide(sessions, wish, time.time(), limits)
+        return _carry_out(context.instance, decision)
+
+    return supervise
+
+
+def sessions_of(instance: dg.DagsterInstance, pipeline: str, most: int) -> list[Session]:
+    """Return the last sessions of a pipeline, newest first."""
+    found = instance.get_run_records(dg.RunsFilter(tags={PIPELINE: pipeline}), limit=most)
+    return [_session(instance, record) for record in found]
+
+
+def _session(instance: dg.DagsterInstance, record: dg.RunRecord) -> Session:
+    run = record.dagster_run
+    status = _STATUS.get(run.status, "waiting")
+    events: Sequence[dg.EventLogRecord] = ()
+    if status == "running":
+        events = instance.get_records_for_run(run.run_id, limit=1, ascending=False).records
+    return Session(
+        run_id=run.run_id,
+        status=status,
+        version=run.tags.get(VERSION, ""),
+        began=record.start_time or 0.0,
+        heard=events[0].timestamp if events else 0.0,
+        ended=record.end_time or 0.0,
+        draining=DRAIN in run.tags or run.status == dg.DagsterRunStatus.CANCELING,
+    )
+
+
+def _unfit(file: Path, config: str | None) -> str | None:
+    """Return why the pipeline could not start with its state as that is."""
+    try:
+        settings = load_config(None if config is None else Path(config))
+        (spec,) = load_checked([file], settings).pipelines
+        verdict = outlook_of(spec, settings, stopped=True)
+    except KaflowError as error:
+        return str(error)
+    if verdict.outlook != "refused":
+        return None
+    return "\n".join(verdict.reasons)
+
+
+def _carry_out(instance: dg.DagsterInstance, decision: Decision) -> dg.RunRequest | dg.SkipReason:
+    if decision.action == "launch":
+        return dg.RunRequest(run_key=decision.run_key)
+    if decision.run_id is not None and decision.action == "drain":
+        instance.add_run_tags(decision.run_id, {DRAIN: decision.reason})
+    elif decision.run_id is not None and decision.action == "reap":
+        _reap(instance, decision.run_id, decision.reason)
+    return dg.SkipReason(f"{decision.action}: {decision.reason}")
+
+
+def _reap(instance: dg.DagsterInstance, run_id: str, reason: str) -> None:
+    """Kill the process of a run, and only then say that the run has failed."""
+    run = instance.get_run_by_id(run_id)
+    if run is None:
+        return
+    process = Process.parse(run.tags.get(PROCESS, ""))
+    if process is None or process.kill():
+        instance.report_run_failed(run, f"{reason}; its process was killed")

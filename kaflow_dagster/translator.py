@@ -1,0 +1,181 @@
+"""From topics and pipelines to Dagster's asset specs; subclass it to say things differently."""
+
+import re
+import warnings
+from dataclasses import dataclass
+
+import dagster as dg
+
+from kaflow_dagster.views import PipelineView
+from kaflow_engine.model.columns import Column
+from kaflow_engine.plan.explanation import LineagePart, TopicPart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicProps:
+    """A Kafka topic that pipelines read or write."""
+
+    name: str
+    columns: tuple[Column, ...] = ()
+    """Empty where nobody declares them."""
+    writer: PipelineView | None = None
+    """The pipeline whose rows it holds."""
+    dead_letters_of: PipelineView | None = None
+    readers: tuple[PipelineView, ...] = ()
+    read_as: TopicPart | None = None
+    """How its first reader reads it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamProps:
+    """The running of a pipeline: health, rates, lag."""
+
+    pipeline: PipelineView
+
+
+Props = TopicProps | StreamProps
+
+
+class KaflowTranslator:
+    """Decides what assets look like.
+
+    Override `get_asset_spec` to change them; what it returns for the same topic must have the same
+    key, whoever reads or writes the topic.
+    """
+
+    def get_asset_spec(self, props: Props) -> dg.AssetSpec:
+        """Return the asset of a topic, or of the running of a pipeline."""
+        if isinstance(props, StreamProps):
+            return self._stream(props.pipeline)
+        return self._topic(props)
+
+    def topic_key(self, topic: str) -> dg.AssetKey:
+        """Return the key of a topic's asset."""
+        return self.get_asset_spec(TopicProps(name=topic)).key
+
+    def stream_key(self, pipeline: PipelineView) -> dg.AssetKey:
+        """Return the key of the asset that stands for the running of a pipeline."""
+        return self.get_asset_spec(StreamProps(pipeline=pipeline)).key
+
+    def _stream(self, pipeline: PipelineView) -> dg.AssetSpec:
+        topics = pipeline.explanation.topics if pipeline.explanation else ()
+        return dg.AssetSpec(
+            key=["streams", pipeline.name],
+            description=_about_stream(pipeline),
+            deps=[self.topic_key(topic.name) for topic in topics],
+            group_name="streams",
+            kinds={"spark", "kafka"},
+            owners=_owners(pipeline),
+            tags=_tags(pipeline),
+            code_version=pipeline.version or None,
+            metadata={
+                **_source(pipeline),
+                "kaflow/sql": dg.MetadataValue.md(f"```sql\n{pipeline.query.strip()}\n```"),
+                "kaflow/plan": dg.MetadataValue.md(f"```\n{pipeline.drawing}\n```"),
+            },
+        )
+
+    def _topic(self, topic: TopicProps) -> dg.AssetSpec:
+        key = dg.AssetKey(["kafka", topic.name])
+        writer = topic.writer or topic.dead_letters_of
+        if writer is None:
+            return dg.AssetSpec(
+                key=key,
+                description=f"Kafka topic `{topic.name}`.",
+                group_name="topics",
+                kinds={"kafka"},
+                metadata={**_address(topic), **self._columns(topic)},
+            )
+        what = "Rows" if topic.writer else "Dead letters"
+        return dg.AssetSpec(
+            key=key,
+            description=f"{what} of pipeline `{writer.name}`.",
+            deps=[self.stream_key(writer)],
+            group_name="topics",
+            kinds={"kafka"},
+            owners=_owners(writer),
+            tags=_tags(writer),
+            metadata={**_source(writer), **_address(topic), **self._columns(topic)},
+        )
+
+    def _columns(self, topic: TopicProps) -> dict[str, object]:
+        explained = topic.writer.explanation if topic.writer else None
+        lineage = {part.column: part for part in explained.lineage} if explained else {}
+        columns = explained.output if explained and explained.output else topic.columns
+        key = explained.output_key if explained else None
+        found: dict[str, object] = {}
+        if columns:
+            found["dagster/column_schema"] = dg.TableSchema(
+                columns=[_column(column, lineage.get(column.name), key) for column in columns]
+            )
+        if lineage:
+            found["dagster/column_lineage"] = dg.TableColumnLineage(
+                {
+                    name: [
+                        dg.TableColumnDep(self.topic_key(source), column)
+                        for source, column in part.sources
+                    ]
+                    for name, part in lineage.items()
+                }
+            )
+            # the open-source page draws no column lineage
+            found["kaflow/lineage"] = dg.MetadataValue.md(_lineage_table(list(lineage.values())))
+        return found
+
+
+def _column(column: Column, lineage: LineagePart | None, key: str | None) -> dg.TableColumn:
+    sources = lineage.sources if lineage else ()
+    return dg.TableColumn(
+        name=column.name,
+        type=column.type,
+        constraints=dg.TableColumnConstraints(nullable=column.name != key),
+        tags={_tag_key(f"from_{topic}.{name}"): "" for topic, name in sources},
+    )
+
+
+def _lineage_table(parts: list[LineagePart]) -> str:
+    lines = ["| column | comes from |", "|---|---|"]
+    for part in parts:
+        sources = ", ".join(f"`{topic}.{name}`" for topic, name in part.sources)
+        lines.append(f"| `{part.column}` | {sources or 'no column'} |")
+    return "\n".join(lines)
+
+
+def _about_stream(pipeline: PipelineView) -> str:
+    """Return a first line that fits a row of the catalog, then the rest."""
+    if pipeline.problem:
+        return f"BROKEN, cannot run: {pipeline.problem}"
+    explained = pipeline.explanation
+    about = explained.description if explained else None
+    return " ".join(about.split()) if about else f"The stream of pipeline `{pipeline.name}`."
+
+
+def _source(pipeline: PipelineView) -> dict[str, object]:
+    with warnings.catch_warnings():
+        # the only way to link to the source, and beta for years
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        place = dg.LocalFileCodeReference(file_path=pipeline.file, line_number=pipeline.line)
+        found = dg.CodeReferencesMetadataValue(code_references=[place])
+    return {"dagster/code_references": found}
+
+
+def _address(topic: TopicProps) -> dict[str, object]:
+    return {"dagster/table_name": topic.name, "dagster/storage_kind": "kafka"}
+
+
+def _owners(pipeline: PipelineView) -> list[str]:
+    """Return owners as Dagster wants them: an address, or the name of a team."""
+    teams = [re.sub(r"[^A-Za-z0-9_-]", "_", o) if "@" not in o else o for o in pipeline.owners]
+    return [owner if "@" in owner else f"team:{owner}" for owner in teams]
+
+
+def _tags(pipeline: PipelineView) -> dict[str, str]:
+    return {_tag_key(name): _tag_value(value) for name, value in pipeline.tags.items()}
+
+
+def _tag_key(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", text)[:63]
+
+
+def _tag_value(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", text)[:63]

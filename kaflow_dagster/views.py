@@ -1,0 +1,127 @@
+"""Pipelines as Dagster needs them: read and explained once, kept as JSON, cheap to load."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from kaflow_engine.errors import KaflowError, ModelError
+from kaflow_engine.model.config import Config
+from kaflow_engine.model.load_config import load_config
+from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.draw import draw
+from kaflow_engine.plan.explain import explain
+from kaflow_engine.plan.explanation import Explanation
+from kaflow_engine.plan.project import check_project
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineView:
+    """One pipeline file."""
+
+    name: str
+    file: str
+    """Absolute."""
+    line: int
+    version: str = ""
+    """Changes with the file and with the configuration."""
+    query: str = ""
+    owners: tuple[str, ...] = ()
+    tags: dict[str, str]
+    explanation: Explanation | None = None
+    drawing: str = ""
+    problem: str | None = None
+    """What is wrong with the file, with its place; such a pipeline cannot run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectView:
+    """All pipelines of a project."""
+
+    paths: tuple[str, ...]
+    """Files and folders that were read, absolute."""
+    config: str | None
+    """The configuration file, absolute."""
+    pipelines: tuple[PipelineView, ...]
+    problems: tuple[str, ...] = ()
+    """What is wrong with the configuration, with paths, and between files."""
+
+    def to_json(self) -> str:
+        """Return the view as JSON."""
+        return _ADAPTER.dump_json(self).decode()
+
+    @staticmethod
+    def of_json(text: str) -> "ProjectView":
+        """Return a view that was written by `to_json`.
+
+        Raises:
+            ValueError: By another version of this package.
+        """
+        return _ADAPTER.validate_json(text)
+
+
+_ADAPTER = TypeAdapter(ProjectView)
+
+
+def view_project(paths: Sequence[Path], config_path: Path | None = None) -> ProjectView:
+    """Read all pipeline files of a project; what is wrong in them becomes part of the view.
+
+    Args:
+        paths: Files and folders.
+        config_path: The configuration file; None: defaults and the environment.
+    """
+    places = tuple(str(path.absolute()) for path in paths)
+    file = None if config_path is None else str(config_path.absolute())
+    try:
+        config = load_config(config_path)
+    except ModelError as error:
+        return ProjectView(paths=places, config=file, pipelines=(), problems=(str(error),))
+    found = check_project([Path(place) for place in places], config)
+    return ProjectView(
+        paths=places,
+        config=file,
+        pipelines=tuple(
+            _view(each.spec, each.name, str(each.at.file), each.at.line, each.mistakes, config)
+            for each in found.pipelines
+        ),
+        problems=tuple(str(problem) for problem in found.others),
+    )
+
+
+def _view(
+    spec: PipelineSpec | None,
+    name: str | None,
+    file: str,
+    line: int | None,
+    mistakes: Sequence[KaflowError],
+    config: Config,
+) -> PipelineView:
+    at = Path(file)
+    if spec is None or mistakes:
+        return PipelineView(
+            name=name or at.stem,
+            file=file,
+            line=line or 1,
+            tags={},
+            problem="\n".join(str(mistake) for mistake in mistakes),
+        )
+    explanation = explain(spec, config)
+    return PipelineView(
+        name=spec.name,
+        file=file,
+        line=line or 1,
+        version=version_of(spec, config),
+        query=spec.query,
+        owners=spec.owners,
+        tags=spec.tags,
+        explanation=explanation,
+        drawing="\n".join(draw(explanation)),
+    )
+
+
+def version_of(spec: PipelineSpec, config: Config) -> str:
+    """Return what tells two versions of a pipeline apart."""
+    texts = [spec.model_dump_json(), config.model_dump_json()]
+    return sha256("\n".join(texts).encode()).hexdigest()[:12]

@@ -1,0 +1,161 @@
+"""What Dagster shows of a project, without running anything."""
+
+# pyright: basic
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from kaflow_dagster.assets import build_kaflow_specs
+from kaflow_dagster.build import build_kaflow_defs
+from kaflow_dagster.translator import KaflowTranslator
+from kaflow_dagster.views import ProjectView, view_project
+
+ORDERS = """
+name: enriched
+description: |
+  Orders with the tier
+  of their user.
+owners: [data platform, eva@example.com]
+tags: [core, "needs review"]
+query: |
+  SELECT o.id, u.tier, upper(o.item) AS item
+  FROM orders o LEFT JOIN users u ON o.user_id = u.user_id
+output: {topic: enriched_orders, format: json, key: id}
+state: {dimensions: [users]}
+topics:
+  orders: {columns: {id: VARCHAR, user_id: VARCHAR, item: VARCHAR}}
+  users: {columns: {user_id: VARCHAR, tier: VARCHAR}}
+"""
+LARGE = """
+name: large-orders
+query: SELECT id, tier FROM enriched_orders WHERE tier = 'gold'
+output: {topic: large_orders}
+topics:
+  enriched_orders: {columns: {id: VARCHAR, tier: VARCHAR}}
+"""
+BROKEN = """
+name: broken
+query: SELECT nope FROM orders
+output: {topic: x}
+topics:
+  orders: {columns: {id: VARCHAR}}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> ProjectView:
+    for name, text in {"enriched": ORDERS, "large": LARGE, "broken": BROKEN}.items():
+        (tmp_path / f"{name}.yaml").write_text(text)
+    return view_project([tmp_path])
+
+
+def specs(project: ProjectView, translator: KaflowTranslator | None = None) -> dict:
+    return {"/".join(s.key.path): s for s in build_kaflow_specs(project, translator)}
+
+
+def test_topics_and_streams_are_a_graph(project):
+    found = specs(project)
+    deps = {
+        key: sorted("/".join(dep.asset_key.path) for dep in spec.deps)
+        for key, spec in found.items()
+    }
+    assert deps == {
+        "kafka/enriched.dead_letters": ["streams/enriched"],
+        "kafka/enriched_orders": ["streams/enriched"],
+        "kafka/large-orders.dead_letters": ["streams/large-orders"],
+        "kafka/large_orders": ["streams/large-orders"],
+        "kafka/orders": [],
+        "kafka/users": [],
+        "streams/broken": [],
+        "streams/enriched": ["kafka/orders", "kafka/users"],
+        "streams/large-orders": ["kafka/enriched_orders"],
+    }
+
+
+def test_an_output_has_columns_lineage_and_its_source(project):
+    spec = specs(project)["kafka/enriched_orders"]
+    columns = spec.metadata["dagster/column_schema"].columns
+    assert [(c.name, c.type, c.constraints.nullable, dict(c.tags)) for c in columns] == [
+        ("id", "VARCHAR", False, {"from_orders.id": ""}),
+        ("tier", "VARCHAR", True, {"from_users.tier": ""}),
+        ("item", "VARCHAR", True, {"from_orders.item": ""}),
+    ]
+    lineage = spec.metadata["dagster/column_lineage"].deps_by_column
+    assert lineage["tier"] == [dg.TableColumnDep(dg.AssetKey(["kafka", "users"]), "tier")]
+    assert "| `item` | `orders.item` |" in spec.metadata["kaflow/lineage"].value
+    (place,) = spec.metadata["dagster/code_references"].code_references
+    assert (Path(place.file_path).name, place.line_number) == ("enriched.yaml", 2)
+    assert sorted(spec.owners) == ["eva@example.com", "team:data_platform"]
+    assert {key for key in spec.tags if "dagster" not in key} == {"core", "needs_review"}
+
+
+def test_a_stream_shows_what_it_does(project):
+    spec = specs(project)["streams/enriched"]
+    assert spec.description == "Orders with the tier of their user."
+    assert "LEFT JOIN users" in spec.metadata["kaflow/sql"].value
+    assert "output enriched_orders" in spec.metadata["kaflow/plan"].value
+    assert spec.kinds == {"spark", "kafka"}
+
+
+def test_a_broken_pipeline_is_shown_and_the_others_work(project, tmp_path):
+    spec = specs(project)["streams/broken"]
+    assert f"{tmp_path}/broken.yaml:3" in spec.description
+    assert "nope" in spec.description
+    defs = build_kaflow_defs([tmp_path])
+    dg.Definitions.validate_loadable(defs)
+    repository = defs.get_repository_def()
+    jobs = {job.name for job in repository.get_all_jobs() if not job.name.startswith("__")}
+    assert jobs == {"stream__enriched", "stream__large_orders_01a3f5"}
+    sensor = repository.get_sensor_def("supervise__broken")
+    with dg.DagsterInstance.ephemeral() as instance:
+        said = sensor.evaluate_tick(dg.build_sensor_context(instance))
+    assert "broken.yaml:3" in said.skip_message
+
+
+def test_a_translator_changes_assets_and_all_links_to_them(project):
+    class Own(KaflowTranslator):
+        def get_asset_spec(self, props):
+            spec = super().get_asset_spec(props)
+            return spec.replace_attributes(key=spec.key.with_prefix("prod"))
+
+    found = specs(project, Own())
+    assert {key.partition("/")[0] for key in found} == {"prod"}
+    deps = {d.asset_key.path[0] for spec in found.values() for d in spec.deps}
+    assert deps == {"prod"}
+
+
+def test_a_view_survives_as_json(project):
+    assert ProjectView.of_json(project.to_json()) == project
+
+
+def test_the_version_changes_with_the_meaning(tmp_path):
+    file = tmp_path / "p.yaml"
+    versions = []
+    for text in (ORDERS, f"# a remark\n{ORDERS}", ORDERS.replace("upper", "lower")):
+        file.write_text(text)
+        versions.append(view_project([file]).pipelines[0].version)
+    assert versions[0] == versions[1] != versions[2]
+
+
+def test_loading_is_light(tmp_path):
+    (tmp_path / "p.yaml").write_text(ORDERS)
+    code = f"""
+        import sys
+        from pathlib import Path
+        from kaflow_dagster.build import build_kaflow_defs
+        build_kaflow_defs([Path({str(tmp_path)!r})]).get_repository_def()
+        heavy = ("pyspark", "great_expectations", "confluent_kafka", "rocksdict")
+        print([name for name in heavy if name in sys.modules])
+    """
+    done = subprocess.run(
+        [sys.executable, "-W", "error::dagster.BetaWarning", "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "[]"
