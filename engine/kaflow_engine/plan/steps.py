@@ -87,16 +87,29 @@ def required(spec: PipelineSpec, steps: Sequence[KeyStep], wanted: Iterable[Outp
             feeding.add(at[0])
         else:
             driving.append(expr)
-    for n, step in enumerate(steps[1:], 1):
-        if not step.inner and n not in feeding:
-            continue
-        for expr in step.outer:
-            at = [k for k, earlier in enumerate(steps[:n]) if earlier.aliases & expr.aliases]
-            if at:
-                per_step[at[0]].append(expr)
-            else:
+    for n in _needed(steps, feeding):
+        for expr in steps[n].outer:
+            at = _origin(steps[:n], expr)
+            if at is None:
                 driving.append(expr)
+            else:
+                per_step[at].append(expr)
     return Needs(driving=tuple(driving), steps=tuple(tuple(exprs) for exprs in per_step))
+
+
+def _needed(steps: Sequence[KeyStep], feeding: Iterable[int]) -> list[int]:
+    """Return the later steps that are INNER, or feed a required column or another such step."""
+    needed = set(feeding)
+    for n in reversed(range(len(steps))):
+        if steps[n].inner or n in needed:
+            origins = (_origin(steps[:n], expr) for expr in steps[n].outer)
+            needed |= {n, *(at for at in origins if at is not None)}
+    return sorted(needed - {0})
+
+
+def _origin(steps: Sequence[KeyStep], expr: Expr) -> int | None:
+    """Return the first of these steps that joins a side which the expression reads."""
+    return next((n for n, step in enumerate(steps) if step.aliases & expr.aliases), None)
 
 
 def present(exprs: Iterable[Expr]) -> str | None:

@@ -36,18 +36,25 @@ _POLLED = 80_000
 """Records that they may hold."""
 
 
-def fetch_options(partitions: int) -> dict[str, str]:
-    """Return how much the consumer of each of so many partitions fetches at once.
+def fetch_options(pipeline: str, partitions: int) -> dict[str, str]:
+    """Return the group of the consumers of so many partitions, and how much each fetches at once.
 
-    >>> fetch_options(4)["kafka.max.partition.fetch.bytes"]
+    All reads of a pipeline share their consumers: Spark keeps them by group, with what they have
+    fetched, and would keep those of every bounded read. Within a group all settings must be equal.
+    They commit nothing and join no group.
+
+    >>> fetch_options("p", 3)["kafka.max.partition.fetch.bytes"]
     '8388608'
-    >>> fetch_options(1000)
-    {'kafka.max.partition.fetch.bytes': '1048576', 'kafka.max.poll.records': '500'}
+    >>> fetch_options("p", 100)["kafka.group.id"]
+    'kaflow-spark-p-128'
     """
-    size = min(max(_FETCHED // max(partitions, 1), 1 << 20), 8 << 20)
+    share = 4
+    while share < min(partitions, 128):
+        share *= 2
     return {
-        "kafka.max.partition.fetch.bytes": str(size),
-        "kafka.max.poll.records": str(min(max(_POLLED // max(partitions, 1), 500), 20_000)),
+        "kafka.group.id": f"kaflow-spark-{pipeline}-{share}",
+        "kafka.max.partition.fetch.bytes": str(max(_FETCHED // share, 1 << 20)),
+        "kafka.max.poll.records": str(_POLLED // share),
     }
 
 
@@ -99,13 +106,10 @@ def _options(
 ) -> dict[str, str]:
     own = {
         "includeHeaders": "true",
-        # One name for all reads: Spark keeps consumers by group, with what they have fetched, and
-        # would keep those of every bounded read. They commit nothing and join no group.
-        "kafka.group.id": f"kaflow-spark-{pipeline}",
         "kafka.isolation.level": "read_committed",
+        **fetch_options(pipeline, sum(len(partitions) for partitions in topics.values())),
     }
-    fetch = fetch_options(sum(len(partitions) for partitions in topics.values()))
-    return {**OPTIONS, **fetch, **kafka.spark(), **own}
+    return {**OPTIONS, **kafka.spark(), **own}
 
 
 def _records(frame: DataFrame) -> DataFrame:
