@@ -84,7 +84,7 @@ lock: ## write the requirements*.lock files; ARGS=--upgrade for newer versions
 	@test -x build/lock/bin/uv || { $(PYTHON) -m venv build/lock; \
 		build/lock/bin/pip install --quiet --disable-pip-version-check uv; }
 	@compile() { build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 \
-		--generate-hashes --no-emit-index-url --no-header $(ARGS) "$$@"; }; \
+		--generate-hashes --no-strip-extras --no-emit-index-url --no-header $(ARGS) "$$@"; }; \
 	echo 'pyspark==4.2.0' > build/lock/spark42.in; \
 	echo 'pyspark==4.3.0' > build/lock/spark43.in; \
 	compile pyproject.toml --extra dev -c build/lock/spark42.in --no-annotate -o requirements.lock; \
