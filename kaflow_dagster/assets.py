@@ -24,18 +24,16 @@ def topics_of(pipelines: Iterable[PipelineView]) -> list[TopicProps]:
     sound = [(view, view.explanation) for view in pipelines if view.explanation is not None]
     writers = {explained.output_topic: view for view, explained in sound}
     dead = {explained.dead_letters: view for view, explained in sound}
-    reads: dict[str, list[tuple[PipelineView, TopicPart]]] = {}
-    for view, explained in sound:
+    reads: dict[str, list[TopicPart]] = {}
+    for _, explained in sound:
         for topic in explained.topics:
-            reads.setdefault(topic.name, []).append((view, topic))
+            reads.setdefault(topic.name, []).append(topic)
     return [
         TopicProps(
             name=name,
-            columns=next((part.columns for _, part in reads.get(name, ()) if part.columns), ()),
+            columns=next((part.columns for part in reads.get(name, ()) if part.columns), ()),
             writer=writers.get(name),
             dead_letters_of=None if name in writers else dead.get(name),
-            readers=tuple(view for view, _ in reads.get(name, ())),
-            read_as=reads[name][0][1] if name in reads else None,
         )
         for name in sorted({*writers, *dead, *reads})
     ]

@@ -11,6 +11,7 @@ from kaflow_dagster.stream import build_stream_job
 from kaflow_dagster.supervision import Patience
 from kaflow_dagster.translator import KaflowTranslator
 from kaflow_dagster.views import ProjectView, view_project
+from kaflow_engine.errors import ModelError
 
 
 def build_kaflow_defs(
@@ -35,7 +36,13 @@ def defs_of(
     translator: KaflowTranslator | None = None,
     patience: Patience | None = None,
 ) -> dg.Definitions:
-    """Return the definitions of a project that has been read."""
+    """Return the definitions of a project that has been read.
+
+    Raises:
+        ModelError: There is nothing to show: the configuration or the paths are wrong.
+    """
+    if project.problems and not project.pipelines:
+        raise ModelError("\n".join(project.problems))  # an empty page would look like a success
     translate = translator or KaflowTranslator()
     jobs = {
         pipeline.name: build_stream_job(pipeline, project.config, translate)

@@ -8,7 +8,7 @@ import dagster as dg
 
 from kaflow_dagster.views import PipelineView
 from kaflow_engine.model.columns import Column
-from kaflow_engine.plan.explanation import LineagePart, TopicPart
+from kaflow_engine.plan.explanation import LineagePart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,9 +21,6 @@ class TopicProps:
     writer: PipelineView | None = None
     """The pipeline whose rows it holds."""
     dead_letters_of: PipelineView | None = None
-    readers: tuple[PipelineView, ...] = ()
-    read_as: TopicPart | None = None
-    """How its first reader reads it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from kaflow_dagster.assets import build_kaflow_specs
 from kaflow_dagster.build import build_kaflow_defs
 from kaflow_dagster.translator import KaflowTranslator
 from kaflow_dagster.views import ProjectView, view_project
+from kaflow_engine.errors import ModelError
 
 ORDERS = """
 name: enriched
@@ -127,6 +128,12 @@ def test_a_translator_changes_assets_and_all_links_to_them(project):
     assert {key.partition("/")[0] for key in found} == {"prod"}
     deps = {d.asset_key.path[0] for spec in found.values() for d in spec.deps}
     assert deps == {"prod"}
+
+
+def test_a_wrong_configuration_is_no_empty_page(tmp_path):
+    (tmp_path / "kaflow.yaml").write_text("kafkaa: {}\n")
+    with pytest.raises(ModelError, match=r"kaflow.yaml:1.*kafkaa"):
+        build_kaflow_defs([tmp_path], tmp_path / "kaflow.yaml")
 
 
 def test_a_view_survives_as_json(project):
