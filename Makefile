@@ -14,8 +14,9 @@ FIND_JAVA := from kaflow_engine.runtime.java import find_java; print(f"== setup:
 NONE_LEFT = { code=$$?; $(if $(ARGS),[[ $$code == 5 ]] ||) (exit $$code); }
 SERVICES := spark or kafka or services
 MARKED := property or slow or $(SERVICES)
-# Tests that start nothing share the processors; those that start a broker or Spark share that.
+# Tests that start nothing share the processors; those of a file share the broker or Spark they start.
 PARALLEL := -n auto --dist worksteal
+BY_FILE := -n 2 --dist loadfile
 
 .PHONY: help setup test test-fast lint run bench soak test-spark43 lock clean
 
@@ -50,7 +51,7 @@ test: lint ## lint, fast tests, then slow ones beside those that start Spark, Ka
 		-m "(property or slow) and not ($(SERVICES))" $(ARGS) > build/slow.txt 2>&1 & \
 	slow=$$!; trap "kill $$slow 2>/dev/null || true" EXIT; status=0; \
 	echo "== tests with Spark, Kafka and services"; \
-	{ $(BIN)/python -m pytest -q -m "$(SERVICES)" $(ARGS) || $(NONE_LEFT); } || status=$$?; \
+	{ $(BIN)/python -m pytest -q $(BY_FILE) -m "$(SERVICES)" $(ARGS) || $(NONE_LEFT); } || status=$$?; \
 	echo "== random cases and slow tests"; \
 	{ wait $$slow || $(NONE_LEFT); } || status=$$?; \
 	cat build/slow.txt; exit $$status

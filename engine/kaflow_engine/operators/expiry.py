@@ -6,7 +6,6 @@
 
 from collections import Counter
 
-import numpy as np
 import pyarrow as pa
 
 from kaflow_engine.operators.accounts import settle
@@ -38,7 +37,16 @@ def expire(bench: Bench, counters: Counter[str]) -> list[pa.Table]:
     """Expire what lies behind the watermark; returns rows that leave because of it."""
     if not bench.batch.due:
         return []
-    due = _take_due(bench)
+    found: list[pa.Table] = []
+    for entries in bench.state.due(bench.batch.horizon):
+        found += _expire(bench, entries, counters)
+    return found
+
+
+def _expire(
+    bench: Bench, entries: list[tuple[int, bytes]], counters: Counter[str]
+) -> list[pa.Table]:
+    due = _take(bench, entries)
     if not due.drivers.num_rows:
         return []
     bench.load("d", waited(due.drivers, due.rows))
@@ -68,10 +76,9 @@ def expire(bench: Bench, counters: Counter[str]) -> list[pa.Table]:
     return found
 
 
-def _take_due(bench: Bench) -> Stored:
+def _take(bench: Bench, entries: list[tuple[int, bytes]]) -> Stored:
     """Read and delete what is due, with all that hangs on it."""
     state = bench.state
-    entries = state.due(bench.batch.horizon)
     found: list[tuple[bytes | None, bytes, bytes]] = []
     waiting: list[bool] = []
     values = state.values([entry for _, entry in entries])
@@ -80,9 +87,7 @@ def _take_due(bench: Bench) -> Stored:
         if side in (DRIVER, KEYLESS, WAITING) and value is not None:
             found.append((None if side == KEYLESS else key, suffix, value))
             waiting.append(side == WAITING)
-    names = pa.array([entry for _, entry in entries], pa.binary())
-    dues = np.array([due for due, _ in entries], np.int64)
-    state.change(names, pa.nulls(len(names), pa.binary()), dues)
+    state.forget(entries)
     keys, suffixes, kept = zip(*found, strict=True) if found else ((), (), ())
     drivers = read_drivers(bench, -1, keys, suffixes, kept)
     rows = drivers.select(["did", "suffix", "extra"]).filter(pa.array(waiting, pa.bool_()))

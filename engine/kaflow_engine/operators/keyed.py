@@ -6,7 +6,7 @@
 
 import struct
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,9 @@ from kaflow_engine.state.packed import Items
 DRIVER, WAITING, MATCH, KEYLESS, EMITTED = 100, 101, 102, 103, 104
 """Side bytes of entries that are not a side's own: retained driving records, waiting rows, matches
 of a retained record, retained records without a key, and rows that may be emitted again."""
+
+_AT_ONCE = 20_000
+"""Most entries of one part of what is due."""
 
 _PLACE = struct.Struct(">Iq")
 _STAMP = struct.Struct(">Q")
@@ -123,23 +126,35 @@ class StepState:
             for shard in shards_of(part, self._count)
         )
 
-    def due(self, horizon: int) -> list[tuple[int, bytes]]:
-        """Return due time and entry key of what falls due strictly before `horizon`.
+    def due(self, horizon: int) -> Iterator[list[tuple[int, bytes]]]:
+        """Yield due time and entry key of what falls due strictly before `horizon`.
 
-        It also notes when the rest falls due, for `write`.
+        It comes in parts, because any number may fall due at once. When all are taken, it is noted
+        for `write` when the rest falls due.
         """
         found: list[tuple[int, bytes]] = []
         for part in self._task.partitions:
             state = self._task.state(self._step, part)
             for shard in shards_of(part, self._count):
                 start, stop = due_range(shard, horizon)
-                for key in state.range(start, stop).keys:
-                    _, due, entry = split_due(key)
-                    found.append((due, entry))
+                while True:
+                    keys = state.range(start, stop, _AT_ONCE - len(found)).keys
+                    found += [split_due(key)[1:] for key in keys]
+                    if len(found) < _AT_ONCE:
+                        break
+                    yield found
+                    found, start = [], keys[-1] + b"\0"
                 rest = due_range(shard, 1 << 70)[1]
                 if stop is not None and stop != rest:
                     self._dues += [split_due(k)[1] for k in state.range(stop, rest, 1).keys]
-        return found
+        if found:
+            yield found
+
+    def forget(self, due: list[tuple[int, bytes]]) -> None:
+        """Delete entries that are due, and their places in the index by due time."""
+        names = pa.array([entry for _, entry in due], pa.binary())
+        dues = np.array([at for at, _ in due], np.int64)
+        self.change(names, pa.nulls(len(names), pa.binary()), dues)
 
     def put(self, key: bytes, value: bytes, due: int | None = None) -> None:
         """Write an entry, and its place in the index by due time where it has one."""
@@ -149,12 +164,9 @@ class StepState:
             changes[due_key(key[0], due, key)] = b""
             self._dues.append(due)
 
-    def delete(self, key: bytes, due: int | None = None) -> None:
-        """Delete an entry, and its place in the index by due time where it has one."""
-        changes = self._single[part_of_shard(key[0], self._count)]
-        changes[key] = None
-        if due is not None:
-            changes[due_key(key[0], due, key)] = None
+    def delete(self, key: bytes) -> None:
+        """Delete an entry that has no due time."""
+        self._single[part_of_shard(key[0], self._count)][key] = None
 
     def change(
         self, keys: pa.BinaryArray, values: pa.BinaryArray, dues: Items | None = None

@@ -18,13 +18,13 @@ import pyarrow.compute as pc
 from kaflow_engine.formats.duck import cursor
 from kaflow_engine.operators.accounts import class_sql, count_changes
 from kaflow_engine.operators.bench import DEAD_LETTER, EMITTED, FILTERED, FORCED_SHIFT
-from kaflow_engine.operators.keyed import StepState, place_suffix, read_place
+from kaflow_engine.operators.keyed import StepState, place_suffix
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.operators.reports import report_rows
 from kaflow_engine.operators.schemas import DEAD, EXCHANGE, NOTE, READY
 from kaflow_engine.operators.shards import SHARDS, dead_part, output_parts
 from kaflow_engine.operators.task import BatchContext, Task
-from kaflow_engine.state.keys import entry_key, split_entry
+from kaflow_engine.state.keys import entry_key
 
 _ACCOUNT = struct.Struct(">qqq")
 _SIDE = 0
@@ -36,23 +36,21 @@ def run_ledger(plan: Plan, batch: BatchContext, rows: pa.Table, task: Task) -> p
     here = rows.filter(mine)
     found = [EXCHANGE.empty_table(), rows.filter(pc.invert(mine))]
     state = StepState(task, len(plan.steps) + 1, plan.partitions)
-    due = state.due(batch.horizon) if batch.due else []
     counters: Counter[str] = Counter()
-    if here.num_rows or due:
-        accounts = _accounts(state, here, [entry for _, entry in due])
-        found.append(_settle(plan, batch, here, accounts, state, counters))
-    for at, entry in due:
-        state.delete(entry, at)
+    if here.num_rows:
+        found.append(_settle(plan, batch, here, _accounts(state, here), state, counters))
+    if batch.due:
+        for due in state.due(batch.horizon):
+            state.forget(due)
     next_due = state.write()
     report = {"counters": dict(counters), "due": [] if next_due is None else [next_due]}
     found.append(report_rows(plan.stage_count - 1, [report]))
     return pa.concat_tables(found)
 
 
-def _accounts(state: StepState, here: pa.Table, due: list[bytes]) -> list[dict[str, Any]]:
+def _accounts(state: StepState, here: pa.Table) -> list[dict[str, Any]]:
     """Read the accounts of all driving records at hand."""
     places = {(row["d_part"], row["d_off"]) for row in here.select(["d_part", "d_off"]).to_pylist()}
-    places |= {read_place(split_entry(entry)[0][1:]) for entry in due}
     ordered = sorted(places)
     values = state.values([_entry(*place) for place in ordered])
     return [

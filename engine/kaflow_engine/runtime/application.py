@@ -13,6 +13,7 @@ from kaflow_engine.operators.params import Plan
 from kaflow_engine.runtime.failures import to_error
 from kaflow_engine.runtime.jars import spark_kafka_jars
 from kaflow_engine.runtime.java import find_java
+from kaflow_engine.runtime.memory import release_now_and_then
 from kaflow_engine.runtime.pipeline import PipelineRun
 from kaflow_engine.runtime.progress import PipelineSummary, Progress, RunSummary
 from kaflow_engine.runtime.session import start_session
@@ -98,6 +99,7 @@ def _supervise(runs: Sequence[PipelineRun], limits: Limits, deadline: float) -> 
     asked: float | None = None
     while any(thread.is_alive() for thread in threads):
         time.sleep(_POLL_S)
+        release_now_and_then()
         if limits.stop.is_set():
             asked = asked or time.monotonic()
             if time.monotonic() - asked > deadline + _GRACE_S:

@@ -1,7 +1,7 @@
-"""Memory of a Python worker that lives for a long time.
+"""Memory of processes that live for a long time.
 
-Allocators keep what a large batch has freed for later; a worker whose batches have become small
-again would hold on to the most that it ever needed.
+Allocators keep what was freed for later, in pieces that fit less and less; a worker whose batches
+have become small again would hold on to the most that it ever needed.
 """
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 # pyright: reportAttributeAccessIssue=false
@@ -10,18 +10,29 @@ again would hold on to the most that it ever needed.
 import ctypes
 import gc
 import os
+import time
 from collections.abc import Callable
 from functools import cache, lru_cache
 
 import pyarrow as pa
 
+_EVERY_S = 30.0
+_released = [time.monotonic()]
+
 
 def release() -> None:
     """Return free memory to the system; takes some milliseconds."""
+    _released[0] = time.monotonic()
     pa.default_memory_pool().release_unused()
     trim = _malloc_trim()
     if trim is not None:
         trim(0)
+
+
+def release_now_and_then() -> None:
+    """Return free memory to the system if that was not done for half a minute."""
+    if time.monotonic() - _released[0] > _EVERY_S:
+        release()
 
 
 def settle_in() -> None:

@@ -27,6 +27,14 @@ SETTINGS: Mapping[str, str] = {
     "spark.app.name": "kaflow",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # what nobody looks at fills the heap all the same
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "100",
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.sql.streaming.ui.enabled": "false",
+    # garbage that outlives young collections would fill the heap before it goes
+    "spark.cleaner.periodicGC.interval": "5min",
     "spark.driver.bindAddress": LOCAL,
     "spark.driver.host": LOCAL,
     "spark.driver.memory": "1g",

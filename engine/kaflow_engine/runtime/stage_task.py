@@ -19,7 +19,7 @@ from kaflow_engine.operators.stages import run_stage
 from kaflow_engine.operators.task import BatchContext
 from kaflow_engine.operators.wire import WIRE, of_wire, to_wire
 from kaflow_engine.runtime.failures import carried
-from kaflow_engine.runtime.memory import release, settle_in
+from kaflow_engine.runtime.memory import release, release_now_and_then, settle_in
 from kaflow_engine.runtime.orphans import watch_parent
 from kaflow_engine.runtime.worker import TaskSettings, WorkerTask
 
@@ -50,6 +50,7 @@ def whole_task(settings: bytes, batch: BatchContext, batches: Batches) -> Batche
     if large:
         del records, reports, result
         release()
+    release_now_and_then()
     settle_in()
 
 
@@ -76,6 +77,7 @@ def stage_task(
     if large:
         del rows, out
         release()
+    release_now_and_then()
     settle_in()
 
 

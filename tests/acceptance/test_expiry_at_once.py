@@ -1,0 +1,94 @@
+"""KS29: many keys expire in one batch, and entries and memory return to the baseline.
+
+`KAFLOW_EXPIRING_KEYS=1000000` for more of them.
+"""
+# pyright: basic
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rocksdict import Rdict
+
+from bench.data import START
+from bench.processes import most_rss, tree, watched
+from bench.product import Product
+from kaflow_engine.connectors.kafka_client import open_producer
+from kaflow_engine.state.rocks_options import copy_options
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+PARTITIONS = 2
+KEYS = int(os.environ.get("KAFLOW_EXPIRING_KEYS", "30000"))
+FEW = 2 * PARTITIONS
+HOUR = 3_600_000
+WORKER_MIB = 600.0
+PATIENCE_S = 120
+PIPELINE = """\
+name: expiring
+query: SELECT c.user_id, p.tier FROM "{clicks}" c LEFT JOIN "{profiles}" p USING (user_id)
+output: {{topic: {output}, key: user_id}}
+state: {{events: {{default_ttl: 1h}}, dimensions: ["{profiles}"]}}
+emission: {{type: smart, require: [tier]}}
+dimensions_first: false
+topics:
+  "{clicks}": {{columns: {{user_id: VARCHAR, at: BIGINT}}, event_time: at}}
+  "{profiles}": {{columns: {{user_id: VARCHAR, tier: VARCHAR}}}}
+"""
+
+
+def test_what_expired_leaves_nothing_behind(broker, unique, tmp_path):
+    clicks, profiles, output = (f"{unique}.{name}" for name in ("clicks", "profiles", "rows"))
+    for topic in (clicks, profiles, output):
+        broker.create_topic(topic, PARTITIONS)
+    producer = open_producer(broker.settings).api
+
+    def expire(wave, keys=KEYS):
+        """Send clicks of so many users, and a few clicks whose time shows that theirs is up."""
+        for hours, count in ((4 * wave, keys), (4 * wave + 2, FEW)):
+            for n in range(count):
+                value = b'{"user_id":"%d.u%d","at":%d}' % (hours, n, START + hours * HOUR)
+                while len(producer) > 50_000:
+                    producer.poll(0.05)
+                producer.produce(clicks, value, partition=n % PARTITIONS)
+            assert producer.flush(60) == 0
+        sent.append(keys + FEW)
+        wait_for(product, waiting=FEW, expired=sum(sent) - FEW)
+        return most_rss(tree(product.pid), "worker")
+
+    sent = []
+    product = Product(folder=tmp_path / "run", brokers=broker.bootstrap)
+    product.write(PIPELINE.format(clicks=clicks, profiles=profiles, output=output))
+    with product, watched(product.pid, os.getpid(), 0.2) as seen:
+        after = [expire(wave) for wave in (1, 2, 3)]
+        expire(4, FEW)  # the copies of the state are a batch behind
+    sys.stdout.write(f"largest worker: {seen.worker:.0f} MiB; after each wave: {after}\n")
+    assert seen.worker < WORKER_MIB
+    assert after[-1] < after[0] * 1.15
+    assert stored(product.state) <= 2 * 2 * 2 * FEW  # those of two batches, and their due times
+
+
+def wait_for(product, **counters):
+    """Wait until the product's counters are these."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        assert product.running, product.words()
+        told = product.progress()
+        last = told[-1]["counters"] if told else {}
+        if all(last.get(name) == count for name, count in counters.items()):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"{last}\n{product.words()}")
+
+
+def stored(state: Path) -> int:
+    """Return how many entries the copies of a state hold."""
+    found = 0
+    for current in state.glob("**/CURRENT"):
+        if "copies" in current.parts:
+            copy = Rdict(str(current.parent), copy_options())
+            found += sum(1 for key in copy.keys() if key != b"")
+            copy.close()
+    return found
