@@ -42,19 +42,14 @@ setup: $(VENV)/.stamp ## create .venv from requirements.lock
 		$(@D)/bin/python -c '$(FIND_JAVA)'; }
 	@touch $@
 
-test: lint ## lint, fast tests, then slow ones beside those that start Spark, Kafka and services
+test: lint ## lint, fast tests, random and slow ones, and those that start Spark, Kafka and services
 	@echo "== fast tests"
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m "not ($(MARKED))" $(ARGS) || $(NONE_LEFT)
-	@echo "== random cases and slow tests begin beside the next ones; see build/slow.txt"
-	@mkdir -p build
-	@nice -n 5 $(BIN)/python -m pytest -q $(PARALLEL) \
-		-m "(property or slow) and not ($(SERVICES))" $(ARGS) > build/slow.txt 2>&1 & \
-	slow=$$!; trap "kill $$slow 2>/dev/null || true" EXIT; status=0; \
-	echo "== tests with Spark, Kafka and services"; \
-	{ $(BIN)/python -m pytest -q $(BY_FILE) -m "$(SERVICES)" $(ARGS) || $(NONE_LEFT); } || status=$$?; \
-	echo "== random cases and slow tests"; \
-	{ wait $$slow || $(NONE_LEFT); } || status=$$?; \
-	cat build/slow.txt; exit $$status
+	@echo "== random cases and slow tests"
+	@$(BIN)/python -m pytest -q $(PARALLEL) -m "(property or slow) and not ($(SERVICES))" $(ARGS) \
+		|| $(NONE_LEFT)
+	@echo "== tests with Spark, Kafka and services"
+	@$(BIN)/python -m pytest -q $(BY_FILE) -m "$(SERVICES)" $(ARGS) || $(NONE_LEFT)
 
 test-fast: setup ## fast tests only
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m "not ($(MARKED))" $(ARGS)

@@ -106,7 +106,8 @@ def most_rss(usages: list[Usage], role: Role) -> float:
 def _role(pid: int, root: int, name: str) -> Role:
     if pid == root:
         return "driver"
-    return "jvm" if name == "java" else "worker"
+    # what Spark has just forked bears the name of a thread, and shows the memory of the JVM
+    return "worker" if name.startswith("python") else "jvm"
 
 
 def _below(pid: int, root: int, parents: dict[int, int]) -> bool:

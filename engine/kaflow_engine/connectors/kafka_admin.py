@@ -107,7 +107,10 @@ def offsets(
             found[place.topic][place.partition] = answer_of(answer, timeout).offset
         except KafkaException as failure:
             if error_of(failure).name() in MISSING:
-                raise _no_such_topics([place.topic], _names(client, timeout), settings) from failure
+                known = _names(client, timeout)
+                if place.topic not in known:
+                    raise _no_such_topics([place.topic], known, settings) from failure
+                failure = KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
             doing = f"asking for the {which} offsets of topic '{place.topic}'"
             raise client.trouble(failure, doing, timeout).as_source() from failure
     return found

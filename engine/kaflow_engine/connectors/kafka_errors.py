@@ -18,6 +18,19 @@ UNREACHABLE = frozenset(
         "REQUEST_TIMED_OUT",
     }
 )
+_MOVING = frozenset(
+    {
+        "NOT_LEADER_FOR_PARTITION",
+        "LEADER_NOT_AVAILABLE",
+        "FENCED_LEADER_EPOCH",
+        "UNKNOWN_LEADER_EPOCH",
+        "OFFSET_NOT_AVAILABLE",
+        "REPLICA_NOT_AVAILABLE",
+        "BROKER_NOT_AVAILABLE",
+    }
+)
+"""What brokers answer while partitions find a new leader."""
+
 FENCED = frozenset(
     {
         "_FENCED",
@@ -122,7 +135,7 @@ class Trouble(Exception):
 
     @property
     def _away(self) -> bool:
-        return self.code in UNREACHABLE
+        return self.code in UNREACHABLE or self.code in _MOVING
 
     @property
     def _refused(self) -> bool:
@@ -185,6 +198,9 @@ def trouble(
             "reached from here, and 'security.protocol' in 'kafka.properties' where it wants TLS",
             code,
         )
+    if code in _MOVING:
+        hint = "brokers that were restarted need a moment; check that they all run"
+        return Trouble(f"no broker leads the partition just now ({doing})", hint, code)
     if code in _FORBIDDEN:
         hint = f"the user of 'kafka.properties' needs a permission on {_FORBIDDEN[code]}"
         return Trouble(f"not authorised: {doing}", hint, code)
