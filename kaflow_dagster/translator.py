@@ -16,6 +16,7 @@ class TopicProps:
     """A Kafka topic that pipelines read or write."""
 
     name: str
+    description: str = ""
     columns: tuple[Column, ...] = ()
     """Empty where nobody declares them."""
     writer: PipelineView | None = None
@@ -67,6 +68,7 @@ class KaflowTranslator:
             code_version=pipeline.version or None,
             metadata={
                 **_source(pipeline),
+                **{f"meta/{name}": text for name, text in pipeline.meta.items()},
                 "kaflow/sql": dg.MetadataValue.md(f"```sql\n{pipeline.query.strip()}\n```"),
                 "kaflow/plan": dg.MetadataValue.md(f"```\n{pipeline.drawing}\n```"),
             },
@@ -78,7 +80,7 @@ class KaflowTranslator:
         if writer is None:
             return dg.AssetSpec(
                 key=key,
-                description=f"Kafka topic `{topic.name}`.",
+                description=topic.description or f"Kafka topic `{topic.name}`.",
                 group_name="topics",
                 kinds={"kafka"},
                 metadata={**_address(topic), **self._columns(topic)},
@@ -97,13 +99,17 @@ class KaflowTranslator:
 
     def _columns(self, topic: TopicProps) -> dict[str, object]:
         explained = topic.writer.explanation if topic.writer else None
+        about = topic.writer.columns if topic.writer else {}
         lineage = {part.column: part for part in explained.lineage} if explained else {}
         columns = explained.output if explained and explained.output else topic.columns
         key = explained.output_key if explained else None
         found: dict[str, object] = {}
         if columns:
             found["dagster/column_schema"] = dg.TableSchema(
-                columns=[_column(column, lineage.get(column.name), key) for column in columns]
+                columns=[
+                    _column(column, about.get(column.name), lineage.get(column.name), key)
+                    for column in columns
+                ]
             )
         if lineage:
             found["dagster/column_lineage"] = dg.TableColumnLineage(
@@ -120,11 +126,14 @@ class KaflowTranslator:
         return found
 
 
-def _column(column: Column, lineage: LineagePart | None, key: str | None) -> dg.TableColumn:
+def _column(
+    column: Column, about: str | None, lineage: LineagePart | None, key: str | None
+) -> dg.TableColumn:
     sources = lineage.sources if lineage else ()
     return dg.TableColumn(
         name=column.name,
         type=column.type,
+        description=about,
         constraints=dg.TableColumnConstraints(nullable=column.name != key),
         tags={_tag_key(f"from_{topic}.{name}"): "" for topic, name in sources},
     )

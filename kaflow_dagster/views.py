@@ -1,7 +1,7 @@
 """Pipelines as Dagster needs them: read and explained once, kept as JSON, cheap to load."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
@@ -30,6 +30,11 @@ class PipelineView:
     query: str = ""
     owners: tuple[str, ...] = ()
     tags: dict[str, str]
+    meta: dict[str, str] = field(default_factory=dict[str, str])
+    columns: dict[str, str] = field(default_factory=dict[str, str])
+    """Descriptions of output columns."""
+    topics: dict[str, str] = field(default_factory=dict[str, str])
+    """Descriptions of input topics."""
     explanation: Explanation | None = None
     drawing: str = ""
     problem: str | None = None
@@ -116,6 +121,9 @@ def _view(
         query=spec.query,
         owners=spec.owners,
         tags=spec.tags,
+        meta=spec.meta,
+        columns={name: c.description for name, c in spec.columns.items() if c.description},
+        topics={name: t.description for name, t in spec.topics.items() if t.description},
         explanation=explanation,
         drawing="\n".join(draw(explanation)),
     )

@@ -59,6 +59,25 @@ def specs(project: ProjectView, translator: KaflowTranslator | None = None) -> d
     return {"/".join(s.key.path): s for s in build_kaflow_specs(project, translator)}
 
 
+def test_what_properties_say_is_shown(tmp_path):
+    models = tmp_path / "models"
+    models.mkdir()
+    (models / "facts.sql").write_text(
+        "{{ config(key='id') }}\nSELECT id, n FROM {{ source('shop', 'orders') }}"
+    )
+    (models / "facts.yml").write_text(
+        "sources:\n  - name: shop\n    tables:\n      - name: orders\n        description: All.\n"
+        "        columns: [{name: id, data_type: VARCHAR}, {name: n, data_type: BIGINT}]\n"
+        "models:\n  - name: facts\n    meta: {tier: '1'}\n"
+        "    columns: [{name: id, description: Its number.}]\n"
+    )
+    found = specs(view_project([tmp_path]))
+    assert found["kafka/orders"].description == "All."
+    assert found["streams/facts"].metadata["meta/tier"] == "1"
+    columns = found["kafka/facts"].metadata["dagster/column_schema"].columns
+    assert [(c.name, c.description) for c in columns] == [("id", "Its number."), ("n", None)]
+
+
 def test_topics_and_streams_are_a_graph(project):
     found = specs(project)
     deps = {

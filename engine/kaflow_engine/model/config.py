@@ -135,6 +135,8 @@ class Config(Spec):
     state: StateConfig = StateConfig()
     logging: LoggingConfig = LoggingConfig()
     spark: SparkConfig = SparkConfig()
+    vars: dict[str, str] = Field(default={})
+    """What `var` finds in dbt-style models."""
     max_records: int = Field(default=400_000, gt=0)
     """Most records of one micro-batch."""
     drain_deadline: Duration = 60_000

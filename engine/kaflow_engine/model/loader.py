@@ -51,57 +51,11 @@ def load_pipeline(path: Path, variables: Mapping[str, str] | None = None) -> Pip
         Problems: It holds several.
     """
     known = read_environment() if variables is None else variables
-    return _sound(_read(read_yaml(Path(path), known)))
+    return _sound(read_pipeline(read_yaml(Path(path), known)))
 
 
-def read_pipeline(path: Path, variables: Mapping[str, str]) -> Reading:
-    """Read a pipeline file as far as it can be read."""
-    try:
-        return _read(read_yaml(path, variables))
-    except ModelError as mistake:
-        return Reading(at=mistake.at or Location(str(path)), mistakes=in_order([mistake]))
-
-
-def find_pipeline(path: Path, variables: Mapping[str, str]) -> Reading | None:
-    """Read a file that was found in a folder; None if it holds cases, which are no pipelines."""
-    try:
-        document = read_yaml(path, variables)
-    except ModelError as mistake:
-        return Reading(at=mistake.at or Location(str(path)), mistakes=in_order([mistake]))
-    return None if _holds_cases(document.root) else _read(document)
-
-
-def pipeline_from_mapping(
-    mapping: Node | yaml.Node | Mapping[str, object],
-    at: Location,
-    variables: Mapping[str, str] | None = None,
-) -> PipelineSpec:
-    """Take a pipeline that stands inside another file.
-
-    Args:
-        mapping: A tree of this package, a composed YAML node, or plain data.
-        at: Where it stands; plain data stands there as a whole.
-        variables: Values for `${VAR}` in a composed YAML node; None: the environment.
-
-    Raises:
-        ModelError: It holds a mistake.
-        Problems: It holds several.
-    """
-    if isinstance(mapping, yaml.Node):
-        known = read_environment() if variables is None else variables
-        return _sound(_read(from_yaml(mapping, at.file, known)))
-    root = from_plain(mapping, at) if isinstance(mapping, Mapping) else mapping
-    return _sound(_read(Document(root=root, mistakes=())))
-
-
-def _sound(reading: Reading) -> PipelineSpec:
-    raise_all(reading.mistakes)
-    if reading.spec is None:
-        raise ModelError("this is not a pipeline", reading.at)
-    return reading.spec
-
-
-def _read(document: Document) -> Reading:
+def read_pipeline(document: Document) -> Reading:
+    """Read a pipeline as far as it can be read."""
     root = document.root
     if not isinstance(root, Entries) or not root.entries:
         return Reading(at=root.at, mistakes=in_order(document.mistakes) or (_no_pipeline(root),))
@@ -123,16 +77,52 @@ def _read(document: Document) -> Reading:
     return Reading(at=at, name=named, spec=spec, mistakes=in_order(mistakes))
 
 
+def unreadable(file: Path, mistake: ModelError, name: str | None = None) -> Reading:
+    """Return what is left of a file that cannot be read."""
+    return Reading(at=mistake.at or Location(str(file)), name=name, mistakes=in_order([mistake]))
+
+
+def pipeline_from_mapping(
+    mapping: Node | yaml.Node | Mapping[str, object],
+    at: Location,
+    variables: Mapping[str, str] | None = None,
+) -> PipelineSpec:
+    """Take a pipeline that stands inside another file.
+
+    Args:
+        mapping: A tree of this package, a composed YAML node, or plain data.
+        at: Where it stands; plain data stands there as a whole.
+        variables: Values for `${VAR}` in a composed YAML node; None: the environment.
+
+    Raises:
+        ModelError: It holds a mistake.
+        Problems: It holds several.
+    """
+    if isinstance(mapping, yaml.Node):
+        known = read_environment() if variables is None else variables
+        return _sound(read_pipeline(from_yaml(mapping, at.file, known)))
+    root = from_plain(mapping, at) if isinstance(mapping, Mapping) else mapping
+    return _sound(read_pipeline(Document(root=root, mistakes=())))
+
+
+def _sound(reading: Reading) -> PipelineSpec:
+    raise_all(reading.mistakes)
+    if reading.spec is None:
+        raise ModelError("this is not a pipeline", reading.at)
+    return reading.spec
+
+
 def _no_pipeline(root: Node) -> ModelError:
     if isinstance(root, Entries):
         return ModelError("no pipeline stands here", root.at, "a pipeline starts with name: …")
     hint = "a pipeline starts with name: …"
-    if _holds_cases(root):
+    if holds_cases(root):
         hint = "this looks like a case file; `kaflow test` runs it"
     return ModelError(f"expected a mapping, found {describe(root)}", root.at, hint)
 
 
-def _holds_cases(root: Node) -> bool:
+def holds_cases(root: Node) -> bool:
+    """Return whether a YAML file holds cases, and no pipeline."""
     first = root.items[0] if isinstance(root, Items) and root.items else None
     return isinstance(first, Entries) and first.get("case") is not None
 

@@ -7,11 +7,13 @@ from pathlib import Path
 
 from kaflow_engine.errors import Location, ModelError, UnknownName
 from kaflow_engine.model.config import Config
+from kaflow_engine.model.dbt.find import MODEL, ModelFiles, folder_of_models
+from kaflow_engine.model.dbt.properties import holds_properties
 from kaflow_engine.model.load_config import FILES
-from kaflow_engine.model.loader import Reading, find_pipeline, read_pipeline
+from kaflow_engine.model.loader import Reading, holds_cases, read_pipeline, unreadable
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.model.variables import read_environment
-from kaflow_engine.model.yaml_file import raise_as_found
+from kaflow_engine.model.yaml_file import raise_as_found, read_yaml
 
 SUFFIXES = (".yaml", ".yml")
 
@@ -87,8 +89,9 @@ def read_project(
     """Read all pipeline files, and go on where one holds mistakes.
 
     Args:
-        paths: Files, and folders that are searched for `*.yaml` and `*.yml`. Folders whose name
-            starts with a dot are left out, and so are case files and the configuration.
+        paths: Files, and folders that are searched for `*.yaml` and `*.yml`, and for `*.sql` below
+            folders called `models`. Folders whose name starts with a dot are left out, and so are
+            case files and the configuration.
         config: The configuration; the file it was read from is not a pipeline.
         variables: Values for `${VAR}`; None: the environment.
     """
@@ -99,10 +102,12 @@ def read_project(
             search.folder(path)
         else:
             search.file(path)
-    named = [reading.spec for reading in search.readings if reading.spec and reading.name]
-    return ProjectFiles(
-        readings=tuple(search.readings), others=(*search.mistakes, *_same_names(named))
-    )
+    specs = [reading.spec for reading in search.readings if reading.spec and reading.name]
+    models = search.models.read(specs, config.vars if config else {}, known)
+    readings = (*search.readings, *models.readings)
+    named = [reading.spec for reading in readings if reading.spec and reading.name]
+    others = (*search.mistakes, *models.mistakes, *_same_names(named))
+    return ProjectFiles(readings=readings, others=others)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -114,13 +119,14 @@ class _Search:
     readings: list[Reading] = field(default_factory=list[Reading])
     mistakes: list[ModelError] = field(default_factory=list[ModelError])
     seen: set[Path] = field(default_factory=set[Path])
+    models: ModelFiles = field(default_factory=ModelFiles)
 
     def folder(self, folder: Path) -> None:
         holds_any = False
         for file in sorted(_files(folder, self.configuration)):
             holds_any |= self._read(file, named=False)
         if not holds_any:
-            hint = "a pipeline is a file that ends in .yaml or .yml"
+            hint = "a pipeline is a file that ends in .yaml or .yml, or a .sql file below models/"
             at = Location(str(folder))
             self.mistakes.append(ModelError("no pipeline in this folder", at, hint))
 
@@ -129,6 +135,10 @@ class _Search:
             at = Location(str(file))
             hint = "name it with --config; a pipeline is a file of its own"
             self.mistakes.append(ModelError("this is the configuration, not a pipeline", at, hint))
+        elif file.suffix == MODEL:
+            for other in _files(folder_of_models(file), self.configuration):
+                self.models.support(other, self.variables)
+            self.models.take(file)
         else:
             self._read(file, named=True)
 
@@ -137,10 +147,20 @@ class _Search:
         real = file.resolve()
         if real in self.seen:
             return True
-        found = (read_pipeline if named else find_pipeline)(file, self.variables)
-        if found is None:
-            return False  # and if it is named itself, that is a mistake
-        self.readings.append(found)
+        if file.suffix == MODEL:
+            self.models.take(file)
+            return True
+        try:
+            document = read_yaml(file, self.variables)
+        except ModelError as mistake:
+            self.readings.append(unreadable(file, mistake))
+        else:
+            if holds_properties(document.root):
+                self.models.describe(file, document)
+                return False
+            if not named and holds_cases(document.root):
+                return False  # and if it is named itself, that is a mistake
+            self.readings.append(read_pipeline(document))
         self.seen.add(real)
         return True
 
@@ -165,7 +185,8 @@ def _files(folder: Path, configuration: Path | None) -> Iterator[Path]:
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in names:
             file = Path(parent) / name
-            if name.endswith(SUFFIXES) and not _is_configuration(file, configuration):
+            is_model = file.suffix == MODEL and "models" in file.parts
+            if is_model or (name.endswith(SUFFIXES) and not _is_configuration(file, configuration)):
                 yield file
 
 

@@ -114,6 +114,9 @@ def _whole(path: Path) -> Path:
 
 
 def _checked(node: Node, within: Inside, shape: Shape, mistakes: list[ModelError]) -> Node:
+    if isinstance(node, Items) and within.items is not None:
+        items = [_checked(item, within.items, shape, mistakes) for item in node.items]
+        return Items(at=node.at, items=tuple(items))
     if not isinstance(node, Entries):
         return node
     if within.values is not None:

@@ -23,11 +23,13 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inside:
-    """What stands below a key: a specification, a mapping of names, or a plain value."""
+    """What stands below a key: a specification, a mapping of names, a list, or a plain value."""
 
     spec: type[Spec] | None = None
     values: "Inside | None" = None
     """What stands below each name of a mapping of names."""
+    items: "Inside | None" = None
+    """What each item of a list is."""
 
 
 @cache
@@ -51,6 +53,8 @@ def inside(annotation: object) -> Inside:
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is dict:
         return Inside(values=inside(arguments[1]))
+    if origin is tuple and inside(arguments[0]) != Inside():
+        return Inside(items=inside(arguments[0]))
     if origin is Annotated:
         return inside(arguments[0])
     if origin in (Union, UnionType):

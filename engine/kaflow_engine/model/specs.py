@@ -117,9 +117,16 @@ class StateSpec(Spec):
     dimensions: tuple[Filled, ...] = ()
 
 
+class ColumnSpec(Spec):
+    """What there is to know about a column."""
+
+    description: str | None = None
+
+
 class TopicSpec(Spec):
     """How one input topic is read."""
 
+    description: str | None = None
     columns: dict[str, Filled] | None = None
     """Column name to DuckDB type; None: from the schema registry, or a sample."""
     format: Literal["json", "avro"] | None = None
@@ -156,7 +163,11 @@ class PipelineSpec(Spec):
     id: Name = Field(default="", validate_default=True)
     """Names the pipeline's state, markers and consumer group; default: the name."""
     description: str | None = None
+    columns: dict[str, ColumnSpec] = {}
+    """About output columns, by name."""
     owners: tuple[Filled, ...] = ()
+    meta: dict[str, str] = {}
+    """Whatever else there is to say; shown, and used for nothing."""
     tags: Annotated[dict[str, str], BeforeValidator(_tags)] = {}
     window: Duration | None = None
     query: Filled

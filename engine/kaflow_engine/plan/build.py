@@ -267,6 +267,7 @@ def _check_names(spec: PipelineSpec, names: Sequence[str] | None) -> list[ModelE
         return []
     known = {name.lower() for name in names}
     wanted = [(name, ("emission", "require", i)) for i, name in enumerate(spec.emission.require)]
+    wanted += [(name, ("columns", name)) for name in spec.columns]
     if spec.output.key is not None:
         wanted = [(spec.output.key, ("output", "key")), *wanted]
     return [

@@ -70,6 +70,8 @@ on_dimension_update: reemit
 dimensions_first: no
 ordered: false
 partitions: 4
+columns: {price: {description: In euros.}}
+meta: {tier: 1}
 """
 
 
@@ -84,7 +86,9 @@ def test_every_key() -> None:
         "name": "full",
         "id": "full-1",
         "description": "Two lines,\nall told.\n",
+        "columns": {"price": {"description": "In euros."}},
         "owners": ("ann", "5"),
+        "meta": {"tier": "1"},
         "tags": {"team": "growth", "tier": "1"},
         "window": 90 * 60_000,
         "query": "\nSELECT a.id, 'costs $5' AS price\nFROM orders a\n",
@@ -107,6 +111,7 @@ def test_every_key() -> None:
         },
         "topics": {
             "users": {
+                "description": None,
                 "columns": {"id": "BIGINT", "on": "BOOLEAN"},
                 "format": "avro",
                 "event_time": "ts",

@@ -1,0 +1,136 @@
+"""The models of a project: which files they are, and what each says as a pipeline."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kaflow_engine.errors import Location, ModelError
+from kaflow_engine.model.dbt.assemble import Models, SqlFile
+from kaflow_engine.model.dbt.properties import holds_properties, read_properties
+from kaflow_engine.model.loader import Reading, read_pipeline, unreadable
+from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.model.yaml_file import Document, read_text, read_yaml
+
+MODEL = ".sql"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelReadings:
+    """What models say as pipelines."""
+
+    readings: tuple[Reading, ...]
+    mistakes: tuple[ModelError, ...]
+    """What is wrong in property files, and between files."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ModelFiles:
+    """What has been found so far; a file is read once, however often it is reached."""
+
+    wanted: dict[Path, Path] = field(default_factory=dict[Path, Path])
+    """The models to read, by resolved path."""
+    known: dict[Path, Path] = field(default_factory=dict[Path, Path])
+    """Models that these may refer to."""
+    documents: dict[Path, Document] = field(default_factory=dict[Path, Document])
+
+    def take(self, file: Path) -> None:
+        """Take a model."""
+        self.wanted.setdefault(file.resolve(), file)
+        self.known.setdefault(file.resolve(), file)
+
+    def describe(self, file: Path, document: Document) -> None:
+        """Take a property file."""
+        self.documents.setdefault(file.resolve(), document)
+
+    def support(self, file: Path, variables: Mapping[str, str]) -> None:
+        """Take a file that stands near a model, if it may say something about it."""
+        if file.suffix == MODEL:
+            self.known.setdefault(file.resolve(), file)
+            return
+        try:
+            document = read_yaml(file, variables)
+        except ModelError:
+            return  # nobody asked for it
+        if holds_properties(document.root):
+            self.describe(file, document)
+
+    def read(
+        self,
+        pipelines: Sequence[PipelineSpec],
+        variables: Mapping[str, object],
+        environment: Mapping[str, str],
+    ) -> ModelReadings:
+        """Read the models.
+
+        Args:
+            pipelines: Those of YAML files, to which models may refer.
+            variables: What `var` finds.
+            environment: What `env_var` finds.
+        """
+        properties = read_properties(self.documents.values())
+        broken: list[Reading] = []
+        files: dict[str, SqlFile] = {}
+        mistakes = [*properties.mistakes]
+        for real, found in self.known.items():
+            path = self.wanted.get(real, found)
+            other = files.get(path.stem)
+            if other is not None:
+                mistakes.append(_two(path, other.path))
+                continue
+            try:
+                files[path.stem] = SqlFile(path=path, text=read_text(path))
+            except ModelError as mistake:
+                broken.append(unreadable(path, mistake, path.stem))
+        models = Models(
+            files=files,
+            properties=properties,
+            others={p.name: (p.output.topic, p.output.format) for p in pipelines},
+            variables=variables,
+            environment=environment,
+        )
+        wanted = [file.name for file in files.values() if file.path in self.wanted.values()]
+        readings = [reading for name in wanted for reading in _reading(models, name)]
+        mistakes += _nobody(models, set(files))
+        return ModelReadings(readings=(*broken, *readings), mistakes=tuple(mistakes))
+
+
+def folder_of_models(file: Path) -> Path:
+    """Return where what belongs to a model is looked for: the folder `models` around it."""
+    for parent in file.absolute().parents:
+        if parent.name == "models":
+            return parent
+    return file.absolute().parent
+
+
+def _reading(models: Models, name: str) -> Iterator[Reading]:
+    file = models.files[name].path
+    try:
+        tree = models.tree(name)
+    except ModelError as mistake:
+        yield unreadable(file, _placed(mistake, Location(str(file), 1)), name)
+        return
+    if tree is not None:
+        yield read_pipeline(Document(root=tree, mistakes=()))
+
+
+def _placed(mistake: ModelError, at: Location) -> ModelError:
+    return mistake if mistake.at else ModelError(mistake.message, at, mistake.hint)
+
+
+def _two(path: Path, other: Path) -> ModelError:
+    return ModelError(
+        f"two models are called '{path.stem}': here and at {other}",
+        Location(str(path), 1),
+        "rename one of them",
+    )
+
+
+def _nobody(models: Models, names: set[str]) -> Iterator[ModelError]:
+    """A description of no model is a misspelled name."""
+    for name, about in models.properties.models.items():
+        if name not in names:
+            yield ModelError(
+                f"there is no model '{name}'",
+                about.tree.at,
+                f"add {name}.sql below models/, or mend the name",
+            )

@@ -1,0 +1,140 @@
+"""Property files → what they say about sources and models, with the place of everything."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from kaflow_engine.errors import ModelError
+from kaflow_engine.model.dbt.specs import (
+    SHAPE,
+    ModelProperties,
+    Properties,
+    PropertyColumn,
+    TableSpec,
+)
+from kaflow_engine.model.reading import build, check_keys
+from kaflow_engine.model.tree import Entries, Entry, Items, Node, Scalar, find, from_plain
+from kaflow_engine.model.yaml_file import Document
+
+KEYS = ("models", "sources")
+"""What a property file starts with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table of a source."""
+
+    spec: TableSpec
+    topic: str
+    settings: Entries
+    """What a pipeline file would say below `topics: <topic>:`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """What property files say about a model."""
+
+    spec: ModelProperties
+    tree: Entries
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllProperties:
+    """What all property files say."""
+
+    tables: dict[tuple[str, str], Table]
+    models: dict[str, About]
+    mistakes: tuple[ModelError, ...]
+
+
+def holds_properties(root: Node) -> bool:
+    """Return whether a YAML file holds properties, and no pipeline."""
+    if not isinstance(root, Entries):
+        return False
+    keys = {entry.key for entry in root.entries}
+    return bool(keys & set(KEYS)) and not keys & {"name", "query", "output"}
+
+
+def read_properties(documents: Iterable[Document]) -> AllProperties:
+    """Read property files."""
+    tables: dict[tuple[str, str], Table] = {}
+    models: dict[str, About] = {}
+    mistakes: list[ModelError] = []
+    for document in documents:
+        checked = check_keys(document.root, Properties, SHAPE)
+        mistakes += [*document.mistakes, *checked.mistakes]
+        built = build(checked.tree, Properties, SHAPE, {})
+        if not isinstance(built, Properties):
+            mistakes += built
+            continue
+        for table in _tables(built, checked.tree):
+            key = table[0]
+            if key in tables:
+                mistakes.append(_twice("table", ".".join(key), table[1].settings, tables[key]))
+            tables.setdefault(*table)
+        for about in _models(built, checked.tree):
+            name = about.spec.name
+            if name in models:
+                mistakes.append(_twice("model", name, about.tree, models[name]))
+            models.setdefault(name, about)
+    for table in tables.values():
+        mistakes += _untyped(table.spec.columns, table.settings)
+    return AllProperties(tables=tables, models=models, mistakes=tuple(mistakes))
+
+
+def columns_of(columns: Iterable[PropertyColumn], tree: Node | None) -> list[Entry]:
+    """Return `columns:` as a pipeline file declares the columns of a topic; none without types."""
+    typed = [
+        Entry(key=column.name, at=node.at, value=from_plain(column.data_type, node.at))
+        for column, node in zip(columns, _items(tree), strict=True)
+        if column.data_type is not None
+    ]
+    if not typed:
+        return []
+    at = typed[0].at
+    return [Entry(key="columns", at=at, value=Entries(at=at, entries=tuple(typed)))]
+
+
+def _tables(built: Properties, root: Node) -> Iterator[tuple[tuple[str, str], Table]]:
+    for i, source in enumerate(built.sources):
+        for j, spec in enumerate(source.tables):
+            tree = find(root, ("sources", i, "tables", j))
+            assert isinstance(tree, Entries)
+            config = tree.get("config")
+            said = config.entries if isinstance(config, Entries) else ()
+            entries = [entry for entry in said if entry.key != "dimension"]
+            entries += columns_of(spec.columns, tree.get("columns"))
+            about = tree.get("description") or find(root, ("sources", i, "description"))
+            if isinstance(about, Scalar):
+                entries.append(Entry(key="description", at=about.at, value=about))
+            settings = Entries(at=tree.at, entries=tuple(entries))
+            topic = spec.identifier or spec.name
+            yield (source.name, spec.name), Table(spec=spec, topic=topic, settings=settings)
+
+
+def _models(built: Properties, root: Node) -> Iterator[About]:
+    for i, spec in enumerate(built.models):
+        tree = find(root, ("models", i))
+        assert isinstance(tree, Entries)
+        yield About(spec=spec, tree=tree)
+
+
+def _items(tree: Node | None) -> tuple[Node, ...]:
+    return tree.items if isinstance(tree, Items) else ()
+
+
+def _untyped(columns: tuple[PropertyColumn, ...], settings: Entries) -> Iterator[ModelError]:
+    """Columns without a type beside columns with one would be lost."""
+    missing = [column.name for column in columns if column.data_type is None]
+    if missing and len(missing) < len(columns):
+        yield ModelError(
+            f"column '{missing[0]}' has no data_type, others of its table have one",
+            settings.at,
+            "give all columns a data_type, or none",
+        )
+
+
+def _twice(kind: str, name: str, tree: Entries, first: Table | About) -> ModelError:
+    other = first.settings.at if isinstance(first, Table) else first.tree.at
+    return ModelError(
+        f"{kind} '{name}' is described twice: here and at {other}", tree.at, "remove one of them"
+    )

@@ -1,0 +1,201 @@
+"""dbt-style models become pipelines."""
+
+# pyright: basic
+
+from pathlib import Path
+
+import pytest
+
+from kaflow_engine.errors import Location
+from kaflow_engine.model.load_config import load_config
+from kaflow_engine.model.project import load_project, read_project
+
+SOURCES = """\
+sources:
+  - name: shop
+    tables:
+      - name: orders
+        identifier: shop.orders
+        config: {event_time: at}
+        columns: [{name: id, data_type: VARCHAR}, {name: at, data_type: BIGINT}]
+      - name: users
+        config: {dimension: true}
+"""
+
+
+def project(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def pipelines(folder: Path, variables: dict[str, str] | None = None):
+    found = load_project([folder], load_config(None, {}), variables or {})
+    return {pipeline.name: pipeline for pipeline in found.pipelines}
+
+
+def test_a_model_is_a_pipeline(tmp_path: Path) -> None:
+    model = (
+        "{{ config(\n    key='id',\n    state={'events': {'default_ttl': '2h'}},\n) }}\n"
+        "SELECT o.id, u.name\nFROM {{ source('shop', 'orders') }} o\n"
+        "JOIN {{ source('shop', 'users') }} u ON o.id = u.id;\n"
+    )
+    about = (
+        "models:\n  - name: facts\n    description: What it is.\n    meta: {tier: '1'}\n"
+        "    config: {topic: facts.out, key: name, owners: [ann], delivery: at_least_once}\n"
+        "    columns: [{name: id, description: Its number.}]\n"
+    )
+    files = {"models/s.yml": SOURCES, "models/facts.sql": model, "models/facts.yml": about}
+    found = pipelines(project(tmp_path, files))["facts"]
+    lines = found.query.split("\n")
+    assert lines[5] == 'FROM "shop.orders" o'  # a line of the file is a line of the query
+    assert found.place("query") == Location(str(tmp_path / "models/facts.sql"), 1)
+    assert (found.output.topic, found.output.key) == ("facts.out", "id")  # the model goes over
+    assert found.delivery == "at_least_once"
+    assert found.state.dimensions == ("users",)
+    assert found.state.events.default_ttl == 7_200_000
+    assert found.topics["shop.orders"].columns == {"id": "VARCHAR", "at": "BIGINT"}
+    assert found.topics["shop.orders"].event_time == "at"
+    assert (found.description, found.owners, found.meta) == ("What it is.", ("ann",), {"tier": "1"})
+    assert found.columns["id"].description == "Its number."
+
+
+def test_models_refer_to_models(tmp_path: Path) -> None:
+    files = {
+        "models/s.yml": SOURCES + "models:\n  - name: big\n    config: {format: avro}\n"
+        "    columns: [{name: id, data_type: VARCHAR}]\n",
+        "models/staged.sql": "{{ config(materialized='ephemeral') }}\n"
+        "SELECT id -- the 'number'\nFROM {{ source('shop', 'orders') }}\nWHERE id <> '--x'\n",
+        "models/big.sql": "SELECT id FROM {{ ref('staged') }} s",
+        "models/all.sql": "SELECT b.id, l.n FROM {{ ref('big') }} b JOIN {{ ref('loud') }} l "
+        "ON b.id = l.n",
+        "pipelines/loud.yaml": "name: loud\nquery: SELECT 1 AS n FROM x\n"
+        "output: {topic: loud.out}\n",
+    }
+    found = pipelines(project(tmp_path, files))
+    assert sorted(found) == ["all", "big", "loud"]
+    inner = """(SELECT id FROM "shop.orders" WHERE id <> '--x')"""
+    assert found["big"].query == f"SELECT id FROM {inner} s"
+    assert found["big"].topics["shop.orders"].event_time == "at"
+    assert found["all"].query == 'SELECT b.id, l.n FROM "big" b JOIN "loud.out" l ON b.id = l.n'
+    assert found["all"].topics["big"].format == "avro"
+    assert found["all"].topics["big"].columns == {"id": "VARCHAR"}
+
+
+def test_variables(tmp_path: Path) -> None:
+    model = (
+        "{%- set columns = ['a', 'b'] -%}\n"
+        "SELECT {{ columns | join(', ') }} FROM {{ env_var('TOPIC') }}\n"
+        "WHERE a > {{ var('least') }} AND b < {{ var('most', 7) }}"
+    )
+    project(tmp_path, {"models/m.sql": model, "kaflow.yaml": "vars: {least: 5}\n"})
+    config = load_config(tmp_path / "kaflow.yaml", {})
+    (found,) = load_project([tmp_path], config, {"TOPIC": "t"}).pipelines
+    assert found.query == "\nSELECT a, b FROM t\nWHERE a > 5 AND b < 7"
+
+
+def test_a_model_alone_knows_what_stands_around_it(tmp_path: Path) -> None:
+    files = {
+        "models/s.yml": SOURCES,
+        "models/a/one.sql": "SELECT id FROM {{ ref('two') }} t",
+        "models/b/two.sql": "{{ config(materialized='ephemeral') }}"
+        "SELECT id FROM {{ source('shop', 'orders') }}",
+        "models/b/broken.sql": "{{ nonsense",
+    }
+    (found,) = load_project([project(tmp_path, files) / "models/a/one.sql"], None, {}).pipelines
+    assert found.name == "one"
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (
+            {"m.sql": "SELECT 1\nFROM {{ source('shop', 'order') }}"},
+            "m.sql:2: unknown source 'shop.order'\n  hint: did you mean 'shop.orders'?",
+        ),
+        (
+            {"m.sql": "SELECT 1\nFROM\n{{ ref('n') }}"},
+            "m.sql:3: unknown model 'n'\n  hint: known: m",
+        ),
+        (
+            {"m.sql": "{{ config(\n  key='id',\n) }}\nSELECT {{ var('x') }}"},
+            "m.sql:4: the variable 'x' is not set\n"
+            "  hint: set it under vars: in kaflow.yaml, or give a default",
+        ),
+        (
+            {"m.sql": "SELECT 1\n{{ env_var('X') }}"},
+            "m.sql:2: the environment variable 'X' is not set\n  hint: set it, or give a default",
+        ),
+        (
+            {"m.sql": "SELECT\n{% if %}"},
+            "m.sql:2: the template fails: Expected an expression, got 'end of statement block'",
+        ),
+        (
+            {"m.sql": "SELECT {{ that }}"},
+            "m.sql:1: the template fails: 'that' is undefined",
+        ),
+        (
+            {"m.sql": "SELECT\n{{ ''.__class__.__mro__ }}"},
+            "m.sql:2: the template fails: access to attribute '__class__' of 'str' object is "
+            "unsafe.",
+        ),
+        (
+            {"m.sql": "\n{{ config(emision={'type': 'smart'}) }} SELECT id FROM t"},
+            "m.sql:2: unknown key 'emision'\n  hint: did you mean 'emission'?",
+        ),
+        (
+            {"m.sql": "{{ config(materialized='table') }} SELECT id FROM t"},
+            "m.sql:1: 'materialized: table' is not available in this version\n  hint: remove it",
+        ),
+        (
+            {"m.sql": "{{ config(materialized='strem') }} SELECT id FROM t"},
+            "m.sql:1: unknown materialization 'strem'\n  hint: did you mean 'stream'?",
+        ),
+        (
+            {"m.sql": "SELECT 1 FROM {{ ref('n') }}", "n.sql": "SELECT 1 FROM {{ ref('m') }}"},
+            "n.sql:1: models refer to each other in a circle: m → n → m",
+        ),
+        (
+            {"m.sql": "SELECT id FROM t", "deep/m.sql": "SELECT id FROM t"},
+            "m.sql:1: two models are called 'm': here and at {}/deep/m.sql\n"
+            "  hint: rename one of them",
+        ),
+        (
+            {"m.sql": "SELECT id FROM t", "x.yml": "models:\n  - name: n\n"},
+            "x.yml:2: there is no model 'n'\n  hint: add n.sql below models/, or mend the name",
+        ),
+        (
+            {"m.sql": "SELECT id FROM t", "x.yml": "models:\n  - name: m\n    colums: []\n"},
+            "x.yml:3: unknown key 'colums'\n  hint: did you mean 'columns'?",
+        ),
+        (
+            {
+                "m.sql": "SELECT id FROM t",
+                "x.yml": "models:\n  - name: m\n    data_tests: [unique]\n",
+            },
+            "x.yml:3: 'data_tests' is not available in this version\n  hint: remove it",
+        ),
+        (
+            {
+                "m.sql": "SELECT id FROM t",
+                "x.yml": "sources:\n  - name: a\n    tables:\n      - name: b\n        columns:\n"
+                "          - {name: c, data_type: VARCHAR}\n          - {name: d}\n",
+            },
+            "x.yml:4: column 'd' has no data_type, others of its table have one\n"
+            "  hint: give all columns a data_type, or none",
+        ),
+        (
+            {"m.sql": "SELECT id FROM t", "x.yml": "models:\n  - name: m\n  - name: m\n"},
+            "x.yml:3: model 'm' is described twice: here and at {}/x.yml:2\n"
+            "  hint: remove one of them",
+        ),
+    ],
+    ids=lambda value: value.split(": ", 1)[1].split("\n")[0] if isinstance(value, str) else "",
+)
+def test_mistakes(tmp_path: Path, files: dict[str, str], expected: str) -> None:
+    models = tmp_path / "models"
+    project(models, {"s.yml": SOURCES, **files})
+    found = read_project([tmp_path], load_config(None, {}), {})
+    assert f"{models}/{expected.format(models)}" in [str(mistake) for mistake in found.mistakes]
