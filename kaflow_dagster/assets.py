@@ -1,6 +1,6 @@
 """All assets of a project: its topics, and the streams between them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import dagster as dg
 
@@ -12,11 +12,19 @@ from kaflow_engine.plan.explanation import TopicPart
 def build_kaflow_specs(
     project: ProjectView, translator: KaflowTranslator | None = None
 ) -> list[dg.AssetSpec]:
-    """Return the assets of a project, topics first."""
+    """Return the assets of a project, topics first; mistakes between files are an asset too."""
     translate = translator or KaflowTranslator()
     topics = [translate.get_asset_spec(topic) for topic in topics_of(project.pipelines)]
     streams = [translate.get_asset_spec(StreamProps(pipeline=p)) for p in project.pipelines]
-    return [*topics, *streams]
+    return [*topics, *streams, *_mistakes(project.problems)]
+
+
+def _mistakes(problems: Sequence[str]) -> list[dg.AssetSpec]:
+    if not problems:
+        return []
+    about = "\n".join(problems)
+    key = dg.AssetKey(["kaflow", "mistakes"])
+    return [dg.AssetSpec(key=key, group_name="streams", description=f"BROKEN: {about}")]
 
 
 def topics_of(pipelines: Iterable[PipelineView]) -> list[TopicProps]:

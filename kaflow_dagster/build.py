@@ -1,4 +1,4 @@
-"""Everything that Dagster shows of a project: assets, and a job and a sensor for each pipeline."""
+"""All that Dagster shows of a project: assets, a job and a sensor for each pipeline or group."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from kaflow_dagster.sensor import build_supervisor
 from kaflow_dagster.stream import build_stream_job
 from kaflow_dagster.supervision import Patience
 from kaflow_dagster.translator import KaflowTranslator
-from kaflow_dagster.views import ProjectView, view_project
+from kaflow_dagster.views import ProjectView, units_of, view_project
 from kaflow_engine.errors import ModelError
 
 
@@ -44,15 +44,13 @@ def defs_of(
     if project.problems and not project.pipelines:
         raise ModelError("\n".join(project.problems))  # an empty page would look like a success
     translate = translator or KaflowTranslator()
+    units = units_of(project)
     jobs = {
-        pipeline.name: build_stream_job(pipeline, project.config, translate)
-        for pipeline in project.pipelines
-        if pipeline.problem is None
+        unit.name: build_stream_job(unit, project, translate)
+        for unit in units
+        if unit.problem is None
     }
-    sensors = [
-        build_supervisor(pipeline, project.config, jobs.get(pipeline.name), patience)
-        for pipeline in project.pipelines
-    ]
+    sensors = [build_supervisor(unit, project, jobs.get(unit.name), patience) for unit in units]
     return dg.Definitions(
         assets=build_kaflow_specs(project, translate), jobs=list(jobs.values()), sensors=sensors
     )

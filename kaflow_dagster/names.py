@@ -4,7 +4,7 @@ import re
 from hashlib import sha256
 
 PIPELINE = "kaflow/pipeline"
-"""On runs of streams: of which pipeline."""
+"""On runs of streams: of which pipeline, or group of pipelines."""
 VERSION = "kaflow/version"
 """On runs of streams: of the plan that they run."""
 DRAIN = "kaflow/drain"

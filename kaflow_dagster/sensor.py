@@ -5,17 +5,14 @@
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import dagster as dg
 
 from kaflow_dagster.names import DRAIN, PIPELINE, PROCESS, VERSION, dagster_name
 from kaflow_dagster.process import Process
 from kaflow_dagster.supervision import Decision, Patience, Session, SessionStatus, Wish, decide
-from kaflow_dagster.views import PipelineView
+from kaflow_dagster.views import ProjectView, StreamUnit
 from kaflow_engine.errors import KaflowError
-from kaflow_engine.model.load_config import load_config
-from kaflow_engine.plan.project import load_checked
 from kaflow_engine.runtime.outlook import outlook_of
 
 _STATUS: dict[dg.DagsterRunStatus, SessionStatus] = {
@@ -29,38 +26,38 @@ _STATUS: dict[dg.DagsterRunStatus, SessionStatus] = {
 
 
 def build_supervisor(
-    pipeline: PipelineView,
-    config: str | None,
+    unit: StreamUnit,
+    project: ProjectView,
     job: dg.JobDefinition | None,
     patience: Patience | None = None,
 ) -> dg.SensorDefinition:
-    """Return the sensor of a pipeline.
+    """Return the sensor of a pipeline or a group.
 
     Args:
-        pipeline: Which one.
-        config: Path of the configuration file.
+        unit: Which one.
+        project: Where it is read anew.
         job: Its stream; None where the pipeline is broken.
         patience: When to act.
     """
     limits = patience or Patience()
 
     @dg.sensor(
-        name=dagster_name("supervise", pipeline.name),
+        name=dagster_name("supervise", unit.name),
         job=job,
         minimum_interval_seconds=5,
-        description=f"Keeps pipeline `{pipeline.name}` running while it is on.",
+        description=f"Keeps {unit.about} running while it is on.",
     )
     def supervise(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        if pipeline.problem is not None:
-            return dg.SkipReason(f"broken: {pipeline.problem}")
-        sessions = sessions_of(context.instance, pipeline.name, limits.attempts + 2)
+        if unit.problem is not None:
+            return dg.SkipReason(f"broken: {unit.problem}")
+        sessions = sessions_of(context.instance, unit.name, limits.attempts + 2)
         wish = Wish(
-            pipeline=pipeline.name,
-            version=pipeline.version,
+            pipeline=unit.name,
+            version=unit.version,
             since=context.last_sensor_start_time or 0.0,
         )
         if not any(each.live and each.version == wish.version for each in sessions):
-            wish = replace(wish, unfit=_unfit(Path(pipeline.file), config))
+            wish = replace(wish, unfit=_unfit(unit, project))
         decision = decide(sessions, wish, time.time(), limits)
         return _carry_out(context.instance, decision)
 
@@ -68,7 +65,7 @@ def build_supervisor(
 
 
 def sessions_of(instance: dg.DagsterInstance, pipeline: str, most: int) -> list[Session]:
-    """Return the last sessions of a pipeline, newest first."""
+    """Return the last sessions of a pipeline or a group, newest first."""
     found = instance.get_run_records(dg.RunsFilter(tags={PIPELINE: pipeline}), limit=most)
     return [_session(instance, record) for record in found]
 
@@ -90,17 +87,17 @@ def _session(instance: dg.DagsterInstance, record: dg.RunRecord) -> Session:
     )
 
 
-def _unfit(file: Path, config: str | None) -> str | None:
-    """Return why the pipeline could not start with its state as that is."""
+def _unfit(unit: StreamUnit, project: ProjectView) -> str | None:
+    """Return why the pipelines could not start with their state as that is."""
     try:
-        settings = load_config(None if config is None else Path(config))
-        (spec,) = load_checked([file], settings).pipelines
-        verdict = outlook_of(spec, settings, stopped=True)
+        config = project.load_config()
+        for pipeline in unit.pipelines:
+            verdict = outlook_of(project.load(pipeline.name, config), config, stopped=True)
+            if verdict.outlook == "refused":
+                return f"{pipeline.name}: " + "\n".join(verdict.reasons)
     except KaflowError as error:
         return str(error)
-    if verdict.outlook != "refused":
-        return None
-    return "\n".join(verdict.reasons)
+    return None
 
 
 def _carry_out(instance: dg.DagsterInstance, decision: Decision) -> dg.RunRequest | dg.SkipReason:

@@ -48,6 +48,8 @@ class Patience:
 
     silence: float = 60.0
     """A session that says nothing for so long hangs."""
+    drain: float = 180.0
+    """A session that was asked to stop, and says nothing for so long, hangs."""
     healthy: float = 120.0
     """A session that lived so long did not fail at its start."""
     attempts: int = 5
@@ -84,7 +86,7 @@ def decide(
     """
     limits = patience or Patience()
     live = [session for session in sessions if session.live]
-    hanging = next((s for s in live if _silent(s, now) > limits.silence), None)
+    hanging = next((s for s in live if _silent(s, now) > _patience(s, limits)), None)
     if hanging is not None:
         return Decision(
             action="reap",
@@ -101,6 +103,10 @@ def decide(
 def _silent(session: Session, now: float) -> float:
     """Return for how long a session that should speak has not."""
     return now - max(session.heard, session.began) if session.status == "running" else 0.0
+
+
+def _patience(session: Session, limits: Patience) -> float:
+    return limits.drain if session.draining else limits.silence
 
 
 def _about_live(session: Session, wish: Wish, now: float, limits: Patience) -> Decision:

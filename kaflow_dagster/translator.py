@@ -3,6 +3,7 @@
 import re
 import warnings
 from dataclasses import dataclass
+from datetime import timedelta
 
 import dagster as dg
 
@@ -66,6 +67,10 @@ class KaflowTranslator:
             owners=_owners(pipeline),
             tags=_tags(pipeline),
             code_version=pipeline.version or None,
+            # a stream reports every half minute, whether or not there is something to read
+            freshness_policy=dg.FreshnessPolicy.time_window(
+                fail_window=timedelta(minutes=5), warn_window=timedelta(minutes=2)
+            ),
             metadata={
                 **_source(pipeline),
                 **{f"meta/{name}": text for name, text in pipeline.meta.items()},

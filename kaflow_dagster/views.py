@@ -14,7 +14,7 @@ from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.draw import draw
 from kaflow_engine.plan.explain import explain
 from kaflow_engine.plan.explanation import Explanation
-from kaflow_engine.plan.project import check_project
+from kaflow_engine.plan.project import check_project, load_one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +25,8 @@ class PipelineView:
     file: str
     """Absolute."""
     line: int
+    group: str | None = None
+    """Pipelines of one group share a run."""
     version: str = ""
     """Changes with the file and with the configuration."""
     query: str = ""
@@ -53,6 +55,22 @@ class ProjectView:
     problems: tuple[str, ...] = ()
     """What is wrong with the configuration, with paths, and between files."""
 
+    def load_config(self) -> Config:
+        """Read the configuration anew.
+
+        Raises:
+            ModelError: It holds mistakes.
+        """
+        return load_config(None if self.config is None else Path(self.config))
+
+    def load(self, pipeline: str, config: Config) -> PipelineSpec:
+        """Read a pipeline anew.
+
+        Raises:
+            ModelError: It holds mistakes, or is gone.
+        """
+        return load_one([Path(path) for path in self.paths], pipeline, config)
+
     def to_json(self) -> str:
         """Return the view as JSON."""
         return _ADAPTER.dump_json(self).decode()
@@ -68,6 +86,43 @@ class ProjectView:
 
 
 _ADAPTER = TypeAdapter(ProjectView)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamUnit:
+    """What one run streams: a pipeline, or all of a group."""
+
+    name: str
+    pipelines: tuple[PipelineView, ...]
+
+    @property
+    def version(self) -> str:
+        """What tells two versions of it apart."""
+        if len(self.pipelines) == 1:
+            return self.pipelines[0].version
+        texts = [f"{pipeline.name}:{pipeline.version}" for pipeline in self.pipelines]
+        return sha256("\n".join(texts).encode()).hexdigest()[:12]
+
+    @property
+    def problem(self) -> str | None:
+        """Why it cannot run."""
+        return next((p.problem for p in self.pipelines if p.problem is not None), None)
+
+    @property
+    def about(self) -> str:
+        """What it is, for a sentence."""
+        if [pipeline.name for pipeline in self.pipelines] == [self.name]:
+            return f"pipeline `{self.name}`"
+        names = ", ".join(f"`{pipeline.name}`" for pipeline in self.pipelines)
+        return f"group `{self.name}`: {names}"
+
+
+def units_of(project: ProjectView) -> list[StreamUnit]:
+    """Return what runs together; of a broken file it is not known, so it stands alone."""
+    found: dict[str, list[PipelineView]] = {}
+    for pipeline in project.pipelines:
+        found.setdefault(pipeline.group or pipeline.name, []).append(pipeline)
+    return [StreamUnit(name=name, pipelines=tuple(each)) for name, each in found.items()]
 
 
 def view_project(paths: Sequence[Path], config_path: Path | None = None) -> ProjectView:
@@ -117,6 +172,7 @@ def _view(
         name=spec.name,
         file=file,
         line=line or 1,
+        group=spec.group,
         version=version_of(spec, config),
         query=spec.query,
         owners=spec.owners,

@@ -91,6 +91,7 @@ def test_the_wheel_holds_both_packages_and_their_data(wheel: Path):
         "kaflow_engine/py.typed",
         "kaflow_engine/runtime/jars.toml",
         "kaflow_engine/cli/doctor.py",
+        "kaflow_engine/cli/new_project/gitignore",
         "kaflow_dagster/__init__.py",
         "kaflow_dagster/py.typed",
     }

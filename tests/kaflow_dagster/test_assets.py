@@ -12,6 +12,7 @@ import pytest
 
 from kaflow_dagster.assets import build_kaflow_specs
 from kaflow_dagster.build import build_kaflow_defs
+from kaflow_dagster.names import dagster_name
 from kaflow_dagster.translator import KaflowTranslator
 from kaflow_dagster.views import ProjectView, view_project
 from kaflow_engine.errors import ModelError
@@ -76,6 +77,29 @@ def test_what_properties_say_is_shown(tmp_path):
     assert found["streams/facts"].metadata["meta/tier"] == "1"
     columns = found["kafka/facts"].metadata["dagster/column_schema"].columns
     assert [(c.name, c.description) for c in columns] == [("id", "Its number."), ("n", None)]
+
+
+def test_a_group_has_one_job_and_one_sensor(tmp_path):
+    for name in ("one", "two"):
+        text = LARGE.replace("large-orders", name).replace("large_orders", name)
+        (tmp_path / f"{name}.yaml").write_text(f"{text}\ngroup: both\n")
+    (tmp_path / "three.yaml").write_text(LARGE)
+    defs = build_kaflow_defs([tmp_path])
+    alone = dagster_name("stream", "large-orders")
+    assert sorted(job.name for job in defs.jobs) == ["stream__both", alone]
+    assert {sensor.name for sensor in defs.sensors} >= {"supervise__both"}
+    assert len(defs.sensors) == 2
+    (tmp_path / "three.yaml").write_text(LARGE.replace("large-orders", "both"))
+    problem, *_ = view_project([tmp_path]).problems
+    assert "one.yaml:" in problem
+    assert "group 'both' is called as a pipeline that is not in it" in problem
+
+
+def test_mistakes_between_files_are_shown(tmp_path):
+    (tmp_path / "one.yaml").write_text(ORDERS)
+    (tmp_path / "two.yaml").write_text(ORDERS)
+    spec = specs(view_project([tmp_path]))["kaflow/mistakes"]
+    assert spec.description.startswith(f"BROKEN: {tmp_path}/two.yaml:2: two pipelines have the")
 
 
 def test_topics_and_streams_are_a_graph(project):

@@ -24,6 +24,12 @@ ROWS = [
     ("it hangs at its start", [{**RUNNING, "heard": 0}], {}, ("reap", "r1", None)),
     (
         "it is silent while it drains",
+        [{**RUNNING, "heard": 9_900, "draining": True}],
+        {},
+        ("ok", None, None),
+    ),
+    (
+        "it is silent for long while it drains",
         [{**RUNNING, "heard": 9_000, "draining": True}],
         {},
         ("reap", "r1", None),

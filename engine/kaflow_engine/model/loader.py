@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 import yaml
@@ -10,7 +11,7 @@ from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.model import specs
 from kaflow_engine.model.reading import build, check_keys, salvage
 from kaflow_engine.model.rules import RULES
-from kaflow_engine.model.shapes import Shape
+from kaflow_engine.model.shapes import Shape, file_keys
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.model.tree import Entries, Items, Node, Scalar, describe, from_plain, walk
 from kaflow_engine.model.variables import read_environment
@@ -125,6 +126,14 @@ def holds_cases(root: Node) -> bool:
     """Return whether a YAML file holds cases, and no pipeline."""
     first = root.items[0] if isinstance(root, Items) and root.items else None
     return isinstance(first, Entries) and first.get("case") is not None
+
+
+def is_foreign(root: Node) -> bool:
+    """Return whether a YAML file is about something else: no key is one of ours, or nearly so."""
+    if not isinstance(root, Entries) or not root.entries:
+        return False
+    known = list(file_keys(PipelineSpec))
+    return not any(get_close_matches(e.key, known, n=1, cutoff=0.75) for e in root.entries)
 
 
 def _places(tree: Node) -> dict[specs.Path, Location]:

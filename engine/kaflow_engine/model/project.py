@@ -7,15 +7,24 @@ from pathlib import Path
 
 from kaflow_engine.errors import Location, ModelError, UnknownName
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.dbt.find import MODEL, ModelFiles, folder_of_models
+from kaflow_engine.model.dbt.find import MODEL, ModelFiles
 from kaflow_engine.model.dbt.properties import holds_properties
 from kaflow_engine.model.load_config import FILES
-from kaflow_engine.model.loader import Reading, holds_cases, read_pipeline, unreadable
+from kaflow_engine.model.loader import (
+    Reading,
+    holds_cases,
+    is_foreign,
+    read_pipeline,
+    unreadable,
+)
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.model.variables import read_environment
 from kaflow_engine.model.yaml_file import raise_as_found, read_yaml
 
 SUFFIXES = (".yaml", ".yml")
+
+FOLDERS = ("pipelines", "models")
+"""Where a project keeps its pipelines; what stands in one may refer to what stands in the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +76,8 @@ class ProjectFiles:
     """In the order in which they were found."""
     others: tuple[ModelError, ...]
     """What is wrong with paths, and between files."""
+    around: tuple[Reading, ...] = ()
+    """Pipelines of the same project that nobody asked for."""
 
     @property
     def mistakes(self) -> tuple[ModelError, ...]:
@@ -91,7 +102,7 @@ def read_project(
     Args:
         paths: Files, and folders that are searched for `*.yaml` and `*.yml`, and for `*.sql` below
             folders called `models`. Folders whose name starts with a dot are left out, and so are
-            case files and the configuration.
+            case files, the configuration, and YAML that shares no key with a pipeline file.
         config: The configuration; the file it was read from is not a pipeline.
         variables: Values for `${VAR}`; None: the environment.
     """
@@ -102,12 +113,15 @@ def read_project(
             search.folder(path)
         else:
             search.file(path)
-    specs = [reading.spec for reading in search.readings if reading.spec and reading.name]
-    models = search.models.read(specs, config.vars if config else {}, known)
+    for folder in _project_folders(paths):
+        for file in sorted(_files(folder, search.configuration)):
+            search.near(file)
+    written = [each.spec for each in (*search.readings, *search.around) if each.spec and each.name]
+    models = search.models.read(written, config.vars if config else {}, known)
     readings = (*search.readings, *models.readings)
     named = [reading.spec for reading in readings if reading.spec and reading.name]
     others = (*search.mistakes, *models.mistakes, *_same_names(named))
-    return ProjectFiles(readings=readings, others=others)
+    return ProjectFiles(readings=readings, others=others, around=(*search.around, *models.around))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -118,6 +132,7 @@ class _Search:
     configuration: Path | None
     readings: list[Reading] = field(default_factory=list[Reading])
     mistakes: list[ModelError] = field(default_factory=list[ModelError])
+    around: list[Reading] = field(default_factory=list[Reading])
     seen: set[Path] = field(default_factory=set[Path])
     models: ModelFiles = field(default_factory=ModelFiles)
 
@@ -135,12 +150,24 @@ class _Search:
             at = Location(str(file))
             hint = "name it with --config; a pipeline is a file of its own"
             self.mistakes.append(ModelError("this is the configuration, not a pipeline", at, hint))
-        elif file.suffix == MODEL:
-            for other in _files(folder_of_models(file), self.configuration):
-                self.models.support(other, self.variables)
-            self.models.take(file)
         else:
             self._read(file, named=True)
+
+    def near(self, file: Path) -> None:
+        """Take a file that nobody asked for; what is wrong in it does not matter."""
+        if file.resolve() in self.seen:
+            return
+        if file.suffix == MODEL:
+            self.models.know(file)
+            return
+        try:
+            document = read_yaml(file, self.variables)
+        except ModelError:
+            return
+        if holds_properties(document.root):
+            self.models.describe(file, document)
+        elif not holds_cases(document.root) and not is_foreign(document.root):
+            self.around.append(read_pipeline(document))
 
     def _read(self, file: Path, *, named: bool) -> bool:
         """Read a file unless that was done; False if it is known to hold no pipeline."""
@@ -158,7 +185,7 @@ class _Search:
             if holds_properties(document.root):
                 self.models.describe(file, document)
                 return False
-            if not named and holds_cases(document.root):
+            if not named and (holds_cases(document.root) or is_foreign(document.root)):
                 return False  # and if it is named itself, that is a mistake
             self.readings.append(read_pipeline(document))
         self.seen.add(real)
@@ -185,9 +212,20 @@ def _files(folder: Path, configuration: Path | None) -> Iterator[Path]:
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in names:
             file = Path(parent) / name
-            is_model = file.suffix == MODEL and "models" in file.parts
+            is_model = file.suffix == MODEL and "models" in file.absolute().parts
             if is_model or (name.endswith(SUFFIXES) and not _is_configuration(file, configuration)):
                 yield file
+
+
+def _project_folders(paths: Sequence[Path]) -> list[Path]:
+    """Return the folders of pipelines and models that belong together with some paths."""
+    found: dict[Path, None] = {}
+    for path in paths:
+        here = Path(path).absolute()
+        inside = next((each for each in (here, *here.parents) if each.name in FOLDERS), None)
+        if inside is not None:
+            found |= {inside.parent / name: None for name in FOLDERS}
+    return [folder for folder in found if folder.is_dir()]
 
 
 def _same_names(pipelines: Sequence[PipelineSpec]) -> Iterator[ModelError]:

@@ -121,6 +121,8 @@ class ColumnSpec(Spec):
     """What there is to know about a column."""
 
     description: str | None = None
+    data_type: Filled | None = None
+    """Its DuckDB type."""
 
 
 class TopicSpec(Spec):
@@ -166,6 +168,9 @@ class PipelineSpec(Spec):
     columns: dict[str, ColumnSpec] = {}
     """About output columns, by name."""
     owners: tuple[Filled, ...] = ()
+    group: Name | None = None
+    """Pipelines of one group share a run, and one JVM, where something else than `kaflow run`
+    starts them."""
     meta: dict[str, str] = {}
     """Whatever else there is to say; shown, and used for nothing."""
     tags: Annotated[dict[str, str], BeforeValidator(_tags)] = {}

@@ -12,7 +12,7 @@ from kaflow_engine.model.yaml_file import raise_all
 from kaflow_engine.operators.layout import key_text
 from kaflow_engine.operators.params import DrivingParams, FinishParams, Plan, TopicParams
 from kaflow_engine.plan.mistakes import Mistakes
-from kaflow_engine.plan.output import output_schema
+from kaflow_engine.plan.output import output_schema, wrong_types
 from kaflow_engine.plan.pipeline import PlannedPipeline
 from kaflow_engine.plan.raw import raw_condition
 from kaflow_engine.plan.steps import (
@@ -154,6 +154,7 @@ def _plan(
         for output in shape.outputs
         if (kind := mistakes.attempt(lambda o=output: binder.type_of(o.expr))) is not None
     ]
+    mistakes.found += wrong_types(spec, [column for column, _ in outputs])
     steps = mistakes.attempt(lambda: key_steps(shape, binder))
     roles = topic_roles(spec, config, topics)
     params = mistakes.attempt(lambda: topic_params(spec, config, roles, shape, used, schemas))

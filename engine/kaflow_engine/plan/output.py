@@ -1,4 +1,4 @@
-"""An Avro output schema that the author gives: registered as given, checked against the query."""
+"""What the author says of the output, checked against the query: types, and an Avro schema."""
 
 import json
 from collections.abc import Sequence
@@ -9,6 +9,24 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.model.yaml_file import raise_all
 from kaflow_engine.plan.avro_fit import wrong_fields
+from kaflow_engine.sql.bind import check_types, normal_type
+
+
+def wrong_types(spec: PipelineSpec, columns: Sequence[Column]) -> list[ModelError]:
+    """Return an error for each output column whose type is not the one that the file gives."""
+    kinds = {column.name.lower(): column.type for column in columns}
+    wrong: list[ModelError] = []
+    for name, about in spec.columns.items():
+        if about.data_type is None or name.lower() not in kinds:
+            continue
+        place = spec.place("columns", name, "data_type")
+        unknown = check_types({name: about.data_type}, {name: place})
+        if unknown:
+            wrong += unknown
+        elif (said := normal_type(about.data_type)) != (kind := kinds[name.lower()]):
+            hint = f"write data_type: {kind}, or CAST(… AS {said}) AS {name} in the query"
+            wrong.append(ModelError(f"column '{name}' is {kind}, not {said}", place, hint))
+    return wrong
 
 
 def given_schema(spec: PipelineSpec, columns: Sequence[Column]) -> str:

@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-from kaflow_engine.errors import Location, ModelError, SqlError
+from kaflow_engine.errors import Location, ModelError, SqlError, UnknownName
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.loader import Reading
-from kaflow_engine.model.project import Project, read_project
+from kaflow_engine.model.project import Project, ProjectFiles, read_project
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.model.yaml_file import in_order, raise_as_found
 from kaflow_engine.plan.build import check_draft, check_pipeline
-from kaflow_engine.sql.read import topics_of
+from kaflow_engine.plan.chain import connected, feeds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +57,15 @@ def check_project(
         variables: Values for `${VAR}`; None: the environment.
     """
     files = read_project(paths, config, variables)
-    found = [_check(reading, config) for reading in files.readings]
-    specs = [reading.spec for reading in files.readings if reading.spec and not reading.mistakes]
-    others = [*files.others, *_two_formats(specs), *_rows_among_dead_letters(specs)]
+    readings = _connected(files, config)
+    found = [_check(reading, config) for reading in readings]
+    specs = [reading.spec for reading in readings if reading.spec and not reading.mistakes]
+    others = [
+        *files.others,
+        *_two_formats(specs),
+        *_rows_among_dead_letters(specs),
+        *_groups_called_as_pipelines(specs),
+    ]
     if not others and not any(each.mistakes for each in found):
         others += _circles(specs)
     by_name = sorted(found, key=lambda each: (each.name or "", each.at))
@@ -81,6 +87,52 @@ def load_checked(
     raise_as_found(project.mistakes)
     specs = [each.spec for each in project.pipelines if each.spec is not None]
     return Project(pipelines=tuple(specs), config=config or Config())
+
+
+def load_one(
+    paths: Sequence[Path],
+    name: str,
+    config: Config | None = None,
+    variables: Mapping[str, str] | None = None,
+    at: Location | None = None,
+) -> PipelineSpec:
+    """Read a project and check one of its pipelines; mistakes in others do not matter.
+
+    Args:
+        paths: As `read_project` takes them.
+        name: Of the pipeline.
+        config: For defaults; the file it was read from is not a pipeline.
+        variables: Values for `${VAR}`; None: the environment.
+        at: Where the pipeline is asked for.
+
+    Raises:
+        UnknownName: There is no such pipeline.
+        ModelError: The one mistake in it.
+        Problems: All of several.
+    """
+    files = read_project(paths, config, variables)
+    readings = _connected(files, config)
+    found = next((reading for reading in readings if reading.name == name), None)
+    if found is None:
+        names = [reading.name for reading in files.readings if reading.name]
+        raise UnknownName("pipeline", name, names, at)
+    checked = _check(found, config)
+    raise_as_found(checked.mistakes)
+    assert checked.spec is not None
+    return checked.spec
+
+
+def _connected(files: ProjectFiles, config: Config | None) -> list[Reading]:
+    """Let pipelines know the columns that others of the project write."""
+    everything = (*files.readings, *files.around)
+    sound = [each.spec for each in everything if each.spec and each.name and not each.mistakes]
+    if len({spec.name for spec in sound}) < len(sound):
+        return list(files.readings)  # two of one name are a mistake, told elsewhere
+    specs = {spec.name: spec for spec in connected(sound, config or Config())}
+    return [
+        replace(each, spec=specs[each.spec.name]) if each.spec and not each.mistakes else each
+        for each in files.readings
+    ]
 
 
 def _check(reading: Reading, config: Config | None) -> CheckedPipeline:
@@ -126,18 +178,24 @@ def _rows_among_dead_letters(specs: Sequence[PipelineSpec]) -> Iterator[ModelErr
             )
 
 
+def _groups_called_as_pipelines(specs: Sequence[PipelineSpec]) -> Iterator[ModelError]:
+    """What runs together has one name, and a pipeline that runs alone has its own."""
+    alone = {spec.name: spec for spec in specs if spec.group is None}
+    for spec in specs:
+        if spec.group in alone:
+            yield ModelError(
+                f"group '{spec.group}' is called as a pipeline that is not in it, at "
+                f"{alone[spec.group].place('name')}",
+                spec.place("group"),
+                "call the group otherwise",
+            )
+
+
 def _circles(specs: Sequence[PipelineSpec]) -> Iterator[ModelError]:
     """Pipelines that feed each other would never come to an end."""
     by_name = {spec.name: spec for spec in specs}
-    writers: dict[str, list[str]] = {}
-    for spec in specs:
-        writers.setdefault(spec.output.topic, []).append(spec.name)
-    feeds = {
-        spec.name: [name for topic in topics_of(spec.query) for name in writers.get(topic, ())]
-        for spec in specs
-    }
     try:
-        TopologicalSorter(feeds).prepare()
+        TopologicalSorter(feeds(specs)).prepare()
     except CycleError as error:
         names: list[str] = error.args[1]
         spec, topic = by_name[names[0]], by_name[names[0]].output.topic

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kaflow_engine.errors import ModelError, StateError
-from kaflow_engine.model.columns import Column
+from kaflow_engine.model.columns import widened
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.params import Plan
@@ -58,7 +58,7 @@ def outlook_of(
         if resolve is None:
             reasons = (str(error), STALE)
             return Verdict(outlook="refused", reasons=reasons, watermark=stored.watermark)
-        plan = _plan(spec, config, complete | _widened(known, resolve(spec, config, pinned)))
+        plan = _plan(spec, config, complete | widened(known, resolve(spec, config, pinned)))
     if stored.state is not None:
         plan = replace(plan, partitions=stored.state.partitions)
     try:
@@ -70,14 +70,6 @@ def outlook_of(
 
 def _plan(spec: PipelineSpec, config: Config, schemas: Columns) -> Plan:
     return build_plan(spec, config, schemas).plan
-
-
-def _widened(pinned: Columns, found: Columns) -> dict[str, tuple[Column, ...]]:
-    names = {topic: {column.name for column in columns} for topic, columns in pinned.items()}
-    return {
-        topic: (*pinned[topic], *(c for c in columns if c.name not in names[topic]))
-        for topic, columns in found.items()
-    }
 
 
 def _without_columns(stored: StoredState, notices: tuple[str, ...]) -> Verdict:

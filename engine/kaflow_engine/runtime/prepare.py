@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from kaflow_engine.connectors.kafka_client import KafkaSettings
@@ -11,10 +10,11 @@ from kaflow_engine.connectors.outputs import create_outputs, register_output
 from kaflow_engine.connectors.schemas import registry_of, require_topics, resolve_schemas
 from kaflow_engine.errors import ModelError, Problems, SourceError
 from kaflow_engine.formats.registry import Registry
-from kaflow_engine.model.columns import Column
+from kaflow_engine.model.columns import Column, widened
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.build import build_plan, check_pipeline, declared_columns
+from kaflow_engine.plan.chain import producers_first
 from kaflow_engine.plan.pipeline import PlannedPipeline
 from kaflow_engine.plan.verdict import pinned_schema_ids, read_state
 from kaflow_engine.sql.read import topics_of
@@ -81,26 +81,6 @@ def check(specs: Sequence[PipelineSpec], config: Config | None = None) -> None:
         raise mistakes[0] if len(mistakes) == 1 else Problems(mistakes)
 
 
-def producers_first(specs: Sequence[PipelineSpec]) -> list[PipelineSpec]:
-    """Put a pipeline that writes a topic before those that read it, where that is possible."""
-    by_name = {spec.name: spec for spec in specs}
-    writers: dict[str, list[str]] = {}
-    for spec in specs:
-        writers.setdefault(spec.output.topic, []).append(spec.name)
-    graph = {
-        spec.name: [
-            writer
-            for topic in topics_of(spec.query, spec.place("query"))
-            for writer in writers.get(topic, ())
-        ]
-        for spec in specs
-    }
-    try:
-        return [by_name[name] for name in TopologicalSorter(graph).static_order()]
-    except CycleError:
-        return list(specs)
-
-
 def _prepare(spec: PipelineSpec, config: Config, say: Say, waiting: Waiting) -> PlannedPipeline:
     planned = plan_pipeline(spec, config, say, waiting)
     kafka = KafkaSettings.of(config.kafka.brokers, config.kafka.properties)
@@ -162,7 +142,7 @@ def plan_pipeline(
     schemas |= resolve(unknown)
     from_state = [name for name in names if declared[name] is None and name in pinned]
     growing = [n for n in from_state if spec.topic(n).on_schema_change == "add_nullable"]
-    schemas |= _widened(schemas, resolve(growing))
+    schemas |= widened(schemas, resolve(growing))
     try:
         return _with_schema_ids(build_plan(spec, config, schemas), ids)
     except ModelError:
@@ -170,7 +150,7 @@ def plan_pipeline(
             raise
     # The state pins the columns that the query used; a changed query may want others too.
     fresh = resolve(from_state)
-    planned = build_plan(spec, config, schemas | _widened(schemas, fresh))
+    planned = build_plan(spec, config, schemas | widened(schemas, fresh))
     return _with_schema_ids(planned, ids)
 
 
@@ -203,13 +183,3 @@ def _with_schema_ids(planned: PlannedPipeline, ids: Mapping[str, int]) -> Planne
         for topic in planned.plan.topics
     )
     return replace(planned, plan=replace(planned.plan, topics=topics))
-
-
-def _widened(pinned: Mapping[str, Columns], fresh: Mapping[str, Columns]) -> dict[str, Columns]:
-    return {
-        topic: (
-            *pinned[topic],
-            *(c for c in columns if c.name not in {known.name for known in pinned[topic]}),
-        )
-        for topic, columns in fresh.items()
-    }

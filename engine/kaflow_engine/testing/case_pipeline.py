@@ -7,24 +7,22 @@ from pathlib import Path
 
 import duckdb
 
-from kaflow_engine.errors import ModelError, UnknownName
+from kaflow_engine.errors import ModelError
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.load_config import load_config
 from kaflow_engine.model.loader import load_pipeline, pipeline_from_mapping
-from kaflow_engine.model.project import SUFFIXES
+from kaflow_engine.model.project import FOLDERS, SUFFIXES
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.model.tree import Entries, Scalar, describe
 from kaflow_engine.model.variables import read_environment
 from kaflow_engine.model.yaml_file import raise_all, read_yaml
 from kaflow_engine.plan.build import build_plan, declared_columns
 from kaflow_engine.plan.pipeline import PlannedPipeline
+from kaflow_engine.plan.project import load_one
 from kaflow_engine.sql.bind import check_types, normal_type
 from kaflow_engine.sql.read import topics_of
 from kaflow_engine.sql.scope import NeedsSchema
 from kaflow_engine.testing.case_specs import Case
-
-FOLDER = "pipelines"
-"""Where a project keeps its pipelines; they may also stand beside its configuration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +56,10 @@ def _spec(case: Case, around: Surroundings) -> PipelineSpec:
         case Scalar(text=str(text)) if text.endswith(SUFFIXES):
             return load_pipeline(here / text, around.variables)
         case Scalar(text=str(text)):
-            folder = around.project or _nearest(here)
+            folders = [around.project] if around.project else _nearest(here)
             # Errors show where a file is from here.
-            files = _pipelines_of(Path(os.path.relpath(folder)), around.variables) if folder else {}
-            if text not in files:
-                raise UnknownName("pipeline", text, files, node.at)
-            return load_pipeline(files[text], around.variables)
+            paths = [Path(os.path.relpath(folder)) for folder in folders]
+            return load_one(paths, text, load_config(around.config_path), around.variables, node.at)
         case _:
             hint = "write a name, a path that ends in .yaml, or a mapping"
             raise ModelError(f"expected a pipeline, found {describe(node)}", node.at, hint)
@@ -92,35 +88,23 @@ def _schemas(case: Case, spec: PipelineSpec) -> dict[str, tuple[Column, ...]]:
     return found
 
 
-def _nearest(folder: Path) -> Path | None:
+def _nearest(folder: Path) -> list[Path]:
     here = folder.resolve()
     for parent in (here, *here.parents):
-        if (parent / FOLDER).is_dir():
-            return parent / FOLDER
-        if any(_name_of(file, {}) for file in _yaml(parent, deep=False)):
-            return parent
+        if found := [parent / name for name in FOLDERS if (parent / name).is_dir()]:
+            return found
+        if any(_holds_pipeline(file) for file in sorted(parent.iterdir())):
+            return [parent]
         if (parent / ".git").exists():
-            return None
-    return None
+            return []
+    return []
 
 
-def _pipelines_of(folder: Path, variables: Mapping[str, str]) -> dict[str, Path]:
-    named = ((_name_of(file, variables), file) for file in _yaml(folder, deep=True))
-    return {name: file for name, file in named if name is not None}
-
-
-def _yaml(folder: Path, deep: bool) -> list[Path]:
-    pattern = "**/*" if deep else "*"
-    return sorted(file for file in folder.glob(pattern) if file.name.endswith(SUFFIXES))
-
-
-def _name_of(file: Path, variables: Mapping[str, str]) -> str | None:
-    """Return the name of the pipeline in a file; None where there is none, right or wrong."""
+def _holds_pipeline(file: Path) -> bool:
+    if not file.name.endswith(SUFFIXES):
+        return False
     try:
-        root = read_yaml(file, variables).root
+        root = read_yaml(file, {}).root
     except ModelError:
-        return None  # whoever runs that pipeline is told
-    if not isinstance(root, Entries) or root.get("query") is None:
-        return None
-    name = root.get("name")
-    return name.text if isinstance(name, Scalar) else None
+        return False  # whoever runs that pipeline is told
+    return isinstance(root, Entries) and root.get("query") is not None

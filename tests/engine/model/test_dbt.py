@@ -64,8 +64,7 @@ def test_a_model_is_a_pipeline(tmp_path: Path) -> None:
 
 def test_models_refer_to_models(tmp_path: Path) -> None:
     files = {
-        "models/s.yml": SOURCES + "models:\n  - name: big\n    config: {format: avro}\n"
-        "    columns: [{name: id, data_type: VARCHAR}]\n",
+        "models/s.yml": SOURCES + "models:\n  - name: big\n    config: {format: avro}\n",
         "models/staged.sql": "{{ config(materialized='ephemeral') }}\n"
         "SELECT id -- the 'number'\nFROM {{ source('shop', 'orders') }}\nWHERE id <> '--x'\n",
         "models/big.sql": "SELECT id FROM {{ ref('staged') }} s",
@@ -81,7 +80,6 @@ def test_models_refer_to_models(tmp_path: Path) -> None:
     assert found["big"].topics["shop.orders"].event_time == "at"
     assert found["all"].query == 'SELECT b.id, l.n FROM "big" b JOIN "loud.out" l ON b.id = l.n'
     assert found["all"].topics["big"].format == "avro"
-    assert found["all"].topics["big"].columns == {"id": "VARCHAR"}
 
 
 def test_variables(tmp_path: Path) -> None:
@@ -103,9 +101,14 @@ def test_a_model_alone_knows_what_stands_around_it(tmp_path: Path) -> None:
         "models/b/two.sql": "{{ config(materialized='ephemeral') }}"
         "SELECT id FROM {{ source('shop', 'orders') }}",
         "models/b/broken.sql": "{{ nonsense",
+        "models/three.sql": "SELECT id FROM {{ ref('given') }} g",
+        "pipelines/given.yaml": "name: given\nquery: SELECT 1 AS id FROM x\noutput: {topic: g}\n",
     }
-    (found,) = load_project([project(tmp_path, files) / "models/a/one.sql"], None, {}).pipelines
+    models = project(tmp_path, files) / "models"
+    (found,) = load_project([models / "a/one.sql"], None, {}).pipelines
     assert found.name == "one"
+    (found,) = load_project([models / "three.sql"], None, {}).pipelines
+    assert found.query == 'SELECT id FROM "g" g'
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,7 @@ ordered: false
 partitions: 4
 columns: {price: {description: In euros.}}
 meta: {tier: 1}
+group: shop
 """
 
 
@@ -86,9 +87,10 @@ def test_every_key() -> None:
         "name": "full",
         "id": "full-1",
         "description": "Two lines,\nall told.\n",
-        "columns": {"price": {"description": "In euros."}},
+        "columns": {"price": {"description": "In euros.", "data_type": None}},
         "owners": ("ann", "5"),
         "meta": {"tier": "1"},
+        "group": "shop",
         "tags": {"team": "growth", "tier": "1"},
         "window": 90 * 60_000,
         "query": "\nSELECT a.id, 'costs $5' AS price\nFROM orders a\n",

@@ -31,6 +31,16 @@ def test_folders_are_searched_and_files_read_once(tmp_path: Path) -> None:
     assert names(one) == ["one"]
 
 
+def test_files_about_something_else_are_left_out(tmp_path: Path) -> None:
+    write(tmp_path / "a.yaml", "one")
+    (tmp_path / "workspace.yaml").write_text("load_from:\n  - python_file: defs.py\n")
+    (tmp_path / "compose.yaml").write_text("services: {db: {image: postgres}}\n")
+    assert names(tmp_path) == ["one"]
+    (tmp_path / "b.yaml").write_text("nmae: two\nqurey: SELECT 1\n")  # but this is a mistake
+    with pytest.raises(ModelError, match="unknown key 'nmae'"):
+        names(tmp_path)
+
+
 def test_the_configuration_is_left_out(tmp_path: Path) -> None:
     write(tmp_path / "a.yaml", "one")
     (tmp_path / "kaflow.yaml").write_text("state: {ttl: 1h}\n")

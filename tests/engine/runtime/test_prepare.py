@@ -9,7 +9,7 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.loader import pipeline_from_mapping
 from kaflow_engine.runtime.plans import fingerprint
-from kaflow_engine.runtime.prepare import check, plan_pipeline, prepare, producers_first
+from kaflow_engine.runtime.prepare import check, plan_pipeline, prepare
 from kaflow_engine.state.log import BatchLog, StateRecord
 from kaflow_engine.state.store import LocalStore
 
@@ -24,16 +24,6 @@ def config(brokers, path):
     return Config.model_validate(
         {"kafka": {"brokers": brokers}, "state": {"rocksdb": {"path": str(path)}}}
     )
-
-
-def test_who_writes_a_topic_comes_before_who_reads_it():
-    chain = [spec("c", "two", "three"), spec("b", "one", "two"), spec("a", "zero", "one")]
-    assert [each.name for each in producers_first(chain)] == ["a", "b", "c"]
-
-
-def test_a_circle_keeps_its_order():
-    circle = [spec("a", "two", "one"), spec("b", "one", "two")]
-    assert producers_first(circle) == circle
 
 
 def test_all_mistakes_are_told_before_a_broker_is_asked(tmp_path):

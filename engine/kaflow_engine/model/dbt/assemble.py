@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from kaflow_engine.errors import Location, ModelError, UnknownName
-from kaflow_engine.model.dbt.properties import About, AllProperties, columns_of
+from kaflow_engine.model.dbt.properties import About, AllProperties
 from kaflow_engine.model.dbt.template import Names, Rendered, render
 from kaflow_engine.model.tree import Entries, Entry, Items, Node, Scalar, from_plain, lay_over
 
@@ -54,8 +54,11 @@ class _Model:
 
     @property
     def topic(self) -> str:
-        at = self.config.get("output", "topic")
-        return (at.text if isinstance(at, Scalar) else None) or self.file.name
+        return _text(self.config, "output", "topic") or self.file.name
+
+    @property
+    def form(self) -> str:
+        return _text(self.config, "output", "format") or "json"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -123,7 +126,7 @@ class Models:
                 if name not in self.others:
                     raise UnknownName("model", name, [*self.files, *self.others])
                 topic, form = self.others[name]
-                topics[topic] = _settings(Location(str(file.path)), form, [])
+                topics[topic] = _settings(file, form)
                 return _quoted(topic)
             model = self._model(name)
             if model.materialized == "ephemeral":
@@ -133,7 +136,7 @@ class Models:
             if model.materialized == "table":
                 hint = f"read the topics that '{name}' reads, or materialize it as a stream"
                 raise ModelError(f"model '{name}' is a table, which no stream can read", None, hint)
-            topics[model.topic] = self._written(model)
+            topics[model.topic] = _settings(model.file, model.form)
             return _quoted(model.topic)
 
         names = Names(
@@ -144,14 +147,6 @@ class Models:
         return _Model(
             file=file, rendered=rendered, config=config, topics=topics, dimensions=dimensions
         )
-
-    def _written(self, model: _Model) -> Entries:
-        """Return how the topic of a model is read."""
-        about = self.properties.models.get(model.file.name)
-        columns = columns_of(about.spec.columns, about.tree.get("columns")) if about else []
-        form = model.config.get("output", "format")
-        text = form.text if isinstance(form, Scalar) else None
-        return _settings(Location(str(model.file.path)), text or "json", columns)
 
     def _config(self, file: SqlFile, rendered: Rendered) -> Entries:
         found = _CONFIG.search(file.text)
@@ -204,7 +199,7 @@ def _about(about: About | None) -> Iterator[Entry]:
         Entry(
             key=column.name,
             at=node.at,
-            value=_mapping(node.at, [e for e in node.entries if e.key == "description"]),
+            value=_mapping(node.at, [e for e in node.entries if e.key != "name"]),
         )
         for column, node in zip(about.spec.columns, _items(about.tree.get("columns")), strict=True)
         if isinstance(node, Entries)
@@ -230,8 +225,9 @@ def _said(config: Entries) -> Entries:
     return Entries(at=config.at, entries=tuple(kept))
 
 
-def _settings(at: Location, form: str, columns: Sequence[Entry]) -> Entries:
-    return _mapping(at, [Entry(key="format", at=at, value=from_plain(form, at)), *columns])
+def _settings(file: SqlFile, form: str) -> Entries:
+    at = Location(str(file.path))
+    return _mapping(at, [Entry(key="format", at=at, value=from_plain(form, at))])
 
 
 def _mapping(at: Location, entries: Sequence[Entry]) -> Entries:
@@ -242,8 +238,8 @@ def _items(node: Node | None) -> tuple[Node, ...]:
     return node.items if isinstance(node, Items) else ()
 
 
-def _text(tree: Entries, key: str) -> str | None:
-    node = tree.get(key)
+def _text(tree: Entries, *path: str) -> str | None:
+    node = tree.get(*path)
     return node.text if isinstance(node, Scalar) else None
 
 

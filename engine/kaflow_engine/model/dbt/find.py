@@ -6,10 +6,10 @@ from pathlib import Path
 
 from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.model.dbt.assemble import Models, SqlFile
-from kaflow_engine.model.dbt.properties import holds_properties, read_properties
+from kaflow_engine.model.dbt.properties import read_properties
 from kaflow_engine.model.loader import Reading, read_pipeline, unreadable
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.model.yaml_file import Document, read_text, read_yaml
+from kaflow_engine.model.yaml_file import Document, read_text
 
 MODEL = ".sql"
 
@@ -19,6 +19,8 @@ class ModelReadings:
     """What models say as pipelines."""
 
     readings: tuple[Reading, ...]
+    around: tuple[Reading, ...]
+    """Those that nobody asked for."""
     mistakes: tuple[ModelError, ...]
     """What is wrong in property files, and between files."""
 
@@ -42,17 +44,9 @@ class ModelFiles:
         """Take a property file."""
         self.documents.setdefault(file.resolve(), document)
 
-    def support(self, file: Path, variables: Mapping[str, str]) -> None:
-        """Take a file that stands near a model, if it may say something about it."""
-        if file.suffix == MODEL:
-            self.known.setdefault(file.resolve(), file)
-            return
-        try:
-            document = read_yaml(file, variables)
-        except ModelError:
-            return  # nobody asked for it
-        if holds_properties(document.root):
-            self.describe(file, document)
+    def know(self, file: Path) -> None:
+        """Take a model that nobody asked for, and that others may refer to."""
+        self.known.setdefault(file.resolve(), file)
 
     def read(
         self,
@@ -80,7 +74,7 @@ class ModelFiles:
             try:
                 files[path.stem] = SqlFile(path=path, text=read_text(path))
             except ModelError as mistake:
-                broken.append(unreadable(path, mistake, path.stem))
+                broken += [unreadable(path, mistake, path.stem)] if real in self.wanted else []
         models = Models(
             files=files,
             properties=properties,
@@ -88,18 +82,14 @@ class ModelFiles:
             variables=variables,
             environment=environment,
         )
-        wanted = [file.name for file in files.values() if file.path in self.wanted.values()]
-        readings = [reading for name in wanted for reading in _reading(models, name)]
+        wanted = {path.stem for path in self.wanted.values()}
+        readings, around = broken, list[Reading]()
+        for name in files:
+            (readings if name in wanted else around).extend(_reading(models, name))
         mistakes += _nobody(models, set(files))
-        return ModelReadings(readings=(*broken, *readings), mistakes=tuple(mistakes))
-
-
-def folder_of_models(file: Path) -> Path:
-    """Return where what belongs to a model is looked for: the folder `models` around it."""
-    for parent in file.absolute().parents:
-        if parent.name == "models":
-            return parent
-    return file.absolute().parent
+        return ModelReadings(
+            readings=tuple(readings), around=tuple(around), mistakes=tuple(mistakes)
+        )
 
 
 def _reading(models: Models, name: str) -> Iterator[Reading]:

@@ -81,7 +81,24 @@ def read_properties(documents: Iterable[Document]) -> AllProperties:
     return AllProperties(tables=tables, models=models, mistakes=tuple(mistakes))
 
 
-def columns_of(columns: Iterable[PropertyColumn], tree: Node | None) -> list[Entry]:
+def _tables(built: Properties, root: Node) -> Iterator[tuple[tuple[str, str], Table]]:
+    for i, source in enumerate(built.sources):
+        for j, spec in enumerate(source.tables):
+            tree = find(root, ("sources", i, "tables", j))
+            assert isinstance(tree, Entries)
+            config = tree.get("config")
+            said = config.entries if isinstance(config, Entries) else ()
+            entries = [entry for entry in said if entry.key != "dimension"]
+            entries += _columns(spec.columns, tree.get("columns"))
+            about = tree.get("description") or find(root, ("sources", i, "description"))
+            if isinstance(about, Scalar):
+                entries.append(Entry(key="description", at=about.at, value=about))
+            settings = Entries(at=tree.at, entries=tuple(entries))
+            topic = spec.identifier or spec.name
+            yield (source.name, spec.name), Table(spec=spec, topic=topic, settings=settings)
+
+
+def _columns(columns: Iterable[PropertyColumn], tree: Node | None) -> list[Entry]:
     """Return `columns:` as a pipeline file declares the columns of a topic; none without types."""
     typed = [
         Entry(key=column.name, at=node.at, value=from_plain(column.data_type, node.at))
@@ -92,23 +109,6 @@ def columns_of(columns: Iterable[PropertyColumn], tree: Node | None) -> list[Ent
         return []
     at = typed[0].at
     return [Entry(key="columns", at=at, value=Entries(at=at, entries=tuple(typed)))]
-
-
-def _tables(built: Properties, root: Node) -> Iterator[tuple[tuple[str, str], Table]]:
-    for i, source in enumerate(built.sources):
-        for j, spec in enumerate(source.tables):
-            tree = find(root, ("sources", i, "tables", j))
-            assert isinstance(tree, Entries)
-            config = tree.get("config")
-            said = config.entries if isinstance(config, Entries) else ()
-            entries = [entry for entry in said if entry.key != "dimension"]
-            entries += columns_of(spec.columns, tree.get("columns"))
-            about = tree.get("description") or find(root, ("sources", i, "description"))
-            if isinstance(about, Scalar):
-                entries.append(Entry(key="description", at=about.at, value=about))
-            settings = Entries(at=tree.at, entries=tuple(entries))
-            topic = spec.identifier or spec.name
-            yield (source.name, spec.name), Table(spec=spec, topic=topic, settings=settings)
 
 
 def _models(built: Properties, root: Node) -> Iterator[About]:

@@ -10,8 +10,6 @@ class PropertyColumn(ColumnSpec):
     """A column of a source's table or of a model."""
 
     name: Filled
-    data_type: Filled | None = None
-    """Its DuckDB type."""
 
 
 class SourceConfig(TopicSpec):

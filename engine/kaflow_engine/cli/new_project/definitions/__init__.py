@@ -1,0 +1,1 @@
+"""This deployment: defs.yaml says what is loaded."""
