@@ -156,7 +156,8 @@ class Reported:
         ("_FENCED", [], "another run of this pipeline has taken over (doing it)"),
         ("MSG_SIZE_TOO_LARGE", [], "a record is larger than the topic takes (doing it)"),
         ("UNKNOWN_TOPIC_OR_PART", [], "the topic does not exist (doing it)"),
-        ("LEADER_NOT_AVAILABLE", [], "doing it failed: leader not available"),
+        ("LEADER_NOT_AVAILABLE", [], "no broker leads the partition just now (doing it)"),
+        ("INVALID_CONFIG", [], "doing it failed: invalid config"),
     ],
 )
 def test_errors_in_our_words(error: str, before: list[str], message: str) -> None:
