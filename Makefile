@@ -18,7 +18,7 @@ MARKED := property or slow or $(SERVICES)
 PARALLEL := -n auto --dist worksteal
 BY_FILE := -n 2 --dist loadfile
 
-.PHONY: help setup test test-fast lint run bench soak test-spark43 lock clean
+.PHONY: help setup test test-fast lint run run-engine bench soak test-spark43 lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -63,7 +63,11 @@ lint: setup ## ruff, pyright and the import contracts
 	@echo "== import contracts"
 	@$(BIN)/lint-imports --no-cache
 
-run: setup ## the example pipelines on a broker of their own, until Ctrl-C or RUN_SECONDS=…
+run: setup ## the example project in Dagster, with a broker of its own, until Ctrl-C or RUN_SECONDS=…
+	@exec $(BIN)/python -m kaflow_dagster.platform dbt_style_models \
+		--config dbt_style_models/kaflow.yaml $(ARGS)
+
+run-engine: setup ## its pipelines in this terminal, without Dagster
 	@exec $(BIN)/kaflow demo dbt_style_models/pipelines --config dbt_style_models/kaflow.yaml $(ARGS)
 
 bench: setup ## the benchmark; ARGS="--only a,b --rounds 1 --scale 0.1" for less

@@ -24,7 +24,7 @@ class Usage:
     rss: int
     """Bytes."""
     cpu: float
-    """Seconds, those of its dead children included."""
+    """Seconds, without those of its children."""
 
 
 def tree(root: int) -> list[Usage]:
@@ -37,21 +37,13 @@ def tree(root: int) -> list[Usage]:
             name = text[text.index("(") + 1 : text.rindex(")")]
             fields = text[text.rindex(")") + 2 :].split()
             parents[pid] = int(fields[1])
-            cpu = sum(int(ticks) for ticks in fields[11:15]) / _TICK
+            cpu = sum(int(ticks) for ticks in fields[11:13]) / _TICK
             found[pid] = (name, int(fields[21]) * _PAGE, cpu)
     return [
         Usage(pid=pid, role=_role(pid, root, name), rss=rss, cpu=cpu)
         for pid, (name, rss, cpu) in found.items()
         if _below(pid, root, parents)
     ]
-
-
-def cpu_by_role(usages: list[Usage]) -> dict[str, float]:
-    """Return CPU seconds by role."""
-    found = {"driver": 0.0, "jvm": 0.0, "worker": 0.0}
-    for usage in usages:
-        found[usage.role] += usage.cpu
-    return found
 
 
 @dataclass(slots=True)
@@ -66,6 +58,8 @@ class Watched:
         default_factory=dict[str, list[tuple[float, float]]]
     )
     """By role: epoch milliseconds, and CPU seconds until then."""
+    _spent: dict[tuple[str, int], float] = field(default_factory=dict[tuple[str, int], float])
+    """By role and process; those that have ended count on."""
 
     def take(self, usages: list[Usage], broker: list[Usage]) -> None:
         """Count one sample."""
@@ -74,8 +68,12 @@ class Watched:
         self.tree = max(self.tree, sum(u.rss for u in usages) / 2**20)
         self.worker = max(self.worker, most_rss(usages, "worker"))
         at = time.time() * 1000
-        spent = {**cpu_by_role(usages), "broker": sum(u.cpu for u in broker)}
-        for role, seconds in spent.items():
+        self._spent |= {(usage.role, usage.pid): usage.cpu for usage in usages}
+        self._spent |= {("broker", usage.pid): usage.cpu for usage in broker}
+        total = {"driver": 0.0, "jvm": 0.0, "worker": 0.0, "broker": 0.0}
+        for (role, _), seconds in self._spent.items():
+            total[role] += seconds
+        for role, seconds in total.items():
             self.cpu.setdefault(role, []).append((at, seconds))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import dagster as dg
 
-from kaflow_dagster.translator import KaflowTranslator, StreamProps, TopicProps
+from kaflow_dagster.translator import KaflowTranslator, StreamProps, TableProps, TopicProps
 from kaflow_dagster.views import PipelineView, ProjectView
 from kaflow_engine.plan.explanation import TopicPart
 
@@ -12,7 +12,10 @@ from kaflow_engine.plan.explanation import TopicPart
 def build_kaflow_specs(
     project: ProjectView, translator: KaflowTranslator | None = None
 ) -> list[dg.AssetSpec]:
-    """Return the assets of a project, topics first; mistakes between files are an asset too."""
+    """Return the assets of a project that Dagster does not make itself: topics and streams.
+
+    Tables are made by their backfills, too. Mistakes between files are an asset.
+    """
     translate = translator or KaflowTranslator()
     topics = [translate.get_asset_spec(topic) for topic in topics_of(project.pipelines)]
     streams = [translate.get_asset_spec(StreamProps(pipeline=p)) for p in project.pipelines]
@@ -27,10 +30,23 @@ def _mistakes(problems: Sequence[str]) -> list[dg.AssetSpec]:
     return [dg.AssetSpec(key=key, group_name="streams", description=f"BROKEN: {about}")]
 
 
+def tables_of(pipelines: Iterable[PipelineView]) -> list[TableProps]:
+    """Return the tables that pipelines write."""
+    return [
+        TableProps(pipeline=view)
+        for view in pipelines
+        if view.explanation is not None and view.explanation.output_table is not None
+    ]
+
+
 def topics_of(pipelines: Iterable[PipelineView]) -> list[TopicProps]:
     """Return every topic that pipelines read or write, by name."""
     sound = [(view, view.explanation) for view in pipelines if view.explanation is not None]
-    writers = {explained.output_topic: view for view, explained in sound}
+    writers = {
+        explained.output_topic: view
+        for view, explained in sound
+        if explained.output_topic is not None
+    }
     dead = {explained.dead_letters: view for view, explained in sound}
     reads: dict[str, list[TopicPart]] = {}
     for _, explained in sound:

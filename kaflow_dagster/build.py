@@ -1,11 +1,14 @@
 """All that Dagster shows of a project: assets, a job and a sensor for each pipeline or group."""
+# pyright: reportUnknownMemberType=false
+# define_asset_job is typed in part
 
 from collections.abc import Sequence
 from pathlib import Path
 
 import dagster as dg
 
-from kaflow_dagster.assets import build_kaflow_specs
+from kaflow_dagster.assets import build_kaflow_specs, tables_of
+from kaflow_dagster.backfill import build_table
 from kaflow_dagster.sensor import build_supervisor
 from kaflow_dagster.stream import build_stream_job
 from kaflow_dagster.supervision import Patience
@@ -51,6 +54,17 @@ def defs_of(
         if unit.problem is None
     }
     sensors = [build_supervisor(unit, project, jobs.get(unit.name), patience) for unit in units]
+    tables = [build_table(each, project, translate) for each in tables_of(project.pipelines)]
     return dg.Definitions(
-        assets=build_kaflow_specs(project, translate), jobs=list(jobs.values()), sensors=sensors
+        assets=[*build_kaflow_specs(project, translate), *tables],
+        jobs=[
+            *jobs.values(),
+            *(
+                dg.define_asset_job(
+                    f"{table.op.name}_job", selection=[table], tags={"kaflow/kind": "backfill"}
+                )
+                for table in tables
+            ),
+        ],
+        sensors=sensors,
     )

@@ -9,15 +9,14 @@ from dagster.components import DefsStateConfig, DefsStateConfigArgs, ResolvedDef
 from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
 
 from kaflow_dagster.build import defs_of
-from kaflow_dagster.translator import KaflowTranslator, Props, StreamProps
+from kaflow_dagster.translator import KaflowTranslator, Props
 from kaflow_dagster.views import ProjectView, view_project
 from kaflow_engine.errors import ModelError
 
 
 def _template_variables(props: Props) -> dict[str, object]:
     """Return what `translation:` may speak of in its templates."""
-    name = props.pipeline.name if isinstance(props, StreamProps) else props.name
-    return {"props": props, "name": name}
+    return {"props": props, "name": props.name}
 
 
 @dataclass

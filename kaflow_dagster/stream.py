@@ -2,26 +2,30 @@
 # pyright: reportUnknownMemberType=false
 # Dagster's decorators are typed in part
 
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from threading import Event
 
 import dagster as dg
 
+from kaflow_dagster.assets import tables_of
+from kaflow_dagster.background import Background, failure
+from kaflow_dagster.closed import ClosedPartitions
 from kaflow_dagster.names import DRAIN, PIPELINE, PROCESS, VERSION, dagster_name
 from kaflow_dagster.process import this_process
 from kaflow_dagster.translator import KaflowTranslator
 from kaflow_dagster.views import ProjectView, StreamUnit
 from kaflow_engine.errors import KaflowError
 from kaflow_engine.model.config import Config
+from kaflow_engine.plan.explanation import TablePart
 from kaflow_engine.runtime.progress import Progress
 
 REPORT_S = 30.0
 """Seconds between events: each takes some kilobytes for ever."""
 _POLL_S = 0.5
 _LOOK_S = 3.0
-_GRACE_S = 15.0
 
 
 def build_stream_job(
@@ -36,9 +40,12 @@ def build_stream_job(
     """
     keys = {pipeline.name: translator.stream_key(pipeline) for pipeline in unit.pipelines}
 
+    tables = [(table, translator.get_asset_spec(table).key) for table in tables_of(unit.pipelines)]
+    parts = {table.pipeline.name: (key, table.part) for table, key in tables}
+
     @dg.op(name=dagster_name("run", unit.name), out=dg.Out(dg.Nothing))
     def stream(context: dg.OpExecutionContext) -> Iterator[object]:
-        yield from _session(context, project, keys)
+        yield from _session(context, project, keys, parts)
 
     @dg.job(
         name=dagster_name("stream", unit.name),
@@ -54,85 +61,82 @@ def build_stream_job(
 
 
 @dataclass(slots=True)
-class _Work:
-    """What the thread that streams shares with the one that reports."""
+class _Told:
+    """What the thread that streams tells the one that reports."""
 
-    stop: threading.Event = field(default_factory=threading.Event)
     newest: dict[str, Progress] = field(default_factory=dict[str, Progress])
     says: str = "starting"
-    error: BaseException | None = None
-
-    def progress(self, progress: Progress) -> None:
-        self.newest[progress.pipeline] = progress
-        if progress.state == "failed":
-            self.stop.set()  # a session is whole or none: the next one starts all of it again
 
     def say(self, text: str) -> None:
         self.says = text
 
 
 def _session(
-    context: dg.OpExecutionContext, project: ProjectView, keys: Mapping[str, dg.AssetKey]
+    context: dg.OpExecutionContext,
+    project: ProjectView,
+    keys: Mapping[str, dg.AssetKey],
+    parts: Mapping[str, tuple[dg.AssetKey, TablePart]],
 ) -> Iterator[object]:
     try:
         config = project.load_config()
     except KaflowError as error:
-        raise _failure(error) from error
+        raise failure(error) from error
     context.instance.add_run_tags(context.run_id, {PROCESS: str(this_process())})
-    work = _Work()
-    # Not the main thread: there Spark would take the signals by which Dagster ends a run.
-    thread = threading.Thread(
-        target=_stream, args=(work, project, list(keys), config), name="kaflow-stream", daemon=True
-    )
-    thread.start()
-    try:
-        yield from _reports(context, work, thread, keys)
-    finally:
-        work.stop.set()
-        thread.join(config.drain_deadline / 1000 + _GRACE_S)
+    told = _Told()
+    tables = {
+        name: ClosedPartitions(key, part, context.instance.get_materialized_partitions(key))
+        for name, (key, part) in parts.items()
+    }
+    with Background(
+        partial(_stream, told, project, list(keys), config), config.drain_deadline
+    ) as work:
+        yield from _reports(context, work, told, keys, tables)
     if work.error is not None:
-        raise _failure(work.error) from work.error
+        raise failure(work.error) from work.error
     yield dg.Output(None)
 
 
-def _stream(work: _Work, project: ProjectView, names: Sequence[str], config: Config) -> None:
-    try:
-        from kaflow_engine.plan.diff import change
-        from kaflow_engine.runtime.application import run_pipelines
-        from kaflow_engine.runtime.prepare import Waiting, prepare
+def _stream(
+    told: _Told, project: ProjectView, names: Sequence[str], config: Config, stop: Event
+) -> None:
+    from kaflow_engine.plan.diff import change
+    from kaflow_engine.runtime.application import run_pipelines
+    from kaflow_engine.runtime.prepare import Waiting, prepare
 
-        waiting = Waiting(stopped=work.stop.is_set)
-        specs = [project.load(name, config) for name in names]
-        plans = prepare(specs, config, work.say, waiting)
-        if not work.stop.is_set():
-            run_pipelines(
-                [planned.plan for planned in plans],
-                config,
-                stop=work.stop,
-                on_progress=work.progress,
-                change=change,
-            )
-    except BaseException as error:  # the thread that reports raises it
-        work.error = error
+    def progressed(progress: Progress) -> None:
+        told.newest[progress.pipeline] = progress
+        if progress.state == "failed":
+            stop.set()  # a session is whole or none: the next one starts all of it again
+
+    specs = [project.load(name, config) for name in names]
+    plans = prepare(specs, config, told.say, Waiting(stopped=stop.is_set))
+    if not stop.is_set():
+        run_pipelines(
+            [planned.plan for planned in plans],
+            config,
+            stop=stop,
+            on_progress=progressed,
+            change=change,
+        )
 
 
 def _reports(
     context: dg.OpExecutionContext,
-    work: _Work,
-    thread: threading.Thread,
+    work: Background,
+    heard: _Told,
     keys: Mapping[str, dg.AssetKey],
+    tables: Mapping[str, ClosedPartitions],
 ) -> Iterator[object]:
     """Report every now and then, and as soon as a state changes, until the work has ended."""
     told: dict[str, tuple[float, str]] = {}
     looked = time.monotonic()
-    while thread.is_alive():
-        thread.join(_POLL_S)
+    while work.runs_after(_POLL_S):
         if time.monotonic() - looked > _LOOK_S and not work.stop.is_set():
             looked = time.monotonic()
             _drain(context, work)
         for name, key in keys.items():
-            progress = work.newest.get(name)
-            state = progress.state if progress else work.says
+            progress = heard.newest.get(name)
+            state = progress.state if progress else heard.says
             at, before = told.get(name, (0.0, ""))
             if time.monotonic() - at < REPORT_S and state == before:
                 continue
@@ -141,12 +145,14 @@ def _reports(
                 context.log.info(f"{name}: no batch yet: {state}")
             else:
                 yield dg.AssetMaterialization(asset_key=key, metadata=report(progress))
-    for name, progress in work.newest.items():
+                if name in tables:
+                    yield from tables[name].since(progress.watermark)
+    for name, progress in heard.newest.items():
         if progress.batch:
             yield dg.AssetMaterialization(asset_key=keys[name], metadata=report(progress))
 
 
-def _drain(context: dg.OpExecutionContext, work: _Work) -> None:
+def _drain(context: dg.OpExecutionContext, work: Background) -> None:
     """Stop the work if somebody wants this run to end."""
     run = context.instance.get_run_by_id(context.run_id)
     reason = run.tags.get(DRAIN) if run else None
@@ -173,8 +179,3 @@ def report(progress: Progress) -> Mapping[str, dg.MetadataValue]:
     if progress.last_error is not None:
         numbers["kaflow/last_error"] = dg.MetadataValue.text(progress.last_error)
     return numbers
-
-
-def _failure(error: BaseException) -> dg.Failure:
-    metadata = {"kind": dg.MetadataValue.text(type(error).__name__)}
-    return dg.Failure(description=str(error), metadata=metadata, allow_retries=False)

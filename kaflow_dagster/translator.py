@@ -3,13 +3,13 @@
 import re
 import warnings
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import dagster as dg
 
 from kaflow_dagster.views import PipelineView
 from kaflow_engine.model.columns import Column
-from kaflow_engine.plan.explanation import LineagePart
+from kaflow_engine.plan.explanation import LineagePart, TablePart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +31,33 @@ class StreamProps:
 
     pipeline: PipelineView
 
+    @property
+    def name(self) -> str:
+        """Of the pipeline."""
+        return self.pipeline.name
 
-Props = TopicProps | StreamProps
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableProps:
+    """The table of a pipeline that writes one."""
+
+    pipeline: PipelineView
+
+    @property
+    def name(self) -> str:
+        """Of the table."""
+        return self.part.name
+
+    @property
+    def part(self) -> TablePart:
+        """Where it is, and its partitions."""
+        explained = self.pipeline.explanation
+        assert explained is not None
+        assert explained.output_table is not None
+        return explained.output_table
+
+
+Props = TopicProps | StreamProps | TableProps
 
 
 class KaflowTranslator:
@@ -43,9 +68,11 @@ class KaflowTranslator:
     """
 
     def get_asset_spec(self, props: Props) -> dg.AssetSpec:
-        """Return the asset of a topic, or of the running of a pipeline."""
+        """Return the asset of a topic, of a table, or of the running of a pipeline."""
         if isinstance(props, StreamProps):
             return self._stream(props.pipeline)
+        if isinstance(props, TableProps):
+            return self._table(props)
         return self._topic(props)
 
     def topic_key(self, topic: str) -> dg.AssetKey:
@@ -79,6 +106,28 @@ class KaflowTranslator:
             },
         )
 
+    def _table(self, table: TableProps) -> dg.AssetSpec:
+        writer, part = table.pipeline, table.part
+        return dg.AssetSpec(
+            key=dg.AssetKey(["tables", part.name]),
+            description=f"Delta table of pipeline `{writer.name}`, by {part.partition}.",
+            deps=[self.stream_key(writer)],
+            group_name="tables",
+            kinds={"deltalake"},
+            owners=_owners(writer),
+            tags=_tags(writer),
+            code_version=writer.version or None,
+            partitions_def=partitions_of(part),
+            metadata={
+                **_source(writer),
+                "dagster/uri": part.path,
+                "dagster/table_name": part.name,
+                "dagster/storage_kind": "deltalake",
+                "dagster/partition_expr": f"_{part.partition}",
+                **self._columns(writer),
+            },
+        )
+
     def _topic(self, topic: TopicProps) -> dg.AssetSpec:
         key = dg.AssetKey(["kafka", topic.name])
         writer = topic.writer or topic.dead_letters_of
@@ -88,7 +137,7 @@ class KaflowTranslator:
                 description=topic.description or f"Kafka topic `{topic.name}`.",
                 group_name="topics",
                 kinds={"kafka"},
-                metadata={**_address(topic), **self._columns(topic)},
+                metadata={**_address(topic), **self._columns(None, topic.columns)},
             )
         what = "Rows" if topic.writer else "Dead letters"
         return dg.AssetSpec(
@@ -99,14 +148,20 @@ class KaflowTranslator:
             kinds={"kafka"},
             owners=_owners(writer),
             tags=_tags(writer),
-            metadata={**_source(writer), **_address(topic), **self._columns(topic)},
+            metadata={
+                **_source(writer),
+                **_address(topic),
+                **self._columns(topic.writer, topic.columns),
+            },
         )
 
-    def _columns(self, topic: TopicProps) -> dict[str, object]:
-        explained = topic.writer.explanation if topic.writer else None
-        about = topic.writer.columns if topic.writer else {}
+    def _columns(
+        self, writer: PipelineView | None, known: tuple[Column, ...] = ()
+    ) -> dict[str, object]:
+        explained = writer.explanation if writer else None
+        about = writer.columns if writer else {}
         lineage = {part.column: part for part in explained.lineage} if explained else {}
-        columns = explained.output if explained and explained.output else topic.columns
+        columns = explained.output if explained and explained.output else known
         key = explained.output_key if explained else None
         found: dict[str, object] = {}
         if columns:
@@ -129,6 +184,14 @@ class KaflowTranslator:
             # the open-source page draws no column lineage
             found["kaflow/lineage"] = dg.MetadataValue.md(_lineage_table(list(lineage.values())))
         return found
+
+
+def partitions_of(table: TablePart) -> dg.TimeWindowPartitionsDefinition:
+    """Return the partitions of a table, called as its folders are."""
+    start = table.start or date(datetime.now(UTC).year - 1, 1, 1)
+    if table.partition == "hour":
+        return dg.HourlyPartitionsDefinition(f"{start}-00", fmt="%Y-%m-%d-%H", timezone="UTC")
+    return dg.DailyPartitionsDefinition(str(start), timezone="UTC")
 
 
 def _column(

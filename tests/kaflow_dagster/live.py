@@ -2,42 +2,20 @@
 
 # pyright: basic
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from urllib.request import Request, urlopen
 
-from kaflow_dagster.names import PROCESS
+from kaflow_dagster.instance import Instance
+from kaflow_dagster.names import PIPELINE, PROCESS
 from kaflow_engine.cli.init import write_project
 from kaflow_engine.testing.child import free_ports
 
 ROOT = Path(__file__).parents[2]
 START_S = 180
-REPOSITORY = {"repositoryName": "__repository__", "repositoryLocationName": "kaflow"}
-
-LOCATIONS = """
-{workspaceOrError{... on Workspace{locationEntries{name loadStatus locationOrLoadError{
-  __typename ... on PythonError{message}}}}}}
-"""
-SENSOR = """
-query($sensor: SensorSelector!){sensorOrError(sensorSelector: $sensor){... on Sensor{
-  sensorState{id status ticks(limit: 5){status timestamp skipReason runKeys error{message}}}}}}
-"""
-START = """
-mutation($sensor: SensorSelector!){startSensor(sensorSelector: $sensor){__typename}}
-"""
-STOP = "mutation($id: String!){stopSensor(id: $id){__typename}}"
-RUNS = """
-query($pipeline: String!){runsOrError(filter: {tags: [{key: "kaflow/pipeline", value: $pipeline}]},
-  limit: 10){... on Runs{results{runId status startTime endTime tags{key value}}}}}
-"""
-TERMINATE = """
-mutation($run: String!){terminateRun(runId: $run){__typename ... on PythonError{message}}}
-"""
 
 
 class Live:
@@ -45,7 +23,7 @@ class Live:
 
     def __init__(self, folder: Path, brokers: str) -> None:
         write_project(folder)
-        (self.port,) = free_ports(1)
+        self.instance = Instance(*free_ports(1))
         self.folder = folder
         paths = os.pathsep.join([str(ROOT), str(ROOT / "engine")])
         self._environment = {
@@ -60,7 +38,7 @@ class Live:
         command = [sys.executable, "-m", "dagster", "dev", "-w", "workspace.yaml"]
         with (self.folder / "dagster.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [*command, "-h", "127.0.0.1", "-p", str(self.port)],
+                [*command, "-h", "127.0.0.1", "-p", str(self.instance.port)],
                 cwd=self.folder,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
@@ -68,12 +46,12 @@ class Live:
                 stderr=log,
                 start_new_session=True,
             )
-        self.until(self._loaded, START_S, "the code location to be loaded")
+        self.until(self.instance.has_loaded, START_S, "the code location to be loaded")
         return self
 
     def __exit__(self, *about: object) -> None:
         assert self._process is not None
-        for run in self.runs("enriched_events") if self._answers() else []:
+        for run in self.runs("enriched_events") if self.instance.answers() else []:
             if run["status"] in ("STARTED", "STARTING", "CANCELING"):
                 pid = self.worker(run)
                 if pid is not None:
@@ -85,16 +63,6 @@ class Live:
             pass
         _kill_group(self._process.pid)
         self._process.wait()
-
-    def ask(self, query: str, **variables: object) -> dict:
-        """Ask the instance by GraphQL."""
-        body = json.dumps({"query": query, "variables": variables}).encode()
-        address = f"http://127.0.0.1:{self.port}/graphql"
-        request = Request(address, body, {"content-type": "application/json"})
-        with urlopen(request, timeout=30) as answer:
-            found = json.load(answer)
-        assert "errors" not in found, found
-        return found["data"]
 
     def until(self, holds, seconds: float, what: str):
         """Wait for a condition; returns what it returned, and how long it took."""
@@ -112,50 +80,28 @@ class Live:
 
     def switch_on(self, pipeline: str) -> None:
         """Start a pipeline's sensor."""
-        self.ask(START, sensor=_sensor(pipeline))
+        self.instance.switch_on(f"supervise__{pipeline}")
 
     def switch_off(self, pipeline: str) -> None:
         """Stop a pipeline's sensor."""
-        state = self.ask(SENSOR, sensor=_sensor(pipeline))["sensorOrError"]["sensorState"]
-        self.ask(STOP, id=state["id"])
+        self.instance.switch_off(f"supervise__{pipeline}")
 
     def ticks(self, pipeline: str) -> list[dict]:
         """Return the last ticks of a pipeline's sensor, newest first."""
-        state = self.ask(SENSOR, sensor=_sensor(pipeline))["sensorOrError"]["sensorState"]
-        return state["ticks"]
+        return self.instance.ticks(f"supervise__{pipeline}")
 
     def runs(self, pipeline: str) -> list[dict]:
         """Return the runs of a stream, newest first."""
-        return self.ask(RUNS, pipeline=pipeline)["runsOrError"]["results"]
+        return self.instance.runs({PIPELINE: pipeline})
 
     def terminate(self, run: dict) -> None:
         """Do what the button in the page does."""
-        self.ask(TERMINATE, run=run["runId"])
+        self.instance.terminate(run["runId"])
 
     def worker(self, run: dict) -> int | None:
         """Return the process of a run."""
         tags = {tag["key"]: tag["value"] for tag in run["tags"]}
         return int(tags[PROCESS].split(":")[1]) if PROCESS in tags else None
-
-    def _answers(self) -> bool:
-        try:
-            return bool(self.ask("{version}"))
-        except OSError:
-            return False
-
-    def _loaded(self) -> bool:
-        try:
-            entries = self.ask(LOCATIONS)["workspaceOrError"]["locationEntries"]
-        except (OSError, KeyError):
-            return False
-        for entry in entries:
-            error = entry["locationOrLoadError"]
-            assert not error or error["__typename"] != "PythonError", error["message"]
-        return [entry["loadStatus"] for entry in entries] == ["LOADED"]
-
-
-def _sensor(pipeline: str) -> dict[str, str]:
-    return {**REPOSITORY, "sensorName": f"supervise__{pipeline}"}
 
 
 def _kill(pid: int) -> None:

@@ -5,10 +5,13 @@
 import json
 import os
 import signal
+import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
+from kaflow_dagster.names import VERSION
 from kaflow_engine.connectors.kafka_admin import MissingTopic
 from kaflow_engine.connectors.kafka_client import open_producer
 from kaflow_engine.connectors.kafka_read import read_all
@@ -41,15 +44,19 @@ def live(kafka, tmp_path_factory):
 class Feed:
     """Sends events of users that have a profile; every event has a number."""
 
-    def __init__(self, kafka):
-        self.kafka, self.sent = kafka.settings, 0
+    def __init__(self, kafka, prefix="e"):
+        self.kafka, self.sent, self.prefix = kafka.settings, 0, prefix
         self.producer = open_producer(self.kafka).api
         profile = {"user_id": "u", "subscription_tier": "gold", "country": "PT"}
         self.producer.produce("user_profiles", json.dumps(profile).encode(), b"u")
 
     def send(self, count=50):
         for _ in range(count):
-            event = {"user_id": "u", "event_type": f"e{self.sent}", "timestamp": 1767225600000}
+            event = {
+                "user_id": "u",
+                "event_type": f"{self.prefix}{self.sent}",
+                "timestamp": 1767225600000,
+            }
             self.producer.produce("user_events", json.dumps(event).encode(), b"u")
             self.sent += 1
         assert self.producer.flush(30) == 0
@@ -59,11 +66,12 @@ class Feed:
             rows = read_all(self.kafka, NAME)["value"].to_pylist()
         except MissingTopic:
             return Counter()  # the first run creates it
-        return Counter(json.loads(row)["event_type"] for row in rows)
+        kinds = (json.loads(row)["event_type"] for row in rows)
+        return Counter(kind for kind in kinds if kind.startswith(self.prefix))
 
     def complete(self):
         """Say whether every event has arrived, once."""
-        return self.received() == Counter({f"e{n}": 1 for n in range(self.sent)})
+        return self.received() == Counter({f"{self.prefix}{n}": 1 for n in range(self.sent)})
 
 
 def running(live):
@@ -85,11 +93,8 @@ def test_a_stream_is_kept_running(live, kafka):
 
     os.kill(live.worker(first), signal.SIGKILL)
     feed.send()
-    second, _ = live.until(
-        lambda: (found := running(live)) and found["runId"] != first["runId"] and found,
-        PATIENCE_S,
-        "a run after the kill",
-    )
+    second, seconds = live.until(lambda: next_run(live, first), PATIENCE_S, "a run after the kill")
+    sys.stdout.write(f"streams again {seconds:.0f} s after the kill\n")
     live.until(feed.complete, PATIENCE_S, "rows after the kill")
 
     live.terminate(second)
@@ -103,3 +108,52 @@ def test_a_stream_is_kept_running(live, kafka):
     live.until(lambda: running(live), PATIENCE_S, "a run after the switch")
     live.until(feed.complete, PATIENCE_S, "rows after the switch")
     assert [r["status"] for r in live.runs(NAME)] == ["STARTED", "CANCELED", "FAILURE"]
+
+
+def version(run):
+    return {tag["key"]: tag["value"] for tag in run["tags"]}[VERSION]
+
+
+def next_run(live, last):
+    """Return the run after the last one, once it streams."""
+    found = running(live)
+    return found if found and found["runId"] != last["runId"] else None
+
+
+def test_a_run_that_hangs_is_killed_and_another_one_streams(live, kafka):
+    feed = Feed(kafka, "h")
+    feed.send()
+    live.switch_on(NAME)
+    hung, _ = live.until(lambda: running(live), PATIENCE_S, "a run")
+    live.until(feed.complete, PATIENCE_S, "the first rows")
+    pid = live.worker(hung)
+    os.kill(pid, signal.SIGSTOP)
+    feed.send()
+    _, seconds = live.until(lambda: next_run(live, hung), 2 * PATIENCE_S, "a run after the hung")
+    live.until(feed.complete, PATIENCE_S, "rows after the hung run")
+    assert not Path(f"/proc/{pid}/cmdline").exists() or not Path(f"/proc/{pid}/cmdline").read_text()
+    sys.stdout.write(f"streams again {seconds:.0f} s after the process was stopped\n")
+
+
+def test_a_changed_pipeline_is_taken_up_and_a_broken_one_is_shown(live, kafka):
+    feed = Feed(kafka, "c")
+    feed.send()
+    live.switch_on(NAME)
+    old, _ = live.until(lambda: running(live), PATIENCE_S, "a run")
+    live.until(feed.complete, PATIENCE_S, "the first rows")
+    model = live.folder / "models" / "enriched_events.sql"
+    text = model.read_text()
+    model.write_text(f"{text}\nWHERE e.event_type <> 'nothing'\n")
+    live.folder.joinpath("pipelines", "broken.yaml").write_text("name: broken\nqery: SELECT 1\n")
+    live.instance.reload()
+    new, seconds = live.until(lambda: next_run(live, old), PATIENCE_S, "a run of the new plan")
+    feed.send()
+    live.until(feed.complete, PATIENCE_S, "rows of the new plan")
+    sys.stdout.write(f"the new plan streams {seconds:.0f} s after the reload\n")
+    assert version(new) != version(old)
+    assert [r["status"] for r in live.runs(NAME)][:2] == ["STARTED", "SUCCESS"]
+    live.instance.switch_on("supervise__broken")
+    live.until(lambda: live.ticks("broken"), PATIENCE_S, "a tick of the broken pipeline")
+    told = live.ticks("broken")[0]["skipReason"]
+    assert told.startswith("broken: ")
+    assert "pipelines/broken.yaml:2: unknown key 'qery'" in told

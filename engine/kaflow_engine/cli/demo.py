@@ -1,7 +1,7 @@
 """`kaflow demo`: a folder of pipelines on a broker of its own, fed with sample records."""
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,17 +19,11 @@ from kaflow_engine.cli.options import (
 )
 from kaflow_engine.cli.running import Manner, run_in_front
 from kaflow_engine.cli.stopping import stop_requests
-from kaflow_engine.connectors.kafka_client import KafkaSettings
-from kaflow_engine.errors import KaflowError, ModelError
-from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.model.yaml_file import raise_as_found
 from kaflow_engine.plan.project import load_checked
 from kaflow_engine.runtime.progress import Progress
-from kaflow_engine.sql.read import topics_of
 from kaflow_engine.testing.broker import Broker
-from kaflow_engine.testing.endless import Endless, endless_records
-from kaflow_engine.testing.fake import TOPICS
-from kaflow_engine.testing.feed import create_topics, send
+from kaflow_engine.testing.feed import create_topics
+from kaflow_engine.testing.sample_feed import Feed, sample_topics
 
 _START_S = 180.0
 """Seconds after which `--seconds` begins to count, even when not every pipeline runs yet."""
@@ -68,7 +62,7 @@ def command(
     """
     clock = _Clock()
     specs = load_checked(paths, configuration(config_path, settings)).pipelines
-    topics = _topics(specs)
+    topics = sample_topics(specs)
     with stop_requests() as asked, ExitStack() as resources:
         clock.say("starting a Kafka broker")
         broker = resources.enter_context(Broker())
@@ -124,49 +118,6 @@ class _Watch:
             self.clock.say(f"first rows, by {progress.pipeline}")
 
 
-class Feed:
-    """Sends sample records from a thread of its own."""
-
-    def __init__(self, kafka: KafkaSettings, topics: Sequence[str], rate: float) -> None:
-        self.sent = 0
-        self.error: KaflowError | None = None
-        self._kafka, self._topics, self._rate = kafka, topics, rate
-        self._ended = Event()
-
-    @contextmanager
-    def running(self) -> Generator[None]:
-        """Send while the block runs."""
-        thread = Thread(target=self._send, name="kaflow-feed", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            self.stop()
-            thread.join(30)
-
-    def stop(self) -> None:
-        """Send no more."""
-        self._ended.set()
-
-    def check(self) -> None:
-        """Raise what ended the feed before its time."""
-        if self.error is not None:
-            raise self.error
-
-    def _send(self) -> None:
-        start = time.time_ns() // 1_000_000
-        stream = Endless(topics=self._topics, start=start, rate=self._rate)
-
-        def count(sent: int) -> None:
-            self.sent = sent
-
-        try:
-            records = endless_records(stream)
-            send(self._kafka, records, since=start, stopped=self._ended.is_set, progress=count)
-        except KaflowError as error:
-            self.error = error
-
-
 @contextmanager
 def _deadline(seconds: float | None, watch: _Watch, feed: Feed, asked: Event) -> Generator[None]:
     """Ask for a stop when the time is up; the feed ends as soon as anybody asks."""
@@ -190,22 +141,3 @@ def _deadline(seconds: float | None, watch: _Watch, feed: Feed, asked: Event) ->
     finally:
         over.set()
         thread.join(5)
-
-
-def _topics(specs: Sequence[PipelineSpec]) -> list[str]:
-    """Return the input topics; those that another pipeline writes are not fed."""
-    written = {spec.output.topic for spec in specs}
-    read = {topic for spec in specs for topic in topics_of(spec.query, spec.place("query"))}
-    topics = sorted(read - written)
-    # an unknown one is noticed before anything starts
-    raise_as_found([_no_sample(specs, topic) for topic in topics if topic not in TOPICS])
-    return topics
-
-
-def _no_sample(specs: Sequence[PipelineSpec], topic: str) -> ModelError:
-    reads = (spec for spec in specs if topic in topics_of(spec.query))
-    return ModelError(
-        f"there are no sample records for topic '{topic}'",
-        next((spec.place("query") for spec in reads), None),
-        f"the demo knows {', '.join(TOPICS)}; `kaflow run` reads topics of your own",
-    )

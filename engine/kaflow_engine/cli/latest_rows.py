@@ -45,7 +45,8 @@ def follow_rows(plans: Sequence[PlannedPipeline], config: Config, show: Show) ->
 
 
 def _follow(plans: Sequence[PlannedPipeline], config: Config, show: Show, ended: Event) -> None:
-    by_topic = {planned.plan.finish.topic: planned for planned in plans}
+    topics = ((planned.plan.finish.topic, planned) for planned in plans)
+    by_topic = {topic: planned for topic, planned in topics if topic is not None}
     settings = KafkaSettings.of(config.kafka.brokers, config.kafka.properties)
     try:
         follower = Follower(settings, by_topic)

@@ -11,6 +11,7 @@ from kaflow_engine.errors import KaflowError, ModelError, Problems, UnknownName
 from kaflow_engine.model.masking import masked
 
 COMMANDS: dict[str, str] = {
+    "backfill": "kaflow_engine.cli.backfill:command",
     "config": "kaflow_engine.cli.config:command",
     "demo": "kaflow_engine.cli.demo:command",
     "dev": "kaflow_engine.cli.dev:command",
@@ -27,6 +28,7 @@ COMMANDS: dict[str, str] = {
 """Sub-command → where it is; imported on first use, because some load a lot."""
 
 SUMMARIES: dict[str, str] = {
+    "backfill": "Run a pipeline over a range of event time.",
     "config": "Show the configuration and where each value comes from.",
     "demo": "Run pipelines against sample data on a broker of their own.",
     "dev": "Start a local Kafka broker to develop against.",

@@ -18,6 +18,7 @@ from kaflow_engine.connectors.kafka_client import KafkaSettings, open_admin
 from kaflow_engine.errors import Location, ModelError, SourceError
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.operators.params import Backfill
 from kaflow_engine.plan.diff import change
 from kaflow_engine.plan.pipeline import PlannedPipeline
 from kaflow_engine.runtime.prepare import Waiting, prepare
@@ -35,6 +36,10 @@ class Manner:
     max_records: int | None = None
     plain: bool = False
     as_json: bool = False
+    backfill: Backfill | None = None
+    """Run the one pipeline over this range instead of following its topics."""
+    restart: bool = False
+    """Begin that backfill anew."""
 
 
 @dataclass(slots=True)
@@ -141,8 +146,17 @@ def _spark(
     asked: Event,
     on_progress: Callable[[Progress], None],
 ) -> RunSummary:
-    from kaflow_engine.runtime.application import run_pipelines  # it imports Spark
+    from kaflow_engine.runtime.application import run_backfill, run_pipelines  # imports Spark
 
+    if manner.backfill is not None:
+        return run_backfill(
+            plans[0].plan,
+            config,
+            manner.backfill,
+            restart=manner.restart,
+            on_progress=on_progress,
+            stop=asked,
+        )
     return run_pipelines(
         [planned.plan for planned in plans],
         config,
@@ -176,7 +190,8 @@ def _try_settings(config: Config) -> None:
 def _arrow(planned: PlannedPipeline) -> str:
     plan = planned.plan
     topics = ", ".join(topic.name for topic in plan.topics)
-    return f"{plan.name}: {topics} -> {plan.finish.topic} ({plan.emission}, {plan.finish.format})"
+    form = "table" if plan.finish.table else plan.finish.format
+    return f"{plan.name}: {topics} -> {plan.finish.target} ({plan.emission}, {form})"
 
 
 def _count(number: int) -> str:

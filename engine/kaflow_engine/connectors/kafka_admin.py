@@ -80,19 +80,31 @@ def require(
 def offsets(
     settings: KafkaSettings,
     topics: Mapping[str, int],
-    which: Literal["earliest", "latest"],
+    which: Literal["earliest", "latest"] | int,
     timeout: int = 10_000,
     committed: bool = True,
 ) -> dict[str, dict[int, int]]:
-    """Return the first or the end offset of every partition of `{topic: partitions}`.
+    """Return an offset of every partition of `{topic: partitions}`.
 
-    With `committed`, an end is where a reader of committed records ends for now: before the first
-    open transaction.
+    Args:
+        settings: How to reach the brokers.
+        topics: Topic to its partitions.
+        which: The first offset, the end, or the first whose Kafka timestamp is not before these
+            epoch milliseconds; -1 where there is no such record.
+        timeout: Milliseconds.
+        committed: An end is where a reader of committed records ends for now: before the first open
+            transaction.
 
     Raises:
         SourceError: No broker answers, or a topic does not exist or may not be read.
     """
-    spec = OffsetSpec.earliest() if which == "earliest" else OffsetSpec.latest()
+    match which:
+        case "earliest":
+            spec = OffsetSpec.earliest()
+        case "latest":
+            spec = OffsetSpec.latest()
+        case _:
+            spec = OffsetSpec.for_timestamp(which)
     wanted: dict[TopicPartition, Any] = {
         TopicPartition(t, p): spec for t, count in topics.items() for p in range(count)
     }
@@ -111,7 +123,7 @@ def offsets(
                 if place.topic not in known:
                     raise _no_such_topics([place.topic], known, settings) from failure
                 failure = KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
-            doing = f"asking for the {which} offsets of topic '{place.topic}'"
+            doing = f"asking for offsets of topic '{place.topic}'"
             raise client.trouble(failure, doing, timeout).as_source() from failure
     return found
 

@@ -139,6 +139,8 @@ class Config(Spec):
     """What `var` finds in dbt-style models."""
     max_records: int = Field(default=400_000, gt=0)
     """Most records of one micro-batch."""
+    warehouse: str = "warehouse"
+    """The folder of tables."""
     drain_deadline: Duration = 60_000
     retry_deadline: Duration = 300_000
     """How long brokers and registry may be away before a run gives up."""

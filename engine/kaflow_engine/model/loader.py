@@ -19,7 +19,7 @@ from kaflow_engine.model.yaml_file import Document, from_yaml, in_order, raise_a
 
 SHAPE = Shape(
     noun="key",
-    later={PipelineSpec: frozenset({"sinks", "checks", "backfill"})},
+    later={PipelineSpec: frozenset({"sinks", "checks"})},
     free=frozenset({("output", "schema", "fields")}),
 )
 

@@ -27,6 +27,9 @@ EXPECTED: Mapping[str, str] = {
     "dict_type": "a mapping",
     "model_type": "a mapping",
     "model_attributes_type": "a mapping",
+    "date_from_datetime_parsing": "a date such as 2026-01-31",
+    "date_from_datetime_inexact": "a date such as 2026-01-31",
+    "date_type": "a date such as 2026-01-31",
     DURATION_ERROR: "a duration",
 }
 """What was expected, by type of finding."""
@@ -35,7 +38,6 @@ REQUIRED: Mapping[str, str] = {
     "name": "write name: <name>; its state and its consumer group are called so",
     "query": "write query: SELECT … FROM topic …",
     "output": "write output: {topic: <topic>, key: <column>}",
-    "output.topic": "write topic: <topic>; the rows go there",
 }
 """What to do about a missing key."""
 

@@ -12,6 +12,9 @@ from kaflow_engine.model.tree import Entries, Items, Node, Scalar, brief
 
 Rule = Callable[[Entries], Iterator[ModelError]]
 
+_OF_TOPIC = ("key", "format", "schema")
+_OF_TABLE = ("partition", "interval")
+
 
 def topic_in_two_roles(tree: Entries) -> Iterator[ModelError]:
     """A dimension is kept for ever, so a TTL for it contradicts itself."""
@@ -100,7 +103,35 @@ def one_topic_for_two_uses(tree: Entries) -> Iterator[ModelError]:
         )
 
 
+def output_of_one_kind(tree: Entries) -> Iterator[ModelError]:
+    """Rows go to a topic or into a table, and some keys belong to one of them."""
+    output = tree.get("output")
+    if not isinstance(output, Entries) or {"topic", "table"} & output.misspelled:
+        return
+    said = {entry.key for entry in output.entries}
+    if not said & {"topic", "table"}:
+        hint = "write topic: <topic>; the rows go there"
+        yield ModelError("'output.topic' is required", place(tree, ("output",)), hint)
+        return
+    if said >= {"topic", "table"}:
+        yield ModelError(
+            "output.table and output.topic exclude each other",
+            place(tree, ("output", "table")),
+            "keep one; another pipeline can write the other",
+        )
+        return
+    of_other, other = (_OF_TOPIC, "topic") if "table" in said else (_OF_TABLE, "table")
+    for key in of_other:
+        if key in said:
+            yield ModelError(
+                f"output.{key} is only for a {other}",
+                place(tree, ("output", key)),
+                f"remove it, or write to a {other}",
+            )
+
+
 RULES: tuple[Rule, ...] = (
+    output_of_one_kind,
     topic_in_two_roles,
     keys_of_smart_emission,
     schema_without_avro,

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import Annotated, Literal, TypeAlias, cast
 
 from pydantic import (
@@ -64,6 +65,16 @@ def _name(text: str) -> str:
     return text
 
 
+def _table(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}", text):
+        raise refuse(
+            "{value} is not a name for a table",
+            "use letters, digits, '.', '_' and '-', at most 200 of them, and none of '.' and '-' "
+            "at the start",
+        )
+    return text
+
+
 def _tags(value: object) -> object:
     tags = cast(Sequence[object], value) if isinstance(value, list) else None
     if tags is None or not all(isinstance(tag, str) for tag in tags):
@@ -74,6 +85,7 @@ def _tags(value: object) -> object:
 Filled = Annotated[str, AfterValidator(_filled)]
 Topic = Annotated[str, AfterValidator(_topic)]
 Name = Annotated[str, AfterValidator(_name)]
+TableName = Annotated[str, AfterValidator(_table)]
 
 
 class AvroSpec(Spec):
@@ -85,13 +97,24 @@ class AvroSpec(Spec):
 
 
 class OutputSpec(Spec):
-    """Where the rows go."""
+    """Where the rows go: to a topic, or into a table."""
 
-    topic: Topic
+    topic: Topic | None = None
     format: Literal["json", "avro"] = "json"
     key: Filled | None = None
     """The output column that becomes the record's key; None: records without a key."""
     schema_: AvroSpec | None = Field(default=None, alias="schema")
+    table: TableName | None = None
+    """A Delta table: its folder in the warehouse."""
+    partition: Literal["hour", "day"] = "day"
+    """Of event time, in a table."""
+    interval: Duration = 10_000
+    """How long rows are gathered, in ms, before they are added to a table."""
+
+    @property
+    def target(self) -> str:
+        """The name of the topic or table."""
+        return self.topic or self.table or ""
 
 
 class EmissionSpec(Spec):
@@ -158,6 +181,15 @@ class DeadLetterSpec(Spec):
     max_count: int | None = Field(default=None, gt=0)
 
 
+class BackfillSpec(Spec):
+    """What a backfill must know."""
+
+    slack: Duration = 3_600_000
+    """How far a record's event time may be from its Kafka timestamp, in ms."""
+    start: date | None = None
+    """The first partition of a table; None: the first day of last year."""
+
+
 class PipelineSpec(Spec):
     """One pipeline, as its author wrote it."""
 
@@ -185,6 +217,7 @@ class PipelineSpec(Spec):
     on_dimension_update: Literal["ignore", "reemit"] = "ignore"
     dimensions_first: bool = True
     ordered: bool = True
+    backfill: BackfillSpec = BackfillSpec()
     partitions: int | None = Field(default=None, gt=0, le=256)
     """State partitions; None: chosen from the machine. Keys are spread over 256 shards."""
     at: Location = Field(default=INLINE, exclude=True)

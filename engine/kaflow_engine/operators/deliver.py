@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from kaflow_engine.formats.duck import query
 from kaflow_engine.formats.pick import keep, pick
 from kaflow_engine.operators.order import has_members, order_of
-from kaflow_engine.operators.params import Plan
+from kaflow_engine.operators.params import Backfill, Plan
 from kaflow_engine.operators.schemas import DEAD, ORIGIN, OUTPUT, READY, REPORT, TRIGGER
 from kaflow_engine.operators.task import BatchContext, Task
 
@@ -24,6 +24,9 @@ _HEADERS = [
     f"kaflow.{name}" for name in ("pipeline", "topic", "partition", "offset", "timestamp", *_WHY)
 ]
 """Headers of a dead letter behind those of its record."""
+
+BACKFILL_HEADER = "kaflow.backfill"
+"""Header of rows and dead letters that a backfill wrote: its range of event time."""
 
 
 def run_deliver(plan: Plan, batch: BatchContext, rows: pa.Table, task: Task) -> pa.Table:
@@ -39,6 +42,9 @@ def run_deliver(plan: Plan, batch: BatchContext, rows: pa.Table, task: Task) -> 
     reports = rows.filter(pc.equal(kinds, REPORT))
     ready = keep(rows, pc.equal(kinds, READY))
     dead = rows.filter(pc.equal(kinds, DEAD))
+    if plan.backfill is not None:
+        ready = keep(ready, _within(ready["ts"], plan.backfill))
+        dead = keep(dead, _within(_kafka_times(dead), plan.backfill))
     found: list[pa.Table] = []
     if ready.num_rows:
         found.append(_output(plan, ready))
@@ -61,15 +67,34 @@ def _output(plan: Plan, ready: pa.Table) -> pa.Table:
     count = ordered.num_rows
     columns: dict[str, Any] = {
         "slot": ordered["part"],
-        "topic": pa.repeat(plan.finish.topic, count),
+        "topic": pa.repeat(pa.scalar(plan.finish.topic, pa.string()), count),
         "key": ordered["key"],
         "value": ordered["value"],
         "timestamp": ordered["ts"],
-        "headers": pa.nulls(count, OUTPUT.field("headers").type),
+        "headers": _mark(plan.backfill, count),
         "partition": pa.nulls(count, pa.int32()),
         "kind": pa.repeat(0, count),
     }
     return pa.Table.from_pydict(columns).cast(OUTPUT)
+
+
+def _within(times: pa.ChunkedArray, wanted: Backfill) -> pa.ChunkedArray:
+    return pc.and_(pc.greater_equal(times, wanted.start), pc.less(times, wanted.end))
+
+
+def _kafka_times(dead: pa.Table) -> pa.Array:
+    """Return the Kafka timestamps of dead letters: many of them have no event time."""
+    times = [json.loads(raw).get("t") if raw else None for raw in dead["raw"].to_pylist()]
+    return pc.fill_null(pa.array(times, pa.int64()), -1)
+
+
+def _mark(backfill: Backfill | None, count: int) -> pa.Array:
+    """Return the headers of rows: those of a backfill say so."""
+    kind = OUTPUT.field("headers").type
+    if backfill is None:
+        return pa.nulls(count, kind)
+    value = [{"key": BACKFILL_HEADER, "value": str(backfill).encode()}]
+    return pa.repeat(pa.scalar(value, kind), count)
 
 
 def _letters(plan: Plan, dead: pa.Table) -> pa.Table:
@@ -78,6 +103,7 @@ def _letters(plan: Plan, dead: pa.Table) -> pa.Table:
     originals: list[dict[str, Any]] = [
         json.loads(raw) if raw else {} for raw in rows["raw"].to_pylist()
     ]
+    mark = [] if plan.backfill is None else [(BACKFILL_HEADER, str(plan.backfill).encode())]
     names: list[str] = []
     values: list[bytes | None] = []
     starts = [0]
@@ -101,6 +127,9 @@ def _letters(plan: Plan, dead: pa.Table) -> pa.Table:
                 *(why[part] for part in _WHY),
             )
         ]
+        for name, value in mark:
+            names.append(name)
+            values.append(value)
         starts.append(len(names))
     kind = OUTPUT.field("headers").type
     pairs = [pa.array(names, pa.string()), pa.array(values, pa.binary())]

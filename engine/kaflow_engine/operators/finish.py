@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from kaflow_engine.formats.avro_out import AvroEncoder
 from kaflow_engine.formats.duck import identifier
 from kaflow_engine.formats.json_out import json_object_sql
+from kaflow_engine.operators.encode import pack, to_text
 from kaflow_engine.operators.guard import guarded
 from kaflow_engine.operators.intake import BadRecord
 from kaflow_engine.operators.params import FinishParams
@@ -45,6 +46,9 @@ def finish_rows(finish: FinishParams, typed: str, rows: pa.Table) -> Finished:
     if finish.format == "json":
         value = json_object_sql([(c, names[c.name]) for c, _ in finish.outputs])
         sql = f'SELECT rn, {key} AS "$key", {value} AS "$value" FROM ({selected})'
+    elif finish.format == "texts":
+        value = pack(to_text(names[c.name], c.type) for c, _ in finish.outputs)
+        sql = f'SELECT rn, {key} AS "$key", encode({value}) AS "$value" FROM ({selected})'
     else:
         sql = f'SELECT *, {key} AS "$key" FROM ({selected})'
     found, failed = guarded(sql, rows)

@@ -4,6 +4,7 @@ Expressions are DuckDB SQL over quoted identifiers `"alias.column"` (see `sql.sh
 """
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Literal
 
 from kaflow_engine.model.columns import Column
@@ -103,16 +104,61 @@ class DrivingParams:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TableParams:
+    """A table, partitioned by the event time of driving records."""
+
+    name: str
+    path: str
+    """Its folder."""
+    partition: Literal["hour", "day"]
+    columns: tuple[Column, ...]
+    """As the table keeps them."""
+    interval: int
+    """Milliseconds that a stream which is not behind lets rows gather before a batch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FinishParams:
-    """How a finished row becomes a record."""
+    """How a finished row becomes a record, or a row of a table."""
 
     where: str | None
     outputs: tuple[tuple[Column, str], ...]
     key: str | None
-    topic: str
-    format: Literal["json", "avro"]
+    topic: str | None
+    """None: rows go into the table."""
+    format: Literal["json", "avro", "texts"]
+    """`texts`: a JSON list with the text of each column, for a table."""
     avro_schema: str | None = None
     avro_id: int | None = None
+    table: TableParams | None = None
+
+    @property
+    def target(self) -> str:
+        """The name of the topic or table."""
+        return self.topic or (self.table.name if self.table else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backfill:
+    """A range of event time, in epoch milliseconds."""
+
+    start: int
+    end: int
+    """Does not belong to the range."""
+    slack: int = 3_600_000
+    """How far, in milliseconds, a record's event time may be from its Kafka timestamp."""
+
+    def __str__(self) -> str:
+        return "/".join(instant(at) for at in (self.start, self.end))
+
+
+def instant(milliseconds: int) -> str:
+    """Return an instant as people write it.
+
+    >>> instant(1_767_225_600_000)
+    '2026-01-01T00:00:00Z'
+    """
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat().replace("+00:00", "Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +187,8 @@ class Plan:
     """Beyond so many dead letters a run stops."""
     max_dead_rate: float | None = None
     """Beyond this share of the records read a run stops."""
+    backfill: Backfill | None = None
+    """Only what belongs to driving records of its range is delivered; None: everything."""
 
     @property
     def stage_count(self) -> int:

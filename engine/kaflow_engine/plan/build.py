@@ -10,7 +10,13 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.model.yaml_file import raise_all
 from kaflow_engine.operators.layout import key_text
-from kaflow_engine.operators.params import DrivingParams, FinishParams, Plan, TopicParams
+from kaflow_engine.operators.params import (
+    DrivingParams,
+    FinishParams,
+    Plan,
+    TableParams,
+    TopicParams,
+)
 from kaflow_engine.plan.mistakes import Mistakes
 from kaflow_engine.plan.output import output_schema, wrong_types
 from kaflow_engine.plan.pipeline import PlannedPipeline
@@ -25,6 +31,7 @@ from kaflow_engine.plan.steps import (
     required,
     step_params,
 )
+from kaflow_engine.plan.table import table_params
 from kaflow_engine.plan.topics import TopicRole, check_topic_names, topic_params, topic_roles
 from kaflow_engine.sql.bind import (
     Binder,
@@ -159,6 +166,7 @@ def _plan(
     roles = topic_roles(spec, config, topics)
     params = mistakes.attempt(lambda: topic_params(spec, config, roles, shape, used, schemas))
     avro = mistakes.attempt(lambda: output_schema(spec, [column for column, _ in outputs]))
+    table = mistakes.attempt(lambda: table_params(spec, config, [column for column, _ in outputs]))
     mistakes.raise_all()
     if not whole:
         return None  # how topics are joined and rows emitted may be what is left out
@@ -172,6 +180,7 @@ def _plan(
         types=types,
         binder=binder,
         outputs=outputs,
+        table=table,
     )
     return PlannedPipeline(
         spec=spec,
@@ -193,6 +202,7 @@ class _Parts:
     types: dict[tuple[str, str], str]
     binder: Binder
     outputs: Sequence[tuple[Column, Expr]]
+    table: TableParams | None
 
 
 def _assemble(parts: _Parts, topics: tuple[TopicParams, ...], avro: str | None) -> Plan:
@@ -238,8 +248,9 @@ def _assemble(parts: _Parts, topics: tuple[TopicParams, ...], avro: str | None) 
             outputs=tuple((column, expr.sql) for column, expr in parts.outputs),
             key=key.name if key else None,
             topic=spec.output.topic,
-            format=spec.output.format,
+            format="texts" if parts.table else spec.output.format,
             avro_schema=avro,
+            table=parts.table,
         ),
         emission=spec.emission.type,
         on_expiry=spec.emission.on_expiry,

@@ -44,7 +44,7 @@ def connected(specs: Sequence[PipelineSpec], config: Config) -> tuple[PipelineSp
     for spec in producers_first(specs):
         done[spec.name] = _connected(spec, writers, written)
         topic = spec.output.topic
-        if topic in read and len(writers[topic]) == 1:
+        if topic is not None and topic in read and len(writers[topic]) == 1:
             columns = _output(done[spec.name], config)
             if columns is not None:
                 written[topic] = columns
@@ -92,7 +92,8 @@ def _output(spec: PipelineSpec, config: Config) -> tuple[Column, ...] | None:
 def _writers(specs: Sequence[PipelineSpec]) -> dict[str, list[PipelineSpec]]:
     found: dict[str, list[PipelineSpec]] = {}
     for spec in specs:
-        found.setdefault(spec.output.topic, []).append(spec)
+        if spec.output.topic is not None:
+            found.setdefault(spec.output.topic, []).append(spec)
     return found
 
 

@@ -58,6 +58,7 @@ KEPT_OF_PLAN = ("pipeline", "steps", "emission", "reemit", "ledger", "partitions
 KEPT_OF_TOPIC = ("name", "event_time")
 KEPT_OF_DRIVING = ("alias", "topic", "columns", "key", "raw", "ttl")
 KEPT_OF_OUTPUT = ("topic",)
+KEPT_OF_TABLE = ("name", "partition")
 """What a state depends on: how its keys and rows are written, when they go, and where to."""
 
 
@@ -94,8 +95,14 @@ def _kept(plan: Document) -> Document:
         **_only(plan, KEPT_OF_PLAN),
         "topics": [_only(topic, KEPT_OF_TOPIC) for topic in _list(plan, "topics")],
         "driving": _only(driving, KEPT_OF_DRIVING if plan.get("steps") else ()),
-        "finish": _only(cast(Document, plan.get("finish", {})), KEPT_OF_OUTPUT),
+        "finish": _kept_of_output(cast(Document, plan.get("finish", {}))),
     }
+
+
+def _kept_of_output(finish: Document) -> Document:
+    table = cast(Document | None, finish.get("table"))
+    kept = _only(finish, KEPT_OF_OUTPUT)
+    return {**kept, "table": _only(table, KEPT_OF_TABLE)} if table else kept
 
 
 def _only(part: Document, names: Sequence[str]) -> Document:
@@ -152,12 +159,25 @@ def _parts(plan: Document) -> Parts:
         for side in _list(step, "sides"):
             parts[f"step {number}, side '{side['alias']}'"] = _fields(side, names)
     finish = cast(Document, plan.get("finish", {}))
-    parts["output"] = _fields(finish, names, without=("outputs",))
+    parts["output"] = _fields(finish, names, without=("outputs", "table"))
+    parts["output"] |= _table(cast(Document, finish.get("table") or {}))
     for column, sql in cast(Sequence[tuple[Document, str]], finish.get("outputs", ())):
         parts["output"][f"column '{column['name']}'"] = f"{column['type']} {_plain(sql)}"
     apart = ("topics", "driving", "steps", "finish")
     parts[WHOLE] = _fields(plan, names, without=apart)
     return parts
+
+
+def _table(table: Document) -> dict[str, str]:
+    if not table:
+        return {}
+    columns = cast(Sequence[Document], table["columns"])
+    return {
+        "table": f"'{table['name']}' at {table['path']}",
+        "table partitions": str(table["partition"]),
+        "interval": format_duration(cast(int, table["interval"])),
+        **{f"table column '{column['name']}'": str(column["type"]) for column in columns},
+    }
 
 
 def _fields(part: Document, topics: Sequence[str], without: Sequence[str] = ()) -> dict[str, str]:

@@ -14,6 +14,7 @@ DELIVERY = {
     "batch on several partitions may become visible one after the other",
     "at_least_once": "at least once: after a failure, rows of the last batch may appear again",
 }
+IN_TABLE = "exactly once: a batch is one commit, which carries its number"
 ON_EXPIRY = {
     "drop": "dropped and counted",
     "emit": "emitted as it is, save where an INNER side has no match",
@@ -49,7 +50,9 @@ def draw(explanation: Explanation) -> list[str]:
         lines += arrow(f"by {', '.join(step.key)}")
         lines += box(f"step {number}", table(list(_step(explanation, step))))
     lines += arrow(_last_hop(explanation))
-    lines += box(f"output {explanation.output_topic}", table(list(_output(explanation))))
+    into = explanation.output_table
+    name = f"table {into.name}" if into else f"output {explanation.output_topic}"
+    lines += box(name, table(list(_output(explanation))))
     for notice in explanation.notices:
         lines += wrapped(f"notice: {notice}")
     return lines
@@ -134,10 +137,15 @@ def _output(explanation: Explanation) -> Rows:
         yield "expiry", f"an incomplete row is {ON_EXPIRY[explanation.on_expiry]}"
     if explanation.on_dimension_update == "reemit":
         yield "updates", "a changed dimension emits the rows of unexpired records again"
-    yield "key", explanation.output_key or "none: records go to any partition"
-    yield "format", explanation.output_format
+    if into := explanation.output_table:
+        yield "place", into.path
+        yield "format", f"Delta, a partition for each {into.partition} of event time (UTC)"
+        yield "commits", f"one a batch, every {format_duration(into.interval)}"
+    else:
+        yield "key", explanation.output_key or "none: records go to any partition"
+        yield "format", explanation.output_format
     yield "columns", _columns(explanation.output)
-    yield "delivery", DELIVERY[explanation.delivery]
+    yield "delivery", IN_TABLE if explanation.output_table else DELIVERY[explanation.delivery]
     yield "errors", _dead_letters(explanation)
     chosen = "partitions: one for each core, at most 4"
     count = f"{explanation.partitions} partitions" if explanation.partitions else chosen

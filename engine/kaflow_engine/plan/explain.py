@@ -1,6 +1,7 @@
 """A pipeline file to what it will do, as far as its columns are known."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.columns import Column
@@ -14,6 +15,7 @@ from kaflow_engine.plan.explanation import (
     LineagePart,
     SidePart,
     StepPart,
+    TablePart,
     TopicPart,
 )
 from kaflow_engine.plan.topics import TopicRole, topic_roles
@@ -90,7 +92,8 @@ def _explanation(
         on_dimension_update=spec.on_dimension_update,
         wait=wait,
         output_topic=spec.output.topic,
-        output_format=spec.output.format,
+        output_table=_table(spec, config),
+        output_format="delta" if spec.output.table else spec.output.format,
         output_key=spec.output.key,
         output=tuple(column for column, _ in plan.finish.outputs) if plan else None,
         lineage=_lineage(shape) if shape else (),
@@ -104,6 +107,18 @@ def _explanation(
         max_count=spec.dead_letters.max_count,
         partitions=spec.partitions,
         notices=tuple(str(notice) for notice in notices),
+    )
+
+
+def _table(spec: PipelineSpec, config: Config) -> TablePart | None:
+    if spec.output.table is None:
+        return None
+    return TablePart(
+        name=spec.output.table,
+        path=str(Path(config.warehouse).absolute() / spec.output.table),
+        partition=spec.output.partition,
+        interval=spec.output.interval,
+        start=spec.backfill.start,
     )
 
 

@@ -1,6 +1,7 @@
 """What a pipeline will do, as data: all that `kaflow explain` says, before it is drawn."""
 
 from dataclasses import asdict, dataclass
+from datetime import date
 from typing import Any
 
 from kaflow_engine.model.columns import Column
@@ -68,6 +69,20 @@ class LineagePart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TablePart:
+    """The table that rows go into."""
+
+    name: str
+    path: str
+    partition: str
+    """`day` or `hour`, of event time."""
+    interval: int
+    """Milliseconds that rows are gathered."""
+    start: date | None
+    """The first partition that a backfill may fill; None: nobody says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """A pipeline in parts, in the order in which a record passes them."""
 
@@ -89,7 +104,8 @@ class Explanation:
     on_dimension_update: str
     wait: int
     """Milliseconds that a row waits at most: the TTL of the driving topic."""
-    output_topic: str
+    output_topic: str | None
+    output_table: TablePart | None
     output_format: str
     output_key: str | None
     output: tuple[Column, ...] | None

@@ -62,7 +62,7 @@ def output_schema(spec: PipelineSpec, columns: Sequence[Column]) -> str | None:
     Raises:
         ModelError: a column that Avro has no name or type for, or a given schema that does not fit.
     """
-    if spec.output.format != "avro":
+    if spec.output.table is not None or spec.output.format != "avro":
         return None
     given = spec.output.schema_
     if given is not None and given.fields is not None:

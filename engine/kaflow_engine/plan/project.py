@@ -63,6 +63,7 @@ def check_project(
     others = [
         *files.others,
         *_two_formats(specs),
+        *_one_table_twice(specs),
         *_rows_among_dead_letters(specs),
         *_groups_called_as_pipelines(specs),
     ]
@@ -154,6 +155,8 @@ def _two_formats(specs: Sequence[PipelineSpec]) -> Iterator[ModelError]:
     """Several pipelines may write one topic, but whoever reads it knows one format."""
     first: dict[str, PipelineSpec] = {}
     for spec in specs:
+        if spec.output.topic is None:
+            continue
         other = first.setdefault(spec.output.topic, spec)
         if other.output.format != spec.output.format:
             yield ModelError(
@@ -164,9 +167,25 @@ def _two_formats(specs: Sequence[PipelineSpec]) -> Iterator[ModelError]:
             )
 
 
+def _one_table_twice(specs: Sequence[PipelineSpec]) -> Iterator[ModelError]:
+    """A backfill replaces partitions, so a table has one writer."""
+    first: dict[str, PipelineSpec] = {}
+    for spec in specs:
+        if spec.output.table is None:
+            continue
+        other = first.setdefault(spec.output.table, spec)
+        if other is not spec:
+            yield ModelError(
+                f"pipeline '{other.name}' writes table '{spec.output.table}' too, at "
+                f"{other.place('output', 'table')}",
+                spec.place("output", "table"),
+                "give one of them another table",
+            )
+
+
 def _rows_among_dead_letters(specs: Sequence[PipelineSpec]) -> Iterator[ModelError]:
     """Rows of one pipeline must be told apart from dead letters of another."""
-    writers = {spec.output.topic: spec for spec in specs}
+    writers = {spec.output.topic: spec for spec in specs if spec.output.topic is not None}
     for spec in specs:
         topic = spec.dead_letters.topic
         if topic is not None and topic in writers and writers[topic] is not spec:
@@ -198,8 +217,8 @@ def _circles(specs: Sequence[PipelineSpec]) -> Iterator[ModelError]:
         TopologicalSorter(feeds(specs)).prepare()
     except CycleError as error:
         names: list[str] = error.args[1]
-        spec, topic = by_name[names[0]], by_name[names[0]].output.topic
-        way = " → ".join(f"{name} → '{by_name[name].output.topic}'" for name in names[:-1])
+        spec, topic = by_name[names[0]], by_name[names[0]].output.target
+        way = " → ".join(f"{name} → '{by_name[name].output.target}'" for name in names[:-1])
         many = f"these pipelines feed each other without end: {way} → {names[-1]}"
         one = f"the pipeline reads topic '{topic}', which it writes: its rows go round without end"
         yield SqlError(

@@ -1,15 +1,21 @@
 """Runs pipelines in one Spark application, each supervised in a thread of its own."""
 
+import shutil
 import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from kaflow_engine.errors import DrainIncomplete, KaflowError
+from kaflow_engine.connectors.kafka_admin import delete_topics
+from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.connectors.kafka_transactions import control_topic
+from kaflow_engine.errors import DrainIncomplete, KaflowError, StateError
 from kaflow_engine.model.config import Config
-from kaflow_engine.operators.params import Plan
+from kaflow_engine.operators.params import Backfill, Plan
+from kaflow_engine.runtime.backfill import backfill_plan
 from kaflow_engine.runtime.failures import to_error
 from kaflow_engine.runtime.jars import spark_kafka_jars
 from kaflow_engine.runtime.java import find_java
@@ -20,6 +26,7 @@ from kaflow_engine.runtime.session import start_session
 from kaflow_engine.runtime.state_start import PlanChange, refuse_change
 from kaflow_engine.runtime.stop import Limits
 from kaflow_engine.runtime.watch import OnProgress, Watch
+from kaflow_engine.state.lease import hold_lease
 
 _POLL_S = 0.1
 _GRACE_S = 10.0
@@ -78,6 +85,66 @@ def run_pipelines(
     finally:
         if spark is None:
             session.stop()
+
+
+def run_backfill(
+    plan: Plan,
+    config: Config,
+    wanted: Backfill,
+    *,
+    restart: bool = False,
+    on_progress: OnProgress = lambda progress: None,
+    stop: threading.Event | None = None,
+    spark: SparkSession | None = None,
+) -> RunSummary:
+    """Run a pipeline over a range of event time, beside its stream.
+
+    It has a state of its own, which goes when the backfill is done. One that was interrupted goes
+    on where it was.
+
+    Args:
+        plan: Of the pipeline.
+        config: As for a stream.
+        wanted: The range.
+        restart: Begin anew, whatever an earlier try has done.
+        on_progress: Told of every change.
+        stop: Set it to end after the batch that runs.
+        spark: A session to use; otherwise one is started and stopped again.
+
+    Raises:
+        StateError: Another backfill of the pipeline runs, or this one began with another plan.
+        KaflowError: What else ended it.
+    """
+    root = Path(config.state.rocksdb.path).absolute()
+    own = backfill_plan(plan, wanted)
+    with hold_lease(root / f"{plan.pipeline}.backfills"):
+        if restart:
+            _forget(own, config, root)
+        summary = run_pipelines(
+            [own],
+            config,
+            on_progress=on_progress,
+            stop=stop,
+            change=_refuse_other_plan,
+            spark=spark,
+        )
+        if summary.pipelines[plan.name].ending == "caught up":
+            _forget(own, config, root)
+    return summary
+
+
+def _forget(plan: Plan, config: Config, root: Path) -> None:
+    """Remove what a backfill kept for itself."""
+    kafka = KafkaSettings.of(config.kafka.brokers, config.kafka.properties)
+    delete_topics(kafka, [control_topic(plan.pipeline)])
+    shutil.rmtree(root / plan.pipeline, ignore_errors=True)
+
+
+def _refuse_other_plan(old: Plan, new: Plan) -> None:
+    raise StateError(
+        f"this backfill of pipeline '{new.name}' was begun with another version of it",
+        hint="add --restart to begin it anew",
+    )
 
 
 @dataclass(slots=True)

@@ -20,6 +20,7 @@ from kaflow_engine.runtime.failures import to_error
 from kaflow_engine.runtime.kafka_source import range_frame
 from kaflow_engine.runtime.offsets import empty_ranges, ends_of, merged, size_of
 from kaflow_engine.runtime.standing import Standing, counted, next_due
+from kaflow_engine.runtime.table_sink import TableSink
 from kaflow_engine.runtime.ticks import is_due
 from kaflow_engine.state.changes import ChangeFile
 from kaflow_engine.state.log import BatchLog, BatchRecord, CommitRecord, Ranges
@@ -56,6 +57,7 @@ class BatchRunner:
         control: ControlTopic | None = None,
         clock: Clock = lambda: time.time_ns() // 1_000_000,
         small: int = SMALL,
+        table: TableSink | None = None,
     ) -> None:
         self.spark, self.log, self.kafka = spark, log, kafka
         self.clock = clock
@@ -64,6 +66,7 @@ class BatchRunner:
         self._tasks = tasks
         self._control = control
         self._small = small
+        self._table = table
 
     @property
     def epoch(self) -> int:
@@ -185,6 +188,8 @@ class BatchRunner:
         logged = time.perf_counter()
         executed = self.execute(standing, record, records, shipment)
         ran = time.perf_counter()
+        if self._table is not None:
+            self._table.take(record.number, executed.report)
         after = self._commit(standing, record, shipment.settings.plan, executed.report)
         done = time.perf_counter()
         spent = {"log": logged - start, "execute": ran - logged, "commit": done - ran}

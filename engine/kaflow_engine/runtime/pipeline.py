@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -17,6 +18,7 @@ from kaflow_engine.connectors.kafka_sink import SinkSettings
 from kaflow_engine.errors import StateError
 from kaflow_engine.model.config import Config
 from kaflow_engine.operators.params import Plan
+from kaflow_engine.runtime.backfill import BoundedRead, new_backfill_state
 from kaflow_engine.runtime.batches import BatchRunner
 from kaflow_engine.runtime.ends import EndOffsets
 from kaflow_engine.runtime.executor import Shipment
@@ -32,13 +34,16 @@ from kaflow_engine.runtime.session import cores
 from kaflow_engine.runtime.snapshots import SnapshotKeeper
 from kaflow_engine.runtime.standing import load_standing
 from kaflow_engine.runtime.state_start import (
+    NewState,
     PlanChange,
+    new_stream_state,
     next_offsets,
     open_state,
     refuse_change,
 )
 from kaflow_engine.runtime.stop import Ending, Limits
 from kaflow_engine.runtime.stream import LiveStream
+from kaflow_engine.runtime.table_sink import BackfillTable, table_sink
 from kaflow_engine.runtime.watch import Watch
 from kaflow_engine.runtime.worker import TaskSettings
 from kaflow_engine.state.lease import hold_lease
@@ -113,8 +118,7 @@ class PipelineRun:
         self, directory: Path, kafka: KafkaSettings, control: ControlTopic, resources: ExitStack
     ) -> Ending:
         log = BatchLog(LocalStore(directory))
-        reset = self.config.kafka.consumer.auto_offset_reset
-        state, plan = open_state(log, self.plan, kafka, reset, self.clock(), self.change)
+        state, plan = open_state(log, self.plan, kafka, self._new_state(kafka), self.change)
         resources.callback(control.close)
         control.ensure()
         begun = log.open_batch() if plan.delivery == "exactly_once" else None
@@ -129,6 +133,13 @@ class PipelineRun:
         if run.group is not None:
             resources.callback(run.group.close)
         return self._live(run, log, state, kafka, directory)
+
+    def _new_state(self, kafka: KafkaSettings) -> NewState:
+        plan, now = self.plan, self.clock()
+        if plan.backfill is not None:
+            return partial(new_backfill_state, plan, plan.backfill, kafka, now)
+        reset = self.config.kafka.consumer.auto_offset_reset
+        return partial(new_stream_state, plan, kafka, reset, now)
 
     def _prepare(
         self,
@@ -163,7 +174,9 @@ class PipelineRun:
             registry=self.config.kafka.schema_registry,
         )
         group = self.config.kafka.consumer.group or f"kaflow-{plan.pipeline}"
+        table = table_sink(plan, state, log.store)
         return Run(
+            table=table,
             spark=self.spark,
             plan=plan,
             runner=BatchRunner(
@@ -175,6 +188,7 @@ class PipelineRun:
                 kafka,
                 control if checkpoint.s3.enabled else None,
                 self.clock,
+                table=table,
             ),
             standing=load_standing(log, state),
             ends=EndOffsets(kafka),
@@ -182,7 +196,7 @@ class PipelineRun:
             limits=self.limits,
             most_records=self.config.max_records,
             drain_seconds=self.config.drain_deadline / 1000,
-            group=GroupReporter(kafka, group),
+            group=GroupReporter(kafka, group) if plan.backfill is None else None,
             keeper=SnapshotKeeper(directory, log, state.ref, log.store, checkpoint.interval)
             if checkpoint.enabled
             else None,
@@ -209,6 +223,11 @@ class PipelineRun:
             if not _load(run, state):
                 return "drained"
         self.watch.say(state="running", failures=0, counters=run.standing.counters)
+        if run.plan.backfill is not None:
+            ending = BoundedRead(run, kafka, run.plan.backfill, state.goal).follow()
+            if ending == "caught up" and isinstance(run.table, BackfillTable):
+                run.table.finish()
+            return ending
         stream = LiveStream(run, kafka, directory / "spark" / str(run.runner.epoch))
         return stream.follow(next_offsets(run.standing.offsets, counts), goal)
 

@@ -96,13 +96,13 @@ def _prepare(spec: PipelineSpec, config: Config, say: Say, waiting: Waiting) -> 
         )
     planned = _pin_schemas(planned, registry)
     finish = planned.plan.finish
-    if finish.avro_schema is not None:
+    if finish.avro_schema is not None and finish.topic is not None:
         at = spec.place("output")
         planned = planned.with_avro_id(
             register_output(registry, finish.topic, finish.avro_schema, at)
         )
     driving = next(topic.name for topic in planned.plan.topics if topic.driving)
-    written = (finish.topic, planned.plan.dead_letter_topic)
+    written = [name for name in (finish.topic, planned.plan.dead_letter_topic) if name]
     for topic in create_outputs(kafka, dict.fromkeys(written, counts[driving])):
         count = counts[driving]
         say(f"created topic '{topic}' with {count} partition{'' if count == 1 else 's'}")

@@ -13,6 +13,7 @@ from kaflow_engine.runtime.offsets import read_to_end
 from kaflow_engine.runtime.snapshots import SnapshotKeeper
 from kaflow_engine.runtime.standing import Standing
 from kaflow_engine.runtime.stop import Limits
+from kaflow_engine.runtime.table_sink import TableSink
 from kaflow_engine.runtime.watch import Watch
 from kaflow_engine.state.log import BatchRecord, Offsets, Ranges
 
@@ -32,6 +33,7 @@ class Run:
     limits: Limits
     most_records: int
     drain_seconds: float
+    table: TableSink | None = None
     group: GroupReporter | None = None
     keeper: SnapshotKeeper | None = None
     records: int = 0
@@ -39,16 +41,20 @@ class Run:
     dead_letters: int = 0
     """Dead letters that it has sent."""
 
-    def batch(self, ranges: Ranges, records: DataFrame | None = None) -> BatchDone:
+    def batch(
+        self, ranges: Ranges, records: DataFrame | None = None, bounded_end: bool = False
+    ) -> BatchDone:
         """Run the next batch."""
         ends = self.ends.ask(ranges)
-        done = self.runner.run_batch(self.standing, ranges, read_to_end(ranges, ends), records)
+        done = self.runner.run_batch(
+            self.standing, ranges, read_to_end(ranges, ends), records, bounded_end
+        )
         self._after(done, ends)
         return done
 
-    def tick(self) -> BatchDone:
-        """Run an empty batch."""
-        return self.batch(tick_ranges(self.standing))
+    def tick(self, bounded_end: bool = False) -> BatchDone:
+        """Run an empty batch; the inputs may end with it."""
+        return self.batch(tick_ranges(self.standing), bounded_end=bounded_end)
 
     def replay(self, record: BatchRecord, plan: Plan, left: Ranges | None = None) -> BatchDone:
         """Run a batch again that an earlier run left open.

@@ -1,7 +1,7 @@
 """Opens the state of a pipeline: creates it at the first start, checks it at every other."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from secrets import token_hex
 from typing import Literal
@@ -19,6 +19,9 @@ LOGGER = logging.getLogger("kaflow.runtime")
 PlanChange = Callable[[Plan, Plan], None]
 """Takes the plan of the state and the new one; raises StateError where the state does not fit."""
 
+NewState = Callable[[Mapping[str, int]], StateRecord]
+"""Takes topics with their partitions, and returns a state that has read nothing of them."""
+
 
 def refuse_change(old: Plan, new: Plan) -> None:
     """Refuse every change of a plan."""
@@ -32,8 +35,7 @@ def open_state(
     log: BatchLog,
     plan: Plan,
     kafka: KafkaSettings,
-    reset: Literal["earliest", "latest"],
-    now: int,
+    new_state: NewState,
     change: PlanChange = refuse_change,
 ) -> tuple[StateRecord, Plan]:
     """Return the state of a pipeline and the plan with the partitions that the state has.
@@ -42,8 +44,7 @@ def open_state(
         log: The batch log.
         plan: What is to run.
         kafka: Where its topics are.
-        reset: Where event topics begin in a new state.
-        now: Epoch milliseconds.
+        new_state: Makes the state of a pipeline that has none, or of topics that were added.
         change: Asked when the state was made for another plan.
 
     Raises:
@@ -53,7 +54,7 @@ def open_state(
     state = log.load_state()
     counts = require(kafka, [topic.name for topic in plan.topics])
     if state is None:
-        state = _new_state(plan, kafka, counts, reset, now)
+        state = new_state(counts)
         log.save_plan(state.fingerprint, plan_text(plan))
         log.create_state(state)
         return state, plan
@@ -70,7 +71,7 @@ def open_state(
     added = {topic: count for topic, count in counts.items() if topic not in state.start}
     if added or mark != state.fingerprint:
         log.save_plan(mark, plan_text(plan))
-        fresh = _new_state(plan, kafka, added, reset, now)
+        fresh = new_state(added)
         state = replace(
             state,
             fingerprint=mark,
@@ -87,13 +88,22 @@ def next_offsets(at: Offsets, counts: dict[str, int]) -> Offsets:
     return {t: {p: at.get(t, {}).get(p, 0) for p in range(n)} for t, n in counts.items()}
 
 
-def _new_state(
+def new_stream_state(
     plan: Plan,
     kafka: KafkaSettings,
-    counts: dict[str, int],
     reset: Literal["earliest", "latest"],
     now: int,
+    counts: Mapping[str, int],
 ) -> StateRecord:
+    """Return a state that begins where a stream does.
+
+    Args:
+        plan: What is to run.
+        kafka: Where its topics are.
+        reset: Where event topics begin.
+        now: Epoch milliseconds.
+        counts: Topic to its partitions.
+    """
     dimensions = {t.name for t in plan.topics if t.dimension}
     begin = offsets(kafka, counts, "earliest")
     if reset == "latest":

@@ -34,6 +34,7 @@ class LiveStream:
         self._lock = threading.Lock()  # held while a batch runs, or while none may begin
         self._wake = threading.Event()
         self._closing = False
+        self._ended = threading.Event()
         self._failure: KaflowError | None = None
         self._last_end = 0
         self._last_tick = 0
@@ -99,6 +100,13 @@ class LiveStream:
                 self._closing = True
             finally:
                 self._wake.set()
+        self._gather()
+
+    def _gather(self) -> None:
+        """Let records gather before the next batch, where each is a commit; not while behind."""
+        table = self._run.plan.finish.table
+        if table is not None and not any(self._run.watch.now.lag.values()):
+            self._ended.wait(table.interval / 1000)
 
     def _tick(self, goal: Offsets | None) -> None:
         run = self._run
@@ -158,6 +166,7 @@ class LiveStream:
                 hint="it runs again at the next start; raise 'drain_deadline' to wait longer",
             )
         self._closing = True
+        self._ended.set()
         self._lock.release()
         try:
             query.stop()

@@ -1,22 +1,26 @@
 """What a stage does inside Spark's Python workers: the outside world of its operators."""
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 # pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
 # pyarrow is untyped, and pyspark in part
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cache, partial
 from pathlib import Path
+from secrets import token_hex
 from time import perf_counter
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kaflow_engine.connectors.kafka_sink import SinkSettings, deliver
+from kaflow_engine.connectors.table_files import write_files
 from kaflow_engine.formats.registry import UnknownSchema
-from kaflow_engine.operators.params import Plan
+from kaflow_engine.operators.params import Plan, TableParams
+from kaflow_engine.operators.table_rows import partition_column, typed_rows
 from kaflow_engine.operators.task import BatchContext
 from kaflow_engine.runtime.crash import crash_point
 from kaflow_engine.runtime.timed_state import TimedReader
@@ -116,11 +120,31 @@ class WorkerTask:
         if settings.sink is None:
             self.output.append(rows)
             return
+        if settings.plan.finish.table is not None:
+            rows = self._into_table(settings.plan.finish.table, rows)
+            if not rows.num_rows:
+                return
         with self.timed("deliver"):
             result = deliver(settings.sink, batch, rows, self.passing)
         for phase, spent in result.phases.items():
             self._spend(f"deliver.{phase}", spent)
         self._notes.append({"delivered": result.rows, "dead_letters": result.dead_letters})
+
+    def _into_table(self, table: TableParams, rows: pa.Table) -> pa.Table:
+        """Write rows to files that the driver commits; return the dead letters."""
+        letters = pc.equal(rows["kind"], 1)
+        ready = rows.filter(pc.invert(letters))
+        if ready.num_rows:
+            batch = self._batch
+            with self.timed("table"):
+                files = write_files(
+                    Path(table.path),
+                    partition_column(table.partition),
+                    typed_rows(table, ready),
+                    f"{batch.batch}-{batch.epoch}-{token_hex(6)}",
+                )
+            self._notes.append({"files": [astuple(file) for file in files]})
+        return rows.filter(letters)
 
     def avro_schema(self, schema_id: int) -> str:
         """Return the writer schema registered under an id."""

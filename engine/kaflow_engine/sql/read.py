@@ -21,6 +21,9 @@ from kaflow_engine.sql.shape import Expr, JoinShape, OutputShape, QueryShape, So
 from kaflow_engine.sql.streamable import line_of, refusals
 from kaflow_engine.sql.syntax import at_line
 
+UNNAMED = "unnamed_subquery"
+"""What DuckDB calls a derived table that has no name."""
+
 
 @dataclass(kw_only=True)
 class _Flat:
@@ -96,9 +99,7 @@ class _Reader:
                 sources=[(unique, topic)], filters={}, joins=[], where=[], outputs={}
             ), relation
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
-            if not node.alias:
-                raise SqlError("a derived table has no name", line, "write (SELECT …) name")
-            return self._derived(node.this, node.alias, known)
+            return self._derived(node.this, node.alias or UNNAMED, known)
         raise SqlError(
             "only topics and plain derived tables can be read",
             line,

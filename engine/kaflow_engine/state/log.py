@@ -42,6 +42,8 @@ class StateRecord:
     """Topic to column to DuckDB type, as found when the state was created."""
     fingerprint: str
     """The plan the state was created, or last changed, for."""
+    goal: Offsets = field(default_factory=dict[str, dict[int, int]])
+    """Where a backfill ends; empty for a stream."""
 
     @property
     def ref(self) -> StateRef:

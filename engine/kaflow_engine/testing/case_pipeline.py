@@ -45,7 +45,10 @@ def plan_case(case: Case, around: Surroundings) -> PlannedPipeline:
     config = load_config(around.config_path, around.variables, case.config)
     schemas = _schemas(case, spec)
     planned = build_plan(spec, config, schemas)
-    return replace(planned, plan=replace(planned.plan, dimensions_first=False))
+    finish = planned.plan.finish
+    if finish.table is not None:  # what a table would get is shown as records
+        finish = replace(finish, topic=finish.target, format="json", table=None)
+    return replace(planned, plan=replace(planned.plan, finish=finish, dimensions_first=False))
 
 
 def _spec(case: Case, around: Surroundings) -> PipelineSpec:

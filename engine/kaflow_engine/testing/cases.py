@@ -128,7 +128,7 @@ class _Taken:
 
     def outcome(self) -> Outcome:
         return Outcome(
-            output_topic=self.wire.planned.plan.finish.topic,
+            output_topic=self.wire.planned.plan.finish.target,
             rows=tuple(row for row, _ in self.rows),
             raw=tuple(value for _, value in self.rows),
             letters=tuple(self.letters),

@@ -164,6 +164,21 @@ def _support(draw: Draw) -> Value:
     }
 
 
+def _order(draw: Draw) -> Value:
+    placed = datetime.fromtimestamp(draw.ts / 1000, UTC)
+    return {
+        "order_id": f"o{draw.ts}-{draw.number + 1}",
+        "customer_id": draw.entity("c"),
+        "amount": draw.amount(1, 1500),
+        "status": draw.one_of(("placed", "placed", "paid", "cancelled")),
+        "placed_at": placed.isoformat().replace("+00:00", "Z"),
+    }
+
+
+def _customer(draw: Draw) -> Value:
+    return {"name": draw.name(), "country": draw.one_of(_COUNTRIES)}
+
+
 TOPICS: dict[str, FakeTopic] = {
     "clickstreams": FakeTopic("user_id", _click),
     "customer_profiles": FakeTopic("user_id", _customer_profile, dimension="u"),
@@ -175,6 +190,8 @@ TOPICS: dict[str, FakeTopic] = {
     "profiles": FakeTopic("user_id", _profile, dimension="u"),
     "purchase_history": FakeTopic("user_id", _purchase),
     "sensor_readings": FakeTopic("device_id", _reading),
+    "shop.customers": FakeTopic("customer_id", _customer, dimension="c"),
+    "shop.orders": FakeTopic("order_id", _order),
     "support": FakeTopic("user_id", _support),
     "transactions": FakeTopic("user_id", _transaction),
     "user_actions": FakeTopic("user_id", _user_action),

@@ -1,4 +1,4 @@
-"""`make run`: what its one command does, and that it leaves nothing behind."""
+"""`make run-engine`: what its one command does, and that it leaves nothing behind."""
 
 import os
 import re
@@ -16,9 +16,9 @@ ROOT = Path(__file__).parents[3]
 
 
 def recipe():
-    """What `make run` runs, without the program."""
+    """What `make run-engine` runs, without the program."""
     (line,) = re.findall(
-        r"^run:.*\n\t@exec \$\(BIN\)/kaflow (.*) \$\(ARGS\)$", text(), re.MULTILINE
+        r"^run-engine:.*\n\t@exec \$\(BIN\)/kaflow (.*) \$\(ARGS\)$", text(), re.MULTILINE
     )
     return shlex.split(line)
 
@@ -37,7 +37,7 @@ def test_a_topic_without_sample_data_is_noticed_before_anything_starts(tmp_path)
 
 @pytest.mark.kafka
 @pytest.mark.spark
-def test_make_run_shows_rows_adds_up_and_leaves_nothing_behind(tmp_path):
+def test_make_run_engine_shows_rows_adds_up_and_leaves_nothing_behind(tmp_path):
     environ = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(ROOT / "engine"), os.environ.get("PYTHONPATH", "")]),

@@ -149,8 +149,8 @@ def test_a_model_alone_knows_what_stands_around_it(tmp_path: Path) -> None:
             "m.sql:2: unknown key 'emision'\n  hint: did you mean 'emission'?",
         ),
         (
-            {"m.sql": "{{ config(materialized='table') }} SELECT id FROM t"},
-            "m.sql:1: 'materialized: table' is not available in this version\n  hint: remove it",
+            {"m.sql": "{{ config(materialized='table', key='id') }} SELECT id FROM t"},
+            "m.sql:1: output.key is only for a topic\n  hint: remove it, or write to a topic",
         ),
         (
             {"m.sql": "{{ config(materialized='strem') }} SELECT id FROM t"},

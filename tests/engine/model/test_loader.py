@@ -4,6 +4,7 @@ import os
 import pickle
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,7 @@ partitions: 4
 columns: {price: {description: In euros.}}
 meta: {tier: 1}
 group: shop
+backfill: {slack: 30m, start: 2026-01-31}
 """
 
 
@@ -105,6 +107,9 @@ def test_every_key() -> None:
                     {"name": "n", "type": "int", "default": 0},
                 ),
             },
+            "table": None,
+            "partition": "day",
+            "interval": 10_000,
         },
         "emission": {"type": "smart", "require": ("id", "price"), "on_expiry": "dead_letter"},
         "state": {
@@ -133,6 +138,7 @@ def test_every_key() -> None:
         "on_dimension_update": "reemit",
         "dimensions_first": False,
         "ordered": False,
+        "backfill": {"slack": 1_800_000, "start": date(2026, 1, 31)},
         "partitions": 4,
     }
 

@@ -9,11 +9,12 @@ from typing import cast
 from kaflow_engine.errors import Location, ModelError, UnknownName
 from kaflow_engine.model.dbt.properties import About, AllProperties
 from kaflow_engine.model.dbt.template import Names, Rendered, render
+from kaflow_engine.model.specs import OutputSpec
 from kaflow_engine.model.tree import Entries, Entry, Items, Node, Scalar, from_plain, lay_over
 
-MATERIALIZED = ("stream", "ephemeral")
+MATERIALIZED = ("stream", "table", "ephemeral")
 
-_OUTPUT = ("topic", "format", "key", "schema")
+_OUTPUT = ("topic", "format", "key", "schema", "table", "partition", "interval")
 """Keys of `output:`, which a model's configuration may give on their own."""
 
 _CONFIG = re.compile(r"\bconfig\s*\(")
@@ -67,8 +68,8 @@ class Models:
 
     files: Mapping[str, SqlFile]
     properties: AllProperties
-    others: Mapping[str, tuple[str, str]]
-    """Topic and format that pipelines of YAML files write, by pipeline."""
+    others: Mapping[str, OutputSpec]
+    """What pipelines of YAML files write, by pipeline."""
     variables: Mapping[str, object]
     environment: Mapping[str, str]
     _done: dict[str, _Model] = field(default_factory=dict[str, _Model])
@@ -84,12 +85,6 @@ class Models:
         kind = model.materialized
         if kind == "ephemeral":
             return None
-        if kind == "table":
-            raise ModelError(
-                "'materialized: table' is not available in this version",
-                self._at(model),
-                "remove it",
-            )
         if kind not in MATERIALIZED:
             raise UnknownName("materialization", kind, MATERIALIZED, self._at(model))
         return _pipeline(model, self.properties.models.get(name))
@@ -125,17 +120,18 @@ class Models:
             if name not in self.files:
                 if name not in self.others:
                     raise UnknownName("model", name, [*self.files, *self.others])
-                topic, form = self.others[name]
-                topics[topic] = _settings(file, form)
-                return _quoted(topic)
+                output = self.others[name]
+                if output.topic is None:
+                    raise _unreadable(name)
+                topics[output.topic] = _settings(file, output.format)
+                return _quoted(output.topic)
             model = self._model(name)
             if model.materialized == "ephemeral":
                 topics.update(model.topics)
                 dimensions.extend(d for d in model.dimensions if d not in dimensions)
                 return f"({_one_line(model.rendered.sql)})"
             if model.materialized == "table":
-                hint = f"read the topics that '{name}' reads, or materialize it as a stream"
-                raise ModelError(f"model '{name}' is a table, which no stream can read", None, hint)
+                raise _unreadable(name)
             topics[model.topic] = _settings(model.file, model.form)
             return _quoted(model.topic)
 
@@ -174,7 +170,8 @@ def _pipeline(model: _Model, about: About | None) -> Entries:
     ]
     base = Entries(at=start, entries=tuple(entries))
     read = [Entry(key=topic, at=tree.at, value=tree) for topic, tree in model.topics.items()]
-    tree = lay_over(from_plain({"output": {"topic": model.file.name}}, start), base)
+    target = "table" if model.materialized == "table" else "topic"
+    tree = lay_over(from_plain({"output": {target: model.file.name}}, start), base)
     if read:
         topics = Entry(key="topics", at=start, value=_mapping(start, read))
         tree = lay_over(tree, _mapping(start, [topics]))
@@ -186,6 +183,11 @@ def _pipeline(model: _Model, about: About | None) -> Entries:
         tree = lay_over(tree, from_plain({"state": {"dimensions": all_of_them}}, start))
     assert isinstance(tree, Entries)
     return _mapping(start, sorted(tree.entries, key=lambda entry: entry.key != "name"))
+
+
+def _unreadable(name: str) -> ModelError:
+    hint = f"read the topics that '{name}' reads, or materialize it as a stream"
+    return ModelError(f"'{name}' is a table, which no stream can read", None, hint)
 
 
 def _about(about: About | None) -> Iterator[Entry]:

@@ -78,7 +78,7 @@ class ModelFiles:
         models = Models(
             files=files,
             properties=properties,
-            others={p.name: (p.output.topic, p.output.format) for p in pipelines},
+            others={p.name: p.output for p in pipelines},
             variables=variables,
             environment=environment,
         )

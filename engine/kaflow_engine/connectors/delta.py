@@ -1,0 +1,167 @@
+"""Commits to a Delta table: one a batch, or the partitions of a backfill at once."""
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped
+
+import json
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.transaction import AddAction, RemoveAction
+
+from kaflow_engine.connectors.table_files import TableFile
+from kaflow_engine.errors import SinkError
+
+_SETTINGS = {"delta.checkpointInterval": "100", "delta.logRetentionDuration": "interval 7 days"}
+
+
+class DeltaSink:
+    """A table with one writer that streams; backfills may replace partitions beside it."""
+
+    def __init__(self, folder: Path, schema: pa.Schema, column: str, writer: str) -> None:
+        """Create the table unless it is there, and add columns that it lacks.
+
+        Args:
+            folder: Where it is.
+            schema: All of its columns.
+            column: The one by which it is partitioned.
+            writer: Whose batches are counted: the state and its generation.
+
+        Raises:
+            SinkError: It cannot be created or opened, or has columns of other types.
+        """
+        self._folder, self._column, self._writer = folder, column, writer
+        with _told(folder):
+            self._table = _opened(folder, schema, column)
+            self._schema = self._table.schema()
+
+    def committed(self) -> int:
+        """Return the last batch of this writer; 0 before the first."""
+        with _told(self._folder):
+            self._table.update_incremental()
+            return self._table.transaction_version(self._writer) or 0
+
+    def add(self, batch: int, files: Sequence[TableFile]) -> bool:
+        """Add the files of a batch, unless the table has that batch; say whether they were added.
+
+        Raises:
+            SinkError: Another run of the pipeline writes, or the table cannot be written.
+        """
+        if self.committed() >= batch:
+            self._remove(files)
+            return False
+        with _told(self._folder):
+            self._commit(files, "append", Transaction(self._writer, batch))
+        return True
+
+    def replace(self, partitions: Sequence[str], files: Sequence[TableFile]) -> None:
+        """Let partitions hold these files and nothing else, in one commit.
+
+        Raises:
+            SinkError: The table cannot be written.
+        """
+        if self.committed():
+            return
+        with _told(self._folder):
+            kept = [(self._column, "in", list(partitions))]
+            self._commit(files, "overwrite", Transaction(self._writer, 1), kept)
+
+    def _commit(
+        self,
+        files: Sequence[TableFile],
+        mode: str,
+        transaction: Transaction,
+        partitions: list[tuple[str, str, list[str]]] | None = None,
+    ) -> None:
+        now = time.time_ns() // 1_000_000
+        actions: list[AddAction | RemoveAction] = [
+            AddAction(
+                path=file.path,
+                size=file.size,
+                partition_values={self._column: file.partition},
+                modification_time=now,
+                data_change=True,
+                stats=json.dumps({"numRecords": file.rows}),
+            )
+            for file in files
+        ]
+        self._table.create_write_transaction(
+            actions,
+            mode=mode,
+            schema=self._schema,
+            partition_by=[self._column],
+            partition_filters=partitions,
+            commit_properties=CommitProperties(app_transactions=[transaction]),
+        )
+
+    def _remove(self, files: Sequence[TableFile]) -> None:
+        for file in files:
+            (self._folder / file.path).unlink(missing_ok=True)
+
+
+def _opened(folder: Path, schema: pa.Schema, column: str) -> DeltaTable:
+    wanted = Schema.from_arrow(schema)
+    if not DeltaTable.is_deltatable(str(folder)):
+        folder.mkdir(parents=True, exist_ok=True)
+        return DeltaTable.create(
+            str(folder), wanted, mode="ignore", partition_by=[column], configuration=_SETTINGS
+        )
+    table = DeltaTable(str(folder))
+    known = {field.name: field for field in table.schema().fields}
+    for field in wanted.fields:
+        there = known.get(field.name)
+        if there is not None and there.type != field.type:
+            raise SinkError(
+                f"column '{field.name}' of table '{folder}' is {_name(there)}, not {_name(field)}",
+                hint="CAST it in the query, or write another table",
+            )
+    if table.metadata().partition_columns != [column]:
+        raise SinkError(
+            f"table '{folder}' is partitioned by "
+            f"{', '.join(table.metadata().partition_columns) or 'nothing'}, not by {column}",
+            hint="take back the change of output.partition, or write another table",
+        )
+    added = [field for field in wanted.fields if field.name not in known]
+    if added:
+        table.alter.add_columns(added)
+    return table
+
+
+def _name(field: Field) -> str:
+    """Return a type as Delta's own documents write it."""
+    kind = json.loads(field.to_json())["type"]
+    return kind if isinstance(kind, str) else json.dumps(kind)
+
+
+@contextmanager
+def _told(folder: Path) -> Generator[None]:
+    try:
+        yield
+    except CommitFailedError as error:
+        raise SinkError(
+            f"table '{folder}' was changed by another writer: {error}",
+            hint="the batch is run again; let one pipeline write to a table",
+        ) from error
+    except (DeltaError, OSError) as error:
+        raise SinkError(f"cannot write to table '{folder}': {error}") from error
+
+
+def partition_rows(folder: Path) -> dict[str, int]:
+    """Return the rows of each partition of a table; nothing where there is no table yet."""
+    if not DeltaTable.is_deltatable(str(folder)):
+        return {}
+    with _told(folder):
+        table = DeltaTable(str(folder))
+        (column,) = table.metadata().partition_columns
+        files = pa.table(table.get_add_actions(flatten=True))
+    found: dict[str, int] = {}
+    names, counts = files[f"partition.{column}"].to_pylist(), files["num_records"].to_pylist()
+    for partition, rows in zip(names, counts, strict=True):
+        found[partition] = found.get(partition, 0) + rows
+    return found

@@ -1,0 +1,93 @@
+"""What becomes of the files that tasks wrote for a table: a commit a batch, or one for them all."""
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyarrow is untyped
+
+import json
+from pathlib import Path
+from typing import Any, Protocol
+
+from kaflow_engine.connectors.delta import DeltaSink
+from kaflow_engine.connectors.table_files import TableFile
+from kaflow_engine.operators.params import Backfill, Plan, TableParams
+from kaflow_engine.operators.reports import BatchReport
+from kaflow_engine.operators.schemas import OUTPUT
+from kaflow_engine.operators.table_rows import partition_column, partitions_between, typed_rows
+from kaflow_engine.state.log import StateRecord
+from kaflow_engine.state.store import Store
+
+_FILES = "files"
+
+
+class TableSink(Protocol):
+    """Takes what a batch wrote, before the batch is committed; again when it is replayed."""
+
+    def take(self, batch: int, report: BatchReport) -> None:
+        """Take the files that the tasks of a batch report."""
+        ...
+
+
+class StreamTable:
+    """Adds each batch to the table in a commit of its own."""
+
+    def __init__(self, table: TableParams, state: StateRecord) -> None:
+        self._sink = _open(table, state)
+
+    def take(self, batch: int, report: BatchReport) -> None:
+        """Add the files of a batch, unless the table has it already."""
+        files = files_of(report)
+        if files:
+            self._sink.add(batch, files)
+
+
+class BackfillTable:
+    """Keeps the files of all batches until they replace the partitions of the range."""
+
+    def __init__(
+        self, table: TableParams, wanted: Backfill, state: StateRecord, store: Store
+    ) -> None:
+        self._table, self._wanted, self._store = table, wanted, store
+        self._sink = _open(table, state)
+
+    def take(self, batch: int, report: BatchReport) -> None:
+        """Note the files of a batch."""
+        files = files_of(report)
+        if files:
+            rows = [[file.path, file.partition, file.rows, file.size] for file in files]
+            self._store.put(f"{_FILES}/{batch}.json", json.dumps(rows).encode())
+
+    def finish(self) -> None:
+        """Let what all batches wrote replace the partitions of the range, in one commit."""
+        files = [
+            TableFile(*row)
+            for name in self._store.list(f"{_FILES}/")
+            for row in json.loads(self._store.get(name))
+        ]
+        start, end = self._wanted.start, self._wanted.end
+        self._sink.replace(partitions_between(start, end, self._table.partition), files)
+
+
+def table_sink(plan: Plan, state: StateRecord, store: Store) -> TableSink | None:
+    """Return what takes the files of a plan; None where rows go to a topic.
+
+    Raises:
+        SinkError: The table cannot be written.
+    """
+    table = plan.finish.table
+    if table is None:
+        return None
+    if plan.backfill is None:
+        return StreamTable(table, state)
+    return BackfillTable(table, plan.backfill, state, store)
+
+
+def files_of(report: BatchReport) -> list[TableFile]:
+    """Return the files that tasks wrote."""
+    notes: list[Any] = [row for note in report.notes for row in note.get("files", ())]
+    return [TableFile(*row) for row in notes]
+
+
+def _open(table: TableParams, state: StateRecord) -> DeltaSink:
+    schema = typed_rows(table, OUTPUT.empty_table()).schema
+    writer = f"kaflow-{state.state_id}-{state.generation}"
+    return DeltaSink(Path(table.path), schema, partition_column(table.partition), writer)

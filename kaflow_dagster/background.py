@@ -1,0 +1,58 @@
+"""Work in a thread of its own, so that Spark does not take the signals that end a Dagster run."""
+
+from collections.abc import Callable
+from threading import Event, Thread
+from types import TracebackType
+from typing import Self
+
+import dagster as dg
+
+GRACE_S = 15.0
+
+
+class Background:
+    """Runs a function until it ends; leaving the block asks it to stop, and waits for that."""
+
+    def __init__(self, work: Callable[[Event], None], deadline: int) -> None:
+        """Prepare the work.
+
+        Args:
+            work: Gets the event that asks it to stop.
+            deadline: Milliseconds that it may take to do so.
+        """
+        self.stop = Event()
+        """Set it to ask the work to stop."""
+        self.error: BaseException | None = None
+        """What the work raised."""
+        self._patience = deadline / 1000 + GRACE_S
+        self._thread = Thread(target=self._run, args=(work,), name="kaflow-work", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop.set()
+        self._thread.join(self._patience)
+
+    def runs_after(self, seconds: float) -> bool:
+        """Wait for the end of the work, and tell whether it is still to come."""
+        self._thread.join(seconds)
+        return self._thread.is_alive()
+
+    def _run(self, work: Callable[[Event], None]) -> None:
+        try:
+            work(self.stop)
+        except BaseException as error:  # whoever waits raises it
+            self.error = error
+
+
+def failure(error: BaseException) -> dg.Failure:
+    """Return what ends a run: the error in its own words, and no retry by Dagster."""
+    metadata = {"kind": dg.MetadataValue.text(type(error).__name__)}
+    return dg.Failure(description=str(error), metadata=metadata, allow_retries=False)

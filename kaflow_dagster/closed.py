@@ -1,0 +1,53 @@
+"""Partitions that a stream has finished, which become materializations of its table."""
+
+from collections.abc import Iterator, Set
+from pathlib import Path
+
+import dagster as dg
+
+from kaflow_dagster.translator import partitions_of
+from kaflow_engine.operators.table_rows import partition_of
+from kaflow_engine.plan.explanation import TablePart
+
+
+class ClosedPartitions:
+    """Tells each partition once, when the watermark has left it."""
+
+    def __init__(self, key: dg.AssetKey, table: TablePart, known: Set[str]) -> None:
+        """Begin where earlier runs ended.
+
+        Args:
+            key: The asset of the table.
+            table: Where it is.
+            known: The partitions that were told, or filled by a backfill.
+        """
+        self._key, self._table = key, table
+        self._known = set(known)
+        self._first = partitions_of(table).get_first_partition_key() or ""
+        self._looked = ""
+
+    def since(self, watermark: int | None) -> Iterator[dg.AssetMaterialization]:
+        """Yield what has closed since the last call.
+
+        Args:
+            watermark: Of the stream, in epoch milliseconds.
+        """
+        if watermark is None:
+            return
+        until = partition_of(watermark, self._table.partition)
+        if until == self._looked:
+            return
+        self._looked = until
+        from kaflow_engine.connectors.delta import partition_rows  # it imports delta-rs
+
+        for partition, rows in sorted(partition_rows(Path(self._table.path)).items()):
+            if self._first <= partition < until and partition not in self._known:
+                self._known.add(partition)
+                yield dg.AssetMaterialization(
+                    asset_key=self._key,
+                    partition=partition,
+                    metadata={
+                        "kaflow/mode": dg.MetadataValue.text("stream"),
+                        "dagster/partition_row_count": dg.MetadataValue.int(rows),
+                    },
+                )

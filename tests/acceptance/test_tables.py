@@ -1,0 +1,93 @@
+"""A table holds each row once, in its partition, after failures and beside backfills."""
+# pyright: basic
+
+import duckdb
+import pytest
+from deltalake import DeltaTable
+
+from kaflow_engine.connectors.kafka_client import open_producer
+from kaflow_engine.errors import SinkError
+from kaflow_engine.runtime.prepare import prepare
+from kaflow_engine.runtime.table_sink import StreamTable
+from tests.acceptance.three_days import DAY, SECOND, START, config_for, load, spec_of
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+
+@pytest.fixture(scope="module")
+def topics(broker):
+    load(broker, "tabled")
+    return "tabled"
+
+
+@pytest.fixture
+def config(broker, tmp_path):
+    return config_for(
+        broker, tmp_path / "state", max_records=150, warehouse=str(tmp_path / "warehouse")
+    )
+
+
+def test_stream_fills_partitions_and_a_backfill_replaces_some(broker, spark, topics, config):
+    from kaflow_engine.runtime.application import run_backfill, run_pipelines
+
+    (planned,) = prepare([spec_of("event", topics, "table", to={"table": "clicks"})], config)
+    plan = planned.plan
+    run_pipelines([plan], config, until_caught_up=True, spark=spark)
+    streamed = contents(plan)
+    assert {day for day, *_ in streamed} == {"2026-01-01", "2026-01-02", "2026-01-03"}
+    assert len(streamed) > 3 * 144
+    files = set(DeltaTable(plan.finish.table.path).file_uris())
+    run_backfill(plan, config, SECOND, spark=spark)
+    assert contents(plan) == streamed
+    kept = files & set(DeltaTable(plan.finish.table.path).file_uris())
+    assert {name.split("_day=")[1][:10] for name in files - kept} == {"2026-01-02"}
+    # the stream goes on beside what the backfill left
+    producer = open_producer(broker.settings).api
+    last = b'{"id":1000,"u":"u1"}'
+    producer.produce(f"{topics}.clicks", last, b"u1", 0, timestamp=START + 3 * DAY + 1)
+    assert producer.flush(30) == 0
+    run_pipelines([plan], config, until_caught_up=True, spark=spark)
+    assert set(contents(plan)) - set(streamed) == {("2026-01-04", 1000, "u1", None)}
+    assert len(contents(plan)) == len(streamed) + 1
+
+
+def test_a_batch_that_was_added_and_runs_again_is_not_added_again(
+    spark, topics, config, monkeypatch
+):
+    from kaflow_engine.runtime.application import run_pipelines
+
+    take, failed = StreamTable.take, []
+
+    def take_and_fail(self, batch, report):
+        take(self, batch, report)
+        if batch == 2 and not failed:
+            failed.append(batch)
+            raise SinkError("the commit was done, and its answer lost")
+
+    (planned,) = prepare([spec_of("alone", topics, "again", to={"table": "again"})], config)
+    monkeypatch.setattr(StreamTable, "take", take_and_fail)
+    run_pipelines([planned.plan], config, until_caught_up=True, spark=spark)
+    assert failed
+    ids = sorted(number for _, number, *_ in contents(planned.plan) if number < 1000)
+    assert ids == [n for n in range(3 * 144) if n % 3]
+
+
+def test_hours(spark, topics, config):
+    from kaflow_engine.runtime.application import run_backfill
+
+    to = {"table": "hours", "partition": "hour"}
+    (planned,) = prepare([spec_of("alone", topics, "hours", to=to)], config)
+    run_backfill(planned.plan, config, SECOND, spark=spark)
+    found = DeltaTable(planned.plan.finish.table.path)
+    hours = {part["_hour"] for part in found.partitions()}
+    assert hours == {f"2026-01-02-{hour:02}" for hour in range(24)}
+
+
+def contents(plan):
+    """Read a table as its users do, with DuckDB over Arrow."""
+    found = DeltaTable(plan.finish.table.path).to_pyarrow_dataset()  # noqa: F841
+    rows = duckdb.sql(
+        "SELECT _day, id, u, v FROM found "
+        "WHERE strftime(_event_time AT TIME ZONE 'UTC', '%Y-%m-%d') = _day ORDER BY ALL"
+    )
+    return rows.fetchall()

@@ -1,0 +1,131 @@
+"""A table is a partitioned asset, filled by its stream and by backfills."""
+# pyright: basic
+
+import os
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+
+import dagster as dg
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from kaflow_dagster.build import build_kaflow_defs
+from kaflow_dagster.closed import ClosedPartitions
+from kaflow_engine.connectors.delta import DeltaSink
+from kaflow_engine.connectors.kafka_admin import create_topic
+from kaflow_engine.connectors.kafka_client import open_producer
+from kaflow_engine.connectors.table_files import write_files
+from kaflow_engine.plan.explanation import TablePart
+
+ROOT = Path(__file__).parents[2]
+DAY = 86_400_000
+START = 1_767_225_600_000
+KEY = dg.AssetKey(["tables", "kept"])
+FILE = """
+name: keeper
+query: SELECT id, n FROM {topic}
+output: {{table: kept}}
+owners: [shop]
+backfill: {{start: 2026-01-01}}
+topics:
+  {topic}: {{columns: {{id: VARCHAR, n: BIGINT}}}}
+"""
+RUN = """
+import sys
+from pathlib import Path
+import dagster as dg
+from kaflow_dagster.build import build_kaflow_defs
+home, file, config, first, last = sys.argv[1:]
+found = build_kaflow_defs([Path(file)], Path(config)).get_repository_def()
+tags = {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last}
+with dg.DagsterInstance.from_config(home) as instance:
+    job = found.get_job("backfill__keeper_job")
+    done = job.execute_in_process(instance=instance, tags=tags, raise_on_error=False)
+sys.exit(0 if done.success else 3)
+"""
+
+
+def project(path, topic, more=""):
+    (path / "p.yaml").write_text(FILE.format(topic=topic))
+    (path / "kaflow.yaml").write_text(f"warehouse: {path}/warehouse\n{more}")
+    return build_kaflow_defs([path / "p.yaml"], path / "kaflow.yaml")
+
+
+def test_asset(tmp_path):
+    defs = project(tmp_path, "numbers")
+    dg.Definitions.validate_loadable(defs)
+    spec = next(s for s in defs.resolve_all_asset_specs() if s.key == KEY)
+    assert isinstance(spec.partitions_def, dg.DailyPartitionsDefinition)
+    assert spec.partitions_def.get_first_partition_key() == "2026-01-01"
+    assert [dep.asset_key for dep in spec.deps] == [dg.AssetKey(["streams", "keeper"])]
+    assert (spec.group_name, spec.kinds, spec.owners) == ("tables", {"deltalake"}, ["team:shop"])
+    assert spec.metadata["dagster/uri"] == f"{tmp_path}/warehouse/kept"
+    columns = spec.metadata["dagster/column_schema"].columns
+    assert [(column.name, column.type) for column in columns] == [
+        ("id", "VARCHAR"),
+        ("n", "BIGINT"),
+    ]
+    assert {job.name for job in defs.resolve_all_job_defs()} >= {"stream__keeper"}
+    assert defs.resolve_job_def("backfill__keeper_job").partitions_def == spec.partitions_def
+
+
+def test_closed_partitions_are_told_once(tmp_path):
+    schema = pa.schema([("id", pa.int64()), ("_day", pa.string())])
+    sink = DeltaSink(tmp_path, schema, "_day", "w")
+    table = TablePart(
+        name="kept", path=str(tmp_path), partition="day", interval=1, start=date(2026, 1, 2)
+    )
+    closed = ClosedPartitions(KEY, table, {"2026-01-03"})
+
+    def add(batch, *days):
+        rows = pa.table([range(len(days)), days], schema=schema)
+        sink.add(batch, write_files(tmp_path, "_day", rows, str(batch)))
+
+    def told(at):
+        return [
+            (event.partition, event.metadata["dagster/partition_row_count"].value)
+            for event in closed.since(at)
+        ]
+
+    add(1, "2026-01-01", "2026-01-02", "2026-01-02", "2026-01-03", "2026-01-04")
+    assert told(None) == []
+    assert told(START + 1 * DAY) == []  # the first is before the asset's first partition
+    assert told(START + 3 * DAY + 5) == [("2026-01-02", 2)]  # the third was known
+    assert told(START + 3 * DAY + 9) == []
+    assert told(START + 4 * DAY) == [("2026-01-04", 1)]
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+def test_one_run_fills_many_partitions(broker, unique, tmp_path):
+    topic = f"{unique}_in"
+    create_topic(broker.settings, topic, 2, {"retention.ms": "-1"})
+    producer = open_producer(broker.settings).api
+    for n in range(40):
+        value = b'{"id":"i%d","n":%d}' % (n, n)
+        producer.produce(topic, value, partition=n % 2, timestamp=START + n * DAY // 10)
+    assert producer.flush(30) == 0
+    brokers = f'kafka: {{brokers: ["{broker.bootstrap}"]}}\n'
+    project(tmp_path, topic, f"{brokers}state: {{rocksdb: {{path: {tmp_path}/state}}}}\n")
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+    arguments = [tmp_path / name for name in ("home", "p.yaml", "kaflow.yaml")]
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, *map(str, arguments), "2026-01-02", "2026-01-04"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "engine")])},
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    with dg.DagsterInstance.from_config(str(tmp_path / "home")) as instance:
+        filled = instance.get_materialized_partitions(KEY)
+        event = instance.get_latest_materialization_event(KEY).asset_materialization
+    assert filled == {"2026-01-02", "2026-01-03", "2026-01-04"}
+    assert event.metadata["kaflow/mode"].value == "backfill"
+    found = DeltaTable(str(tmp_path / "warehouse" / "kept")).to_pyarrow_table().to_pylist()
+    assert sorted(row["n"] for row in found) == list(range(10, 40))
