@@ -1,1 +1,1 @@
-"""This deployment: defs.yaml says what is loaded."""
+"""This deployment: the example project, and an asset that depends on one of its tables."""

@@ -2,13 +2,14 @@
 # pyright: reportUnknownMemberType=false
 # Dagster's decorators are typed in part
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from threading import Event
 
 import dagster as dg
 
 from kaflow_dagster.background import Background, failure
+from kaflow_dagster.checks import check_specs, checked
 from kaflow_dagster.names import dagster_name
 from kaflow_dagster.translator import KaflowTranslator, TableProps
 from kaflow_dagster.views import ProjectView
@@ -40,6 +41,8 @@ def build_table(
 ) -> dg.AssetsDefinition:
     """Return the asset of a table; materializing it is a backfill, one run for all partitions.
 
+    Its checks run after a backfill, over the partitions that it filled, and alone, over the newest.
+
     Args:
         table: Which one.
         project: Where its pipeline is read anew.
@@ -51,43 +54,49 @@ def build_table(
     @dg.multi_asset(
         name=dagster_name("backfill", name),
         specs=[spec],
+        check_specs=check_specs(table.pipeline, spec.key, blocking=True),
+        can_subset=True,
         backfill_policy=dg.BackfillPolicy.single_run(),
         config_schema=_OPTIONS,
         op_tags={"kaflow/kind": "backfill"},
         pool="kaflow_backfills",
     )
     def fill(context: dg.AssetExecutionContext) -> Iterator[object]:
-        window = context.partition_time_window
-        wanted = Backfill(start=_milliseconds(window.start), end=_milliseconds(window.end))
-        done = yield from _filled(context, project, name, wanted)
-        yield dg.MaterializeResult(asset_key=spec.key, metadata=_metadata(done))
+        partitions: list[str] = []
+        if spec.key in context.selected_asset_keys:
+            window = context.partition_time_window
+            wanted = Backfill(start=_milliseconds(window.start), end=_milliseconds(window.end))
+            done = _fill(context, project, name, wanted)
+            yield dg.MaterializeResult(asset_key=spec.key, metadata=_metadata(done))
+            partitions = list(context.partition_keys)
+        names = {key.name for key in context.selected_asset_check_keys}
+        if names:
+            yield from checked(project, name, spec.key, names, partitions)
 
     return fill
 
 
-def _filled(
+def _fill(
     context: dg.AssetExecutionContext, project: ProjectView, name: str, wanted: Backfill
-) -> Generator[object, None, Progress]:
+) -> Progress:
     """Run a backfill beside the thread that reports; return its last progress."""
     options = context.op_execution_context.op_config
     try:
         config = project.load_config()
     except KaflowError as error:
         raise failure(error) from error
-    newest: list[Progress] = []
+    newest: dict[str, Progress] = {}
 
     def work(stop: Event) -> None:
         _run(project, name, config, wanted, options, stop, newest)
 
     with Background(work, config.drain_deadline) as thread:
         while thread.runs_after(REPORT_S):
-            if newest:
-                at = newest[-1]
+            for at in newest.values():
                 context.log.info(f"{at.state}: batch {at.batch}, {at.records} records")
     if thread.error is not None:
         raise failure(thread.error) from thread.error
-    yield from ()
-    return newest[-1]
+    return newest[name]
 
 
 def _run(
@@ -97,7 +106,7 @@ def _run(
     wanted: Backfill,
     options: dict[str, bool],
     stop: Event,
-    newest: list[Progress],
+    newest: dict[str, Progress],
 ) -> None:
     from kaflow_engine.plan.owner import check_backfill
     from kaflow_engine.runtime.application import run_backfill
@@ -107,12 +116,16 @@ def _run(
     wanted = Backfill(start=wanted.start, end=wanted.end, slack=spec.backfill.slack)
     check_backfill(spec, config, wanted, options["force"])
     (planned,) = prepare([spec], config, waiting=Waiting(stopped=stop.is_set))
+
+    def note(progress: Progress) -> None:
+        newest[progress.pipeline] = progress
+
     run_backfill(
         planned.plan,
         config,
         wanted,
         restart=options["restart"],
-        on_progress=newest.append,
+        on_progress=note,
         stop=stop,
     )
 

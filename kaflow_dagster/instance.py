@@ -24,6 +24,17 @@ _SENSOR = """
 query($sensor: SensorSelector!){sensorOrError(sensorSelector: $sensor){... on Sensor{
   sensorState{id status ticks(limit: 5){status timestamp skipReason runKeys error{message}}}}}}
 """
+_PARTITIONS = """
+query($key: AssetKeyInput!){assetNodeOrError(assetKey: $key){
+  ... on AssetNode{partitionStats{numMaterialized}}}}
+"""
+_SCHEDULES = """
+query($repository: RepositorySelector!){schedulesOrError(repositorySelector: $repository){
+  ... on Schedules{results{name}}}}
+"""
+_SCHEDULE_ON = """
+mutation($schedule: ScheduleSelector!){startSchedule(scheduleSelector: $schedule){__typename}}
+"""
 _START = "mutation($sensor: SensorSelector!){startSensor(sensorSelector: $sensor){__typename}}"
 _STOP = "mutation($id: String!){stopSensor(id: $id){__typename}}"
 _RUNS = """
@@ -32,6 +43,14 @@ query($filter: RunsFilter!){runsOrError(filter: $filter, limit: 20){
 """
 _MATERIALIZED = """
 {assetNodes{assetKey{path} assetMaterializations(limit: 1){timestamp}}}
+"""
+_BACKFILL = """
+mutation($params: LaunchBackfillParams!){launchPartitionBackfill(backfillParams: $params){
+  __typename ... on PythonError{message}}}
+"""
+_LAUNCH = """
+mutation($params: ExecutionParams!){launchRun(executionParams: $params){
+  __typename ... on LaunchRunSuccess{run{runId}} ... on PythonError{message}}}
 """
 _TERMINATE = """
 mutation($run: String!){terminateRun(runId: $run){__typename ... on PythonError{message}}}
@@ -108,6 +127,15 @@ class Instance:
         """Stop a sensor."""
         self.ask(_STOP, id=self._state(sensor)["id"])
 
+    def schedules(self) -> list[str]:
+        """Return the names of all schedules."""
+        found = self.ask(_SCHEDULES, repository=REPOSITORY)
+        return [each["name"] for each in found["schedulesOrError"]["results"]]
+
+    def schedule_on(self, schedule: str) -> None:
+        """Start a schedule."""
+        self.ask(_SCHEDULE_ON, schedule={**REPOSITORY, "scheduleName": schedule})
+
     def ticks(self, sensor: str) -> Sequence[Mapping[str, Any]]:
         """Return the last ticks of a sensor, newest first."""
         return self._state(sensor)["ticks"]
@@ -121,6 +149,33 @@ class Instance:
         """Return the keys of assets that have a materialization, their parts joined by slashes."""
         nodes = self.ask(_MATERIALIZED)["assetNodes"]
         return {"/".join(n["assetKey"]["path"]) for n in nodes if n["assetMaterializations"]}
+
+    def launch(self, job: str) -> None:
+        """Start a run of a job.
+
+        Raises:
+            ValueError: It could not be launched.
+        """
+        params = {"selector": {**REPOSITORY, "jobName": job}, "mode": "default"}
+        done = self.ask(_LAUNCH, params=params)["launchRun"]
+        if done["__typename"] != "LaunchRunSuccess":
+            raise ValueError(str(done))
+
+    def backfill(self, asset: Sequence[str], partitions: Sequence[str]) -> None:
+        """Do what the dialog of an asset does to materialize partitions.
+
+        Raises:
+            ValueError: It could not be launched.
+        """
+        params = {"assetSelection": [{"path": list(asset)}], "partitionNames": list(partitions)}
+        done = self.ask(_BACKFILL, params=params)["launchPartitionBackfill"]
+        if done["__typename"] != "LaunchBackfillSuccess":
+            raise ValueError(str(done))
+
+    def partitions(self, asset: Sequence[str]) -> int:
+        """Return how many partitions of an asset are materialized."""
+        node = self.ask(_PARTITIONS, key={"path": list(asset)})["assetNodeOrError"]
+        return int(node["partitionStats"]["numMaterialized"])
 
     def terminate(self, run: str) -> None:
         """Do what the button in the page does."""

@@ -74,6 +74,8 @@ def command(
         if dagster.wait(instance.has_loaded, _LOAD_S, asked):
             for sensor in instance.sensors():
                 instance.switch_on(sensor)
+            for schedule in instance.schedules():
+                instance.schedule_on(schedule)
             clock.say(f"all switches are on; starting {', '.join(units)}")
             resources.callback(_drain, instance, units, clock)
             streams = {f"streams/{spec.name}" for spec in specs}
@@ -178,7 +180,8 @@ def _tour(instance: Instance, pipelines: Sequence[str]) -> str:
             f"  {page}/automation            the switches, and why they do what they do",
             f"  {page}/runs                  the sessions; terminate one to drain it",
             "",
-            "  Materialize a table to backfill its partitions. Ctrl-C stops everything.",
+            "  Checks run every five minutes. Materialize a table to backfill its partitions.",
+            "  Ctrl-C stops everything.",
             "",
         ]
     )

@@ -83,6 +83,14 @@ class KaflowTranslator:
         """Return the key of the asset that stands for the running of a pipeline."""
         return self.get_asset_spec(StreamProps(pipeline=pipeline)).key
 
+    def output_key(self, pipeline: PipelineView) -> dg.AssetKey | None:
+        """Return the key of what a pipeline writes, a table or a topic; None: it is broken."""
+        if pipeline.explanation is None:
+            return None
+        if pipeline.explanation.output_topic is not None:
+            return self.topic_key(pipeline.explanation.output_topic)
+        return self.get_asset_spec(TableProps(pipeline=pipeline)).key
+
     def _stream(self, pipeline: PipelineView) -> dg.AssetSpec:
         topics = pipeline.explanation.topics if pipeline.explanation else ()
         return dg.AssetSpec(

@@ -1,6 +1,6 @@
 """Pipelines as Dagster needs them: read and explained once, kept as JSON, cheap to load."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from kaflow_engine.errors import KaflowError, ModelError
+from kaflow_engine.model.checks import checks_of
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.load_config import load_config
 from kaflow_engine.model.specs import PipelineSpec
@@ -15,6 +16,16 @@ from kaflow_engine.plan.draw import draw
 from kaflow_engine.plan.explain import explain
 from kaflow_engine.plan.explanation import Explanation
 from kaflow_engine.plan.project import check_project, load_one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckView:
+    """A check of what a pipeline writes."""
+
+    name: str
+    about: str
+    is_error: bool
+    """Whether its failure is more than a warning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +48,7 @@ class PipelineView:
     """Descriptions of output columns."""
     topics: dict[str, str] = field(default_factory=dict[str, str])
     """Descriptions of input topics."""
+    checks: tuple[CheckView, ...] = ()
     explanation: Explanation | None = None
     drawing: str = ""
     problem: str | None = None
@@ -180,9 +192,21 @@ def _view(
         meta=spec.meta,
         columns={name: c.description for name, c in spec.columns.items() if c.description},
         topics={name: t.description for name, t in spec.topics.items() if t.description},
+        checks=tuple(
+            CheckView(
+                name=check.name,
+                about=check.description or f"{check.expectation}: {_said(check.arguments)}",
+                is_error=check.severity == "error",
+            )
+            for check in checks_of(spec)
+        ),
         explanation=explanation,
         drawing="\n".join(draw(explanation)),
     )
+
+
+def _said(arguments: Mapping[str, object]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in arguments.items())
 
 
 def version_of(spec: PipelineSpec, config: Config) -> str:

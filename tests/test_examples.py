@@ -13,11 +13,11 @@ from kaflow_engine.testing.case_pipeline import Surroundings
 from kaflow_engine.testing.cases import run_case
 
 EXAMPLES = Path(__file__).parent.parent / "dbt_style_models"
-CASES = [case for file in find_cases([EXAMPLES / "tests"]) for case in load_cases(file)]
+CASES = [case for file in find_cases([EXAMPLES]) for case in load_cases(file)]
 
 
 def test_every_pipeline_has_a_case():
-    project = load_project([EXAMPLES / "pipelines"], variables={})
+    project = load_project([EXAMPLES], variables={})
     check(project.pipelines)
     names = {getattr(case.pipeline, "text", None) for case in CASES}
     assert names == {spec.name for spec in project.pipelines}

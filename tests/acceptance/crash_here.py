@@ -24,7 +24,7 @@ import pandas  # noqa: F401  # pyarrow wants it later, and children would each l
 import pyarrow as pa
 import pyarrow.dataset  # the same
 
-from kaflow_engine.connectors.kafka_read import read_range
+from kaflow_engine.connectors.kafka_read import read_ranges
 from kaflow_engine.errors import KaflowError
 from kaflow_engine.model.config import Config
 from kaflow_engine.operators.reports import read_reports
@@ -232,7 +232,7 @@ class _Live:
 
 def _read(spark: object, kafka: Any, name: str, ranges: Any) -> pa.Table:
     parts = [
-        read_range(kafka, topic, partition, first, end)
+        read_ranges(kafka, topic, {partition: first}, {partition: end})
         for topic, found in ranges.items()
         for partition, (first, end) in found.items()
         if end > first

@@ -6,7 +6,9 @@ import pytest
 from deltalake import DeltaTable
 
 from kaflow_engine.connectors.kafka_client import open_producer
-from kaflow_engine.errors import SinkError
+from kaflow_engine.errors import SinkError, StateError
+from kaflow_engine.operators.params import Backfill
+from kaflow_engine.plan.owner import check_backfill
 from kaflow_engine.runtime.prepare import prepare
 from kaflow_engine.runtime.table_sink import StreamTable
 from tests.acceptance.three_days import DAY, SECOND, START, config_for, load, spec_of
@@ -36,6 +38,11 @@ def test_stream_fills_partitions_and_a_backfill_replaces_some(broker, spark, top
     streamed = contents(plan)
     assert {day for day, *_ in streamed} == {"2026-01-01", "2026-01-02", "2026-01-03"}
     assert len(streamed) > 3 * 144
+    third = Backfill(start=START + 2 * DAY, end=START + 3 * DAY)
+    with pytest.raises(StateError, match="may still write rows of 2026-01-03T00:00:00Z/2026-01-04"):
+        check_backfill(planned.spec, config, third, force=False)
+    check_backfill(planned.spec, config, third, force=True)
+    check_backfill(planned.spec, config, SECOND, force=False)
     files = set(DeltaTable(plan.finish.table.path).file_uris())
     run_backfill(plan, config, SECOND, spark=spark)
     assert contents(plan) == streamed

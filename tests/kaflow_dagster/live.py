@@ -35,6 +35,20 @@ class Live:
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "Live":
+        self._start()
+        return self
+
+    def __exit__(self, *about: object) -> None:
+        for run in self.runs("enriched_events") if self.instance.answers() else []:
+            if run["status"] in ("STARTED", "STARTING", "CANCELING"):
+                pid = self.worker(run)
+                if pid is not None:
+                    _kill(pid)
+        self._stop()
+        assert self._process is not None
+        _kill_group(self._process.pid)
+
+    def _start(self) -> None:
         command = [sys.executable, "-m", "dagster", "dev", "-w", "workspace.yaml"]
         with (self.folder / "dagster.log").open("ab") as log:
             self._process = subprocess.Popen(
@@ -47,22 +61,17 @@ class Live:
                 start_new_session=True,
             )
         self.until(self.instance.has_loaded, START_S, "the code location to be loaded")
-        return self
 
-    def __exit__(self, *about: object) -> None:
+    def _stop(self) -> None:
+        """End page, daemon and code server; runs that stream go on."""
         assert self._process is not None
-        for run in self.runs("enriched_events") if self.instance.answers() else []:
-            if run["status"] in ("STARTED", "STARTING", "CANCELING"):
-                pid = self.worker(run)
-                if pid is not None:
-                    _kill(pid)
         self._process.send_signal(signal.SIGTERM)
-        try:
-            self._process.wait(30)
-        except subprocess.TimeoutExpired:
-            pass
-        _kill_group(self._process.pid)
-        self._process.wait()
+        self._process.wait(60)
+
+    def restart(self) -> None:
+        """End page, daemon and code server, and start them again."""
+        self._stop()
+        self._start()
 
     def until(self, holds, seconds: float, what: str):
         """Wait for a condition; returns what it returned, and how long it took."""

@@ -157,3 +157,30 @@ def test_a_changed_pipeline_is_taken_up_and_a_broken_one_is_shown(live, kafka):
     told = live.ticks("broken")[0]["skipReason"]
     assert told.startswith("broken: ")
     assert "pipelines/broken.yaml:2: unknown key 'qery'" in told
+
+
+def jvm_of(pid):
+    """Return the JVM below a process."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        text = stat.read_text() if stat.exists() else ""
+        if "(java)" in text and int(text[text.rindex(")") + 2 :].split()[1]) == pid:
+            return int(stat.parent.name)
+    raise AssertionError(f"process {pid} has no JVM")
+
+
+def test_a_stream_outlives_dagster_and_comes_back_without_its_jvm(live, kafka):
+    feed = Feed(kafka, "r")
+    live.switch_on(NAME)
+    run, _ = live.until(lambda: running(live), PATIENCE_S, "a run")
+    feed.send()
+    live.until(feed.complete, PATIENCE_S, "the first rows")
+    live.restart()  # page, daemon and code server
+    feed.send()
+    live.until(feed.complete, PATIENCE_S, "rows after the restart")
+    live.until(lambda: live.ticks(NAME), PATIENCE_S, "a tick of the new daemon")
+    assert running(live)["runId"] == run["runId"]
+
+    os.kill(jvm_of(live.worker(run)), signal.SIGKILL)
+    feed.send()
+    _, seconds = live.until(feed.complete, 2 * PATIENCE_S, "rows after the death of the JVM")
+    sys.stdout.write(f"rows again {seconds:.0f} s after the death of the JVM\n")

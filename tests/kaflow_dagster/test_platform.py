@@ -8,17 +8,24 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 
 from kaflow_dagster.instance import Instance
 from kaflow_engine.connectors.delta import partition_rows
+from tests.kaflow_dagster.page import Page
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.services]
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 300
+TABLE = ("tables", "orders_by_day")
+CHECKS = """
+{assetNodes{assetChecksOrError{... on AssetChecks{checks{
+  name executionForLatestMaterialization{status}}}}}}
+"""
 
 
 def recipe():
@@ -45,14 +52,55 @@ def test_make_run(tmp_path):
         (table,) = tmp_path.glob("kaflow-platform-*/warehouse")
         until(process, log, lambda: sum(partition_rows(table / "orders_by_day").values()) > 100)
         assert instance.materialized() >= {"streams/orders_by_day", "streams/user_enrichment"}
+        day = max(partition_rows(table / "orders_by_day"))
+        instance.launch("checks__orders_by_day")
+        until(process, log, lambda: checked(instance))
+        instance.backfill(TABLE, days_before(day, 3))
+        until(process, log, lambda: instance.partitions(TABLE) >= 3)
+        with Page(instance.address) as page:
+            look(page, day)
         process.send_signal(signal.SIGINT)
         assert process.wait(120) == 0, log.read_text()
     finally:
-        process.kill()
+        if process.poll() is None:  # a test that failed leaves nothing behind either
+            process.send_signal(signal.SIGINT)
+            process.wait(180)
     assert "Traceback" not in log.read_text()
     assert not list(tmp_path.glob("kaflow-*"))
     commands = [file.read_bytes() for file in Path("/proc").glob("[0-9]*/cmdline") if file.exists()]
     assert not [c for c in commands if str(tmp_path).encode() in c]
+
+
+def days_before(day, count):
+    last = date.fromisoformat(day)
+    return [str(last - timedelta(days=n)) for n in range(1, count + 1)]
+
+
+def checked(instance):
+    nodes = instance.ask(CHECKS)["assetNodes"]
+    found = [each for node in nodes for each in node["assetChecksOrError"].get("checks", ())]
+    states = {each["name"]: each["executionForLatestMaterialization"] for each in found}
+    amount = [states[name] for name in states if name.endswith("_amount")]
+    return len(amount) == 2 and all(amount)
+
+
+def look(page, day):
+    """See what a person is told to look at."""
+    page.open("/assets")
+    page.sees("enriched_events", "orders_by_day", "shop.orders", name="catalog")
+    page.open("/asset-groups")
+    page.click("[aria-label=unfold_more]")
+    page.sees("enriched_events", "orders_by_day", "user_enrichment", name="lineage")
+    page.open("/assets/streams/orders_by_day?view=overview")
+    page.sees("kaflow/lag", "kaflow/records_per_second", "kaflow/watermark", name="stream")
+    page.open("/assets/tables/orders_by_day?view=overview")
+    page.sees("amount", r"DECIMAL\(12,2\)", "sales@example.com", name="table")
+    page.open("/assets/tables/orders_by_day?view=partitions")
+    page.sees(day, name="partitions")
+    page.open("/assets/tables/orders_by_day?view=checks")
+    page.sees("not_null_amount", "expect_column_values_to_be_between_amount", name="checks")
+    page.open("/automation")
+    page.sees("supervise__example", "check_regularly__orders_by_day", name="automation")
 
 
 def until(process, log, holds):

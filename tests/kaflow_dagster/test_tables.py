@@ -29,7 +29,12 @@ name: keeper
 query: SELECT id, n FROM {topic}
 output: {{table: kept}}
 owners: [shop]
-backfill: {{start: 2026-01-01}}
+backfill: {{start: 2025-01-01}}
+checks:
+  - not_null: id
+  - expect_column_values_to_be_between: {{column: n, min_value: 0, max_value: 37}}
+    name: few
+    severity: warn
 topics:
   {topic}: {{columns: {{id: VARCHAR, n: BIGINT}}}}
 """
@@ -59,7 +64,7 @@ def test_asset(tmp_path):
     dg.Definitions.validate_loadable(defs)
     spec = next(s for s in defs.resolve_all_asset_specs() if s.key == KEY)
     assert isinstance(spec.partitions_def, dg.DailyPartitionsDefinition)
-    assert spec.partitions_def.get_first_partition_key() == "2026-01-01"
+    assert spec.partitions_def.get_first_partition_key() == "2025-01-01"
     assert [dep.asset_key for dep in spec.deps] == [dg.AssetKey(["streams", "keeper"])]
     assert (spec.group_name, spec.kinds, spec.owners) == ("tables", {"deltalake"}, ["team:shop"])
     assert spec.metadata["dagster/uri"] == f"{tmp_path}/warehouse/kept"
@@ -100,7 +105,7 @@ def test_closed_partitions_are_told_once(tmp_path):
 
 @pytest.mark.spark
 @pytest.mark.kafka
-def test_one_run_fills_many_partitions(broker, unique, tmp_path):
+def test_one_run_fills_a_year_of_partitions(broker, unique, tmp_path):
     topic = f"{unique}_in"
     create_topic(broker.settings, topic, 2, {"retention.ms": "-1"})
     producer = open_producer(broker.settings).api
@@ -114,7 +119,7 @@ def test_one_run_fills_many_partitions(broker, unique, tmp_path):
     (tmp_path / "home" / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
     arguments = [tmp_path / name for name in ("home", "p.yaml", "kaflow.yaml")]
     done = subprocess.run(
-        [sys.executable, "-c", RUN, *map(str, arguments), "2026-01-02", "2026-01-04"],
+        [sys.executable, "-c", RUN, *map(str, arguments), "2025-06-01", "2026-05-31"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "engine")])},
         capture_output=True,
         text=True,
@@ -125,7 +130,21 @@ def test_one_run_fills_many_partitions(broker, unique, tmp_path):
     with dg.DagsterInstance.from_config(str(tmp_path / "home")) as instance:
         filled = instance.get_materialized_partitions(KEY)
         event = instance.get_latest_materialization_event(KEY).asset_materialization
-    assert filled == {"2026-01-02", "2026-01-03", "2026-01-04"}
+        told = {name: _last(instance, name) for name in ("not_null_id", "few")}
+    assert (len(filled), min(filled), max(filled)) == (365, "2025-06-01", "2026-05-31")
     assert event.metadata["kaflow/mode"].value == "backfill"
+    assert {name: each.passed for name, each in told.items()} == {"not_null_id": True, "few": False}
+    assert told["few"].severity == dg.AssetCheckSeverity.WARN
+    numbers = {name: value.value for name, value in told["few"].metadata.items()}
+    assert (numbers["kaflow/rows"], numbers["kaflow/failed"]) == (40, 2)
+    sample = told["few"].metadata["kaflow/sample"].records
+    assert sorted(row.data["n"] for row in sample) == [38, 39]
     found = DeltaTable(str(tmp_path / "warehouse" / "kept")).to_pyarrow_table().to_pylist()
-    assert sorted(row["n"] for row in found) == list(range(10, 40))
+    assert sorted(row["n"] for row in found) == list(range(40))
+
+
+def _last(instance, name):
+    """Return the last evaluation of a check."""
+    storage = instance.event_log_storage
+    (record,) = storage.get_asset_check_execution_history(dg.AssetCheckKey(KEY, name), limit=1)
+    return record.event.dagster_event.event_specific_data

@@ -12,6 +12,7 @@ from kaflow_engine.model.masking import masked
 
 COMMANDS: dict[str, str] = {
     "backfill": "kaflow_engine.cli.backfill:command",
+    "check": "kaflow_engine.cli.check:command",
     "config": "kaflow_engine.cli.config:command",
     "demo": "kaflow_engine.cli.demo:command",
     "dev": "kaflow_engine.cli.dev:command",
@@ -29,6 +30,7 @@ COMMANDS: dict[str, str] = {
 
 SUMMARIES: dict[str, str] = {
     "backfill": "Run a pipeline over a range of event time.",
+    "check": "Check the rows that a pipeline has written.",
     "config": "Show the configuration and where each value comes from.",
     "demo": "Run pipelines against sample data on a broker of their own.",
     "dev": "Start a local Kafka broker to develop against.",

@@ -105,6 +105,21 @@ class DeltaSink:
             (self._folder / file.path).unlink(missing_ok=True)
 
 
+def read_partitions(folder: Path, partitions: Sequence[str]) -> pa.Table:
+    """Return the rows of some partitions.
+
+    Raises:
+        SinkError: There is no table, or it cannot be read.
+    """
+    if not DeltaTable.is_deltatable(str(folder)):
+        said = f"there is no table '{folder.name}' in the warehouse"
+        raise SinkError(said, hint="run its pipeline first")
+    with _told(folder):
+        table = DeltaTable(str(folder))
+        (column,) = table.metadata().partition_columns
+        return table.to_pyarrow_table(partitions=[(column, "in", list(partitions))])
+
+
 def _opened(folder: Path, schema: pa.Schema, column: str) -> DeltaTable:
     wanted = Schema.from_arrow(schema)
     if not DeltaTable.is_deltatable(str(folder)):

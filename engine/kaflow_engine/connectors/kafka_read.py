@@ -79,21 +79,19 @@ def read_all(settings: KafkaSettings, topic: str, timeout: int = 30_000) -> pa.T
     return to_records(sorted(messages, key=lambda m: (m.partition(), m.offset())))
 
 
-def read_range(
+def read_ranges(
     settings: KafkaSettings,
     topic: str,
-    partition: int,
-    start: int,
-    end: int,
+    start: Mapping[int, int],
+    end: Mapping[int, int],
     timeout: int = 30_000,
 ) -> pa.Table:
-    """Return the records of one partition with start <= offset < end (RECORDS).
+    """Return the records of each partition with start <= offset < end (RECORDS).
 
     Raises:
         SourceError: As in `read_first`.
     """
-    client = open_consumer(settings)
-    return to_records(collect(client, topic, {partition: start}, {partition: end}, timeout))
+    return to_records(collect(open_consumer(settings), topic, start, end, timeout))
 
 
 def collect(

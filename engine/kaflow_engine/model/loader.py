@@ -19,8 +19,8 @@ from kaflow_engine.model.yaml_file import Document, from_yaml, in_order, raise_a
 
 SHAPE = Shape(
     noun="key",
-    later={PipelineSpec: frozenset({"sinks", "checks"})},
-    free=frozenset({("output", "schema", "fields")}),
+    later={PipelineSpec: frozenset({"sinks"})},
+    free=frozenset({("output", "schema", "fields"), ("checks",)}),
 )
 
 _NEEDED = {"name": "_", "output": {"topic": "_"}}

@@ -218,6 +218,8 @@ class PipelineSpec(Spec):
     dimensions_first: bool = True
     ordered: bool = True
     backfill: BackfillSpec = BackfillSpec()
+    checks: tuple[dict[str, object], ...] = ()
+    """What rows should have in common; see `model.checks`."""
     partitions: int | None = Field(default=None, gt=0, le=256)
     """State partitions; None: chosen from the machine. Keys are spread over 256 shards."""
     at: Location = Field(default=INLINE, exclude=True)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kaflow_engine.errors import ModelError, UnknownName
+from kaflow_engine.model.checks import wrong_checks
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
@@ -274,19 +275,21 @@ def _needs_exchange(spec: PipelineSpec, steps: Sequence[KeyStep], key: OutputSha
 
 
 def _check_names(spec: PipelineSpec, names: Sequence[str] | None) -> list[ModelError]:
-    """Return an error for each output column that the file names and the query does not have."""
+    """Return an error for each output column that is named and not there, and each wrong check."""
+    wrong = wrong_checks(spec, names)
     if names is None:
-        return []
+        return wrong
     known = {name.lower() for name in names}
     wanted = [(name, ("emission", "require", i)) for i, name in enumerate(spec.emission.require)]
     wanted += [(name, ("columns", name)) for name in spec.columns]
     if spec.output.key is not None:
         wanted = [(spec.output.key, ("output", "key")), *wanted]
-    return [
+    unknown = [
         UnknownName("output column", name, names, spec.place(*path))
         for name, path in wanted
         if name.lower() not in known
     ]
+    return [*unknown, *wrong]
 
 
 def _output(shape: QueryShape, name: str) -> OutputShape | None:

@@ -2,12 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import zip_longest
 
 from kaflow_engine.testing.case_specs import Case, Letter, Row
-from kaflow_engine.testing.case_values import comparable, json_text
+from kaflow_engine.testing.case_values import Json, comparable, json_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +84,24 @@ def _rows(case: Case, outcome: Outcome, as_given: bool) -> Difference | None:
         part="rows",
         pairs=tuple(
             pair
-            for key, wanted, came in _by_key(expected, outcome.rows)
+            for key, wanted, came in _by_key(expected, _chosen(case, outcome.rows))
             for pair in _aligned(wanted, came, numbered, ordered=key[1] is not None)
         ),
     )
+
+
+def _chosen(case: Case, rows: Sequence[Row]) -> Sequence[Row]:
+    """Return rows with what the case compares of them."""
+    columns = case.spec.columns
+    if columns is None:
+        return rows
+    return [replace(row, key=None, value=_only(row.value, columns)) for row in rows]
+
+
+def _only(value: Json, columns: Sequence[str]) -> Json:
+    if not isinstance(value, dict):
+        return value
+    return {name: value[name] for name in columns if name in value}
 
 
 Place = tuple[str, str | None]

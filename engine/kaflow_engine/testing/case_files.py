@@ -6,6 +6,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -31,6 +32,7 @@ from kaflow_engine.testing.case_specs import (
     RowSpec,
 )
 from kaflow_engine.testing.case_values import Json, json_of, json_text
+from kaflow_engine.testing.unit_tests import UNIT_TESTS, unit_cases
 
 APART = ("pipeline", "config", "given", "expect", "expect_dead_letters")
 """Keys of a case that are read on their own."""
@@ -60,11 +62,16 @@ def find_cases(paths: Sequence[Path]) -> tuple[Path, ...]:
 
 
 def holds_cases(file: Path) -> bool:
-    """Tell whether a file looks like a case file: a list whose first item has a key `case`."""
+    """Tell whether a file looks like it holds cases, or unit tests of models.
+
+    A case file is a list whose first item has a key `case`.
+    """
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return False
+    if re.search(rf"^{UNIT_TESTS}:", text, re.MULTILINE):
+        return True
     lines = (line for line in text.splitlines() if line.strip() and not line.startswith("#"))
     first = next((line for line in lines if line.strip() != "---"), "")
     return first.lstrip().startswith(("- ", "-\t")) and re.search(r"\bcase:", text) is not None
@@ -81,7 +88,11 @@ def load_cases(file: Path, variables: Mapping[str, str] | None = None) -> tuple[
         ModelError: It cannot be read, or holds a mistake.
         Problems: It holds several.
     """
-    document = read_yaml(file, read_environment() if variables is None else variables)
+    known = read_environment() if variables is None else variables
+    document = read_yaml(file, known)
+    tests = document.root.get(UNIT_TESTS) if isinstance(document.root, Entries) else None
+    if isinstance(tests, Items):
+        document = replace(document, root=_unit_cases(tests, file, known))
     if not isinstance(document.root, Items):
         raise_all(document.mistakes)
         message = f"expected a list of cases, found {describe(document.root)}"
@@ -90,6 +101,10 @@ def load_cases(file: Path, variables: Mapping[str, str] | None = None) -> tuple[
     cases = [_Reader(node, mistakes).case() for node in document.root.items]
     raise_all(mistakes)
     return tuple(case for case in cases if case is not None)
+
+
+def _unit_cases(tests: Items, file: Path, variables: Mapping[str, str]) -> Items:
+    return Items(at=tests.at, items=tuple(unit_cases(tests, file, variables)))
 
 
 def _yaml(folder: Path) -> Iterator[Path]:

@@ -85,6 +85,8 @@ class CaseSpec(Spec):
     cuts: Literal["given"] | None = None
     """`given`: other cuts give other results, so the case only runs as it is written."""
     expect: object = None
+    columns: tuple[Filled, ...] | None = None
+    """Rows are compared in these members of their values only, and without their keys."""
     expect_raw: tuple[str, ...] | None = None
     expect_dead_letters: object = None
     expect_counters: dict[str, int] = Field(default={})

@@ -9,7 +9,7 @@ from kaflow_engine.connectors.kafka_read import (
     RECORDS,
     read_all,
     read_first,
-    read_range,
+    read_ranges,
     tail,
 )
 from kaflow_engine.connectors.kafka_transactions import open_transactional
@@ -67,8 +67,8 @@ def test_reads(kafka: KafkaSettings, topic: str) -> None:
     assert tail(kafka, topic, 100).num_rows == 12
     assert tail(kafka, topic, 0).num_rows == 0
     assert read_first(kafka, topic, 4).num_rows == 4
-    assert column(read_range(kafka, topic, 0, 8, 14), "offset") == [8, 9]
-    assert column(read_range(kafka, topic, 0, 8, 99), "offset") == [8, 9, 14]
+    assert column(read_ranges(kafka, topic, {0: 8}, {0: 14}), "offset") == [8, 9]
+    assert column(read_ranges(kafka, topic, {0: 8}, {0: 99}), "offset") == [8, 9, 14]
 
 
 @pytest.mark.kafka

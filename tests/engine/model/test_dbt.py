@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kaflow_engine.errors import Location
+from kaflow_engine.model.checks import checks_of
 from kaflow_engine.model.load_config import load_config
 from kaflow_engine.model.project import load_project, read_project
 
@@ -60,6 +61,32 @@ def test_a_model_is_a_pipeline(tmp_path: Path) -> None:
     assert found.topics["shop.orders"].event_time == "at"
     assert (found.description, found.owners, found.meta) == ("What it is.", ("ann",), {"tier": "1"})
     assert found.columns["id"].description == "Its number."
+
+
+def test_data_tests_are_checks(tmp_path: Path) -> None:
+    about = """
+models:
+  - name: m
+    columns:
+      - name: id
+        data_tests:
+          - not_null
+          - unique: {config: {severity: warn}}
+          - accepted_values: {name: known, arguments: {values: [a, 1]}}
+    data_tests:
+      - expect_table_row_count_to_be_between: {min_value: 1}
+      - {not_null: {column: id}, name: again, description: Twice.}
+"""
+    files = {"models/m.sql": "SELECT id FROM t", "models/m.yml": about}
+    found = checks_of(pipelines(project(tmp_path, files))["m"])
+    assert [(check.name, check.arguments, check.severity) for check in found] == [
+        ("not_null_id", {"column": "id"}, "error"),
+        ("unique_id", {"column": "id"}, "warn"),
+        ("known", {"column": "id", "value_set": ["a", 1]}, "error"),
+        ("expect_table_row_count_to_be_between", {"min_value": 1}, "error"),
+        ("again", {"column": "id"}, "error"),
+    ]
+    assert found[-1].description == "Twice."
 
 
 def test_models_refer_to_models(tmp_path: Path) -> None:
@@ -176,9 +203,10 @@ def test_a_model_alone_knows_what_stands_around_it(tmp_path: Path) -> None:
         (
             {
                 "m.sql": "SELECT id FROM t",
-                "x.yml": "models:\n  - name: m\n    data_tests: [unique]\n",
+                "x.yml": "models:\n  - name: m\n    data_tests: [[unique]]\n",
             },
-            "x.yml:3: 'data_tests' is not available in this version\n  hint: remove it",
+            "x.yml:3: expected a test, found a list\n"
+            "  hint: write - not_null, or - accepted_values: {{values: [a, b]}}",
         ),
         (
             {

@@ -75,6 +75,7 @@ columns: {price: {description: In euros.}}
 meta: {tier: 1}
 group: shop
 backfill: {slack: 30m, start: 2026-01-31}
+checks: [{unique: id, severity: warn}]
 """
 
 
@@ -139,6 +140,7 @@ def test_every_key() -> None:
         "dimensions_first": False,
         "ordered": False,
         "backfill": {"slack": 1_800_000, "start": date(2026, 1, 31)},
+        "checks": ({"unique": "id", "severity": "warn"},),
         "partitions": 4,
     }
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from kaflow_engine.errors import Location, ModelError, UnknownName
+from kaflow_engine.model.dbt.data_tests import data_tests
 from kaflow_engine.model.dbt.properties import About, AllProperties
 from kaflow_engine.model.dbt.template import Names, Rendered, render
 from kaflow_engine.model.specs import OutputSpec
@@ -197,11 +198,16 @@ def _about(about: About | None) -> Iterator[Entry]:
     for entry in about.tree.entries:
         if entry.key in ("description", "meta"):
             yield entry
+    if checks := list(data_tests(about.tree)):
+        at = checks[0].at
+        yield Entry(key="checks", at=at, value=Items(at=at, items=tuple(checks)))
     columns = [
         Entry(
             key=column.name,
             at=node.at,
-            value=_mapping(node.at, [e for e in node.entries if e.key != "name"]),
+            value=_mapping(
+                node.at, [e for e in node.entries if e.key not in ("name", "data_tests")]
+            ),
         )
         for column, node in zip(about.spec.columns, _items(about.tree.get("columns")), strict=True)
         if isinstance(node, Entries)

@@ -15,7 +15,7 @@ from kaflow_engine.model.reading import build, check_keys
 from kaflow_engine.model.tree import Entries, Entry, Items, Node, Scalar, find, from_plain
 from kaflow_engine.model.yaml_file import Document
 
-KEYS = ("models", "sources")
+KEYS = ("models", "sources", "unit_tests")
 """What a property file starts with."""
 
 

@@ -10,6 +10,8 @@ class PropertyColumn(ColumnSpec):
     """A column of a source's table or of a model."""
 
     name: Filled
+    data_tests: tuple[object, ...] = ()
+    """Checks of this column, as dbt writes them."""
 
 
 class SourceConfig(TopicSpec):
@@ -47,6 +49,8 @@ class ModelProperties(Spec):
     """Keys of a pipeline file; what stands in the model's own `config` goes over it."""
     columns: tuple[PropertyColumn, ...] = ()
     meta: dict[str, object] = Field(default={})
+    data_tests: tuple[object, ...] = ()
+    """Checks of whole rows."""
 
 
 class Properties(Spec):
@@ -56,16 +60,13 @@ class Properties(Spec):
     """dbt's version of this format."""
     models: tuple[ModelProperties, ...] = ()
     sources: tuple[SourceSpec, ...] = ()
+    unit_tests: tuple[object, ...] = ()
+    """Read where tests are run."""
 
-
-_TESTS = frozenset({"tests", "data_tests"})
 
 SHAPE = Shape(
     noun="key",
     later={
-        Properties: frozenset({"unit_tests"}),
-        ModelProperties: _TESTS,
-        TableSpec: _TESTS,
-        PropertyColumn: _TESTS,
+        TableSpec: frozenset({"tests", "data_tests"}),
     },
 )

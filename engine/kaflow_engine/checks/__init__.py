@@ -1,0 +1,1 @@
+"""Data quality: what rows should have in common, and whether they do."""

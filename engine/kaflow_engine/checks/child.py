@@ -1,0 +1,79 @@
+"""The process that runs checks: a request on stdin, answers on stdout, both JSON."""
+# pyright: basic, reportMissingTypeStubs=false
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+SAMPLE = 10
+"""Rows that failed, at most."""
+
+
+def answers(frame: Any, checks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Run checks over a pandas data frame."""
+    import great_expectations as gx
+
+    context = gx.get_context(mode="ephemeral")
+    asset = context.data_sources.add_pandas("rows").add_dataframe_asset("rows")
+    definition = asset.add_batch_definition_whole_dataframe("rows")
+    batch = definition.get_batch({"dataframe": frame})
+    known = {name.lower(): name for name in dir(gx.expectations)}
+    return [_answer(frame, batch, gx.expectations, known, check) for check in checks]
+
+
+def _answer(
+    frame: Any, batch: Any, expectations: Any, known: Mapping[str, str], check: Mapping[str, Any]
+) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "passed": False,
+        "failed": 0,
+        "observed": None,
+        "sample": [],
+        "error": None,
+    }
+    name = known[check["expectation"].replace("_", "")]
+    try:
+        expectation = getattr(expectations, name)(**check["arguments"])
+        result = batch.validate(expectation, result_format="COMPLETE").to_json_dict()
+    except Exception as error:
+        found["error"] = " ".join(str(error).split())
+        return found
+    found["passed"] = result["success"]
+    raised = [
+        each.get("exception_message")
+        for each in _exceptions(result.get("exception_info") or {})
+        if each.get("raised_exception")
+    ]
+    found["error"] = raised[0] if raised else None
+    details = result.get("result") or {}
+    found["failed"] = details.get("unexpected_count") or 0
+    found["observed"] = details.get("observed_value")
+    places = [place for place in details.get("unexpected_index_list") or () if type(place) is int]
+    rows = frame.iloc[places[:SAMPLE]].to_dict("records")
+    found["sample"] = [{key: _plain(value) for key, value in row.items()} for row in rows]
+    return found
+
+
+def _exceptions(info: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    if "raised_exception" in info:
+        return [info]
+    return [each for each in info.values() if isinstance(each, dict)]
+
+
+def _plain(value: Any) -> Any:
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def main() -> None:
+    """Answer one request."""
+    import pyarrow.feather as feather
+
+    request = json.load(sys.stdin)
+    frame = feather.read_table(request["rows"]).to_pandas()
+    said = answers(frame, request["checks"])
+    json.dump(said, sys.stdout, default=str)
+
+
+if __name__ == "__main__":
+    main()

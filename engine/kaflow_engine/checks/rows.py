@@ -1,0 +1,68 @@
+"""The rows that checks look at: of a table, or the newest ones of a topic."""
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from kaflow_engine.connectors.delta import partition_rows, read_partitions
+from kaflow_engine.connectors.kafka_admin import offsets, require
+from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.connectors.kafka_read import read_ranges
+from kaflow_engine.connectors.schemas import registry_of
+from kaflow_engine.errors import SourceError
+from kaflow_engine.formats.avro_in import decode_avro
+from kaflow_engine.formats.json_in import decode_json
+from kaflow_engine.model.columns import Column
+from kaflow_engine.model.config import Config
+
+
+def newest_partition(table: str) -> list[str]:
+    """Return the last partition of a table; none where it is empty, or not there yet."""
+    return sorted(partition_rows(Path(table)))[-1:]
+
+
+def table_rows(table: str, partitions: Sequence[str]) -> pa.Table:
+    """Return the rows of some partitions of a table.
+
+    Raises:
+        SinkError: There is no such table.
+    """
+    return read_partitions(Path(table), partitions)
+
+
+def topic_rows(
+    config: Config, topic: str, form: str, columns: Sequence[Column], since: int
+) -> pa.Table:
+    """Return the committed rows of an output topic.
+
+    Args:
+        config: Where it is.
+        topic: Its name.
+        form: `json` or `avro`.
+        columns: Of its rows.
+        since: Epoch milliseconds; rows with an earlier Kafka timestamp are left out.
+
+    Raises:
+        SourceError: It cannot be read, or holds something that is no row.
+    """
+    kafka = KafkaSettings.of(config.kafka.brokers, config.kafka.properties)
+    counts = require(kafka, [topic])
+    end = offsets(kafka, counts, "latest")[topic]
+    found = offsets(kafka, counts, max(0, since))[topic]
+    start = {p: end[p] if at < 0 else at for p, at in found.items()}
+    values = read_ranges(kafka, topic, start, end)["value"].drop_null()
+    if form == "avro":
+        registry = registry_of(config)
+        if registry is None:
+            raise SourceError(f"topic '{topic}' is Avro, and no schema registry is configured")
+        decoded = decode_avro(values, columns, registry.by_id)
+    else:
+        decoded = decode_json(values, columns)
+    if decoded.bad:
+        raise SourceError(f"topic '{topic}' holds what is no row: {decoded.bad[0].message}")
+    return decoded.table

@@ -1,0 +1,90 @@
+"""`kaflow check`: check the rows that a pipeline has written."""
+
+import json
+from pathlib import Path
+
+import click
+
+from kaflow_engine.checks.results import CheckResult
+from kaflow_engine.cli.options import (
+    DurationType,
+    config_option,
+    configuration,
+    json_option,
+    set_option,
+)
+from kaflow_engine.cli.output import print_json
+from kaflow_engine.errors import ModelError
+from kaflow_engine.plan.project import load_one
+
+_SHOWN = 3
+
+
+@click.command("check")
+@click.argument("name")
+@click.argument("paths", nargs=-1, metavar="[PATH]…", type=click.Path(path_type=Path))
+@click.option(
+    "--last",
+    type=DurationType(),
+    default="10m",
+    show_default=True,
+    help="Of a topic: rows whose time lies so far back.",
+)
+@click.option(
+    "--partition", "partitions", multiple=True, help="Of a table; default: the newest one."
+)
+@config_option
+@set_option
+@json_option
+def command(
+    name: str,
+    paths: tuple[Path, ...],
+    last: int,
+    partitions: tuple[str, ...],
+    config_path: Path | None,
+    settings: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Run the checks of the pipeline NAME over the rows that it has written.
+
+    PATHs are the files and folders of the project, this folder unless given.
+    """
+    config = configuration(config_path, settings)
+    spec = load_one(paths or (Path(),), name, config)
+    if not spec.checks:
+        raise ModelError(
+            f"pipeline '{name}' has no checks", spec.at, "add checks: [{not_null: <column>}]"
+        )
+    from kaflow_engine.runtime.checking import check_output  # it imports Arrow and the readers
+
+    checked = check_output(spec, config, last, partitions)
+    if as_json:
+        print_json(
+            {
+                "of": checked.what,
+                "rows": checked.rows,
+                "checks": [result.data() for result in checked.results],
+            }
+        )
+    else:
+        for result in checked.results:
+            _show(result)
+        failed = sum(not result.passed for result in checked.results)
+        click.echo(
+            f"{checked.what}: {checked.rows} rows, {len(checked.results) - failed} checks passed, "
+            f"{failed} failed"
+        )
+    if any(result.is_failure for result in checked.results):
+        raise click.exceptions.Exit(1)
+
+
+def _show(result: CheckResult) -> None:
+    verdict = "ok" if result.passed else "FAILED" if result.is_failure else "warn"
+    told = [result.error] if result.error else []
+    if result.failed:
+        told.append(f"{result.failed} of {result.rows} rows")
+    elif result.observed is not None:
+        told.append(f"observed {json.dumps(result.observed, default=str)}")
+    click.echo(f"{verdict:7} {result.check.name}{': ' if told else ''}{'; '.join(told)}")
+    for row in result.sample[:_SHOWN]:
+        click.echo(f"        {json.dumps(row, ensure_ascii=False, default=str)}")

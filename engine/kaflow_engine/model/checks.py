@@ -1,0 +1,191 @@
+"""Checks of data as authors write them → which expectation of great-expectations each one is."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal, cast
+
+from kaflow_engine.errors import ModelError, Problems, UnknownName
+from kaflow_engine.model.specs import PipelineSpec
+
+Severity = Literal["error", "warn"]
+
+SHORT: Mapping[str, str] = {
+    "not_null": "expect_column_values_to_not_be_null",
+    "unique": "expect_column_values_to_be_unique",
+    "accepted_values": "expect_column_values_to_be_in_set",
+}
+"""dbt's own names, and what they stand for."""
+
+_RENAMED = {"accepted_values": {"values": "value_set"}}
+_BESIDE = ("name", "severity", "description")
+_INTERNAL = frozenset(
+    "batch_id catch_exceptions condition_parser description id meta metadata notes "
+    "rendered_content result_format severity windows".split()
+)
+_COLUMNS = ("column", "column_A", "column_B", "column_list", "column_set")
+_OF_OTHERS = ("_comparison", "_other_table")
+"""How expectations end that compare with other data."""
+
+_NAME = re.compile(r"[A-Za-z0-9_]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """Something that rows should have in common."""
+
+    name: str
+    """Distinct in its pipeline."""
+    expectation: str
+    """As great-expectations calls it."""
+    arguments: Mapping[str, object]
+    severity: Severity = "error"
+    description: str | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+        return tuple(_columns(self.arguments))
+
+
+def checks_of(spec: PipelineSpec) -> tuple[Check, ...]:
+    """Return the checks of a pipeline.
+
+    Raises:
+        ModelError: The one mistake in them.
+        Problems: All of several.
+    """
+    found, wrong = _read(spec)
+    if wrong:
+        raise wrong[0] if len(wrong) == 1 else Problems(wrong)
+    return tuple(check for _, check in found)
+
+
+def wrong_checks(spec: PipelineSpec, names: Sequence[str] | None) -> list[ModelError]:
+    """Return what is wrong with the checks of a pipeline.
+
+    Args:
+        spec: The pipeline.
+        names: Its output columns; None: not known.
+    """
+    found, wrong = _read(spec)
+    if names is None:
+        return wrong
+    known = {name.lower() for name in names}
+    unknown = [
+        UnknownName("output column", column, names, spec.place("checks", number))
+        for number, check in found
+        for column in check.columns
+        if column.lower() not in known
+    ]
+    return [*wrong, *unknown]
+
+
+def _read(spec: PipelineSpec) -> tuple[list[tuple[int, Check]], list[ModelError]]:
+    found: list[tuple[int, Check]] = []
+    wrong: list[ModelError] = []
+    for number, entry in enumerate(spec.checks):
+        try:
+            check = _check(entry)
+        except ModelError as error:
+            at = spec.place("checks", number)
+            wrong.append(ModelError(error.message, error.at or at, error.hint))
+            continue
+        if any(other.name == check.name for _, other in found):
+            at = spec.place("checks", number)
+            hint = "give one of them another name: …"
+            wrong.append(ModelError(f"two checks are called '{check.name}'", at, hint))
+            continue
+        found.append((number, check))
+    return found, wrong
+
+
+def _check(entry: Mapping[str, object]) -> Check:
+    kinds = [key for key in entry if key not in _BESIDE]
+    known = [*SHORT, *expectations()]
+    for kind in kinds:
+        if kind not in known:
+            raise UnknownName("check", kind, known)
+    if len(kinds) != 1:
+        said = " and ".join(f"'{kind}'" for kind in kinds) or "none"
+        raise ModelError(f"a check says one thing, and this says {said}", hint="write - unique: id")
+    (kind,) = kinds
+    arguments = _arguments(kind, entry[kind])
+    severity = entry.get("severity", "error")
+    if severity not in ("error", "warn"):
+        raise UnknownName("severity", str(severity), ["error", "warn"])
+    name = str(entry.get("name") or "_".join([kind, *_columns(arguments)]))
+    if not _NAME.fullmatch(name):
+        raise ModelError(f"'{name}' is not a name for a check", hint="use letters, digits and '_'")
+    about = entry.get("description")
+    return Check(
+        name=name,
+        expectation=SHORT.get(kind, kind),
+        arguments=arguments,
+        severity=severity,
+        description=None if about is None else str(about),
+    )
+
+
+def _arguments(kind: str, value: object) -> Mapping[str, object]:
+    if isinstance(value, str):
+        value = {"column": value}
+    if not isinstance(value, dict):
+        raise ModelError(f"'{kind}' names no column", hint=f"write - {kind}: <column>")
+    given = cast(dict[str, object], value)
+    renamed = {_RENAMED.get(kind, {}).get(name, name): each for name, each in given.items()}
+    needed, known = parameters(SHORT.get(kind, kind))
+    for name in renamed:
+        if name not in known:
+            raise UnknownName(f"argument of '{kind}'", name, known)
+    for name in needed:
+        if name not in renamed:
+            back = {new: old for old, new in _RENAMED.get(kind, {}).items()}
+            raise ModelError(
+                f"'{kind}' needs '{back.get(name, name)}'",
+                hint=f"write - {kind}: {{{back.get(name, name)}: …}}",
+            )
+    return renamed
+
+
+def _columns(arguments: Mapping[str, object]) -> Iterator[str]:
+    for name in _COLUMNS:
+        value = arguments.get(name)
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from (str(each) for each in cast(Iterable[object], value))
+
+
+@cache
+def expectations() -> tuple[str, ...]:
+    """Return the expectations about rows that there are; great-expectations is not imported."""
+    described = {file.stem.lower() for file in _core().joinpath("schemas").glob("*.json")}
+    names = sorted(file.stem for file in _core().glob("expect_*.py"))
+    return tuple(
+        name
+        for name in names
+        if name.replace("_", "") in described and not name.endswith(_OF_OTHERS)
+    )
+
+
+@cache
+def parameters(expectation: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the arguments that an expectation needs, and all that it knows."""
+    plain = expectation.replace("_", "").lower()
+    files = _core().joinpath("schemas").glob("*.json")
+    file = next(file for file in files if file.stem.lower() == plain)
+    schema = json.loads(file.read_text(encoding="utf-8"))
+    needed = tuple(name for name in schema.get("required", ()) if name not in _INTERNAL)
+    return needed, tuple(name for name in schema["properties"] if name not in _INTERNAL)
+
+
+def _core() -> Path:
+    package = find_spec("great_expectations")
+    assert package is not None
+    assert package.origin is not None
+    return Path(package.origin).parent / "expectations" / "core"

@@ -1,0 +1,128 @@
+"""Checks are read without great-expectations, and mistakes in them are told."""
+# pyright: basic
+
+import subprocess
+import sys
+
+import pytest
+
+from kaflow_engine.errors import Location, ModelError
+from kaflow_engine.model.checks import checks_of, expectations, parameters, wrong_checks
+from kaflow_engine.model.loader import pipeline_from_mapping
+
+GOOD = [
+    (
+        {"not_null": "a"},
+        ("not_null_a", "expect_column_values_to_not_be_null", {"column": "a"}, "error"),
+    ),
+    (
+        {"unique": {"column": "a", "mostly": 0.9}, "name": "once"},
+        ("once", "expect_column_values_to_be_unique", {"column": "a", "mostly": 0.9}, "error"),
+    ),
+    (
+        {"accepted_values": {"column": "a", "values": [1, "x"]}, "severity": "warn"},
+        (
+            "accepted_values_a",
+            "expect_column_values_to_be_in_set",
+            {"column": "a", "value_set": [1, "x"]},
+            "warn",
+        ),
+    ),
+    (
+        {"expect_compound_columns_to_be_unique": {"column_list": ["a", "b"]}},
+        (
+            "expect_compound_columns_to_be_unique_a_b",
+            "expect_compound_columns_to_be_unique",
+            {"column_list": ["a", "b"]},
+            "error",
+        ),
+    ),
+    (
+        {"expect_table_row_count_to_be_between": {"min_value": 1}},
+        (
+            "expect_table_row_count_to_be_between",
+            "expect_table_row_count_to_be_between",
+            {"min_value": 1},
+            "error",
+        ),
+    ),
+]
+BAD = [
+    ({"not_nul": "a"}, "unknown check 'not_nul'", "did you mean 'not_null'?"),
+    (
+        {"expect_column_values_to_be_betwen": {"column": "a"}},
+        "unknown check 'expect_column_values_to_be_betwen'",
+        "did you mean 'expect_column_values_to_be_between'?",
+    ),
+    (
+        {"not_null": "a", "unique": "a"},
+        "a check says one thing, and this says 'not_null' and 'unique'",
+        "write - unique: id",
+    ),
+    ({"name": "x"}, "a check says one thing, and this says none", "write - unique: id"),
+    (
+        {"accepted_values": "a"},
+        "'accepted_values' needs 'values'",
+        "write - accepted_values: {values: …}",
+    ),
+    (
+        {"not_null": {"colum": "a"}},
+        "unknown argument of 'not_null' 'colum'",
+        "did you mean 'column'?",
+    ),
+    ({"not_null": None}, "'not_null' names no column", "write - not_null: <column>"),
+    ({"not_null": "a", "severity": "warm"}, "unknown severity 'warm'", "did you mean 'warn'?"),
+    (
+        {"not_null": "a", "name": "a b"},
+        "'a b' is not a name for a check",
+        "use letters, digits and '_'",
+    ),
+]
+
+
+def spec(*checks):
+    return pipeline_from_mapping(
+        {
+            "name": "p",
+            "query": "SELECT a, b FROM t",
+            "output": {"topic": "o"},
+            "checks": list(checks),
+        },
+        Location("p.yaml", 1),
+    )
+
+
+@pytest.mark.parametrize(("entry", "expected"), GOOD)
+def test_check(entry, expected):
+    (check,) = checks_of(spec(entry))
+    assert (check.name, check.expectation, check.arguments, check.severity) == expected
+    assert set(check.columns) <= {"a", "b"}
+
+
+@pytest.mark.parametrize(("entry", "message", "hint"), BAD)
+def test_mistake(entry, message, hint):
+    with pytest.raises(ModelError) as caught:
+        checks_of(spec(entry))
+    assert (caught.value.message, caught.value.hint) == (message, hint)
+
+
+def test_between_checks():
+    (twice,) = wrong_checks(spec({"not_null": "a"}, {"not_null": "a"}), None)
+    assert str(twice.message) == "two checks are called 'not_null_a'"
+    (unknown,) = wrong_checks(spec({"not_null": "aa"}), ["a", "b"])
+    assert str(unknown.message) == "unknown output column 'aa'"
+
+
+def test_every_expectation_has_parameters():
+    assert len(expectations()) > 40
+    for name in expectations():
+        needed, known = parameters(name)
+        assert set(needed) <= set(known)
+
+
+def test_great_expectations_is_not_imported():
+    code = (
+        "import sys; from kaflow_engine.model.checks import expectations; "
+        "assert expectations(); assert 'great_expectations' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

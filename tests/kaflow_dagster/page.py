@@ -1,0 +1,77 @@
+"""Dagster's page in a real browser."""
+# pyright: basic
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+_PATIENCE_S = 60
+_SETTLED_MS = 1500
+
+
+def find_chromium() -> str:
+    """Return the browser of this machine; where there is none, its package manager gets one."""
+    for name in _NAMES:
+        if found := shutil.which(name):
+            return found
+    if os.getuid() == 0 and shutil.which("apt-get"):
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        subprocess.run(["apt-get", "-qq", "update"], check=False, **quiet)
+        command = ["apt-get", "-qq", "install", "-y", "--no-install-recommends", "chromium"]
+        subprocess.run(command, check=False, **quiet)
+    found = shutil.which("chromium")
+    assert found, "no browser found; install one: apt-get install chromium"
+    return found
+
+
+class Page:
+    """Use it in a `with`. `KAFLOW_SCREENSHOTS` names a folder for pictures of what was seen."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        folder = os.environ.get("KAFLOW_SCREENSHOTS")
+        self.folder = Path(folder) if folder else None
+
+    def __enter__(self) -> "Page":
+        from playwright.sync_api import sync_playwright
+
+        self._playwright = sync_playwright().start()
+        arguments = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+        self._browser = self._playwright.chromium.launch(
+            executable_path=find_chromium(), args=arguments
+        )
+        self.page = self._browser.new_page(viewport={"width": 1600, "height": 1000})
+        return self
+
+    def __exit__(self, *about: object) -> None:
+        self._browser.close()
+        self._playwright.stop()
+
+    def open(self, path: str) -> None:
+        """Go to a page and let it settle."""
+        self.page.goto(f"{self.address}{path}", wait_until="domcontentloaded")
+        self.page.wait_for_timeout(_SETTLED_MS)
+
+    def click(self, selector: str) -> None:
+        """Click everything that a selector finds."""
+        for each in self.page.locator(selector).all():
+            each.click()
+        self.page.wait_for_timeout(_SETTLED_MS)
+
+    def sees(self, *patterns: str, name: str | None = None) -> None:
+        """Wait until the text of the page has all patterns; take a picture called `name`."""
+        end = time.monotonic() + _PATIENCE_S
+        while True:
+            text = self.page.inner_text("body")
+            missing = [pattern for pattern in patterns if not re.search(pattern, text)]
+            if not missing:
+                break
+            assert time.monotonic() < end, f"{self.page.url} does not show {missing}:\n{text}"
+            self.page.wait_for_timeout(500)
+        if self.folder is not None and name is not None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self.page.screenshot(path=self.folder / f"{name}.png")
