@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
-_PATIENCE_S = 60
-_SETTLED_MS = 1500
+_PATIENCE_S = 30
+_SETTLED_MS = 2500
 
 
 def find_chromium() -> str:
@@ -54,12 +54,6 @@ class Page:
     def open(self, path: str) -> None:
         """Go to a page and let it settle."""
         self.page.goto(f"{self.address}{path}", wait_until="domcontentloaded")
-        self.page.wait_for_timeout(_SETTLED_MS)
-
-    def click(self, selector: str) -> None:
-        """Click everything that a selector finds."""
-        for each in self.page.locator(selector).all():
-            each.click()
         self.page.wait_for_timeout(_SETTLED_MS)
 
     def sees(self, *patterns: str, name: str | None = None) -> None:

@@ -58,7 +58,7 @@ def test_make_run(tmp_path):
         instance.backfill(TABLE, days_before(day, 3))
         until(process, log, lambda: instance.partitions(TABLE) >= 3)
         with Page(instance.address) as page:
-            look(page, day)
+            look(page, days_before(day, 1)[0])
         process.send_signal(signal.SIGINT)
         assert process.wait(120) == 0, log.read_text()
     finally:
@@ -88,17 +88,17 @@ def look(page, day):
     """See what a person is told to look at."""
     page.open("/assets")
     page.sees("enriched_events", "orders_by_day", "shop.orders", name="catalog")
-    page.open("/asset-groups")
-    page.click("[aria-label=unfold_more]")
-    page.sees("enriched_events", "orders_by_day", "user_enrichment", name="lineage")
+    page.open("/assets/streams/user_enrichment?view=lineage")
+    page.sees("user_events", "user_profiles", "enriched_events", name="lineage")
     page.open("/assets/streams/orders_by_day?view=overview")
     page.sees("kaflow/lag", "kaflow/records_per_second", "kaflow/watermark", name="stream")
     page.open("/assets/tables/orders_by_day?view=overview")
     page.sees("amount", r"DECIMAL\(12,2\)", "sales@example.com", name="table")
-    page.open("/assets/tables/orders_by_day?view=partitions")
-    page.sees(day, name="partitions")
+    page.open(f"/assets/tables/orders_by_day?view=partitions&partition={day}")
+    page.sees(r"Materialized \(3\)", "kaflow/mode", "backfill", name="partitions")
     page.open("/assets/tables/orders_by_day?view=checks")
-    page.sees("not_null_amount", "expect_column_values_to_be_between_amount", name="checks")
+    names = ("not_null_amount", "expect_column_values_to_be_between_amount")
+    page.sees(*names, "kaflow/failed_percent", name="checks")
     page.open("/automation")
     page.sees("supervise__example", "check_regularly__orders_by_day", name="automation")
 

@@ -104,8 +104,8 @@ class LiveStream:
 
     def _gather(self) -> None:
         """Let records gather before the next batch, where each is a commit; not while behind."""
-        table = self._run.plan.finish.table
-        if table is not None and not any(self._run.watch.now.lag.values()):
+        table, now = self._run.plan.finish.table, self._run.watch.now
+        if table is not None and sum(now.lag.values()) <= now.batch_records:
             self._ended.wait(table.interval / 1000)
 
     def _tick(self, goal: Offsets | None) -> None:
