@@ -1,11 +1,16 @@
 """A table holds each row once, in its partition, after failures and beside backfills."""
 # pyright: basic
 
+import shutil
+from pathlib import Path
+
 import duckdb
 import pytest
 from deltalake import DeltaTable
 
+from kaflow_engine.connectors.kafka_admin import delete_topics
 from kaflow_engine.connectors.kafka_client import open_producer
+from kaflow_engine.connectors.kafka_transactions import control_topic
 from kaflow_engine.errors import SinkError, StateError
 from kaflow_engine.operators.params import Backfill
 from kaflow_engine.plan.owner import check_backfill
@@ -77,6 +82,18 @@ def test_a_batch_that_was_added_and_runs_again_is_not_added_again(
     assert failed
     ids = sorted(number for _, number, *_ in contents(planned.plan) if number < 1000)
     assert ids == [n for n in range(3 * 144) if n % 3]
+
+
+def test_a_state_that_was_lost_does_not_write_its_rows_twice(broker, spark, topics, config):
+    from kaflow_engine.runtime.application import run_pipelines
+
+    (planned,) = prepare([spec_of("alone", topics, "lost", to={"table": "lost"})], config)
+    run_pipelines([planned.plan], config, until_caught_up=True, spark=spark)
+    shutil.rmtree(Path(config.state.rocksdb.path) / planned.plan.pipeline)
+    # without dead letters the topic would know of no delivery
+    delete_topics(broker.settings, [control_topic(planned.plan.pipeline)])
+    with pytest.raises(StateError, match="table 'lost' has rows of state 'kaflow-"):
+        run_pipelines([planned.plan], config, until_caught_up=True, spark=spark)
 
 
 def test_hours(spark, topics, config):

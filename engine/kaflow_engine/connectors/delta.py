@@ -6,9 +6,10 @@
 
 import json
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction
@@ -17,6 +18,12 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from kaflow_engine.connectors.table_files import TableFile
 from kaflow_engine.errors import SinkError
+
+_WRITER = "kaflow.writer"
+"""In the information of a commit: the state, and its generation, that the batch belongs to."""
+
+_LOOKED_BACK = 1000
+"""Commits, newest first."""
 
 _SETTINGS = {"delta.checkpointInterval": "100", "delta.logRetentionDuration": "interval 7 days"}
 
@@ -46,6 +53,15 @@ class DeltaSink:
         with _told(self._folder):
             self._table.update_incremental()
             return self._table.transaction_version(self._writer) or 0
+
+    def other_writer(self) -> str | None:
+        """Return who else has added batches, if this writer has not added any yet."""
+        if self.committed():
+            return None
+        with _told(self._folder):
+            history = self._table.history(_LOOKED_BACK)
+        appends = (commit for commit in history if _is_append(commit))
+        return next((commit[_WRITER] for commit in appends if _WRITER in commit), None)
 
     def add(self, batch: int, files: Sequence[TableFile]) -> bool:
         """Add the files of a batch, unless the table has that batch; say whether they were added.
@@ -97,7 +113,9 @@ class DeltaSink:
             schema=self._schema,
             partition_by=[self._column],
             partition_filters=partitions,
-            commit_properties=CommitProperties(app_transactions=[transaction]),
+            commit_properties=CommitProperties(
+                custom_metadata={_WRITER: self._writer}, app_transactions=[transaction]
+            ),
         )
 
     def _remove(self, files: Sequence[TableFile]) -> None:
@@ -146,6 +164,10 @@ def _opened(folder: Path, schema: pa.Schema, column: str) -> DeltaTable:
     if added:
         table.alter.add_columns(added)
     return table
+
+
+def _is_append(commit: Mapping[str, Any]) -> bool:
+    return commit.get("operationParameters", {}).get("mode") == "Append"
 
 
 def _name(field: Field) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from kaflow_engine.connectors.delta import DeltaSink
 from kaflow_engine.connectors.table_files import TableFile
+from kaflow_engine.errors import StateError
 from kaflow_engine.operators.params import Backfill, Plan, TableParams
 from kaflow_engine.operators.reports import BatchReport
 from kaflow_engine.operators.schemas import OUTPUT
@@ -32,6 +33,14 @@ class StreamTable:
 
     def __init__(self, table: TableParams, state: StateRecord) -> None:
         self._sink = _open(table, state)
+        other = self._sink.other_writer()
+        if other is not None and not other.startswith(f"kaflow-{state.state_id}-"):
+            raise StateError(
+                f"table '{table.name}' has rows of state '{other}', and the state at hand is "
+                f"'{writer_of(state)}', which has written none",
+                hint="bring that state back (its directory, or its snapshots), or write to another "
+                "table, which gets all rows anew",
+            )
 
     def take(self, batch: int, report: BatchReport) -> None:
         """Add the files of a batch, unless the table has it already."""
@@ -81,6 +90,11 @@ def table_sink(plan: Plan, state: StateRecord, store: Store) -> TableSink | None
     return BackfillTable(table, plan.backfill, state, store)
 
 
+def writer_of(state: StateRecord) -> str:
+    """Return how a table knows the writer of batches."""
+    return f"kaflow-{state.state_id}-{state.generation}"
+
+
 def files_of(report: BatchReport) -> list[TableFile]:
     """Return the files that tasks wrote."""
     notes: list[Any] = [row for note in report.notes for row in note.get("files", ())]
@@ -89,5 +103,5 @@ def files_of(report: BatchReport) -> list[TableFile]:
 
 def _open(table: TableParams, state: StateRecord) -> DeltaSink:
     schema = typed_rows(table, OUTPUT.empty_table()).schema
-    writer = f"kaflow-{state.state_id}-{state.generation}"
-    return DeltaSink(Path(table.path), schema, partition_column(table.partition), writer)
+    column = partition_column(table.partition)
+    return DeltaSink(Path(table.path), schema, column, writer_of(state))

@@ -80,6 +80,18 @@ def test_a_batch_is_added_once(tmp_path):
     assert [path.name for path in tmp_path.glob("*/*.parquet")] == ["4-1.parquet"]
 
 
+def test_a_writer_knows_of_others(tmp_path):
+    typed = numbers(1)
+    first = DeltaSink(tmp_path, typed.schema, "_day", "first")
+    assert first.other_writer() is None
+    first.add(1, write_files(tmp_path, "_day", typed, "1"))
+    assert first.other_writer() is None
+    backfill = DeltaSink(tmp_path, typed.schema, "_day", "backfill")
+    backfill.replace(["2026-01-02"], [])
+    assert first.other_writer() is None
+    assert DeltaSink(tmp_path, typed.schema, "_day", "second").other_writer() == "first"
+
+
 def test_columns_are_added_and_types_stay(tmp_path):
     DeltaSink(tmp_path, numbers(1).schema, "_day", "w")
     wider = typed_rows(table_of([Column("x", "BIGINT"), Column("y", "DATE")]), OUTPUT.empty_table())
