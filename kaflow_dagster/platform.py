@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +18,7 @@ import click
 from kaflow_dagster.instance import Instance
 from kaflow_dagster.names import PIPELINE
 from kaflow_engine.cli.options import PositiveType
+from kaflow_engine.cli.output import Clock
 from kaflow_engine.cli.stopping import stop_requests
 from kaflow_engine.errors import RunError
 from kaflow_engine.model.load_config import load_config
@@ -55,7 +56,7 @@ def command(
     seconds: float | None,
 ) -> None:
     """Run a project in Dagster against sample data, on a broker that goes away afterwards."""
-    clock = _Clock()
+    clock = Clock()
     specs = load_checked([project], load_config(config)).pipelines
     topics = sample_topics(specs)
     units = sorted({spec.group or spec.name for spec in specs})
@@ -86,14 +87,6 @@ def command(
         clock.say("stopping; broker, topics, state and tables are removed")
     feed.check()
     clock.say("done")
-
-
-@dataclass(slots=True)
-class _Clock:
-    began: float = field(default_factory=time.monotonic)
-
-    def say(self, text: str) -> None:
-        click.echo(f"[{time.monotonic() - self.began:5.1f} s] {text}", err=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +144,7 @@ def _dagster(
         process.wait()
 
 
-def _drain(instance: Instance, units: Sequence[str], clock: _Clock) -> None:
+def _drain(instance: Instance, units: Sequence[str], clock: Clock) -> None:
     """Switch everything off, and let the runs finish their batches."""
     clock.say("draining the streams")
     with suppress(OSError, ValueError):

@@ -17,6 +17,7 @@ from kaflow_engine.cli.options import (
     paths_argument,
     set_option,
 )
+from kaflow_engine.cli.output import Clock
 from kaflow_engine.cli.running import Manner, run_in_front
 from kaflow_engine.cli.stopping import stop_requests
 from kaflow_engine.plan.project import load_checked
@@ -60,7 +61,7 @@ def command(
 
     Some profiles come late and some records are broken. Nothing is left behind.
     """
-    clock = _Clock()
+    clock = Clock()
     specs = load_checked(paths, configuration(config_path, settings)).pipelines
     topics = sample_topics(specs)
     with stop_requests() as asked, ExitStack() as resources:
@@ -90,19 +91,11 @@ def command(
 
 
 @dataclass(slots=True)
-class _Clock:
-    began: float = field(default_factory=time.monotonic)
-
-    def say(self, text: str) -> None:
-        click.echo(f"[{time.monotonic() - self.began:5.1f} s] {text}", err=True)
-
-
-@dataclass(slots=True)
 class _Watch:
     """Notices when every pipeline runs, and when the first row was emitted."""
 
     names: set[str]
-    clock: _Clock
+    clock: Clock
     running: Event = field(default_factory=Event)
     emitted: bool = False
     _now: dict[str, Progress] = field(default_factory=dict[str, Progress])

@@ -1,9 +1,22 @@
-"""Printing: tables and JSON, plain when nobody watches."""
+"""Printing: tables and JSON, plain when nobody watches; and what is being done, with the time."""
 
 import json
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import click
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Says on stderr what is done, behind the seconds since it was made."""
+
+    began: float = field(default_factory=time.monotonic)
+
+    def say(self, text: str) -> None:
+        """Print a line."""
+        click.echo(f"[{time.monotonic() - self.began:5.1f} s] {text}", err=True)
 
 
 def print_json(value: object) -> None:
