@@ -14,11 +14,10 @@ FIND_JAVA := from kaflow_engine.runtime.java import find_java; print(f"== setup:
 NONE_LEFT = { code=$$?; $(if $(ARGS),[[ $$code == 5 ]] ||) (exit $$code); }
 SERVICES := spark or kafka or services
 MARKED := property or slow or $(SERVICES)
-# Tests that start nothing share the processors; those of a file share the broker or Spark they start.
+# Tests that start nothing share the processors; those of a file share the broker or Spark they start,
+# and wait about a third of their time.
 PARALLEL := -n auto --dist worksteal
-BY_FILE := -n 2 --dist loadfile --no-loadscope-reorder
-# Files that take minutes begin first, so that no process waits long for another one at the end.
-LONG_FIRST := tests/kaflow_dagster tests/acceptance tests
+BY_FILE := -n 3 --dist loadfile --no-loadscope-reorder
 
 .PHONY: help setup test test-fast lint run run-engine bench soak test-spark43 lock clean
 
@@ -51,7 +50,7 @@ test: lint ## lint, fast tests, random and slow ones, and those that start Spark
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m "(property or slow) and not ($(SERVICES))" $(ARGS) \
 		|| $(NONE_LEFT)
 	@echo "== tests with Spark, Kafka and services"
-	@$(BIN)/python -m pytest -q $(BY_FILE) -m "$(SERVICES)" $(or $(ARGS),$(LONG_FIRST)) || $(NONE_LEFT)
+	@$(BIN)/python -m pytest -q $(BY_FILE) -m "$(SERVICES)" $(ARGS) || $(NONE_LEFT)
 
 test-fast: setup ## fast tests only
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m "not ($(MARKED))" $(ARGS)

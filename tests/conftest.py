@@ -15,10 +15,27 @@ from kaflow_engine.testing.registry import SchemaRegistry
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+LONGEST = (
+    "test_killed.py",
+    "test_platform.py",
+    "test_live.py",
+    "test_live_changes.py",
+    "test_crash_points.py",
+    "test_run.py",
+    "test_history.py",
+)
+"""Files that take minutes begin first, so that no process waits long for another at the end."""
+
 ENGINE = Path(__file__).parents[1] / "engine"
 
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Java options that halve the CPU time of a session that only runs small batches for minutes."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest files first."""
+    rank = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path.name, len(rank)))
 
 
 @pytest.fixture(scope="session")

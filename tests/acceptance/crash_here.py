@@ -30,7 +30,7 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.operators.reports import read_reports
 from kaflow_engine.operators.schemas import RECORDS
 from kaflow_engine.plan.diff import change
-from kaflow_engine.runtime import batches, crash, patience, pipeline
+from kaflow_engine.runtime import batches, crash, patience, pipeline, record_source
 from kaflow_engine.runtime.executor import Executed
 from kaflow_engine.runtime.offsets import ends_of, merged, next_cut, ranges_between, reaches
 from kaflow_engine.runtime.stage_task import RESULT, of_stream, stage_task, whole_task
@@ -169,7 +169,7 @@ def _child(order: Order, file: Path) -> None:
 
 
 def _run(order: Order) -> None:
-    batches.range_frame = _read  # type: ignore[assignment]
+    record_source.RecordSource.read = _read  # type: ignore[method-assign]
     batches.no_records = lambda spark: RECORDS.empty_table()  # type: ignore[assignment]
     batches.execute_batch = _staged if order.staged else _whole  # type: ignore[assignment]
     pipeline.LiveStream = _Live  # type: ignore[misc]
@@ -230,9 +230,9 @@ class _Live:
         return "caught up"
 
 
-def _read(spark: object, kafka: Any, name: str, ranges: Any) -> pa.Table:
+def _read(source: Any, ranges: Any) -> pa.Table:
     parts = [
-        read_ranges(kafka, topic, {partition: first}, {partition: end})
+        read_ranges(source.kafka, topic, {partition: first}, {partition: end})
         for topic, found in ranges.items()
         for partition, (first, end) in found.items()
         if end > first

@@ -84,12 +84,21 @@ def versions_of_dimensions(tree: Entries) -> Iterator[ModelError]:
                 place(tree, (*path, "lookup")),
                 "add it to state.dimensions, or remove lookup",
             )
-        if lookup == "current" and tree.get(*path, "history") is not None:
+        kept = _kept_versions(tree, entry.key)
+        if lookup == "current" and kept is not None:
             yield ModelError(
-                "history has no meaning without 'lookup: as_of'",
-                place(tree, (*path, "history")),
-                "add 'lookup: as_of', or remove history",
+                f"{kept[-1]} has no meaning without 'lookup: as_of'",
+                place(tree, kept),
+                f"add 'lookup: as_of', or remove {kept[-1]}",
             )
+
+
+def _kept_versions(tree: Entries, topic: str) -> Path | None:
+    """Return the key that says how long versions are kept, if one does."""
+    path = ("topics", topic, "history")
+    if isinstance(tree.get(*path), Scalar):
+        return path
+    return (*path, "keep") if tree.get(*path, "keep") is not None else None
 
 
 def one_topic_for_two_uses(tree: Entries) -> Iterator[ModelError]:

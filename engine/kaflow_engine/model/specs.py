@@ -148,6 +148,28 @@ class ColumnSpec(Spec):
     """Its DuckDB type."""
 
 
+class HistorySpec(Spec):
+    """What there is of a topic's past: versions that are kept, and files that hold records."""
+
+    keep: Duration | None = None
+    """How long old versions are kept for `as_of`; None: for ever."""
+    path: Filled | None = None
+    """A folder, a file or a pattern: records of the topic that came before what is read of it."""
+    format: Literal["parquet", "json", "delta"] = "parquet"
+    partition: Filled = "partition"
+    """The column with the partition of a record in its topic."""
+    offset: Filled = "offset"
+    timestamp: Filled = "timestamp"
+    key: Filled | None = None
+    """The column with the key; None: `key`, where there is such a column."""
+    value: Filled | None = None
+    """The column with the value as it was in the topic; None: all columns are the value."""
+
+
+def _history(value: object) -> object:
+    return {"keep": value} if isinstance(value, str | int) else value
+
+
 class TopicSpec(Spec):
     """How one input topic is read."""
 
@@ -166,8 +188,8 @@ class TopicSpec(Spec):
     on_schema_change: Literal["ignore", "add_nullable", "fail"] = "ignore"
     """What to do when an Avro topic has records of another schema than at the start."""
     lookup: Literal["current", "as_of"] = "current"
-    history: Duration | None = None
-    """How long old versions are kept for `as_of`; None: for ever."""
+    history: Annotated[HistorySpec, BeforeValidator(_history)] = HistorySpec()
+    """A duration alone is `keep`."""
     key: Filled | None = None
     """Column that the Kafka key of a dimension is; None: the join key."""
 

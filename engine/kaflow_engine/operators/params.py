@@ -13,6 +13,21 @@ Role = Literal["dimension", "event"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryParams:
+    """Files with the first records of a topic, and the columns that say which record is which."""
+
+    path: str
+    format: Literal["parquet", "json", "delta"]
+    partition: str
+    offset: str
+    timestamp: str
+    key: str | None
+    """None: `key`, where there is such a column."""
+    value: str | None
+    """None: all columns together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicParams:
     """How the records of one topic are read."""
 
@@ -34,6 +49,8 @@ class TopicParams:
     lateness: int
     idle_timeout: int
     on_data_loss: Literal["fail", "continue"] = "fail"
+    history: HistoryParams | None = None
+    """Where records are that came before those read from the topic."""
     schema_id: int | None = None
     """Under `on_schema_change: fail`, the schema that others must not differ from."""
 
@@ -54,7 +71,7 @@ class SideParams:
     ttl: int
     """Milliseconds that an event is kept."""
     lookup: Literal["current", "as_of"]
-    history: int
+    keep: int
     """Milliseconds of versions kept under `as_of`."""
     tombstones: bool
     """A null value deletes the entry under the record's Kafka key."""

@@ -98,7 +98,7 @@ def _store_history(bench: Bench, j: int, rows: pa.Table) -> None:
 
 def _prune(bench: Bench, j: int, keys: list[bytes]) -> None:
     """Delete stored versions that a newer one has put out of reach."""
-    limit = bench.batch.horizon - bench.step.sides[j].history
+    limit = bench.batch.horizon - bench.step.sides[j].keep
     bench.load("stored", _stored(bench, j, keys))
     for key, ts in bench.rows(
         f"""
@@ -148,7 +148,7 @@ def _current(bench: Bench, j: int, name: str) -> str:
 
 def _as_of(bench: Bench, j: int, name: str) -> str:
     """The newest version with ts <= the row's, unless one beyond `history` has followed it."""
-    limit = bench.batch.horizon - bench.step.sides[j].history
+    limit = bench.batch.horizon - bench.step.sides[j].keep
     return f"""
         SELECT f.*, CASE WHEN a.base IS NOT NULL AND (a.seen).ts < a.base THEN NULL
                          ELSE (a.seen).s END AS s{j}

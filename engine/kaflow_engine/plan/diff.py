@@ -26,6 +26,7 @@ WORDS: Mapping[str, str] = {
     "driving": "role",
     "emission": "emission type",
     "idle_timeout": "idle timeout",
+    "keep": "time that versions are kept",
     "last_exchange": "exchange by output key",
     "max_future": "greatest time ahead",
     "needs": "columns that must not be NULL",
@@ -46,7 +47,7 @@ WORDS: Mapping[str, str] = {
 }
 """Names of fields in words, where they differ from the field's own name."""
 
-DURATIONS = frozenset({"ttl", "lateness", "idle_timeout", "max_future", "history"})
+DURATIONS = frozenset({"ttl", "lateness", "idle_timeout", "max_future", "keep"})
 
 Parts: TypeAlias = dict[str, dict[str, str]]
 """Part of a plan, in words, to its fields in words, to their values as text."""
@@ -204,6 +205,9 @@ def _shown(name: str, value: object) -> str:
         return "for ever" if value > LONGEST else format_duration(value)
     if name == "registry":
         return re.sub(r"//[^/@']*@", "//", str(value))  # without credentials
+    if isinstance(value, Mapping):  # the history of a topic
+        where = cast(Document, value)
+        return f"{where['path']} ({where['format']})"
     if value is None:
         return "not set"
     return _plain(value) if isinstance(value, str) else str(value)

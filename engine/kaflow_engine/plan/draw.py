@@ -64,12 +64,14 @@ Rows = Iterator[tuple[str, str]]
 def _topic(topic: TopicPart) -> Rows:
     yield "role", ", ".join(topic.roles)
     yield "format", topic.format
+    if topic.history is not None:
+        yield "history", f"{topic.history}, then the topic from where it ends"
     if topic.ttl is None:
         yield "kept", "for ever: the last record of each key"
     else:
         yield "kept", f"{format_duration(topic.ttl)} ({topic.ttl_from})"
     if topic.lookup == "as_of":
-        kept = "for ever" if topic.history is None else format_duration(topic.history)
+        kept = "for ever" if topic.keep is None else format_duration(topic.keep)
         yield "lookup", f"the version of the event's time; versions are kept {kept}"
     elif topic.lookup == "current":
         yield "lookup", "the value at the time of processing"

@@ -153,7 +153,8 @@ def _topic(
         on_data_loss=topic.on_data_loss,
         on_schema_change=topic.on_schema_change,
         lookup=topic.lookup if role.dimension else None,
-        history=topic.history,
+        keep=topic.history.keep,
+        history=topic.history.path,
         tombstones=_tombstones(spec, role, shape),
         columns=schemas.get(role.name),
     )

@@ -28,7 +28,10 @@ class TopicPart:
     on_schema_change: str
     lookup: str | None
     """Of a dimension."""
-    history: int | None
+    keep: int | None
+    """How long versions are kept."""
+    history: str | None
+    """Where files are that come before the topic."""
     tombstones: str | None
     """What a null value does."""
     columns: tuple[Column, ...] | None

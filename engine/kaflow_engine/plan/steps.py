@@ -184,7 +184,7 @@ def _side(
     role = next(role for role in roles if role.name == source.topic)
     topic = spec.topic(source.topic)
     names = sorted(name for alias, name in uses if alias == join.alias and name != MATCHED)
-    history = FOREVER if topic.history is None else topic.history
+    keep = FOREVER if topic.history.keep is None else topic.history.keep
     kafka_key = topic.key
     # an expression over that column is another key
     own = [pair.inner.sql.lower() for pair in join.keys]
@@ -200,7 +200,7 @@ def _side(
         filter=" AND ".join(f"({expr.sql})" for expr in source.filter) or None,
         ttl=role.ttl,
         lookup=topic.lookup,
-        history=history,
+        keep=keep,
         tombstones=tombstones,
     )
 

@@ -9,6 +9,7 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.model.formats import topic_format
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.params import TopicParams
+from kaflow_engine.plan.history import history_params
 from kaflow_engine.sql.duck import identifier
 from kaflow_engine.sql.shape import QueryShape
 
@@ -168,6 +169,7 @@ def topic_params(
                 max_future=topic.max_future,
                 lateness=topic.lateness,
                 idle_timeout=topic.idle_timeout,
+                history=history_params(spec, config, role.name),
             )
         )
     return tuple(found)

@@ -8,12 +8,9 @@ from kaflow_engine.connectors.kafka_admin import offsets
 from kaflow_engine.connectors.kafka_client import KafkaSettings
 from kaflow_engine.operators.params import Backfill, Plan
 from kaflow_engine.operators.watermark import END
+from kaflow_engine.runtime.history import Histories, begin_in_histories
 from kaflow_engine.runtime.offsets import (
-    ends_of,
-    merged,
-    next_cut,
     ranges_between,
-    reaches,
     size_of,
 )
 from kaflow_engine.runtime.plans import fingerprint
@@ -70,21 +67,27 @@ def reach(plan: Plan, wanted: Backfill) -> dict[str, Reach]:
 
 
 def new_backfill_state(
-    plan: Plan, wanted: Backfill, kafka: KafkaSettings, now: int, counts: Counts
+    plan: Plan,
+    wanted: Backfill,
+    kafka: KafkaSettings,
+    now: int,
+    histories: Histories,
+    counts: Counts,
 ) -> StateRecord:
     """Return a state that begins where the warm-up does, with the offsets at which it ends.
 
     Raises:
         SourceError: No broker answers, or a topic does not exist.
     """
-    first, last = offsets(kafka, counts, "earliest"), offsets(kafka, counts, "latest")
+    last = offsets(kafka, counts, "latest")
+    first = begin_in_histories(offsets(kafka, counts, "earliest"), histories)
     start, goal = dict(first), dict(last)
     for topic, (since, until) in reach(plan, wanted).items():
         only = {topic: counts[topic]}
         if since is not None:
-            start |= _at(kafka, only, since, last)
+            start |= _since(kafka, only, since, last, histories)
         if until is not None:
-            goal |= _at(kafka, only, until, last)
+            goal |= _until(kafka, only, until, last, histories)
     loaded = [t.name for t in plan.topics if t.dimension] if plan.dimensions_first else []
     return StateRecord(
         state_id=token_hex(8),
@@ -112,12 +115,8 @@ class BoundedRead:
         """Run batches until the goal, and then what is due at the end of all time."""
         run = self._run
         for ends in self._steps():
-            while not reaches(run.standing.offsets, ends):
-                if run.limits.stop.is_set():
-                    return "drained"
-                at = run.standing.offsets
-                cut = next_cut(at, ends, run.most_records)
-                run.batch(ranges_between(at, merged(at, ends_of(cut))))
+            if ending := run.read_to(ends):
+                return ending
         if run.limits.stop.is_set():
             return "drained"
         if run.standing.watermark.value != END:
@@ -143,7 +142,7 @@ class BoundedRead:
     def _ends(self, until: int) -> Offsets:
         """Return where the records before a time end, between where the run stands and its goal."""
         counts = {topic: len(ps) for topic, ps in self._goal.items()}
-        found = _at(self._kafka, counts, until, self._goal)
+        found = _until(self._kafka, counts, until, self._goal, self._run.histories)
         at = self._run.standing.offsets
         return {
             topic: {
@@ -152,6 +151,24 @@ class BoundedRead:
             }
             for topic, ps in found.items()
         }
+
+
+def _since(
+    kafka: KafkaSettings, counts: Counts, time: int, last: Offsets, histories: Histories
+) -> Offsets:
+    """Return offsets before which no record is as late as a time."""
+    found = _at(kafka, counts, time, last)
+    return {t: {**ps, **histories[t].since(time)} if t in histories else ps
+            for t, ps in found.items()}  # fmt: skip
+
+
+def _until(
+    kafka: KafkaSettings, counts: Counts, time: int, last: Offsets, histories: Histories
+) -> Offsets:
+    """Return offsets from which on no record is before a time."""
+    found = _at(kafka, counts, time, last)
+    return {t: {**ps, **histories[t].until(time)} if t in histories else ps
+            for t, ps in found.items()}  # fmt: skip
 
 
 def _at(kafka: KafkaSettings, counts: Counts, time: int, last: Offsets) -> Offsets:

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from kaflow_engine.connectors.kafka_client import KafkaSettings
 from kaflow_engine.connectors.kafka_control import ControlTopic
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.operators.reports import BatchReport
@@ -17,8 +16,8 @@ from kaflow_engine.operators.watermark import END, advance
 from kaflow_engine.runtime.crash import CrashPoint, crash_point
 from kaflow_engine.runtime.executor import SMALL, Executed, Shipment, execute_batch, no_records
 from kaflow_engine.runtime.failures import to_error
-from kaflow_engine.runtime.kafka_source import range_frame
 from kaflow_engine.runtime.offsets import empty_ranges, ends_of, merged, size_of
+from kaflow_engine.runtime.record_source import RecordSource
 from kaflow_engine.runtime.standing import Standing, counted, next_due
 from kaflow_engine.runtime.table_sink import TableSink
 from kaflow_engine.runtime.ticks import is_due
@@ -48,18 +47,17 @@ class BatchRunner:
 
     def __init__(
         self,
-        spark: SparkSession,
+        source: RecordSource,
         log: BatchLog,
         fingerprint: str,
         shipment: Shipment,
         tasks: int,
-        kafka: KafkaSettings,
         control: ControlTopic | None = None,
         clock: Clock = lambda: time.time_ns() // 1_000_000,
         small: int = SMALL,
         table: TableSink | None = None,
     ) -> None:
-        self.spark, self.log, self.kafka = spark, log, kafka
+        self.source, self.log = source, log
         self.clock = clock
         self._fingerprint = fingerprint
         self._shipment = shipment
@@ -75,7 +73,7 @@ class BatchRunner:
 
     @cached_property
     def _nothing(self) -> DataFrame:
-        return no_records(self.spark)
+        return no_records(self.source.spark)
 
     def run_batch(
         self,
@@ -115,7 +113,7 @@ class BatchRunner:
         """Return the records of ranges, which may be empty."""
         if not size_of(ranges):
             return self._nothing
-        return range_frame(self.spark, self.kafka, self._shipment.settings.plan.pipeline, ranges)
+        return self.source.read(ranges)
 
     def begin(
         self,
@@ -154,10 +152,9 @@ class BatchRunner:
     ) -> Executed:
         """Run the tasks of a batch that is logged; nothing is committed."""
         shipment = shipment or self._shipment
-        plan = shipment.settings.plan
         size = size_of(record.ranges)
         if size and records is None:
-            records = range_frame(self.spark, self.kafka, plan.pipeline, record.ranges)
+            records = self.source.read(record.ranges)
         context = BatchContext(
             batch=record.number,
             batch_time=record.batch_time,

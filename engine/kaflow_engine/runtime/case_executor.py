@@ -25,6 +25,7 @@ from kaflow_engine.runtime.batches import BatchRunner, changes_of
 from kaflow_engine.runtime.executor import SMALL, Executed, Shipment, table_frame
 from kaflow_engine.runtime.java import find_java
 from kaflow_engine.runtime.plans import fingerprint
+from kaflow_engine.runtime.record_source import RecordSource
 from kaflow_engine.runtime.session import start_session
 from kaflow_engine.runtime.standing import Standing
 from kaflow_engine.runtime.worker import TaskSettings
@@ -146,12 +147,11 @@ def _runner(
         schemas=dict(schemas),
     )
     return BatchRunner(
-        spark,
+        RecordSource(spark=spark, kafka=KafkaSettings(()), pipeline=plan.pipeline),
         log,
         fingerprint(plan),
         Shipment.of(settings),
         _TASKS,
-        KafkaSettings(()),
         small=-1 if spread else SMALL,
     )
 

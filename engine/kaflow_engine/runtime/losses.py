@@ -8,7 +8,10 @@ from dataclasses import replace
 from kaflow_engine.connectors.kafka_admin import offsets
 from kaflow_engine.connectors.kafka_client import KafkaSettings
 from kaflow_engine.operators.params import Plan
-from kaflow_engine.runtime.offsets import Loss, loss_error, losses_of, only
+from kaflow_engine.runtime.failures import DataLost
+from kaflow_engine.runtime.history import Histories, still_ahead
+from kaflow_engine.runtime.offsets import Loss, loss_error, losses_of, merged, only
+from kaflow_engine.runtime.record_source import split
 from kaflow_engine.runtime.standing import Standing
 from kaflow_engine.runtime.watch import Watch
 from kaflow_engine.state.log import BatchRecord, Offsets, Ranges
@@ -27,6 +30,7 @@ def settle_losses(
     standing: Standing,
     counts: Mapping[str, int],
     watch: Watch,
+    histories: Histories,
     record: BatchRecord | None = None,
 ) -> tuple[Standing, Ranges | None]:
     """Return where the pipeline goes on, what was lost counted.
@@ -37,6 +41,7 @@ def settle_losses(
         standing: Where the pipeline stands.
         counts: The partitions of its topics.
         watch: Told of losses.
+        histories: Files hold what is missing before they end.
         record: The batch that is run again; None: a new one comes next.
 
     Returns:
@@ -49,11 +54,21 @@ def settle_losses(
     end = offsets(kafka, counts, "latest", committed=False)
     at = only(standing.offsets, frozenset(counts))
     ranges = record.ranges if record is not None else None
-    losses = losses_of(at, first, end) if ranges is None else _within(ranges, first, end)
+    ahead = still_ahead(at, histories)
+
+    def is_ahead(loss: Loss) -> bool:
+        return loss.partition in ahead.get(loss.topic, {})
+
+    if ranges is None:
+        losses = losses_of(merged(at, ahead), first, end)
+    else:
+        losses = _within(split(ranges, histories)[1], first, end)
     forgiving = {topic.name for topic in plan.topics if topic.on_data_loss == "continue"}
     for loss in losses:
         if loss.topic not in forgiving:
-            raise loss_error(loss)
+            raise (gap_error if is_ahead(loss) else loss_error)(loss)
+    # a gap behind a history is passed over when the history has been read
+    losses = tuple(loss for loss in losses if not is_ahead(loss))
     counted = Counter(standing.counters)
     if ranges is None:
         moved, gone = moved_past(at, losses, counted)
@@ -62,6 +77,23 @@ def settle_losses(
     left, gone = left_of(at, ranges, losses, counted)
     after = replace(standing, counters=dict(counted))
     return _told(after, gone, watch), left
+
+
+def gap_error(loss: Loss) -> DataLost:
+    """Say that a topic does not go on where its history ends."""
+    ends = f"the history of topic '{loss.topic}' ends at offset {loss.needed} of partition "
+    ends += str(loss.partition)
+    if loss.first is not None and loss.is_behind:
+        return DataLost(
+            f"{ends}, but the first that the topic has is {loss.first}: "
+            f"{loss.first - loss.needed} offsets are in neither",
+            hint="add the files with these records; to go on without them set "
+            f"topics.{loss.topic}.on_data_loss: continue",
+        )
+    return DataLost(
+        f"{ends}, but the topic ends at {loss.end or 0}",
+        hint="these are the files of another topic, or it was made anew; mend history.path",
+    )
 
 
 def moved_past(

@@ -85,6 +85,23 @@ def next_cut(start: Offsets, goal: Offsets, most: int) -> Ranges:
     return found
 
 
+def before_topics(at: Offsets, ends: Offsets, taken_over: Offsets) -> Offsets:
+    """Return ends of which none lies beyond the end of a history that is still being read.
+
+    >>> before_topics({"a": {0: 5, 1: 9}}, {"a": {0: 12, 1: 12}}, {"a": {0: 8, 1: 9}})
+    {'a': {0: 8, 1: 12}}
+    """
+    return {
+        topic: {
+            p: min(end, until)
+            if at.get(topic, {}).get(p, 0) < (until := taken_over.get(topic, {}).get(p, 0))
+            else end
+            for p, end in ps.items()
+        }
+        for topic, ps in ends.items()
+    }
+
+
 def spark_offsets(offsets: Mapping[str, Mapping[int, int]]) -> str:
     """Return offsets as Spark's options take them.
 

@@ -3,7 +3,7 @@
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -24,11 +24,14 @@ from kaflow_engine.runtime.ends import EndOffsets
 from kaflow_engine.runtime.executor import Shipment
 from kaflow_engine.runtime.failures import to_error
 from kaflow_engine.runtime.group import GroupReporter
+from kaflow_engine.runtime.history import Histories, ends_of_histories
+from kaflow_engine.runtime.history_files import check_unchanged, open_histories
 from kaflow_engine.runtime.losses import settle_losses
-from kaflow_engine.runtime.offsets import ends_of, merged, next_cut, ranges_between, reaches
+from kaflow_engine.runtime.offsets import only, reaches
 from kaflow_engine.runtime.patience import Patience
 from kaflow_engine.runtime.plans import fingerprint, made_lenient, plan_of
-from kaflow_engine.runtime.progress import PipelineSummary
+from kaflow_engine.runtime.progress import PipelineSummary, RunState
+from kaflow_engine.runtime.record_source import RecordSource
 from kaflow_engine.runtime.run import Run
 from kaflow_engine.runtime.session import cores
 from kaflow_engine.runtime.snapshots import SnapshotKeeper
@@ -47,7 +50,7 @@ from kaflow_engine.runtime.table_sink import BackfillTable, table_sink
 from kaflow_engine.runtime.watch import Watch
 from kaflow_engine.runtime.worker import TaskSettings
 from kaflow_engine.state.lease import hold_lease
-from kaflow_engine.state.log import BatchLog, StateRecord
+from kaflow_engine.state.log import BatchLog, Offsets, StateRecord
 from kaflow_engine.state.store import LocalStore
 
 LOGGER = logging.getLogger("kaflow.runtime")
@@ -118,7 +121,9 @@ class PipelineRun:
         self, directory: Path, kafka: KafkaSettings, control: ControlTopic, resources: ExitStack
     ) -> Ending:
         log = BatchLog(LocalStore(directory))
-        state, plan = open_state(log, self.plan, kafka, self._new_state(kafka), self.change)
+        histories = open_histories(self.spark, log, self.plan)
+        new_state = self._new_state(kafka, histories)
+        state, plan = open_state(log, self.plan, kafka, new_state, self.change)
         resources.callback(control.close)
         control.ensure()
         begun = log.open_batch() if plan.delivery == "exactly_once" else None
@@ -129,17 +134,20 @@ class PipelineRun:
             doubtful=begun.number if begun else None,
         )
         _check_delivered(log, start, plan)
-        run = self._prepare(directory, log, state, plan, kafka, control, start)
+        source = RecordSource(
+            spark=self.spark, kafka=kafka, pipeline=plan.pipeline, histories=histories
+        )
+        run = self._prepare(directory, log, state, plan, source, control, start)
         if run.group is not None:
             resources.callback(run.group.close)
         return self._live(run, log, state, kafka, directory)
 
-    def _new_state(self, kafka: KafkaSettings) -> NewState:
+    def _new_state(self, kafka: KafkaSettings, histories: Histories) -> NewState:
         plan, now = self.plan, self.clock()
         if plan.backfill is not None:
-            return partial(new_backfill_state, plan, plan.backfill, kafka, now)
+            return partial(new_backfill_state, plan, plan.backfill, kafka, now, histories)
         reset = self.config.kafka.consumer.auto_offset_reset
-        return partial(new_stream_state, plan, kafka, reset, now)
+        return partial(new_stream_state, plan, kafka, reset, now, histories)
 
     def _prepare(
         self,
@@ -147,11 +155,11 @@ class PipelineRun:
         log: BatchLog,
         state: StateRecord,
         plan: Plan,
-        kafka: KafkaSettings,
+        source: RecordSource,
         control: ControlTopic,
         start: RunStart,
     ) -> Run:
-        checkpoint = self.config.state.rocksdb.checkpoint
+        checkpoint, kafka = self.config.state.rocksdb.checkpoint, source.kafka
         sink = SinkSettings(
             kafka=kafka,
             pipeline_id=plan.pipeline,
@@ -180,12 +188,11 @@ class PipelineRun:
             spark=self.spark,
             plan=plan,
             runner=BatchRunner(
-                self.spark,
+                source,
                 log,
                 fingerprint(plan),
                 Shipment.of(settings),
                 cores(self.config.spark.master),
-                kafka,
                 control if checkpoint.s3.enabled else None,
                 self.clock,
                 table=table,
@@ -213,15 +220,19 @@ class PipelineRun:
         if open_batch is not None:
             self.watch.say(state="recovering")
             run.standing, left = settle_losses(
-                kafka, run.plan, run.standing, counts, self.watch, open_batch
+                kafka, run.plan, run.standing, counts, self.watch, run.histories, open_batch
             )
             begun = plan_of(log.load_plan(open_batch.plan))
             run.replay(open_batch, made_lenient(begun, run.plan), left)
-        run.standing, _ = settle_losses(kafka, run.plan, run.standing, counts, self.watch)
-        if not reaches(run.standing.offsets, state.dimension_ends):
-            self.watch.say(state="loading dimensions", counters=run.standing.counters)
-            if not _load(run, state):
-                return "drained"
+        check_unchanged(self.spark, run.histories, run.standing.offsets)
+        for doing, first in _before_live(run.plan, state, run.histories):
+            run.standing, _ = settle_losses(
+                kafka, run.plan, run.standing, counts, self.watch, run.histories
+            )
+            if not reaches(run.standing.offsets, first):
+                self.watch.say(state=doing, counters=run.standing.counters)
+                if ending := run.read_to(first):
+                    return ending
         self.watch.say(state="running", failures=0, counters=run.standing.counters)
         if run.plan.backfill is not None:
             ending = BoundedRead(run, kafka, run.plan.backfill, state.goal).follow()
@@ -232,15 +243,16 @@ class PipelineRun:
         return stream.follow(next_offsets(run.standing.offsets, counts), goal)
 
 
-def _load(run: Run, state: StateRecord) -> bool:
-    """Read dimensions up to their recorded ends; False if the run was stopped on the way."""
-    while not reaches(run.standing.offsets, state.dimension_ends):
-        if run.limits.stop.is_set():
-            return False
-        at = run.standing.offsets
-        cut = next_cut(at, state.dimension_ends, run.most_records)
-        run.batch(ranges_between(at, merged(at, ends_of(cut))))
-    return True
+def _before_live(
+    plan: Plan, state: StateRecord, histories: Histories
+) -> Iterator[tuple[RunState, Offsets]]:
+    """Yield what is read first, and up to where; dimensions before events, files before topics."""
+    history = ends_of_histories(histories)
+    yield "reading history", only(history, frozenset(state.dimension_ends))
+    yield "loading dimensions", state.dimension_ends
+    if plan.backfill is None:  # else all topics are read side by side
+        yield "reading history", history
+    yield "running", {}
 
 
 def _last_epoch(log: BatchLog) -> int:

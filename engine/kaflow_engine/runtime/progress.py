@@ -5,7 +5,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 RunState = Literal[
-    "starting", "recovering", "loading dimensions", "running", "degraded", "failed", "stopped"
+    "starting",
+    "recovering",
+    "reading history",
+    "loading dimensions",
+    "running",
+    "degraded",
+    "failed",
+    "stopped",
 ]
 
 WAITING = "waiting"

@@ -9,10 +9,19 @@ from kaflow_engine.runtime.batches import BatchDone, BatchRunner, tick_ranges
 from kaflow_engine.runtime.budget import check_budget
 from kaflow_engine.runtime.ends import EndOffsets
 from kaflow_engine.runtime.group import GroupReporter
-from kaflow_engine.runtime.offsets import read_to_end
+from kaflow_engine.runtime.history import Histories, ends_of_histories
+from kaflow_engine.runtime.offsets import (
+    before_topics,
+    ends_of,
+    merged,
+    next_cut,
+    ranges_between,
+    reaches,
+    read_to_end,
+)
 from kaflow_engine.runtime.snapshots import SnapshotKeeper
 from kaflow_engine.runtime.standing import Standing
-from kaflow_engine.runtime.stop import Limits
+from kaflow_engine.runtime.stop import Ending, Limits
 from kaflow_engine.runtime.table_sink import TableSink
 from kaflow_engine.runtime.watch import Watch
 from kaflow_engine.state.log import BatchRecord, Offsets, Ranges
@@ -51,6 +60,30 @@ class Run:
         )
         self._after(done, ends)
         return done
+
+    @property
+    def ending(self) -> Ending | None:
+        """Why no further batch may begin; None: one may."""
+        if self.limits.stop.is_set():
+            return "drained"
+        most = self.limits.max_records
+        return "limit" if most is not None and self.records >= most else None
+
+    def read_to(self, goal: Offsets) -> Ending | None:
+        """Run batches until all offsets of a goal are read; else return why they are not."""
+        while not reaches(self.standing.offsets, goal):
+            if ending := self.ending:
+                return ending
+            at = self.standing.offsets
+            ends = ends_of(next_cut(at, goal, self.most_records))
+            ends = before_topics(at, ends, ends_of_histories(self.histories))
+            self.batch(ranges_between(at, merged(at, ends)))
+        return None
+
+    @property
+    def histories(self) -> Histories:
+        """Where topics begin in files."""
+        return self.runner.source.histories
 
     def tick(self, bounded_end: bool = False) -> BatchDone:
         """Run an empty batch; the inputs may end with it."""

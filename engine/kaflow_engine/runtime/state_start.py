@@ -10,6 +10,7 @@ from kaflow_engine.connectors.kafka_admin import offsets, require
 from kaflow_engine.connectors.kafka_client import KafkaSettings
 from kaflow_engine.errors import StateError
 from kaflow_engine.operators.params import Plan
+from kaflow_engine.runtime.history import Histories, begin_in_histories
 from kaflow_engine.runtime.offsets import merged
 from kaflow_engine.runtime.plans import fingerprint, plan_of, plan_text
 from kaflow_engine.state.log import BatchLog, Offsets, StateRecord
@@ -93,6 +94,7 @@ def new_stream_state(
     kafka: KafkaSettings,
     reset: Literal["earliest", "latest"],
     now: int,
+    histories: Histories,
     counts: Mapping[str, int],
 ) -> StateRecord:
     """Return a state that begins where a stream does.
@@ -102,7 +104,11 @@ def new_stream_state(
         kafka: Where its topics are.
         reset: Where event topics begin.
         now: Epoch milliseconds.
+        histories: Where topics begin in files.
         counts: Topic to its partitions.
+
+    Raises:
+        SourceError: No broker answers, or a history belongs to another topic.
     """
     dimensions = {t.name for t in plan.topics if t.dimension}
     begin = offsets(kafka, counts, "earliest")
@@ -115,7 +121,7 @@ def new_stream_state(
         generation=1,
         partitions=plan.partitions,
         created_ms=now,
-        start=begin,
+        start=begin_in_histories(begin, histories),
         dimension_ends=offsets(kafka, loaded, "latest"),
         schemas={t.name: {c.name: c.type for c in t.columns} for t in plan.topics},
         fingerprint=fingerprint(plan),

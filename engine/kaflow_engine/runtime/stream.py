@@ -142,12 +142,9 @@ class LiveStream:
         )
 
     def _ending(self, goal: Offsets | None) -> Ending | None:
-        run = self._run
-        if run.limits.stop.is_set():
-            return "drained"
-        if run.limits.max_records is not None and run.records >= run.limits.max_records:
-            return "limit"
-        standing = run.standing
+        if ending := self._run.ending:
+            return ending
+        standing = self._run.standing
         if goal is not None and reaches(standing.offsets, goal):
             due = is_due(standing.watermark.value, standing.next_due)
             return None if due and not self._settled else "caught up"

@@ -61,7 +61,15 @@ topics:
     max_future: 1h
     on_error: fail
     lookup: as_of
-    history: 7d
+    history:
+      keep: 7d
+      path: /archive/users
+      format: delta
+      partition: _partition
+      offset: _offset
+      timestamp: _at
+      key: _key
+      value: _value
     key: id
     on_data_loss: continue
     on_schema_change: add_nullable
@@ -128,7 +136,16 @@ def test_every_key() -> None:
                 "max_future": HOUR,
                 "on_error": "fail",
                 "lookup": "as_of",
-                "history": 7 * 24 * HOUR,
+                "history": {
+                    "keep": 7 * 24 * HOUR,
+                    "path": "/archive/users",
+                    "format": "delta",
+                    "partition": "_partition",
+                    "offset": "_offset",
+                    "timestamp": "_at",
+                    "key": "_key",
+                    "value": "_value",
+                },
                 "key": "id",
                 "on_data_loss": "continue",
                 "on_schema_change": "add_nullable",

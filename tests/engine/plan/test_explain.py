@@ -60,7 +60,7 @@ def test_all_parts() -> None:
         "state.events.overrides.events",
     )
     assert (events.event_time, events.lateness, events.on_error) == ("at", 5000, "skip")
-    assert (people.roles, people.ttl, people.lookup, people.history) == (
+    assert (people.roles, people.ttl, people.lookup, people.keep) == (
         ("dimension",),
         None,
         "as_of",

@@ -1,0 +1,218 @@
+"""Reads the files of a topic's history with Spark, as if they were ranges of the topic."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import cast
+from urllib.parse import unquote
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.types import StructType
+
+from kaflow_engine.errors import SourceError
+from kaflow_engine.operators.params import HistoryParams, Plan
+from kaflow_engine.runtime.failures import DataLost
+from kaflow_engine.runtime.history import (
+    Histories,
+    Piece,
+    TopicHistory,
+    load_histories,
+    save_histories,
+)
+from kaflow_engine.runtime.history_rows import RowReader
+from kaflow_engine.state.log import BatchLog, Offsets
+
+_PATTERN_OR_FILE = re.compile(r"[*?\[{]|\.[A-Za-z0-9]+$")
+_NO_FILES = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
+
+
+def open_histories(spark: SparkSession, log: BatchLog, plan: Plan) -> Histories:
+    """Return the histories of a pipeline's state, those of topics that it begins with looked for.
+
+    Raises:
+        SourceError: Files are not what the author says.
+    """
+    state = log.load_state()
+    begun = state.start if state else {}
+    known: Histories = load_histories(log.store) if state else {}
+    found = {
+        topic.name: find_history(spark, topic.name, topic.history)
+        for topic in plan.topics
+        if topic.history is not None and topic.name not in begun
+    }
+    if found:
+        save_histories(log.store, {**known, **found})
+    return {**known, **found}
+
+
+def find_history(spark: SparkSession, topic: str, source: HistoryParams) -> TopicHistory:
+    """Look through all files, once, for which records they hold.
+
+    Raises:
+        SourceError: There are no files, a column is missing, or records do not say which they are.
+    """
+    where = f"the history of topic '{topic}' at {source.path}"
+    try:
+        files = _listed(source, where)
+        frame = _frame(spark, source, files)
+        if not frame.columns or not frame.inputFiles():
+            raise SourceError(f"{where} holds no files", hint="mend history.path, or remove it")
+        reader = RowReader(source, frame.schema)
+        reader.check(where)
+        pieces = _pieces(frame, reader, where)
+    except SourceError:
+        raise
+    except Exception as error:
+        text = str(error)
+        if any(name in text for name in _NO_FILES):
+            raise SourceError(
+                f"{where} holds no {source.format} files", hint="mend history.path, or remove it"
+            ) from error
+        raise
+    return TopicHistory(topic=topic, source=source, schema=frame.schema.json(), pieces=pieces)
+
+
+def history_frame(
+    spark: SparkSession, history: TopicHistory, ranges: Mapping[int, tuple[int, int]]
+) -> DataFrame:
+    """Return the records (columns of RECORDS) of ranges, each partition in offset order.
+
+    A record that files hold twice comes once.
+    """
+    files = {
+        piece.file
+        for piece in history.pieces
+        if (found := ranges.get(piece.partition)) and piece.first < found[1] > found[0] < piece.end
+    }
+    schema = StructType.fromJson(json.loads(history.schema))
+    frame = _frame(spark, history.source, sorted(files), schema)
+    reader = RowReader(history.source, schema)
+    records = frame.select(*reader.record(history.topic))
+    inside = sf.lit(False)
+    for partition, (start, end) in ranges.items():
+        offset = sf.col("offset")
+        inside = inside | ((sf.col("partition") == partition) & (offset >= start) & (offset < end))
+    wanted = records.where(inside).dropDuplicates(["partition", "offset"])
+    return wanted.repartition(len(ranges), "partition").sortWithinPartitions("partition", "offset")
+
+
+def check_unchanged(spark: SparkSession, histories: Histories, at: Offsets) -> None:
+    """Check that the files which are still to be read are as they were found.
+
+    Args:
+        spark: The session.
+        histories: What was found.
+        at: The next offset of every partition.
+
+    Raises:
+        DataLost: A file is gone, or is another one.
+    """
+    for topic, history in histories.items():
+        behind = at.get(topic, {})
+        needed = {p.file: p.size for p in history.pieces if p.end > behind.get(p.partition, 0)}
+        if needed:
+            _check_files(spark, history, needed)
+
+
+def _check_files(spark: SparkSession, history: TopicHistory, needed: Mapping[str, int]) -> None:
+    reader = spark.read.format("binaryFile")
+    sizes: dict[str, int] = {}
+    for file in needed:
+        try:
+            rows = reader.load(_escaped(file)).select("length").collect()
+        except Exception as error:
+            if "PATH_NOT_FOUND" not in str(error):
+                raise
+            rows = []
+        sizes.update((file, cast(int, row["length"])) for row in rows)
+    for file, size in needed.items():
+        if sizes.get(file) != size:
+            what = "is gone" if file not in sizes else f"has {sizes[file]} bytes, and had {size}"
+            raise DataLost(
+                f"the history of topic '{history.topic}' has changed: {file} {what}",
+                hint="bring the file back; a pipeline with a new `id:` reads what is there now",
+            )
+
+
+def _listed(source: HistoryParams, where: str) -> Sequence[str]:
+    if source.format != "delta":
+        return [source.path]
+    from deltalake import DeltaTable
+
+    if not DeltaTable.is_deltatable(source.path):
+        raise SourceError(f"{where} is no Delta table", hint="mend history.path, or remove it")
+    return cast(Sequence[str], DeltaTable(source.path).file_uris())
+
+
+def _frame(
+    spark: SparkSession,
+    source: HistoryParams,
+    files: Sequence[str],
+    schema: StructType | None = None,
+) -> DataFrame:
+    reader = spark.read
+    if not _PATTERN_OR_FILE.search(source.path):
+        reader = reader.option("basePath", source.path)  # folders like day=… are columns
+    if schema is not None:
+        reader = reader.schema(schema)
+    if source.format == "json":
+        return reader.text(list(files))
+    return reader.option("mergeSchema", "true").parquet(*files)
+
+
+def _pieces(frame: DataFrame, reader: RowReader, where: str) -> tuple[Piece, ...]:
+    said = frame.select(
+        sf.col("_metadata.file_path").alias("file"),
+        sf.col("_metadata.file_size").alias("size"),
+        reader.partition.alias("partition"),
+        reader.offset.alias("offset"),
+        reader.timestamp.alias("timestamp"),
+    )
+    rows = (
+        said.groupBy("file", "size", "partition")
+        .agg(
+            sf.count("*").alias("records"),
+            sf.count("partition").alias("parted"),
+            sf.count("offset").alias("placed"),
+            sf.count("timestamp").alias("timed"),
+            sf.min("offset").alias("first"),
+            sf.max("offset").alias("last"),
+            sf.min("timestamp").alias("since"),
+            sf.max("timestamp").alias("until"),
+        )
+        .collect()
+    )
+    pieces: list[Piece] = []
+    for row in (row.asDict() for row in rows):
+        counts = {
+            reader.source.partition: row["records"] - row["parted"],
+            reader.source.offset: row["records"] - row["placed"],
+            reader.source.timestamp: row["records"] - row["timed"],
+        }
+        for name, count in counts.items():
+            if count:
+                raise SourceError(
+                    f"{where}: {count} of {row['records']} records of {unquote(row['file'])} have "
+                    f"no '{name}'",
+                    hint="every record must say its partition, offset and timestamp in the topic",
+                )
+        pieces.append(
+            Piece(
+                file=unquote(row["file"]),
+                size=row["size"],
+                partition=row["partition"],
+                first=row["first"],
+                end=row["last"] + 1,
+                since=row["since"],
+                until=row["until"],
+            )
+        )
+    if not pieces:
+        raise SourceError(f"{where} holds no records", hint="mend history.path, or remove it")
+    return tuple(sorted(pieces, key=lambda piece: (piece.partition, piece.first, piece.file)))
+
+
+def _escaped(file: str) -> str:
+    """Return a path that a reader of files takes as it is, and not as a pattern."""
+    return "".join(f"\\{sign}" if sign in "*?[]{}" else sign for sign in file)
