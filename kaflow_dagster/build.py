@@ -10,6 +10,7 @@ import dagster as dg
 from kaflow_dagster.assets import build_kaflow_specs, tables_of
 from kaflow_dagster.backfill import build_table
 from kaflow_dagster.checks import build_check_schedule, build_topic_checks
+from kaflow_dagster.health import build_stream_checks
 from kaflow_dagster.sensor import build_supervisor
 from kaflow_dagster.stream import build_stream_job
 from kaflow_dagster.supervision import Patience
@@ -57,6 +58,7 @@ def defs_of(
     sensors = [build_supervisor(unit, project, jobs.get(unit.name), patience) for unit in units]
     tables = [build_table(each, project, translate) for each in tables_of(project.pipelines)]
     checks = [build_topic_checks(each, project, translate) for each in project.pipelines]
+    sound = [each for each in project.pipelines if each.explanation is not None]
     schedules = [build_check_schedule(each, translate) for each in project.pipelines]
     return dg.Definitions(
         assets=[*build_kaflow_specs(project, translate), *tables],
@@ -70,6 +72,9 @@ def defs_of(
             ),
         ],
         sensors=sensors,
-        asset_checks=[each for each in checks if each is not None],
+        asset_checks=[
+            *(each for each in checks if each is not None),
+            *(build_stream_checks(each, translate) for each in sound),
+        ],
         schedules=[each for each in schedules if each is not None],
     )

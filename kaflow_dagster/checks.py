@@ -113,6 +113,8 @@ def _result(result: CheckResult, key: dg.AssetKey, what: str) -> dg.AssetCheckRe
         "kaflow/expectation": dg.MetadataValue.text(result.check.expectation),
         "kaflow/arguments": dg.MetadataValue.json(dict(result.check.arguments)),
     }
+    if result.words is not None:
+        metadata["kaflow/words"] = dg.MetadataValue.text(result.words)
     if result.rows:
         share = 100 * result.failed / result.rows
         metadata["kaflow/failed_percent"] = dg.MetadataValue.float(round(share, 3))

@@ -13,6 +13,7 @@ import dagster as dg
 from kaflow_dagster.assets import tables_of
 from kaflow_dagster.background import Background, failure
 from kaflow_dagster.closed import ClosedPartitions
+from kaflow_dagster.health import evaluations, last_reports
 from kaflow_dagster.names import DRAIN, PIPELINE, PROCESS, VERSION, dagster_name
 from kaflow_dagster.process import this_process
 from kaflow_dagster.translator import KaflowTranslator
@@ -22,8 +23,8 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.plan.explanation import TablePart
 from kaflow_engine.runtime.progress import Progress
 
-REPORT_S = 30.0
-"""Seconds between events: each takes some kilobytes for ever."""
+REPORT_S = 60.0
+"""Seconds between reports: each is an event and two evaluations, some kilobytes for ever."""
 _POLL_S = 0.5
 _LOOK_S = 3.0
 
@@ -61,7 +62,7 @@ def build_stream_job(
 
 
 @dataclass(slots=True)
-class _Told:
+class _Heard:
     """What the thread that streams tells the one that reports."""
 
     newest: dict[str, Progress] = field(default_factory=dict[str, Progress])
@@ -82,34 +83,34 @@ def _session(
     except KaflowError as error:
         raise failure(error) from error
     context.instance.add_run_tags(context.run_id, {PROCESS: str(this_process())})
-    told = _Told()
+    heard = _Heard()
     tables = {
         name: ClosedPartitions(key, part, context.instance.get_materialized_partitions(key))
         for name, (key, part) in parts.items()
     }
     with Background(
-        partial(_stream, told, project, list(keys), config), config.drain_deadline
+        partial(_stream, heard, project, list(keys), config), config.drain_deadline
     ) as work:
-        yield from _reports(context, work, told, keys, tables)
+        yield from _reports(context, work, heard, keys, tables)
     if work.error is not None:
         raise failure(work.error) from work.error
     yield dg.Output(None)
 
 
 def _stream(
-    told: _Told, project: ProjectView, names: Sequence[str], config: Config, stop: Event
+    heard: _Heard, project: ProjectView, names: Sequence[str], config: Config, stop: Event
 ) -> None:
     from kaflow_engine.plan.diff import change
     from kaflow_engine.runtime.application import run_pipelines
     from kaflow_engine.runtime.prepare import Waiting, prepare
 
     def progressed(progress: Progress) -> None:
-        told.newest[progress.pipeline] = progress
+        heard.newest[progress.pipeline] = progress
         if progress.state == "failed":
             stop.set()  # a session is whole or none: the next one starts all of it again
 
     specs = [project.load(name, config) for name in names]
-    plans = prepare(specs, config, told.say, Waiting(stopped=stop.is_set))
+    plans = prepare(specs, config, heard.say, Waiting(stopped=stop.is_set))
     if not stop.is_set():
         run_pipelines(
             [planned.plan for planned in plans],
@@ -123,7 +124,7 @@ def _stream(
 def _reports(
     context: dg.OpExecutionContext,
     work: Background,
-    heard: _Told,
+    heard: _Heard,
     keys: Mapping[str, dg.AssetKey],
     tables: Mapping[str, ClosedPartitions],
 ) -> Iterator[object]:
@@ -144,12 +145,23 @@ def _reports(
             if progress is None or progress.batch == 0:
                 context.log.info(f"{name}: no batch yet: {state}")
             else:
-                yield dg.AssetMaterialization(asset_key=key, metadata=report(progress))
+                yield from _told(context.instance, key, progress)
                 if name in tables:
                     yield from tables[name].since(progress.watermark)
     for name, progress in heard.newest.items():
         if progress.batch:
-            yield dg.AssetMaterialization(asset_key=keys[name], metadata=report(progress))
+            yield from _told(context.instance, keys[name], progress)
+
+
+def _told(
+    instance: dg.DagsterInstance, key: dg.AssetKey, progress: Progress
+) -> Iterator[dg.AssetMaterialization]:
+    """Report a stream, and then what its counters say, which a later report would hide."""
+    before = last_reports(instance, key, 1)
+    after = report(progress)
+    yield dg.AssetMaterialization(asset_key=key, metadata=after)
+    for found in evaluations(key, before[0] if before else None, after):
+        instance.report_runless_asset_event(found)
 
 
 def _drain(context: dg.OpExecutionContext, work: Background) -> None:
@@ -171,6 +183,7 @@ def report(progress: Progress) -> Mapping[str, dg.MetadataValue]:
         "kaflow/lag": dg.MetadataValue.int(sum(progress.lag.values())),
         "kaflow/waiting": dg.MetadataValue.int(progress.waiting),
         "kaflow/dead_letters": dg.MetadataValue.int(progress.dead_letters),
+        "kaflow/late": dg.MetadataValue.int(progress.counters.get("late", 0)),
         "kaflow/emitted": dg.MetadataValue.int(progress.counters.get("emitted", 0)),
         "kaflow/failures": dg.MetadataValue.int(progress.failures),
     }

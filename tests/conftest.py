@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LONGEST = (
-    "test_killed.py",
     "test_platform.py",
+    "test_killed.py",
     "test_live.py",
     "test_live_changes.py",
     "test_crash_points.py",
@@ -30,6 +30,8 @@ ENGINE = Path(__file__).parents[1] / "engine"
 
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Java options that halve the CPU time of a session that only runs small batches for minutes."""
+
+os.environ.setdefault("KAFLOW__SPARK__CONF__spark_driver_extraJavaOptions", SHORT_LIVED)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -83,6 +83,7 @@ def world(broker, unique, tmp_path):
 
 def feed(kafka, name, count):
     producer = open_producer(kafka).api
+    producer.produce(f"{name}_in", b"broken")
     for n in range(count):
         producer.produce(f"{name}_in", json.dumps({"id": f"i{n}", "n": n}).encode())
     assert producer.flush(30) == 0
@@ -115,6 +116,20 @@ def test_a_session_streams_and_drains(world):
     numbers = {k: v.value for k, v in event.asset_materialization.metadata.items()}
     assert (numbers["kaflow/emitted"], numbers["kaflow/lag"]) == (9, 0)
     assert numbers["kaflow/state"] == "stopped"
+    said = {name: counted(world, name) for name in ("no_dead_letters", "no_late_records")}
+    assert said["no_dead_letters"][0] == (False, 1, 1)
+    assert said["no_late_records"] == [(True, 0, 0)] * len(said["no_dead_letters"])
+
+
+def counted(world, check):
+    """Return what a stream said of its records, oldest first: passed, new, total."""
+    key = dg.AssetCheckKey(dg.AssetKey(["streams", world.name]), check)
+    records = world.instance.event_log_storage.get_asset_check_execution_history(key, limit=20)
+    found = [record.event.dagster_event.asset_check_evaluation_data for record in records[::-1]]
+    numbers = [{k: v.value for k, v in each.metadata.items()} for each in found]
+    return [
+        (e.passed, n["kaflow/new"], n["kaflow/total"]) for e, n in zip(found, numbers, strict=True)
+    ]
 
 
 def test_a_session_that_cannot_run_fails_with_the_words_of_the_engine(world):

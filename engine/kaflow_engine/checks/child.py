@@ -4,6 +4,7 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from string import Template
 from typing import Any
 
 SAMPLE = 10
@@ -31,11 +32,14 @@ def _answer(
         "observed": None,
         "sample": [],
         "error": None,
+        "words": None,
     }
     name = known[check["expectation"].replace("_", "")]
     try:
         expectation = getattr(expectations, name)(**check["arguments"])
-        result = batch.validate(expectation, result_format="COMPLETE").to_json_dict()
+        validated = batch.validate(expectation, result_format="COMPLETE")
+        found["words"] = _words(validated)
+        result = validated.to_json_dict()
     except Exception as error:
         found["error"] = " ".join(str(error).split())
         return found
@@ -53,6 +57,16 @@ def _answer(
     rows = frame.iloc[places[:SAMPLE]].to_dict("records")
     found["sample"] = [{key: _plain(value) for key, value in row.items()} for row in rows]
     return found
+
+
+def _words(validated: Any) -> str | None:
+    """Return what is expected, as a sentence."""
+    validated.render()
+    for part in validated.expectation_config.rendered_content or ():
+        if part.name.startswith("atomic.prescriptive") and part.value.template:
+            params = {name: each["value"] for name, each in (part.value.params or {}).items()}
+            return Template(part.value.template).safe_substitute(params)
+    return None
 
 
 def _exceptions(info: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -21,6 +21,8 @@ class CheckResult:
     """What an expectation about all rows together saw."""
     sample: tuple[Mapping[str, object], ...] = ()
     """Some rows that failed."""
+    words: str | None = None
+    """What is expected, as a sentence."""
     error: str | None = None
     """Why the check itself did not work; it has not passed then."""
 
@@ -41,6 +43,7 @@ class CheckResult:
             "failed": self.failed,
             "observed": self.observed,
             "sample": [dict(row) for row in self.sample],
+            "words": self.words,
             "error": self.error,
         }
 
@@ -57,6 +60,7 @@ def results_of(
             failed=int(answer["failed"]),
             observed=answer["observed"],
             sample=tuple(answer["sample"]),
+            words=answer["words"],
             error=answer["error"],
         )
         for check, answer in zip(checks, answers, strict=True)

@@ -1,10 +1,12 @@
 """`kaflow check`: check the rows that a pipeline has written."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
+from kaflow_engine.checks.docs import write_docs
 from kaflow_engine.checks.results import CheckResult
 from kaflow_engine.cli.options import (
     DurationType,
@@ -33,6 +35,11 @@ _SHOWN = 3
 @click.option(
     "--partition", "partitions", multiple=True, help="Of a table; default: the newest one."
 )
+@click.option(
+    "--docs",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="A folder for a page about what was found; it needs no network.",
+)
 @config_option
 @set_option
 @json_option
@@ -41,6 +48,7 @@ def command(
     paths: tuple[Path, ...],
     last: int,
     partitions: tuple[str, ...],
+    docs: Path | None,
     config_path: Path | None,
     settings: tuple[str, ...],
     as_json: bool,
@@ -58,6 +66,9 @@ def command(
     from kaflow_engine.runtime.checking import check_output  # it imports Arrow and the readers
 
     checked = check_output(spec, config, last, partitions)
+    if docs is not None:
+        page = write_docs(docs, name, checked.what, datetime.now(UTC), checked.results)
+        click.echo(f"wrote {page}", err=True)
     if as_json:
         print_json(
             {

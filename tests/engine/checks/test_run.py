@@ -52,6 +52,7 @@ def test_checks():
     for result, (*_, passed, failed, sample) in zip(results, CHECKS, strict=True):
         assert (result.passed, result.failed, result.rows) == (passed, failed, 4), result
         assert [_id(row) for row in result.sample] == sample
+    assert results[4].words == "amount values must be greater than or equal to 0.0."
     assert results[5].observed == 4
     assert "nothing" in results[6].error
 

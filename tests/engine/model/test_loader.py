@@ -18,6 +18,7 @@ from kaflow_engine.model.yaml_syntax import compose
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "pipelines"
 HOUR = 3_600_000
+PLACES = {"partition": "p", "offset": "o", "timestamp": "t", "key": "k", "value": "v"}
 FULL = """\
 # everything that a pipeline can say
 name: full
@@ -61,15 +62,8 @@ topics:
     max_future: 1h
     on_error: fail
     lookup: as_of
-    history:
-      keep: 7d
-      path: /archive/users
-      format: delta
-      partition: _partition
-      offset: _offset
-      timestamp: _at
-      key: _key
-      value: _value
+    history: {keep: 7d, path: /a, format: delta, partition: p, offset: o, timestamp: t,
+              key: k, value: v}
     key: id
     on_data_loss: continue
     on_schema_change: add_nullable
@@ -136,16 +130,7 @@ def test_every_key() -> None:
                 "max_future": HOUR,
                 "on_error": "fail",
                 "lookup": "as_of",
-                "history": {
-                    "keep": 7 * 24 * HOUR,
-                    "path": "/archive/users",
-                    "format": "delta",
-                    "partition": "_partition",
-                    "offset": "_offset",
-                    "timestamp": "_at",
-                    "key": "_key",
-                    "value": "_value",
-                },
+                "history": {"keep": 7 * 24 * HOUR, "path": "/a", "format": "delta", **PLACES},
                 "key": "id",
                 "on_data_loss": "continue",
                 "on_schema_change": "add_nullable",
