@@ -2,20 +2,23 @@
 # pyright: reportUnknownMemberType=false
 # Dagster's decorators are typed in part
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from threading import Event
+from typing import Any, cast
 
 import dagster as dg
 
 from kaflow_dagster.background import Background, failure
 from kaflow_dagster.checks import check_specs, checked
 from kaflow_dagster.names import dagster_name
-from kaflow_dagster.translator import KaflowTranslator, TableProps
+from kaflow_dagster.translator import KaflowTranslator, TableProps, partitions_of
 from kaflow_dagster.views import ProjectView
 from kaflow_engine.errors import KaflowError
 from kaflow_engine.model.config import Config
 from kaflow_engine.operators.params import Backfill
+from kaflow_engine.operators.table_rows import last_over
 from kaflow_engine.runtime.progress import Progress
 
 REPORT_S = 10.0
@@ -36,8 +39,15 @@ _OPTIONS = {
 }
 
 
+# Dagster warns of a call of its own, which it makes for every asset that has checks.
+warnings.filterwarnings("ignore", r"Parameter `execution_type` of function `AssetsDefinition")
+
+
 def build_table(
-    table: TableProps, project: ProjectView, translator: KaflowTranslator
+    table: TableProps,
+    project: ProjectView,
+    translator: KaflowTranslator,
+    pyspark: str | None = None,
 ) -> dg.AssetsDefinition:
     """Return the asset of a table; materializing it is a backfill, one run for all partitions.
 
@@ -47,6 +57,8 @@ def build_table(
         table: Which one.
         project: Where its pipeline is read anew.
         translator: Decides what the asset looks like.
+        pyspark: The key of a LazyPySparkResource of dagster-pyspark, whose settings go over those
+            of the configuration.
     """
     name = table.pipeline.name
     spec = translator.get_asset_spec(table)
@@ -60,13 +72,14 @@ def build_table(
         config_schema=_OPTIONS,
         op_tags={"kaflow/kind": "backfill"},
         pool="kaflow_backfills",
+        required_resource_keys={pyspark} if pyspark else set(),
     )
     def fill(context: dg.AssetExecutionContext) -> Iterator[object]:
         partitions: list[str] = []
         if spec.key in context.selected_asset_keys:
             window = context.partition_time_window
             wanted = Backfill(start=_milliseconds(window.start), end=_milliseconds(window.end))
-            done = _fill(context, project, name, wanted)
+            done = _fill(context, project, name, wanted, pyspark)
             yield dg.MaterializeResult(asset_key=spec.key, metadata=_metadata(done))
             partitions = list(context.partition_keys)
         names = {key.name for key in context.selected_asset_check_keys}
@@ -76,8 +89,62 @@ def build_table(
     return fill
 
 
+def build_backfill_schedule(
+    table: TableProps, filled: dg.AssetsDefinition
+) -> dg.ScheduleDefinition | None:
+    """Return what fills the newest partition that is over; None where nobody asks for that."""
+    if table.part.schedule is None:
+        return None
+    part = table.part
+
+    def newest(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        key = last_over(_milliseconds(context.scheduled_execution_time), part.partition)
+        if key < (partitions_of(part).get_first_partition_key() or ""):
+            return dg.SkipReason("no partition is over yet")
+        return dg.RunRequest(run_key=key, partition_key=key)
+
+    return dg.ScheduleDefinition(
+        name=dagster_name("fill", table.pipeline.name),
+        target=[filled],
+        cron_schedule=table.part.schedule,
+        execution_timezone="UTC",
+        execution_fn=newest,
+        description=f"Fills the newest partition of `{table.name}` that is over.",
+    )
+
+
+def spark_settings(resource: object) -> Mapping[str, str]:
+    """Return the settings of a resource of dagster-pyspark.
+
+    Raises:
+        Failure: It is one that starts a session by itself, without the jars of ours.
+    """
+    from dagster_pyspark import LazyPySparkResource
+
+    if not isinstance(resource, LazyPySparkResource):
+        raise dg.Failure(
+            f"a backfill takes its Spark settings from a LazyPySparkResource, and this is a "
+            f"{type(resource).__name__}, which has started a session already",
+            allow_retries=False,
+        )
+    return dict(_flat(resource.spark_config))
+
+
+def _flat(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
+    """Yield settings under their full names: dagster-pyspark takes them nested, too."""
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _flat(cast(Mapping[str, Any], value), f"{above}{name}.")
+        else:
+            yield f"{above}{name}", str(value)
+
+
 def _fill(
-    context: dg.AssetExecutionContext, project: ProjectView, name: str, wanted: Backfill
+    context: dg.AssetExecutionContext,
+    project: ProjectView,
+    name: str,
+    wanted: Backfill,
+    pyspark: str | None,
 ) -> Progress:
     """Run a backfill beside the thread that reports; return its last progress."""
     options = context.op_execution_context.op_config
@@ -85,6 +152,8 @@ def _fill(
         config = project.load_config()
     except KaflowError as error:
         raise failure(error) from error
+    if pyspark is not None:
+        config = with_spark(config, spark_settings(getattr(context.resources, pyspark)))
     newest: dict[str, Progress] = {}
 
     def work(stop: Event) -> None:
@@ -97,6 +166,15 @@ def _fill(
     if thread.error is not None:
         raise failure(thread.error) from thread.error
     return newest[name]
+
+
+def with_spark(config: Config, settings: Mapping[str, str]) -> Config:
+    """Return a configuration with other settings of Spark over its own."""
+    conf = dict(settings)
+    master = conf.pop("spark.master", config.spark.master)
+    conf = {**config.spark.conf, **conf}
+    spark = config.spark.model_copy(update={"master": master, "conf": conf})
+    return config.model_copy(update={"spark": spark})
 
 
 def _run(

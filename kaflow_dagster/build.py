@@ -8,7 +8,7 @@ from pathlib import Path
 import dagster as dg
 
 from kaflow_dagster.assets import build_kaflow_specs, tables_of
-from kaflow_dagster.backfill import build_table
+from kaflow_dagster.backfill import build_backfill_schedule, build_table
 from kaflow_dagster.checks import build_check_schedule, build_topic_checks
 from kaflow_dagster.health import build_stream_checks
 from kaflow_dagster.sensor import build_supervisor
@@ -24,6 +24,7 @@ def build_kaflow_defs(
     config: Path | None = None,
     translator: KaflowTranslator | None = None,
     patience: Patience | None = None,
+    pyspark: str | None = None,
 ) -> dg.Definitions:
     """Read a project and return its definitions; a broken pipeline is shown as such.
 
@@ -32,14 +33,17 @@ def build_kaflow_defs(
         config: The configuration file; None: defaults and the environment.
         translator: Decides what assets look like.
         patience: When supervision acts.
+        pyspark: The key of a LazyPySparkResource of dagster-pyspark that backfills take their
+            Spark settings from; the resource itself is defined beside.
     """
-    return defs_of(view_project(paths, config), translator, patience)
+    return defs_of(view_project(paths, config), translator, patience, pyspark)
 
 
 def defs_of(
     project: ProjectView,
     translator: KaflowTranslator | None = None,
     patience: Patience | None = None,
+    pyspark: str | None = None,
 ) -> dg.Definitions:
     """Return the definitions of a project that has been read.
 
@@ -56,19 +60,25 @@ def defs_of(
         if unit.problem is None
     }
     sensors = [build_supervisor(unit, project, jobs.get(unit.name), patience) for unit in units]
-    tables = [build_table(each, project, translate) for each in tables_of(project.pipelines)]
+    tables = {
+        each.pipeline.name: (each, build_table(each, project, translate, pyspark))
+        for each in tables_of(project.pipelines)
+    }
     checks = [build_topic_checks(each, project, translate) for each in project.pipelines]
     sound = [each for each in project.pipelines if each.explanation is not None]
-    schedules = [build_check_schedule(each, translate) for each in project.pipelines]
+    schedules = [
+        *(build_check_schedule(each, translate) for each in project.pipelines),
+        *(build_backfill_schedule(*each) for each in tables.values()),
+    ]
     return dg.Definitions(
-        assets=[*build_kaflow_specs(project, translate), *tables],
+        assets=[*build_kaflow_specs(project, translate), *(table for _, table in tables.values())],
         jobs=[
             *jobs.values(),
             *(
                 dg.define_asset_job(
                     f"{table.op.name}_job", selection=[table], tags={"kaflow/kind": "backfill"}
                 )
-                for table in tables
+                for _, table in tables.values()
             ),
         ],
         sensors=sensors,

@@ -23,7 +23,7 @@ def _template_variables(props: Props) -> dict[str, object]:
 class KaflowProjectComponent(dg.StateBackedComponent, dg.Resolvable):
     """Topics and streams of a project as assets, and a sensor that keeps each stream running.
 
-    What the files say is read when the component's state is refreshed: by `dagster dev` at every
+    What the files say is read when the component's state is refreshed: by `dg dev` at every
     load, elsewhere by `dg utils refresh-defs-state` when an image is built. Override
     `get_asset_spec`, or set `translation`, to say what assets look like.
     """
@@ -32,6 +32,8 @@ class KaflowProjectComponent(dg.StateBackedComponent, dg.Resolvable):
     """Pipeline files and folders; start them with `{{ context.project_root }}`."""
     config: str | None = None
     """The configuration file; None: defaults and the environment."""
+    pyspark: str | None = None
+    """The key of a LazyPySparkResource of dagster-pyspark with the Spark settings of backfills."""
     translation: (
         Annotated[TranslationFn[Props], TranslationFnResolver[Props](_template_variables)] | None
     ) = None
@@ -71,7 +73,7 @@ class KaflowProjectComponent(dg.StateBackedComponent, dg.Resolvable):
             project = ProjectView.of_json(state_path.read_text(encoding="utf-8"))
         except ValueError as error:
             raise ModelError("the project was read by another version", hint=how) from error
-        return defs_of(project, _Translator(self))
+        return defs_of(project, _Translator(self), pyspark=self.pyspark)
 
 
 class _Translator(KaflowTranslator):

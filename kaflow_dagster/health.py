@@ -2,9 +2,12 @@
 # pyright: reportUnknownMemberType=false
 # Dagster's decorators are typed in part
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 import dagster as dg
+from dagster._core.definitions.asset_checks.asset_check_evaluation import (
+    AssetCheckEvaluationTargetMaterializationData,
+)
 
 from kaflow_dagster.names import dagster_name
 from kaflow_dagster.translator import KaflowTranslator
@@ -16,22 +19,18 @@ COUNTED = {
 }
 """Check to what it looks at in the reports of a stream, and to what it says."""
 
-Report = Mapping[str, dg.MetadataValue]
-
 
 def evaluations(
-    key: dg.AssetKey, before: Report | None, after: Report
+    instance: dg.DagsterInstance, key: dg.AssetKey
 ) -> Iterator[dg.AssetCheckEvaluation]:
-    """Yield what the difference of two reports of a stream says.
-
-    Args:
-        key: Of the stream.
-        before: None: there was none.
-        after: The newer one.
-    """
+    """Yield what the last two reports of a stream say together; nothing where there is none."""
+    found = instance.fetch_materializations(key, limit=2).records
+    if not found:
+        return
+    last = found[0]
     for check, (number, about) in COUNTED.items():
-        total = _number(after, number)
-        new = max(0, total - _number(before, number)) if before else total
+        total, before = _number(last, number), _number(found[1], number) if found[1:] else 0
+        new = max(0, total - before)  # a stream that was started anew counts from nothing
         yield dg.AssetCheckEvaluation(
             asset_key=key,
             check_name=check,
@@ -42,13 +41,11 @@ def evaluations(
                 "kaflow/new": dg.MetadataValue.int(new),
                 "kaflow/total": dg.MetadataValue.int(total),
             },
+            # without it the page takes the check for one that was not evaluated
+            target_materialization_data=AssetCheckEvaluationTargetMaterializationData(
+                storage_id=last.storage_id, run_id=last.run_id, timestamp=last.timestamp
+            ),
         )
-
-
-def last_reports(instance: dg.DagsterInstance, key: dg.AssetKey, most: int) -> Sequence[Report]:
-    """Return the newest reports of a stream, newest first."""
-    found = instance.fetch_materializations(key, limit=most).records
-    return [each.asset_materialization.metadata for each in found if each.asset_materialization]
 
 
 def build_stream_checks(
@@ -66,24 +63,25 @@ def build_stream_checks(
         can_subset=True,
     )
     def health(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
-        reports = last_reports(context.instance, key, 2)
-        if not reports:
+        found = list(evaluations(context.instance, key))
+        if not found:
             raise dg.Failure("the stream has not reported yet", allow_retries=False)
         wanted = {each.name for each in context.selected_asset_check_keys}
-        for found in evaluations(key, reports[1] if reports[1:] else None, reports[0]):
-            if found.check_name in wanted:
+        for each in found:
+            if each.check_name in wanted:
                 yield dg.AssetCheckResult(
-                    passed=found.passed,
+                    passed=each.passed,
                     asset_key=key,
-                    check_name=found.check_name,
-                    severity=found.severity,
-                    description=found.description,
-                    metadata=found.metadata,
+                    check_name=each.check_name,
+                    severity=each.severity,
+                    description=each.description,
+                    metadata=each.metadata,
                 )
 
     return health
 
 
-def _number(report: Report, name: str) -> int:
-    value = report[name].value if name in report else 0
-    return value if isinstance(value, int) else 0
+def _number(report: dg.EventLogRecord, name: str) -> int:
+    materialization = report.asset_materialization
+    value = materialization.metadata.get(name) if materialization else None
+    return value.value if isinstance(value, dg.IntMetadataValue) and value.value else 0

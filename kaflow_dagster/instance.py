@@ -44,10 +44,6 @@ query($filter: RunsFilter!){runsOrError(filter: $filter, limit: 20){
 _MATERIALIZED = """
 {assetNodes{assetKey{path} assetMaterializations(limit: 1){timestamp}}}
 """
-_BACKFILL = """
-mutation($params: LaunchBackfillParams!){launchPartitionBackfill(backfillParams: $params){
-  __typename ... on PythonError{message}}}
-"""
 _LAUNCH = """
 mutation($params: ExecutionParams!){launchRun(executionParams: $params){
   __typename ... on LaunchRunSuccess{run{runId}} ... on PythonError{message}}}
@@ -159,17 +155,6 @@ class Instance:
         params = {"selector": {**REPOSITORY, "jobName": job}, "mode": "default"}
         done = self.ask(_LAUNCH, params=params)["launchRun"]
         if done["__typename"] != "LaunchRunSuccess":
-            raise ValueError(str(done))
-
-    def backfill(self, asset: Sequence[str], partitions: Sequence[str]) -> None:
-        """Do what the dialog of an asset does to materialize partitions.
-
-        Raises:
-            ValueError: It could not be launched.
-        """
-        params = {"assetSelection": [{"path": list(asset)}], "partitionNames": list(partitions)}
-        done = self.ask(_BACKFILL, params=params)["launchPartitionBackfill"]
-        if done["__typename"] != "LaunchBackfillSuccess":
             raise ValueError(str(done))
 
     def partitions(self, asset: Sequence[str]) -> int:

@@ -1,13 +1,8 @@
 """`make run`: a project in Dagster, with a broker of its own, sample data, and all switches on."""
 
-import os
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,6 +10,7 @@ from threading import Event
 
 import click
 
+from kaflow_dagster.dev import Dev
 from kaflow_dagster.instance import Instance
 from kaflow_dagster.names import PIPELINE
 from kaflow_engine.cli.options import PositiveType
@@ -66,13 +62,13 @@ def command(
         scratch = Path(resources.enter_context(TemporaryDirectory(prefix="kaflow-platform-")))
         create_topics(broker.settings, topics, partitions=2)
         clock.say(f"Kafka is at {broker.bootstrap}; {len(topics)} topics: {', '.join(topics)}")
-        feed = Feed(broker.settings, topics, rate)
+        feed = Feed(broker.settings, topics, rate, yesterday=True)
         resources.enter_context(feed.running())
         clock.say(f"sending {rate:g} records per second: late profiles, broken records and all")
         instance = Instance(port or free_ports(1)[0])
         clock.say(f"starting Dagster at {instance.address}; loading takes a while")
         dagster = resources.enter_context(_dagster(instance, workspace, scratch, broker.bootstrap))
-        if dagster.wait(instance.has_loaded, _LOAD_S, asked):
+        if _wait(dagster, instance.has_loaded, _LOAD_S, asked):
             for sensor in instance.sensors():
                 instance.switch_on(sensor)
             for schedule in instance.schedules():
@@ -80,68 +76,46 @@ def command(
             clock.say(f"all switches are on; starting {', '.join(units)}")
             resources.callback(_drain, instance, units, clock)
             streams = {f"streams/{spec.name}" for spec in specs}
-            if dagster.wait(lambda: instance.materialized() >= streams, _STREAM_S, asked):
+            if _wait(dagster, lambda: instance.materialized() >= streams, _STREAM_S, asked):
                 clock.say("all streams run")
                 click.echo(_tour(instance, [spec.name for spec in specs]))
-                dagster.wait(lambda: False, seconds, asked)
+                _wait(dagster, lambda: False, seconds, asked)
         clock.say("stopping; broker, topics, state and tables are removed")
     feed.check()
     clock.say("done")
 
 
-@dataclass(frozen=True, slots=True)
-class _Dagster:
-    process: "subprocess.Popen[bytes]"
-    log: Path
-
-    def wait(self, holds: Callable[[], bool], seconds: float | None, asked: Event) -> bool:
-        """Wait until a condition holds; False when somebody asked to stop, or the time is up."""
-        end = None if seconds is None else time.monotonic() + seconds
-        while not holds():
-            if self.process.poll() is not None:
-                words = self.log.read_text(errors="replace")[-3000:]
-                raise RunError("Dagster ended by itself", hint=words)
-            if asked.wait(_LOOK_S) or (end is not None and time.monotonic() > end):
-                return False
-        return True
+def _wait(dagster: Dev, holds: Callable[[], bool], seconds: float | None, asked: Event) -> bool:
+    """Wait until a condition holds; False when somebody asked to stop, or the time is up."""
+    end = None if seconds is None else time.monotonic() + seconds
+    while not holds():
+        if not dagster.runs:
+            raise RunError("Dagster ended by itself", hint=dagster.words())
+        if asked.wait(_LOOK_S) or (end is not None and time.monotonic() > end):
+            return False
+    return True
 
 
 @contextmanager
-def _dagster(
-    instance: Instance, workspace: Path, scratch: Path, brokers: str
-) -> Generator[_Dagster]:
+def _dagster(instance: Instance, workspace: Path, scratch: Path, brokers: str) -> Generator[Dev]:
     """Run page, daemon and code location; they end with the block."""
     home = scratch / "dagster_home"
     home.mkdir()
     settings = files("kaflow_engine.cli").joinpath("new_project", "dagster_home", "dagster.yaml")
     home.joinpath("dagster.yaml").write_text(settings.read_text(encoding="utf-8"))
     environment = {
-        **os.environ,
         "DAGSTER_HOME": str(home),
         "KAFLOW__KAFKA__BROKERS": brokers,
         "KAFLOW__STATE__ROCKSDB__PATH": str(scratch / "state"),
         "KAFLOW__WAREHOUSE": str(scratch / "warehouse"),
     }
-    command = [sys.executable, "-m", "dagster", "dev", "-w", str(workspace)]
     log = scratch / "dagster.log"
-    with log.open("ab") as said:
-        process = subprocess.Popen(
-            [*command, "-h", "127.0.0.1", "-p", str(instance.port)],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
-            start_new_session=True,
-        )
+    found = Dev.start(workspace, instance.port, log, environment, Path.cwd())
     try:
-        yield _Dagster(process, log)
+        yield found
     finally:
-        process.send_signal(signal.SIGTERM)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(30)
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        found.stop()
+        found.kill()
 
 
 def _drain(instance: Instance, units: Sequence[str], clock: Clock) -> None:

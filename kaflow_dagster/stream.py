@@ -13,7 +13,7 @@ import dagster as dg
 from kaflow_dagster.assets import tables_of
 from kaflow_dagster.background import Background, failure
 from kaflow_dagster.closed import ClosedPartitions
-from kaflow_dagster.health import evaluations, last_reports
+from kaflow_dagster.health import evaluations
 from kaflow_dagster.names import DRAIN, PIPELINE, PROCESS, VERSION, dagster_name
 from kaflow_dagster.process import this_process
 from kaflow_dagster.translator import KaflowTranslator
@@ -156,11 +156,9 @@ def _reports(
 def _told(
     instance: dg.DagsterInstance, key: dg.AssetKey, progress: Progress
 ) -> Iterator[dg.AssetMaterialization]:
-    """Report a stream, and then what its counters say, which a later report would hide."""
-    before = last_reports(instance, key, 1)
-    after = report(progress)
-    yield dg.AssetMaterialization(asset_key=key, metadata=after)
-    for found in evaluations(key, before[0] if before else None, after):
+    """Report a stream, and then what its counters say."""
+    yield dg.AssetMaterialization(asset_key=key, metadata=report(progress))
+    for found in evaluations(instance, key):
         instance.report_runless_asset_event(found)
 
 

@@ -10,6 +10,7 @@ from kaflow_engine.connectors.kafka_read import read_all
 from kaflow_engine.errors import StateError
 from kaflow_engine.runtime.backfill import backfill_plan
 from kaflow_engine.runtime.prepare import prepare
+from tests.acceptance.run_child import killed_at
 from tests.acceptance.three_days import DAY, MINUTE, SECOND, SIDES, START, config_for, load, spec_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
@@ -46,7 +47,8 @@ def test_interrupted_backfill_goes_on(broker, spark, topics, tmp_path):
     from kaflow_engine.runtime.application import run_backfill
 
     config = config_for(broker, tmp_path, max_records=40)
-    (planned,) = prepare([spec_of("event", topics, output="resumed")], config)
+    spec = spec_of("event", topics, output="resumed")
+    (planned,) = prepare([spec], config)
     stop = threading.Event()
 
     def stop_soon(progress):
@@ -57,6 +59,7 @@ def test_interrupted_backfill_goes_on(broker, spark, topics, tmp_path):
         planned.plan, config, SECOND, on_progress=stop_soon, stop=stop, spark=spark
     )
     assert first.pipelines[planned.plan.name].ending == "drained"
+    killed_at("committed", 4, spec, config, SECOND)
     second = run_backfill(planned.plan, config, SECOND, spark=spark)
     assert second.pipelines[planned.plan.name].ending == "caught up"
     assert second.pipelines[planned.plan.name].batches > 2

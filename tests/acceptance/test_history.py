@@ -4,12 +4,9 @@
 import os
 import random
 import shutil
-import signal
-import subprocess
 import sys
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,15 +17,14 @@ from kaflow_engine.connectors.kafka_read import read_all
 from kaflow_engine.errors import KaflowError
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.diff import change
-from kaflow_engine.runtime.crash import VARIABLE
 from kaflow_engine.runtime.prepare import prepare
 from tests.acceptance.archive import LAYOUTS, first_records, raw_parquet, remove
+from tests.acceptance.run_child import killed_at
 from tests.acceptance.test_backfill import by_key, halves
 from tests.acceptance.three_days import DAY, SECOND, START, config_for, load, spec_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
-ROOT = Path(__file__).parents[2]
 TOPICS = ("clicks", "views", "users")
 SHARES = {"clicks": 0.6, "views": 0.5, "users": 0.8}
 KILLS = int(os.environ.get("KAFLOW_HAND_OVER_KILLS", "4"))
@@ -79,7 +75,7 @@ def whole(broker, spark, archives, tmp_path_factory):
     def rows_of(side):
         if side not in found:
             config = config_for(broker, tmp_path_factory.mktemp("whole"))
-            plan, _ = run(spec_of(side, "whole"), config, spark)
+            plan, _ = run(spec_of(side, "whole", output="entire"), config, spark)
             found[side] = written(broker, plan)
         return found[side]
 
@@ -139,26 +135,8 @@ def test_a_hand_over_is_killed(broker, spark, archives, whole, tmp_path):
     chance = random.Random(SEED)
     config = config_for(broker, tmp_path / "state", max_records=MOST)
     spec = with_history(spec_of("inner", "past", output="killed"), archives["raw_parquet"])
-    file = tmp_path / "spec.json"
-    file.write_text(spec.model_dump_json(by_alias=True, exclude_unset=True))
-    batches = sorted(chance.sample(range(2, 8), min(KILLS, 6)))
-    for batch in batches:
-        point = chance.choice(POINTS)
-        command = [sys.executable, "-m", "tests.acceptance.history_child", str(file)]
-        done = subprocess.run(
-            [*command, config.model_dump_json(by_alias=True, exclude_unset=True)],
-            env={
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "engine")]),
-                VARIABLE: f"{point}:{batch}",
-            },
-            cwd=ROOT,
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        assert done.returncode == -signal.SIGKILL, (point, batch, done.stderr[-3000:])
+    for batch in sorted(chance.sample(range(2, 8), min(KILLS, 6))):
+        killed_at(chance.choice(POINTS), batch, spec, config)
     plan, _ = run(spec, config, spark)
     assert written(broker, plan) == whole("inner")
 

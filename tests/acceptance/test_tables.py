@@ -1,10 +1,14 @@
 """A table holds each row once, in its partition, after failures and beside backfills."""
 # pyright: basic
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import duckdb
+import polars as pl
 import pytest
 from deltalake import DeltaTable
 
@@ -14,10 +18,27 @@ from kaflow_engine.connectors.kafka_transactions import control_topic
 from kaflow_engine.errors import SinkError, StateError
 from kaflow_engine.operators.params import Backfill
 from kaflow_engine.plan.owner import check_backfill
+from kaflow_engine.runtime.jars import spark_delta_jars
+from kaflow_engine.runtime.java import find_java
 from kaflow_engine.runtime.prepare import prepare
 from kaflow_engine.runtime.table_sink import StreamTable
 from tests.acceptance.three_days import DAY, SECOND, START, config_for, load, spec_of
 
+IN_SPARK = """
+import sys
+from pyspark.sql import SparkSession
+table, jars = sys.argv[1:]
+settings = {
+    "spark.jars": jars,
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.ui.enabled": "false",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+spark = SparkSession.builder.master("local[1]").config(map=settings).getOrCreate()
+print(spark.read.format("delta").load(table).count())
+"""
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 
@@ -41,6 +62,8 @@ def test_stream_fills_partitions_and_a_backfill_replaces_some(broker, spark, top
     plan = planned.plan
     run_pipelines([plan], config, until_caught_up=True, spark=spark)
     streamed = contents(plan)
+    assert pl.read_delta(plan.finish.table.path).height == len(streamed)
+    assert rows_in_spark(plan.finish.table.path) == len(streamed)
     assert {day for day, *_ in streamed} == {"2026-01-01", "2026-01-02", "2026-01-03"}
     assert len(streamed) > 3 * 144
     third = Backfill(start=START + 2 * DAY, end=START + 3 * DAY)
@@ -105,6 +128,20 @@ def test_hours(spark, topics, config):
     found = DeltaTable(planned.plan.finish.table.path)
     hours = {part["_hour"] for part in found.partitions()}
     assert hours == {f"2026-01-02-{hour:02}" for hour in range(24)}
+
+
+def rows_in_spark(table):
+    """Count the rows of a table in a Spark that has the jars for it."""
+    done = subprocess.run(
+        [sys.executable, "-c", IN_SPARK, table, ",".join(map(str, spark_delta_jars()))],
+        env={**os.environ, "JAVA_HOME": str(find_java().home), "SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return int(done.stdout)
 
 
 def contents(plan):

@@ -4,11 +4,10 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
+from kaflow_dagster.dev import Dev
 from kaflow_dagster.instance import Instance
 from kaflow_dagster.names import PIPELINE, PROCESS
 from kaflow_engine.cli.init import write_project
@@ -27,12 +26,10 @@ class Live:
         self.folder = folder
         paths = os.pathsep.join([str(ROOT), str(ROOT / "engine")])
         self._environment = {
-            **os.environ,
             "PYTHONPATH": paths,
             "DAGSTER_HOME": str(folder / "dagster_home"),
             "KAFKA_BROKERS": brokers,
         }
-        self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "Live":
         self._start()
@@ -44,48 +41,28 @@ class Live:
                 pid = self.worker(run)
                 if pid is not None:
                     _kill(pid)
-        self._stop()
-        assert self._process is not None
-        _kill_group(self._process.pid)
+        self.dev.stop()
+        self.dev.kill()
 
     def _start(self) -> None:
-        command = [sys.executable, "-m", "dagster", "dev", "-w", "workspace.yaml"]
-        with (self.folder / "dagster.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [*command, "-h", "127.0.0.1", "-p", str(self.instance.port)],
-                cwd=self.folder,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        log = self.folder / "dagster.log"
+        workspace = self.folder / "workspace.yaml"
+        self.dev = Dev.start(workspace, self.instance.port, log, self._environment, self.folder)
         self.until(self.instance.has_loaded, START_S, "the code location to be loaded")
-
-    def _stop(self) -> None:
-        """End page, daemon and code server; runs that stream go on."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGTERM)
-        self._process.wait(60)
 
     def restart(self) -> None:
         """End page, daemon and code server, and start them again."""
-        self._stop()
+        self.dev.stop()
         self._start()
 
     def until(self, holds, seconds: float, what: str):
         """Wait for a condition; returns what it returned, and how long it took."""
         began = time.monotonic()
         while not (found := holds()):
-            assert self._process is not None
-            assert self._process.poll() is None, self.words()
-            assert time.monotonic() < began + seconds, f"waited for {what}: {self.words()}"
+            assert self.dev.runs, self.dev.words()
+            assert time.monotonic() < began + seconds, f"waited for {what}: {self.dev.words()}"
             time.sleep(0.2)
         return found, time.monotonic() - began
-
-    def words(self) -> str:
-        """Return the end of what Dagster said."""
-        return (self.folder / "dagster.log").read_text(errors="replace")[-4000:]
 
     def switch_on(self, pipeline: str) -> None:
         """Start a pipeline's sensor."""
@@ -116,12 +93,5 @@ class Live:
 def _kill(pid: int) -> None:
     try:
         os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-
-
-def _kill_group(pid: int) -> None:
-    try:
-        os.killpg(pid, signal.SIGKILL)
     except ProcessLookupError:
         return

@@ -11,6 +11,7 @@ from pathlib import Path
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _PATIENCE_S = 30
 _SETTLED_MS = 2500
+_STEP_MS = 1000
 
 
 def find_chromium() -> str:
@@ -55,6 +56,23 @@ class Page:
         """Go to a page and let it settle."""
         self.page.goto(f"{self.address}{path}", wait_until="domcontentloaded")
         self.page.wait_for_timeout(_SETTLED_MS)
+
+    def click(self, words: str) -> None:
+        """Click on the last thing on top that is called so."""
+        found = self.page.get_by_text(words, exact=True)
+        found.first.wait_for()
+        found.last.click()
+        self.page.wait_for_timeout(_STEP_MS)
+
+    def hover(self, words: str) -> None:
+        """Point at the first thing that is called so."""
+        self.page.get_by_text(words, exact=True).first.hover()
+        self.page.wait_for_timeout(_STEP_MS)
+
+    def sees_plots(self, count: int, name: str) -> None:
+        """Wait until so many plots are drawn, and take a picture."""
+        self.page.wait_for_function(f"document.querySelectorAll('canvas').length >= {count}")
+        self.sees(name=name)
 
     def sees(self, *patterns: str, name: str | None = None) -> None:
         """Wait until the text of the page has all patterns; take a picture called `name`."""

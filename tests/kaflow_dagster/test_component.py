@@ -1,4 +1,4 @@
-"""The component: what `dagster dev` and production load."""
+"""The component: what `dg dev` and production load."""
 
 # pyright: basic
 

@@ -8,11 +8,12 @@ import signal
 import subprocess
 import sys
 import time
-from datetime import date, timedelta
 from pathlib import Path
 
+import dagster as dg
 import pytest
 
+from definitions.daily_revenue import daily_revenue
 from kaflow_dagster.instance import Instance
 from kaflow_engine.connectors.delta import partition_rows
 from tests.kaflow_dagster.page import Page
@@ -22,6 +23,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.services]
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 300
 TABLE = ("tables", "orders_by_day")
+FAILING = "expect_column_values_to_be_between_amount"
 CHECKS = """
 {assetNodes{assetChecksOrError{... on AssetChecks{checks{
   name executionForLatestMaterialization{status}}}}}}
@@ -35,7 +37,7 @@ def recipe():
     return shlex.split(line)
 
 
-def test_make_run(tmp_path):
+def test_make_run(tmp_path, monkeypatch):
     paths = os.pathsep.join([str(ROOT), str(ROOT / "engine")])
     log = tmp_path / "log"
     with log.open("wb") as said:
@@ -49,16 +51,25 @@ def test_make_run(tmp_path):
     try:
         until(process, log, lambda: "all streams run" in log.read_text())
         instance = Instance(int(re.findall(r"http://127\.0\.0\.1:(\d+)", log.read_text())[0]))
-        (table,) = tmp_path.glob("kaflow-platform-*/warehouse")
-        until(process, log, lambda: sum(partition_rows(table / "orders_by_day").values()) > 100)
+        (home,) = tmp_path.glob("kaflow-platform-*")
+        table = home / "warehouse" / "orders_by_day"
+        until(process, log, lambda: sum(partition_rows(table).values()) > 100)
         assert instance.materialized() >= {"streams/orders_by_day", "streams/user_enrichment"}
-        day = max(partition_rows(table / "orders_by_day"))
+        until(process, log, lambda: instance.partitions(TABLE) == 1)  # the stream has closed it
+        yesterday, _ = sorted(partition_rows(table))
+        streamed = partition_rows(table)[yesterday]
         instance.launch("checks__orders_by_day")
         until(process, log, lambda: checked(instance))
-        instance.backfill(TABLE, days_before(day, 3))
-        until(process, log, lambda: instance.partitions(TABLE) >= 3)
         with Page(instance.address) as page:
-            look(page, days_before(day, 1)[0])
+            look(page, yesterday)
+            fill_all(page)
+            until(process, log, lambda: instance.partitions(TABLE) > 365)
+            assert partition_rows(table)[yesterday] == streamed
+            page.open(f"/assets/tables/orders_by_day?view=partitions&partition={yesterday}")
+            page.sees(r"Materialized \(3\d\d\)", "kaflow/mode", "backfill", name="partitions")
+        assert orders_of(yesterday, home / "warehouse", monkeypatch) == streamed
+        warnings = re.findall(r"\w+Warning: .*", (home / "dagster.log").read_text())
+        assert not [words for words in warnings if "ResourceWarning" not in words]
         process.send_signal(signal.SIGINT)
         assert process.wait(120) == 0, log.read_text()
     finally:
@@ -71,11 +82,6 @@ def test_make_run(tmp_path):
     assert not [c for c in commands if str(tmp_path).encode() in c]
 
 
-def days_before(day, count):
-    last = date.fromisoformat(day)
-    return [str(last - timedelta(days=n)) for n in range(1, count + 1)]
-
-
 def checked(instance):
     nodes = instance.ask(CHECKS)["assetNodes"]
     found = [each for node in nodes for each in node["assetChecksOrError"].get("checks", ())]
@@ -84,23 +90,49 @@ def checked(instance):
     return len(amount) == 2 and all(amount)
 
 
-def look(page, day):
+def look(page, yesterday):
     """See what a person is told to look at."""
     page.open("/assets")
     page.sees("enriched_events", "orders_by_day", "shop.orders", name="catalog")
     page.open("/assets/streams/user_enrichment?view=lineage")
     page.sees("user_events", "user_profiles", "enriched_events", name="lineage")
     page.open("/assets/streams/orders_by_day?view=overview")
-    page.sees("kaflow/lag", "kaflow/records_per_second", "kaflow/watermark", name="stream")
+    page.sees("kaflow/lag", "kaflow/records_per_second", "kaflow/watermark")
+    page.click("Plots")
+    page.sees_plots(5, name="stream")
+    page.open("/assets/streams/orders_by_day?view=checks&checkDetail=no_dead_letters")
+    page.sees("Failed", "kaflow/new", "kaflow/total", name="dead_letters")
     page.open("/assets/tables/orders_by_day?view=overview")
     page.sees("amount", r"DECIMAL\(12,2\)", "sales@example.com", name="table")
-    page.open(f"/assets/tables/orders_by_day?view=partitions&partition={day}")
-    page.sees(r"Materialized \(3\)", "kaflow/mode", "backfill", name="partitions")
-    page.open("/assets/tables/orders_by_day?view=checks")
-    names = ("not_null_amount", "expect_column_values_to_be_between_amount")
-    page.sees(*names, "kaflow/failed_percent", name="checks")
+    page.open(f"/assets/tables/orders_by_day?view=partitions&partition={yesterday}")
+    page.sees(r"Materialized \(1\)", "kaflow/mode", "stream")
+    page.open(f"/assets/tables/orders_by_day?view=checks&checkDetail={FAILING}")
+    page.sees("Failed", "kaflow/failed_percent", r"\tc\d+\t14\d\d\.\d\d\t", name="checks")
     page.open("/automation")
     page.sees("supervise__example", "check_regularly__orders_by_day", name="automation")
+    page.open("/locations/kaflow/sensors/supervise__example")
+    page.hover("0 runs requested")
+    page.sees("ok: run .* streams", name="reason")
+
+
+def fill_all(page):
+    """Fill every partition with the mouse."""
+    page.open("/assets/tables/orders_by_day?view=partitions")
+    page.click("Materialize…")
+    page.click("Show all partitions")
+    page.click("All")
+    page.sees("Backfills all partitions in a single run", name="backfill")
+    page.click("Launch backfill")
+
+
+def orders_of(day, warehouse, monkeypatch):
+    """Return what the asset downstream of the table finds."""
+    monkeypatch.setenv("KAFLOW__WAREHOUSE", str(warehouse))
+    done = dg.materialize([daily_revenue], partition_key=day)
+    (event,) = done.get_asset_materialization_events()
+    found = event.materialization.metadata
+    assert found["revenue"].value > 0
+    return found["orders"].value
 
 
 def until(process, log, holds):

@@ -4,7 +4,7 @@
 import os
 import subprocess
 import sys
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import dagster as dg
@@ -12,12 +12,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from kaflow_dagster.backfill import spark_settings, with_spark
 from kaflow_dagster.build import build_kaflow_defs
 from kaflow_dagster.closed import ClosedPartitions
 from kaflow_engine.connectors.delta import DeltaSink
 from kaflow_engine.connectors.kafka_admin import create_topic
 from kaflow_engine.connectors.kafka_client import open_producer
 from kaflow_engine.connectors.table_files import write_files
+from kaflow_engine.model.config import Config
 from kaflow_engine.plan.explanation import TablePart
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +31,7 @@ name: keeper
 query: SELECT id, n FROM {topic}
 output: {{table: kept}}
 owners: [shop]
-backfill: {{start: 2025-01-01}}
+backfill: {{start: 2025-01-01, schedule: "30 5 * * *"}}
 checks:
   - not_null: id
   - expect_column_values_to_be_between: {{column: n, min_value: 0, max_value: 37}}
@@ -42,9 +44,14 @@ RUN = """
 import sys
 from pathlib import Path
 import dagster as dg
+from dagster_pyspark import LazyPySparkResource
 from kaflow_dagster.build import build_kaflow_defs
 home, file, config, first, last = sys.argv[1:]
-found = build_kaflow_defs([Path(file)], Path(config)).get_repository_def()
+spark = dg.Definitions(
+    resources={"lake": LazyPySparkResource(spark_config={"spark.master": "local[1]"})}
+)
+kaflow = build_kaflow_defs([Path(file)], Path(config), pyspark="lake")
+found = dg.Definitions.merge(kaflow, spark).get_repository_def()
 tags = {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last}
 with dg.DagsterInstance.from_config(home) as instance:
     job = found.get_job("backfill__keeper_job")
@@ -77,11 +84,41 @@ def test_asset(tmp_path):
     assert defs.resolve_job_def("backfill__keeper_job").partitions_def == spec.partitions_def
 
 
+def test_a_schedule_fills_the_partition_that_is_over(tmp_path):
+    defs = project(tmp_path, "numbers").get_repository_def()
+    schedule = defs.get_schedule_def("fill__keeper")
+    assert (schedule.cron_schedule, schedule.execution_timezone) == ("30 5 * * *", "UTC")
+
+    def asked(at):
+        with dg.build_schedule_context(scheduled_execution_time=at, repository_def=defs) as context:
+            found = schedule.evaluate_tick(context)
+        return [request.partition_key for request in found.run_requests or ()]
+
+    assert asked(datetime(2026, 3, 1, 5, 30, tzinfo=UTC)) == ["2026-02-28"]
+    assert asked(datetime(2025, 1, 1, 5, 30, tzinfo=UTC)) == []
+
+
+def test_settings_of_a_resource_go_over_the_configuration():
+    from dagster_pyspark import LazyPySparkResource, PySparkResource
+
+    config = Config.model_validate({"spark": {"conf": {"a.b": "1", "c": "2"}}})
+    nested = {"spark": {"master": "local[3]"}, "a": {"b": 5}, "d.e": "6"}
+    found = with_spark(config, spark_settings(LazyPySparkResource(spark_config=nested))).spark
+    assert (found.master, found.conf) == ("local[3]", {"a.b": "5", "c": "2", "d.e": "6"})
+    with pytest.raises(dg.Failure, match="has started a session already"):
+        spark_settings(PySparkResource(spark_config={}))
+
+
 def test_closed_partitions_are_told_once(tmp_path):
     schema = pa.schema([("id", pa.int64()), ("_day", pa.string())])
     sink = DeltaSink(tmp_path, schema, "_day", "w")
     table = TablePart(
-        name="kept", path=str(tmp_path), partition="day", interval=1, start=date(2026, 1, 2)
+        name="kept",
+        path=str(tmp_path),
+        partition="day",
+        interval=1,
+        start=date(2026, 1, 2),
+        schedule=None,
     )
     closed = ClosedPartitions(KEY, table, {"2026-01-03"})
 
@@ -117,21 +154,13 @@ def test_one_run_fills_a_year_of_partitions(broker, unique, tmp_path):
     project(tmp_path, topic, f"{brokers}state: {{rocksdb: {{path: {tmp_path}/state}}}}\n")
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
-    arguments = [tmp_path / name for name in ("home", "p.yaml", "kaflow.yaml")]
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, *map(str, arguments), "2025-06-01", "2026-05-31"],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "engine")])},
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
+    done = filled(tmp_path, "2025-06-01", "2026-05-31")
     assert done.returncode == 0, done.stderr[-3000:]
     with dg.DagsterInstance.from_config(str(tmp_path / "home")) as instance:
-        filled = instance.get_materialized_partitions(KEY)
+        keys = instance.get_materialized_partitions(KEY)
         event = instance.get_latest_materialization_event(KEY).asset_materialization
         told = {name: _last(instance, name) for name in ("not_null_id", "few")}
-    assert (len(filled), min(filled), max(filled)) == (365, "2025-06-01", "2026-05-31")
+    assert (len(keys), min(keys), max(keys)) == (365, "2025-06-01", "2026-05-31")
     assert event.metadata["kaflow/mode"].value == "backfill"
     assert {name: each.passed for name, each in told.items()} == {"not_null_id": True, "few": False}
     assert told["few"].severity == dg.AssetCheckSeverity.WARN
@@ -141,6 +170,25 @@ def test_one_run_fills_a_year_of_partitions(broker, unique, tmp_path):
     assert sorted(row.data["n"] for row in sample) == [38, 39]
     found = DeltaTable(str(tmp_path / "warehouse" / "kept")).to_pyarrow_table().to_pylist()
     assert sorted(row["n"] for row in found) == list(range(40))
+
+    strict = (tmp_path / "p.yaml").read_text().replace("severity: warn", "severity: error")
+    (tmp_path / "p.yaml").write_text(strict)
+    done = filled(tmp_path, "2026-01-04", "2026-01-04")
+    assert done.returncode == 3
+    assert "1 blocking asset check failed with ERROR severity:\ntables/kept: few" in done.stderr
+
+
+def filled(path, first, last):
+    """Run a backfill of partitions."""
+    arguments = [path / name for name in ("home", "p.yaml", "kaflow.yaml")]
+    return subprocess.run(
+        [sys.executable, "-c", RUN, *map(str, arguments), first, last],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "engine")])},
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
 
 
 def _last(instance, name):

@@ -135,7 +135,22 @@ def read_partitions(folder: Path, partitions: Sequence[str]) -> pa.Table:
     with _told(folder):
         table = DeltaTable(str(folder))
         (column,) = table.metadata().partition_columns
-        return table.to_pyarrow_table(partitions=[(column, "in", list(partitions))])
+        return table.to_pyarrow_table(filters=[(column, "in", list(partitions))])
+
+
+def partition_rows(folder: Path) -> dict[str, int]:
+    """Return the rows of each partition of a table; nothing where there is no table yet."""
+    if not DeltaTable.is_deltatable(str(folder)):
+        return {}
+    with _told(folder):
+        table = DeltaTable(str(folder))
+        (column,) = table.metadata().partition_columns
+        files = pa.table(table.get_add_actions(flatten=True))
+    found: dict[str, int] = {}
+    names, counts = files[f"partition.{column}"].to_pylist(), files["num_records"].to_pylist()
+    for partition, rows in zip(names, counts, strict=True):
+        found[partition] = found.get(partition, 0) + rows
+    return found
 
 
 def _opened(folder: Path, schema: pa.Schema, column: str) -> DeltaTable:
@@ -187,18 +202,3 @@ def _told(folder: Path) -> Generator[None]:
         ) from error
     except (DeltaError, OSError) as error:
         raise SinkError(f"cannot write to table '{folder}': {error}") from error
-
-
-def partition_rows(folder: Path) -> dict[str, int]:
-    """Return the rows of each partition of a table; nothing where there is no table yet."""
-    if not DeltaTable.is_deltatable(str(folder)):
-        return {}
-    with _told(folder):
-        table = DeltaTable(str(folder))
-        (column,) = table.metadata().partition_columns
-        files = pa.table(table.get_add_actions(flatten=True))
-    found: dict[str, int] = {}
-    names, counts = files[f"partition.{column}"].to_pylist(), files["num_records"].to_pylist()
-    for partition, rows in zip(names, counts, strict=True):
-        found[partition] = found.get(partition, 0) + rows
-    return found

@@ -82,10 +82,20 @@ def _tags(value: object) -> object:
     return {tag: "" for tag in tags}
 
 
+def _cron(text: str) -> str:
+    if not re.fullmatch(r"[0-9A-Za-z*,/-]+( +[0-9A-Za-z*,/#-]+){4}", text.strip()):
+        raise refuse(
+            "{value} is not a schedule",
+            "write five fields as cron does: minute hour day month weekday, such as '0 6 * * *'",
+        )
+    return text.strip()
+
+
 Filled = Annotated[str, AfterValidator(_filled)]
 Topic = Annotated[str, AfterValidator(_topic)]
 Name = Annotated[str, AfterValidator(_name)]
 TableName = Annotated[str, AfterValidator(_table)]
+Cron = Annotated[str, AfterValidator(_cron)]
 
 
 class AvroSpec(Spec):
@@ -210,6 +220,8 @@ class BackfillSpec(Spec):
     """How far a record's event time may be from its Kafka timestamp, in ms."""
     start: date | None = None
     """The first partition of a table; None: the first day of last year."""
+    schedule: Cron | None = None
+    """When Dagster fills the newest partition of a table that is over; None: never by itself."""
 
 
 class PipelineSpec(Spec):

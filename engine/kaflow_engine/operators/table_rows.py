@@ -31,6 +31,10 @@ def partition_column(partition: str) -> str:
     return f"_{partition}"
 
 
+def _length(partition: str) -> int:
+    return round(_LENGTHS[partition].total_seconds() * 1000)
+
+
 def partition_of(at: int, partition: str) -> str:
     """Return the partition of an event time in epoch milliseconds; partitions are in UTC.
 
@@ -40,14 +44,22 @@ def partition_of(at: int, partition: str) -> str:
     return datetime.fromtimestamp(at / 1000, UTC).strftime(_FORMATS[partition])
 
 
+def last_over(at: int, partition: str) -> str:
+    """Return the newest partition that is over at an instant in epoch milliseconds.
+
+    >>> last_over(1_767_229_199_999, "hour"), last_over(1_767_229_200_000, "hour")
+    ('2025-12-31-23', '2026-01-01-00')
+    """
+    return partition_of(at - _length(partition), partition)
+
+
 def partitions_between(start: int, end: int, partition: str) -> list[str]:
     """Return the partitions of a range of event time, which begins and ends with one.
 
     >>> partitions_between(1_767_225_600_000, 1_767_232_800_000, "hour")
     ['2026-01-01-00', '2026-01-01-01']
     """
-    length = round(_LENGTHS[partition].total_seconds() * 1000)
-    return [partition_of(at, partition) for at in range(start, end, length)]
+    return [partition_of(at, partition) for at in range(start, end, _length(partition))]
 
 
 def is_whole(at: int, partition: str) -> bool:

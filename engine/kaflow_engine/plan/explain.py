@@ -119,6 +119,7 @@ def _table(spec: PipelineSpec, config: Config) -> TablePart | None:
         partition=spec.output.partition,
         interval=spec.output.interval,
         start=spec.backfill.start,
+        schedule=spec.backfill.schedule,
     )
 
 

@@ -83,6 +83,8 @@ class TablePart:
     """Milliseconds that rows are gathered."""
     start: date | None
     """The first partition that a backfill may fill; None: nobody says."""
+    schedule: str | None
+    """When Dagster fills the newest partition that is over, as cron writes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

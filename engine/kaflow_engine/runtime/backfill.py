@@ -35,9 +35,9 @@ def backfill_name(wanted: Backfill) -> str:
     """Return what the state of a backfill is called, behind the id of its pipeline.
 
     >>> backfill_name(Backfill(start=1_767_225_600_000, end=1_767_229_200_000))
-    'backfill-1767225600-1767229200'
+    'backfill-1767225600000-1767229200000'
     """
-    return f"backfill-{wanted.start // 1000}-{wanted.end // 1000}"
+    return f"backfill-{wanted.start}-{wanted.end}"
 
 
 Reach = tuple[int | None, int | None]

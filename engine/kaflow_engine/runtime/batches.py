@@ -64,7 +64,7 @@ class BatchRunner:
         self._tasks = tasks
         self._control = control
         self._small = small
-        self._table = table
+        self.table = table
 
     @property
     def epoch(self) -> int:
@@ -185,8 +185,8 @@ class BatchRunner:
         logged = time.perf_counter()
         executed = self.execute(standing, record, records, shipment)
         ran = time.perf_counter()
-        if self._table is not None:
-            self._table.take(record.number, executed.report)
+        if self.table is not None:
+            self.table.take(record.number, executed.report)
         after = self._commit(standing, record, shipment.settings.plan, executed.report)
         done = time.perf_counter()
         spent = {"log": logged - start, "execute": ran - logged, "commit": done - ran}

@@ -21,7 +21,7 @@ from typing import Literal
 from kaflow_engine.errors import SourceError
 from kaflow_engine.runtime.cache import cache_dir, locked, write_text
 
-Bundle = Literal["spark-kafka", "kafka-broker", "registry"]
+Bundle = Literal["spark-kafka", "kafka-broker", "registry", "spark-delta"]
 Report = Callable[[str], None]
 
 _SECONDS = 60
@@ -69,6 +69,11 @@ def kafka_broker_jars() -> tuple[Path, ...]:
 def registry_archive() -> Path:
     """Return the archive of a schema registry with Confluent's interface (142 MB)."""
     return fetch("registry")[0]
+
+
+def spark_delta_jars() -> tuple[Path, ...]:
+    """Return the jars with which Spark reads Delta tables (9 MB); the engine needs none."""
+    return fetch("spark-delta")
 
 
 def fetch(bundle: Bundle, report: Report | None = None) -> tuple[Path, ...]:

@@ -182,9 +182,7 @@ class PipelineRun:
             registry=self.config.kafka.schema_registry,
         )
         group = self.config.kafka.consumer.group or f"kaflow-{plan.pipeline}"
-        table = table_sink(plan, state, log.store)
         return Run(
-            table=table,
             spark=self.spark,
             plan=plan,
             runner=BatchRunner(
@@ -195,7 +193,7 @@ class PipelineRun:
                 cores(self.config.spark.master),
                 control if checkpoint.s3.enabled else None,
                 self.clock,
-                table=table,
+                table=table_sink(plan, state, log.store),
             ),
             standing=load_standing(log, state),
             ends=EndOffsets(kafka),
@@ -236,8 +234,8 @@ class PipelineRun:
         self.watch.say(state="running", failures=0, counters=run.standing.counters)
         if run.plan.backfill is not None:
             ending = BoundedRead(run, kafka, run.plan.backfill, state.goal).follow()
-            if ending == "caught up" and isinstance(run.table, BackfillTable):
-                run.table.finish()
+            if ending == "caught up" and isinstance(table := run.runner.table, BackfillTable):
+                table.finish()
             return ending
         stream = LiveStream(run, kafka, directory / "spark" / str(run.runner.epoch))
         return stream.follow(next_offsets(run.standing.offsets, counts), goal)

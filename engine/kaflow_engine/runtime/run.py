@@ -22,7 +22,6 @@ from kaflow_engine.runtime.offsets import (
 from kaflow_engine.runtime.snapshots import SnapshotKeeper
 from kaflow_engine.runtime.standing import Standing
 from kaflow_engine.runtime.stop import Ending, Limits
-from kaflow_engine.runtime.table_sink import TableSink
 from kaflow_engine.runtime.watch import Watch
 from kaflow_engine.state.log import BatchRecord, Offsets, Ranges
 
@@ -42,7 +41,6 @@ class Run:
     limits: Limits
     most_records: int
     drain_seconds: float
-    table: TableSink | None = None
     group: GroupReporter | None = None
     keeper: SnapshotKeeper | None = None
     records: int = 0

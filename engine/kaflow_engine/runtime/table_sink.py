@@ -4,6 +4,7 @@
 # pyarrow is untyped
 
 import json
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -62,7 +63,7 @@ class BackfillTable:
         """Note the files of a batch."""
         files = files_of(report)
         if files:
-            rows = [[file.path, file.partition, file.rows, file.size] for file in files]
+            rows = [astuple(file) for file in files]
             self._store.put(f"{_FILES}/{batch}.json", json.dumps(rows).encode())
 
     def finish(self) -> None:

@@ -1,8 +1,10 @@
 """Sends sample records to the topics that pipelines read, until somebody wants it to end."""
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import takewhile
 from threading import Event, Thread
 
 from kaflow_engine.connectors.kafka_client import KafkaSettings
@@ -10,18 +12,32 @@ from kaflow_engine.errors import KaflowError, ModelError
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.model.yaml_file import raise_as_found
 from kaflow_engine.sql.read import topics_of
-from kaflow_engine.testing.endless import Endless, endless_records
+from kaflow_engine.testing.endless import WINDOW, Endless, endless_records
 from kaflow_engine.testing.fake import TOPICS
+from kaflow_engine.testing.fake_stream import FakeRecord
 from kaflow_engine.testing.feed import send
+
+_DAY = 86_400_000
 
 
 class Feed:
     """Sends sample records from a thread of its own."""
 
-    def __init__(self, kafka: KafkaSettings, topics: Sequence[str], rate: float) -> None:
+    def __init__(
+        self, kafka: KafkaSettings, topics: Sequence[str], rate: float, yesterday: bool = False
+    ) -> None:
+        """Prepare to send.
+
+        Args:
+            kafka: How to reach the brokers.
+            topics: Which ones.
+            rate: Records per second.
+            yesterday: Begin with a minute of the day before, all at once.
+        """
         self.sent = 0
         self.error: KaflowError | None = None
         self._kafka, self._topics, self._rate = kafka, topics, rate
+        self._yesterday = yesterday
         self._ended = Event()
 
     @contextmanager
@@ -52,10 +68,17 @@ class Feed:
             self.sent = sent
 
         try:
+            if self._yesterday:
+                past = replace(stream, start=start - _DAY)
+                send(self._kafka, takewhile(_in_a_minute(past), endless_records(past)))
             records = endless_records(stream)
             send(self._kafka, records, since=start, stopped=self._ended.is_set, progress=count)
         except KaflowError as error:
             self.error = error
+
+
+def _in_a_minute(stream: Endless) -> Callable[[FakeRecord], bool]:
+    return lambda record: record.timestamp < stream.start + WINDOW
 
 
 def sample_topics(specs: Sequence[PipelineSpec]) -> list[str]:

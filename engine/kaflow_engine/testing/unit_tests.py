@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 from kaflow_engine.errors import Location, ModelError, UnknownName
@@ -61,13 +62,14 @@ class _Names:
                 known = [".".join(key) for key in self._properties.tables]
                 raise UnknownName("source", f"{first}.{second}", known, node.at)
             return table.topic, table.spec.config.dimension
-        specs = {s.name: s for s in self._specs()}
-        if first not in specs:
-            raise UnknownName("model", first, specs, node.at)
-        return specs[first].output.target, False
+        if first not in self._models:
+            raise UnknownName("model", first, self._models, node.at)
+        return self._models[first].output.target, False
 
-    def _specs(self) -> Sequence[PipelineSpec]:
-        return read_project([self._folder], None, self._variables).pipelines
+    @cached_property
+    def _models(self) -> Mapping[str, PipelineSpec]:
+        project = read_project([self._folder], None, self._variables)
+        return {spec.name: spec for spec in project.pipelines}
 
 
 def _properties(folder: Path, variables: Mapping[str, str]) -> AllProperties:

@@ -76,7 +76,7 @@ partitions: 4
 columns: {price: {description: In euros.}}
 meta: {tier: 1}
 group: shop
-backfill: {slack: 30m, start: 2026-01-31}
+backfill: {slack: 30m, start: 2026-01-31, schedule: 0 6 * * *}
 checks: [{unique: id, severity: warn}]
 """
 
@@ -141,7 +141,7 @@ def test_every_key() -> None:
         "on_dimension_update": "reemit",
         "dimensions_first": False,
         "ordered": False,
-        "backfill": {"slack": 1_800_000, "start": date(2026, 1, 31)},
+        "backfill": {"slack": 1_800_000, "start": date(2026, 1, 31), "schedule": "0 6 * * *"},
         "checks": ({"unique": "id", "severity": "warn"},),
         "partitions": 4,
     }
