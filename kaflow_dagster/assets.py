@@ -57,6 +57,7 @@ def topics_of(pipelines: Iterable[PipelineView]) -> list[TopicProps]:
             name=name,
             description=next((view.topics[name] for view, _ in sound if name in view.topics), ""),
             columns=next((part.columns for part in reads.get(name, ()) if part.columns), ()),
+            history=next((part.history for part in reads.get(name, ()) if part.history), None),
             writer=writers.get(name),
             dead_letters_of=None if name in writers else dead.get(name),
         )

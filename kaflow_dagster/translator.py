@@ -20,6 +20,8 @@ class TopicProps:
     description: str = ""
     columns: tuple[Column, ...] = ()
     """Empty where nobody declares them."""
+    history: str | None = None
+    """Where files are that it begins in."""
     writer: PipelineView | None = None
     """The pipeline whose rows it holds."""
     dead_letters_of: PipelineView | None = None
@@ -242,7 +244,10 @@ def _source(pipeline: PipelineView) -> dict[str, object]:
 
 
 def _address(topic: TopicProps) -> dict[str, object]:
-    return {"dagster/table_name": topic.name, "dagster/storage_kind": "kafka"}
+    found: dict[str, object] = {"dagster/table_name": topic.name, "dagster/storage_kind": "kafka"}
+    if topic.history is not None:
+        found["kaflow/history"] = dg.MetadataValue.text(topic.history)
+    return found
 
 
 def _owners(pipeline: PipelineView) -> list[str]:

@@ -56,11 +56,12 @@ def raw_parquet(folder: Path, records):
             }
         )
         pq.write_table(table, folder / f"{name}.parquet")
-    return {"path": str(folder), "value": "value"}
+    return {"path": f"{folder}/[ac]*.parquet", "value": "value"}
 
 
 def json_lines(folder: Path, records):
     """Values with their offset and time in them, in a folder for each partition."""
+    folder = folder / "v1.0"
     for partition, rows in records.items():
         target = folder / f"partition={partition}"
         target.mkdir(parents=True)

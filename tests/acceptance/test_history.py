@@ -7,6 +7,7 @@ import shutil
 import sys
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -234,7 +235,7 @@ def test_files_of_another_topic_and_files_that_change(broker, spark, archives, t
     from kaflow_engine.runtime.application import run_pipelines
 
     folder = tmp_path / "moved"
-    shutil.copytree(archives["raw_parquet"]["clicks"]["path"], folder)
+    shutil.copytree(Path(archives["raw_parquet"]["clicks"]["path"]).parent, folder)
     archive = {"clicks": {"path": str(folder), "value": "value"}}
     (planned,) = prepare([with_history(spec_of("alone", "past", output="moved"), archive)], config)
     run_pipelines([planned.plan], config, max_records=1, until_caught_up=True, spark=spark)

@@ -11,7 +11,7 @@ from pathlib import Path
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _PATIENCE_S = 30
 _SETTLED_MS = 2500
-_STEP_MS = 1000
+"""How long a page moves after all is there; only pictures mind."""
 
 
 def find_chromium() -> str:
@@ -53,21 +53,18 @@ class Page:
         self._playwright.stop()
 
     def open(self, path: str) -> None:
-        """Go to a page and let it settle."""
+        """Go to a page."""
         self.page.goto(f"{self.address}{path}", wait_until="domcontentloaded")
-        self.page.wait_for_timeout(_SETTLED_MS)
 
     def click(self, words: str) -> None:
         """Click on the last thing on top that is called so."""
         found = self.page.get_by_text(words, exact=True)
         found.first.wait_for()
         found.last.click()
-        self.page.wait_for_timeout(_STEP_MS)
 
     def hover(self, words: str) -> None:
         """Point at the first thing that is called so."""
         self.page.get_by_text(words, exact=True).first.hover()
-        self.page.wait_for_timeout(_STEP_MS)
 
     def sees_plots(self, count: int, name: str) -> None:
         """Wait until so many plots are drawn, and take a picture."""
@@ -86,4 +83,5 @@ class Page:
             self.page.wait_for_timeout(500)
         if self.folder is not None and name is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
+            self.page.wait_for_timeout(_SETTLED_MS)
             self.page.screenshot(path=self.folder / f"{name}.png")

@@ -30,7 +30,9 @@ query: |
 output: {topic: enriched_orders, format: json, key: id}
 state: {dimensions: [users]}
 topics:
-  orders: {columns: {id: VARCHAR, user_id: VARCHAR, item: VARCHAR}}
+  orders:
+    columns: {id: VARCHAR, user_id: VARCHAR, item: VARCHAR}
+    history: {path: /archive/orders}
   users: {columns: {user_id: VARCHAR, tier: VARCHAR}}
 """
 LARGE = """
@@ -119,6 +121,8 @@ def test_topics_and_streams_are_a_graph(project):
         "streams/enriched": ["kafka/orders", "kafka/users"],
         "streams/large-orders": ["kafka/enriched_orders"],
     }
+    assert found["kafka/orders"].metadata["kaflow/history"].value == "/archive/orders"
+    assert "kaflow/history" not in found["kafka/users"].metadata
 
 
 def test_an_output_has_columns_lineage_and_its_source(project):

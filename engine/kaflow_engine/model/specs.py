@@ -82,13 +82,24 @@ def _tags(value: object) -> object:
     return {tag: "" for tag in tags}
 
 
+_CRON = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
+"""Least and greatest of minute, hour, day, month and weekday."""
+
+
+def _is_cron(field: str, least: int, most: int) -> bool:
+    parts = [re.fullmatch(r"(?:\*|(\d+)(?:-(\d+))?)(?:/[1-9]\d*)?", p) for p in field.split(",")]
+    numbers = [int(number) for part in parts if part for number in part.groups() if number]
+    return all(parts) and all(least <= number <= most for number in numbers)
+
+
 def _cron(text: str) -> str:
-    if not re.fullmatch(r"[0-9A-Za-z*,/-]+( +[0-9A-Za-z*,/#-]+){4}", text.strip()):
+    fields = text.split()
+    if len(fields) != len(_CRON) or not all(map(_is_cron, fields, *zip(*_CRON, strict=True))):
         raise refuse(
             "{value} is not a schedule",
             "write five fields as cron does: minute hour day month weekday, such as '0 6 * * *'",
         )
-    return text.strip()
+    return text
 
 
 Filled = Annotated[str, AfterValidator(_filled)]

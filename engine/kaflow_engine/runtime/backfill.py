@@ -158,8 +158,8 @@ def _since(
 ) -> Offsets:
     """Return offsets before which no record is as late as a time."""
     found = _at(kafka, counts, time, last)
-    return {t: {**ps, **histories[t].since(time)} if t in histories else ps
-            for t, ps in found.items()}  # fmt: skip
+    earlier = {topic: history.since(time) for topic, history in histories.items()}
+    return {topic: {**ps, **earlier.get(topic, {})} for topic, ps in found.items()}
 
 
 def _until(
@@ -167,8 +167,8 @@ def _until(
 ) -> Offsets:
     """Return offsets from which on no record is before a time."""
     found = _at(kafka, counts, time, last)
-    return {t: {**ps, **histories[t].until(time)} if t in histories else ps
-            for t, ps in found.items()}  # fmt: skip
+    earlier = {topic: history.until(time) for topic, history in histories.items()}
+    return {topic: {**ps, **earlier.get(topic, {})} for topic, ps in found.items()}
 
 
 def _at(kafka: KafkaSettings, counts: Counts, time: int, last: Offsets) -> Offsets:

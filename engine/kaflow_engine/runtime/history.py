@@ -38,6 +38,8 @@ class TopicHistory:
 
     topic: str
     source: HistoryParams
+    base: str
+    """The folder below which names of folders are columns."""
     schema: str
     """Of the files, as Spark's JSON."""
     pieces: tuple[Piece, ...]
@@ -58,6 +60,18 @@ class TopicHistory:
             found[piece.partition] = max(found.get(piece.partition, 0), piece.end)
         return found
 
+    @property
+    def holes(self) -> list[tuple[int, tuple[int, int]]]:
+        """Partitions and ranges between files that none of them reaches into."""
+        found: list[tuple[int, tuple[int, int]]] = []
+        reached: dict[int, int] = {}
+        for piece in sorted(self.pieces, key=lambda piece: (piece.partition, piece.first)):
+            end = reached.get(piece.partition, piece.first)
+            if piece.first > end:
+                found.append((piece.partition, (end, piece.first)))
+            reached[piece.partition] = max(end, piece.end)
+        return found
+
     def since(self, time: int) -> dict[int, int]:
         """Return offsets before which no record is as late as `time`; only where any is."""
         found: dict[int, int] = {}
@@ -68,8 +82,8 @@ class TopicHistory:
 
     def until(self, time: int) -> dict[int, int]:
         """Return offsets from which on no record is before `time`; only where any is not."""
-        found = {piece.partition: piece.first for piece in self.pieces if piece.until >= time}
-        found = {p: self.starts[p] for p in found}
+        later = {piece.partition for piece in self.pieces if piece.until >= time}
+        found = {p: start for p, start in self.starts.items() if p in later}
         for piece in self.pieces:
             if piece.partition in found and piece.since < time:
                 found[piece.partition] = max(found[piece.partition], piece.end)

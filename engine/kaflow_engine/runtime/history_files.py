@@ -1,6 +1,7 @@
 """Reads the files of a topic's history with Spark, as if they were ranges of the topic."""
 
 import json
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from typing import cast
@@ -23,7 +24,8 @@ from kaflow_engine.runtime.history import (
 from kaflow_engine.runtime.history_rows import RowReader
 from kaflow_engine.state.log import BatchLog, Offsets
 
-_PATTERN_OR_FILE = re.compile(r"[*?\[{]|\.[A-Za-z0-9]+$")
+LOGGER = logging.getLogger("kaflow.runtime")
+_PATTERN = re.compile(r"[*?\[{]")
 _NO_FILES = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
 
 
@@ -54,10 +56,13 @@ def find_history(spark: SparkSession, topic: str, source: HistoryParams) -> Topi
     """
     where = f"the history of topic '{topic}' at {source.path}"
     try:
-        files = _listed(source, where)
-        frame = _frame(spark, source, files)
-        if not frame.columns or not frame.inputFiles():
+        base, files = _listed(source, where)
+        frame = _frame(spark, source, files, base)
+        found = frame.inputFiles()
+        if not found:
             raise SourceError(f"{where} holds no files", hint="mend history.path, or remove it")
+        if len(found) == 1 and unquote(found[0]).endswith(base):
+            base = base.rpartition("/")[0]
         reader = RowReader(source, frame.schema)
         reader.check(where)
         pieces = _pieces(frame, reader, where)
@@ -70,7 +75,14 @@ def find_history(spark: SparkSession, topic: str, source: HistoryParams) -> Topi
                 f"{where} holds no {source.format} files", hint="mend history.path, or remove it"
             ) from error
         raise
-    return TopicHistory(topic=topic, source=source, schema=frame.schema.json(), pieces=pieces)
+    history = TopicHistory(
+        topic=topic, source=source, base=base, schema=frame.schema.json(), pieces=pieces
+    )
+    for partition, (start, end) in history.holes:
+        LOGGER.warning(
+            "%s: no file has offsets %d to %d of partition %d", where, start, end - 1, partition
+        )
+    return history
 
 
 def history_frame(
@@ -86,7 +98,7 @@ def history_frame(
         if (found := ranges.get(piece.partition)) and piece.first < found[1] > found[0] < piece.end
     }
     schema = StructType.fromJson(json.loads(history.schema))
-    frame = _frame(spark, history.source, sorted(files), schema)
+    frame = _frame(spark, history.source, sorted(files), history.base, schema)
     reader = RowReader(history.source, schema)
     records = frame.select(*reader.record(history.topic))
     inside = sf.lit(False)
@@ -135,25 +147,29 @@ def _check_files(spark: SparkSession, history: TopicHistory, needed: Mapping[str
             )
 
 
-def _listed(source: HistoryParams, where: str) -> Sequence[str]:
+def _listed(source: HistoryParams, where: str) -> tuple[str, Sequence[str]]:
+    """Return the folder below which folders like day=… are columns, and what to read."""
     if source.format != "delta":
-        return [source.path]
+        pattern = _PATTERN.search(source.path)
+        base = source.path[: pattern.start()].rpartition("/")[0] if pattern else source.path
+        return base, [source.path]
     from deltalake import DeltaTable
 
     if not DeltaTable.is_deltatable(source.path):
         raise SourceError(f"{where} is no Delta table", hint="mend history.path, or remove it")
-    return cast(Sequence[str], DeltaTable(source.path).file_uris())
+    return source.path, cast(Sequence[str], DeltaTable(source.path).file_uris())
 
 
 def _frame(
     spark: SparkSession,
     source: HistoryParams,
     files: Sequence[str],
+    base: str,
     schema: StructType | None = None,
 ) -> DataFrame:
     reader = spark.read
-    if not _PATTERN_OR_FILE.search(source.path):
-        reader = reader.option("basePath", source.path)  # folders like day=… are columns
+    if list(files) != [base]:
+        reader = reader.option("basePath", base)
     if schema is not None:
         reader = reader.schema(schema)
     if source.format == "json":
