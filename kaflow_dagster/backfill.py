@@ -51,7 +51,8 @@ def build_table(
 ) -> dg.AssetsDefinition:
     """Return the asset of a table; materializing it is a backfill, one run for all partitions.
 
-    Its checks run after a backfill, over the partitions that it filled, and alone, over the newest.
+    Its checks run after a backfill, over the partitions that it filled, and alone, over the newest
+    two.
 
     Args:
         table: Which one.

@@ -91,7 +91,7 @@ def checked(
         name: Of the pipeline.
         key: Of the asset that it writes.
         wanted: Names of checks.
-        partitions: Of a table; none: the newest one.
+        partitions: Of a table; none: the newest two.
     """
     from kaflow_engine.runtime.checking import check_output
 

@@ -206,6 +206,17 @@ def test_columns_keep_their_values(broker, spark, unique, tmp_path):
     assert first.decode() == "{" + ",".join(text for *_, text in TYPED.values()) + "}"
 
 
+def test_a_state_that_began_without_files_goes_on_without_them(
+    broker, spark, archives, tmp_path, caplog
+):
+    config = config_for(broker, tmp_path)
+    spec = spec_of("alone", "past", output="later")
+    _, before = run(spec, config, spark)
+    _, after = run(with_history(spec, archives["raw_parquet"]), config, spark)
+    assert after.counters == before.counters
+    assert "the history of topic 'past.clicks' is not read: the state of pipeline" in caplog.text
+
+
 MISTAKES = [
     ({"path": "/nowhere"}, "at /nowhere holds no parquet files"),
     ({"offset": "ofset"}, "has no column 'ofset'"),

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
-_PATIENCE_S = 30
+_PATIENCE_S = 120
 _SETTLED_MS = 2500
 """How long a page moves after all is there; only pictures mind."""
 
@@ -68,7 +68,7 @@ class Page:
 
     def sees_plots(self, count: int, name: str) -> None:
         """Wait until so many plots are drawn, and take a picture."""
-        self.page.wait_for_function(f"document.querySelectorAll('canvas').length >= {count}")
+        self.page.locator("canvas").nth(count - 1).wait_for()
         self.sees(name=name)
 
     def sees(self, *patterns: str, name: str | None = None) -> None:

@@ -21,9 +21,12 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 
 
-def newest_partition(table: str) -> list[str]:
-    """Return the last partition of a table; none where it is empty, or not there yet."""
-    return sorted(partition_rows(Path(table)))[-1:]
+def newest_partitions(table: str) -> list[str]:
+    """Return the last two partitions of a table: what is over, and what still grows.
+
+    Fewer where there are fewer, or no table yet.
+    """
+    return sorted(partition_rows(Path(table)))[-2:]
 
 
 def table_rows(table: str, partitions: Sequence[str]) -> pa.Table:

@@ -33,7 +33,7 @@ _SHOWN = 3
     help="Of a topic: rows whose time lies so far back.",
 )
 @click.option(
-    "--partition", "partitions", multiple=True, help="Of a table; default: the newest one."
+    "--partition", "partitions", multiple=True, help="Of a table; default: the newest two."
 )
 @click.option(
     "--docs",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kaflow_engine.checks.results import CheckResult
-from kaflow_engine.checks.rows import newest_partition, table_rows, topic_rows
+from kaflow_engine.checks.rows import newest_partitions, table_rows, topic_rows
 from kaflow_engine.checks.run import run_checks
 from kaflow_engine.model.checks import checks_of
 from kaflow_engine.model.config import Config
@@ -35,7 +35,7 @@ def check_output(
         spec: The pipeline.
         config: Where its output is.
         last: Milliseconds: of a topic, rows of that time before now.
-        partitions: Of a table; none: the newest one.
+        partitions: Of a table; none: the newest two.
 
     Raises:
         ModelError: The checks are wrong.
@@ -45,7 +45,7 @@ def check_output(
     plan = plan_pipeline(spec, config).plan
     table = plan.finish.table
     if table is not None:
-        wanted = list(partitions) or newest_partition(table.path)
+        wanted = list(partitions) or newest_partitions(table.path)
         rows = table_rows(table.path, wanted)
         what = f"table '{table.name}', {', '.join(wanted[:3])}{' …' if len(wanted) > 3 else ''}"
     else:

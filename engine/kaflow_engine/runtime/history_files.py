@@ -38,11 +38,19 @@ def open_histories(spark: SparkSession, log: BatchLog, plan: Plan) -> Histories:
     state = log.load_state()
     begun = state.start if state else {}
     known: Histories = load_histories(log.store) if state else {}
-    found = {
-        topic.name: find_history(spark, topic.name, topic.history)
-        for topic in plan.topics
-        if topic.history is not None and topic.name not in begun
-    }
+    found: dict[str, TopicHistory] = {}
+    for topic in plan.topics:
+        if topic.history is None or topic.name in known:
+            continue
+        if topic.name in begun:
+            LOGGER.warning(
+                "the history of topic '%s' is not read: the state of pipeline '%s' began without "
+                "it; a new `id:` starts a state that reads it",
+                topic.name,
+                plan.name,
+            )
+        else:
+            found[topic.name] = find_history(spark, topic.name, topic.history)
     if found:
         save_histories(log.store, {**known, **found})
     return {**known, **found}
