@@ -14,10 +14,9 @@ FIND_JAVA := from kaflow_engine.runtime.java import find_java; print(f"== setup:
 NONE_LEFT = { code=$$?; $(if $(ARGS),[[ $$code == 5 ]] ||) (exit $$code); }
 SERVICES := spark or kafka or services
 MARKED := property or slow or $(SERVICES)
-# Tests that start nothing share the processors; those of a file share the broker or Spark they start,
-# and wait half of their time.
+# Tests that start nothing share the processors; those of a file share the broker or Spark they start.
 PARALLEL := -n auto --dist worksteal
-BY_FILE := -n 3 --dist loadfile --no-loadscope-reorder
+BY_FILE := -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: help setup test test-fast lint run run-engine bench soak test-spark43 lock clean
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-_STOP_S = 30.0
+_STOP_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)

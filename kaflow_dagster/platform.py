@@ -105,6 +105,7 @@ def _dagster(instance: Instance, workspace: Path, scratch: Path, brokers: str) -
     home.joinpath("dagster.yaml").write_text(settings.read_text(encoding="utf-8"))
     environment = {
         "DAGSTER_HOME": str(home),
+        "TMPDIR": str(scratch),  # what a run that is cut off leaves goes with the rest
         "KAFLOW__KAFKA__BROKERS": brokers,
         "KAFLOW__STATE__ROCKSDB__PATH": str(scratch / "state"),
         "KAFLOW__WAREHOUSE": str(scratch / "warehouse"),

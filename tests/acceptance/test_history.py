@@ -30,7 +30,8 @@ TOPICS = ("clicks", "views", "users")
 SHARES = {"clicks": 0.6, "views": 0.5, "users": 0.8}
 KILLS = int(os.environ.get("KAFLOW_HAND_OVER_KILLS", "4"))
 SEED = int(os.environ.get("KAFLOW_KILLS_SEED", random.randrange(10**6)))
-POINTS = ("batch_logged", "changes_written", "before_commit", "committed", "commit_logged")
+POINTS = ("batch_logged", "changes_written", "before_commit_log", "commit_logged")
+"""Which every batch passes that reads something, whether or not it has rows to deliver."""
 MOST = 90
 """Records of a batch: several before and after each hand-over."""
 
