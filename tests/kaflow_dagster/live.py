@@ -24,6 +24,7 @@ class Live:
         write_project(folder)
         self.instance = Instance(*free_ports(1))
         self.folder = folder
+        self._started: list[Dev] = []
         paths = os.pathsep.join([str(ROOT), str(ROOT / "engine")])
         self._environment = {
             "PYTHONPATH": paths,
@@ -42,12 +43,14 @@ class Live:
                 if pid is not None:
                     _kill(pid)
         self.dev.stop()
-        self.dev.kill()
+        for dev in self._started:
+            dev.kill()
 
     def _start(self) -> None:
         log = self.folder / "dagster.log"
         workspace = self.folder / "workspace.yaml"
         self.dev = Dev.start(workspace, self.instance.port, log, self._environment, self.folder)
+        self._started.append(self.dev)
         self.until(self.instance.has_loaded, START_S, "the code location to be loaded")
 
     def restart(self) -> None:
