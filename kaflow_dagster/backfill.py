@@ -102,7 +102,7 @@ def build_backfill_schedule(
         key = last_over(_milliseconds(context.scheduled_execution_time), part.partition)
         if key < (partitions_of(part).get_first_partition_key() or ""):
             return dg.SkipReason("no partition is over yet")
-        return dg.RunRequest(run_key=key, partition_key=key)
+        return dg.RunRequest(partition_key=key)
 
     return dg.ScheduleDefinition(
         name=dagster_name("fill", table.pipeline.name),

@@ -85,9 +85,11 @@ def new_backfill_state(
     for topic, (since, until) in reach(plan, wanted).items():
         only = {topic: counts[topic]}
         if since is not None:
-            start |= _since(kafka, only, since, last, histories)
+            earlier = {name: history.since(since) for name, history in histories.items()}
+            start |= _at(kafka, only, since, last, earlier)
         if until is not None:
-            goal |= _until(kafka, only, until, last, histories)
+            earlier = {name: history.until(until) for name, history in histories.items()}
+            goal |= _at(kafka, only, until, last, earlier)
     loaded = [t.name for t in plan.topics if t.dimension] if plan.dimensions_first else []
     return StateRecord(
         state_id=token_hex(8),
@@ -142,7 +144,8 @@ class BoundedRead:
     def _ends(self, until: int) -> Offsets:
         """Return where the records before a time end, between where the run stands and its goal."""
         counts = {topic: len(ps) for topic, ps in self._goal.items()}
-        found = _until(self._kafka, counts, until, self._goal, self._run.histories)
+        earlier = {topic: each.until(until) for topic, each in self._run.histories.items()}
+        found = _at(self._kafka, counts, until, self._goal, earlier)
         at = self._run.standing.offsets
         return {
             topic: {
@@ -153,28 +156,21 @@ class BoundedRead:
         }
 
 
-def _since(
-    kafka: KafkaSettings, counts: Counts, time: int, last: Offsets, histories: Histories
+def _at(
+    kafka: KafkaSettings, counts: Counts, time: int, last: Offsets, in_files: Offsets
 ) -> Offsets:
-    """Return offsets before which no record is as late as a time."""
-    found = _at(kafka, counts, time, last)
-    earlier = {topic: history.since(time) for topic, history in histories.items()}
-    return {topic: {**ps, **earlier.get(topic, {})} for topic, ps in found.items()}
+    """Return the first offset that is not before a time; where there is none, the last.
 
-
-def _until(
-    kafka: KafkaSettings, counts: Counts, time: int, last: Offsets, histories: Histories
-) -> Offsets:
-    """Return offsets from which on no record is before a time."""
-    found = _at(kafka, counts, time, last)
-    earlier = {topic: history.until(time) for topic, history in histories.items()}
-    return {topic: {**ps, **earlier.get(topic, {})} for topic, ps in found.items()}
-
-
-def _at(kafka: KafkaSettings, counts: Counts, time: int, last: Offsets) -> Offsets:
-    """Return the first offset that is not before a time; where there is none, the last."""
+    Args:
+        kafka: Where the topics are.
+        counts: Which ones.
+        time: Epoch milliseconds.
+        last: Where partitions end.
+        in_files: What histories say of that time, where they reach that far.
+    """
     found = offsets(kafka, counts, max(0, time))
     return {
         topic: {p: last[topic][p] if at < 0 else at for p, at in ps.items()}
+        | in_files.get(topic, {})
         for topic, ps in found.items()
     }

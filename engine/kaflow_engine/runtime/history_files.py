@@ -136,16 +136,7 @@ def check_unchanged(spark: SparkSession, histories: Histories, at: Offsets) -> N
 
 
 def _check_files(spark: SparkSession, history: TopicHistory, needed: Mapping[str, int]) -> None:
-    reader = spark.read.format("binaryFile")
-    sizes: dict[str, int] = {}
-    for file in needed:
-        try:
-            rows = reader.load(_escaped(file)).select("length").collect()
-        except Exception as error:
-            if "PATH_NOT_FOUND" not in str(error):
-                raise
-            rows = []
-        sizes.update((file, cast(int, row["length"])) for row in rows)
+    sizes = _sizes(spark, sorted(needed))
     for file, size in needed.items():
         if sizes.get(file) != size:
             what = "is gone" if file not in sizes else f"has {sizes[file]} bytes, and had {size}"
@@ -153,6 +144,22 @@ def _check_files(spark: SparkSession, history: TopicHistory, needed: Mapping[str
                 f"the history of topic '{history.topic}' has changed: {file} {what}",
                 hint="bring the file back; a pipeline with a new `id:` reads what is there now",
             )
+
+
+def _sizes(spark: SparkSession, files: Sequence[str]) -> dict[str, int]:
+    """Return the bytes of those files that exist; one job where all of them do."""
+    frame = spark.read.format("binaryFile")
+    try:
+        found = frame.load([_escaped(file) for file in files])
+        rows = found.select(sf.col("_metadata.file_path").alias("file"), "length").collect()
+    except Exception as error:
+        if "PATH_NOT_FOUND" not in str(error):
+            raise
+        if len(files) == 1:
+            return {}
+        half = len(files) // 2
+        return {**_sizes(spark, files[:half]), **_sizes(spark, files[half:])}
+    return {unquote(row["file"]): row["length"] for row in rows}
 
 
 def _listed(source: HistoryParams, where: str) -> tuple[str, Sequence[str]]:

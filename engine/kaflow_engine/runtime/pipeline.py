@@ -214,6 +214,7 @@ class PipelineRun:
         places = {topic: range(count) for topic, count in counts.items()}
         goal = run.ends.ask(places) if self.limits.until_caught_up else None
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", run.plan.pipeline)
+        check_unchanged(self.spark, run.histories, run.standing.offsets)
         open_batch = log.open_batch()
         if open_batch is not None:
             self.watch.say(state="recovering")
@@ -222,15 +223,16 @@ class PipelineRun:
             )
             begun = plan_of(log.load_plan(open_batch.plan))
             run.replay(open_batch, made_lenient(begun, run.plan), left)
-        check_unchanged(self.spark, run.histories, run.standing.offsets)
+        settle = partial(
+            settle_losses, kafka, run.plan, counts=counts, watch=self.watch, histories=run.histories
+        )
         for doing, first in _before_live(run.plan, state, run.histories):
-            run.standing, _ = settle_losses(
-                kafka, run.plan, run.standing, counts, self.watch, run.histories
-            )
             if not reaches(run.standing.offsets, first):
+                run.standing, _ = settle(run.standing)
                 self.watch.say(state=doing, counters=run.standing.counters)
                 if ending := run.read_to(first):
                     return ending
+        run.standing, _ = settle(run.standing)
         self.watch.say(state="running", failures=0, counters=run.standing.counters)
         if run.plan.backfill is not None:
             ending = BoundedRead(run, kafka, run.plan.backfill, state.goal).follow()
@@ -250,7 +252,6 @@ def _before_live(
     yield "loading dimensions", state.dimension_ends
     if plan.backfill is None:  # else all topics are read side by side
         yield "reading history", history
-    yield "running", {}
 
 
 def _last_epoch(log: BatchLog) -> int:
