@@ -42,14 +42,17 @@ setup: $(VENV)/.stamp ## create .venv from requirements.lock
 		$(@D)/bin/python -c '$(FIND_JAVA)'; }
 	@touch $@
 
-test: lint ## lint, fast tests, random and slow ones, and those that start Spark, Kafka and services
+test: lint ## lint, fast tests, then all others: random and slow ones fill what services leave idle
 	@echo "== fast tests"
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m "not ($(MARKED))" $(ARGS) || $(NONE_LEFT)
-	@echo "== random cases and slow tests"
-	@$(BIN)/python -m pytest -q $(PARALLEL) -m "(property or slow) and not ($(SERVICES))" $(ARGS) \
-		|| $(NONE_LEFT)
-	@echo "== tests with Spark, Kafka and services"
-	@$(BIN)/python -m pytest -q $(BY_FILE) -m "$(SERVICES)" $(ARGS) || $(NONE_LEFT)
+	@echo "== tests with Spark, Kafka and services, beside random cases and slow tests"
+	@mkdir -p build
+	@nice -n 19 $(BIN)/python -m pytest -q $(PARALLEL) -m "(property or slow) and not ($(SERVICES))" \
+		$(ARGS) > build/random.txt 2>&1 & trap "kill $$! 2> /dev/null || true" EXIT; failed=0; \
+	{ $(BIN)/python -m pytest -q $(BY_FILE) -m "$(SERVICES)" $(ARGS) || $(NONE_LEFT); } || failed=$$?; \
+	echo "== random cases and slow tests, to their end"; \
+	{ wait $$! || $(NONE_LEFT); } || failed=$$?; \
+	cat build/random.txt; exit $$failed
 
 test-fast: setup ## fast tests only
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m "not ($(MARKED))" $(ARGS)

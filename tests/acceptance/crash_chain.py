@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from kaflow_engine.connectors.kafka_control_records import ControlView
 from kaflow_engine.connectors.kafka_transactions import ControlReader, control_topic
@@ -18,6 +19,7 @@ from tests.acceptance.crash_pipeline import create_outputs, log_of
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 300.0
+T = TypeVar("T")
 VICTIMS = ("driver", "jvm", "worker", "broker")
 
 
@@ -75,8 +77,7 @@ class Chain:
     def stop_at(self, point: str) -> int:
         """Return the process that has come to a crash point, and stands still there."""
         self._file.write_text(f"{point}:*:pause")
-        self._until(lambda: bool(self._stopped()), f"'{point}' to be reached")
-        return self._stopped()[0]
+        return self._until(self._stopped, f"'{point}' to be reached")[0]
 
     def kill(self, victim: str, stopped: int | None = None) -> None:
         """Kill a driver, its JVM, a Python worker, or the broker.
@@ -162,12 +163,13 @@ class Chain:
         reader.close()
         return view.epoch
 
-    def _until(self, holds: Callable[[], bool], what: str) -> None:
+    def _until(self, look: Callable[[], T], what: str) -> T:
         deadline = time.monotonic() + PATIENCE_S
-        while not holds():
+        while not (found := look()):
             assert self._process.poll() is None, f"ended, waiting for {what}: {self._last_words()}"
             assert time.monotonic() < deadline, f"waited too long for {what}: {self._last_words()}"
             time.sleep(0.02)
+        return found
 
     def _last_words(self) -> str:
         return self._errors.read_text()[-2000:]
@@ -180,19 +182,19 @@ def _send(pid: int | None, number: signal.Signals) -> None:
 
 
 def _children(pid: int) -> list[int]:
-    try:
-        threads = list(Path(f"/proc/{pid}/task").iterdir())
-        found = [(thread / "children").read_text() for thread in threads]
-    except OSError:
-        return []
-    return [int(child) for text in found for child in text.split()]
+    # The kernel's own lists of children lie below threads, and those of a JVM come and go.
+    return [found for found in _processes() if _fields(found)[1] == str(pid)]
+
+
+def _processes() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
 
 
 def _stat(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/stat").read_text()
     except OSError:
-        return "0 (gone) X"
+        return "0 (gone) X 0"
 
 
 def _name(pid: int) -> str:
@@ -200,7 +202,12 @@ def _name(pid: int) -> str:
 
 
 def _state(pid: int) -> str:
-    return _stat(pid).rpartition(")")[2].split()[0]
+    return _fields(pid)[0]
+
+
+def _fields(pid: int) -> list[str]:
+    """State, parent and what follows them."""
+    return _stat(pid).rpartition(")")[2].split()
 
 
 def _alive(pid: int) -> bool:
