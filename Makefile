@@ -18,7 +18,7 @@ MARKED := property or slow or $(SERVICES)
 PARALLEL := -n auto --dist worksteal
 BY_FILE := -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup test test-fast lint run run-engine bench soak test-spark43 lock clean
+.PHONY: help setup test test-fast lint run run-engine bench soak troubles test-spark43 lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -47,8 +47,8 @@ test: lint ## lint, fast tests, then all others: random and slow ones fill what 
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m "not ($(MARKED))" $(ARGS) || $(NONE_LEFT)
 	@echo "== tests with Spark, Kafka and services, beside random cases and slow tests"
 	@mkdir -p build
-	@nice -n 19 $(BIN)/python -m pytest -q $(PARALLEL) -m "(property or slow) and not ($(SERVICES))" \
-		$(ARGS) > build/random.txt 2>&1 & trap "kill $$! 2> /dev/null || true" EXIT; failed=0; \
+	@$(BIN)/python -m pytest -q -m "(property or slow) and not ($(SERVICES))" $(ARGS) \
+		> build/random.txt 2>&1 & trap "kill $$! 2> /dev/null || true" EXIT; failed=0; \
 	{ $(BIN)/python -m pytest -q $(BY_FILE) -m "$(SERVICES)" $(ARGS) || $(NONE_LEFT); } || failed=$$?; \
 	echo "== random cases and slow tests, to their end"; \
 	{ wait $$! || $(NONE_LEFT); } || failed=$$?; \
@@ -78,6 +78,9 @@ bench: setup ## the benchmark; ARGS="--only a,b --rounds 1 --scale 0.1" for less
 
 soak: setup ## an hour under load, or SOAK_SECONDS=…; says what grows
 	@$(BIN)/python -m bench.soak $(ARGS)
+
+troubles: setup ## four pipelines in trouble, and what is said of each
+	@$(BIN)/python -m bench.troubles
 
 test-spark43: .venv-spark43/.stamp ## the Spark tests with PySpark 4.3, in a venv of their own
 	@.venv-spark43/bin/python -m pytest -q -m spark $(ARGS)

@@ -19,7 +19,7 @@ from kaflow_engine.errors import KaflowError
 from kaflow_engine.model.config import Config
 from kaflow_engine.operators.params import Backfill
 from kaflow_engine.operators.table_rows import last_over
-from kaflow_engine.runtime.progress import Progress
+from kaflow_engine.telemetry.progress import Progress
 
 REPORT_S = 10.0
 

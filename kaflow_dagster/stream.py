@@ -21,7 +21,10 @@ from kaflow_dagster.views import ProjectView, StreamUnit
 from kaflow_engine.errors import KaflowError
 from kaflow_engine.model.config import Config
 from kaflow_engine.plan.explanation import TablePart
-from kaflow_engine.runtime.progress import Progress
+from kaflow_engine.telemetry.metrics import Metrics
+from kaflow_engine.telemetry.progress import Progress
+from kaflow_engine.telemetry.server import serve
+from kaflow_engine.telemetry.verdict import judge
 
 REPORT_S = 60.0
 """Seconds between reports: each is an event and two evaluations, some kilobytes for ever."""
@@ -67,6 +70,8 @@ class _Heard:
 
     newest: dict[str, Progress] = field(default_factory=dict[str, Progress])
     says: str = "starting"
+    address: str | None = None
+    """Where health, status and metrics are read."""
 
     def say(self, text: str) -> None:
         self.says = text
@@ -104,21 +109,25 @@ def _stream(
     from kaflow_engine.runtime.application import run_pipelines
     from kaflow_engine.runtime.prepare import Waiting, prepare
 
+    metrics = Metrics(names)
+
     def progressed(progress: Progress) -> None:
+        metrics.take(progress)
         heard.newest[progress.pipeline] = progress
         if progress.state == "failed":
             stop.set()  # a session is whole or none: the next one starts all of it again
 
     specs = [project.load(name, config) for name in names]
-    plans = prepare(specs, config, heard.say, Waiting(stopped=stop.is_set))
-    if not stop.is_set():
-        run_pipelines(
-            [planned.plan for planned in plans],
-            config,
-            stop=stop,
-            on_progress=progressed,
-            change=change,
-        )
+    with serve(config.http, metrics) as heard.address:
+        plans = prepare(specs, config, heard.say, Waiting(stopped=stop.is_set))
+        if not stop.is_set():
+            run_pipelines(
+                [planned.plan for planned in plans],
+                config,
+                stop=stop,
+                on_progress=progressed,
+                change=change,
+            )
 
 
 def _reports(
@@ -145,19 +154,19 @@ def _reports(
             if progress is None or progress.batch == 0:
                 context.log.info(f"{name}: no batch yet: {state}")
             else:
-                yield from _told(context.instance, key, progress)
+                yield from _told(context.instance, key, progress, heard.address)
                 if name in tables:
                     yield from tables[name].since(progress.watermark)
     for name, progress in heard.newest.items():
         if progress.batch:
-            yield from _told(context.instance, keys[name], progress)
+            yield from _told(context.instance, keys[name], progress, None)
 
 
 def _told(
-    instance: dg.DagsterInstance, key: dg.AssetKey, progress: Progress
+    instance: dg.DagsterInstance, key: dg.AssetKey, progress: Progress, address: str | None
 ) -> Iterator[dg.AssetMaterialization]:
     """Report a stream, and then what its counters say."""
-    yield dg.AssetMaterialization(asset_key=key, metadata=report(progress))
+    yield dg.AssetMaterialization(asset_key=key, metadata=report(progress, address))
     for found in evaluations(instance, key):
         instance.report_runless_asset_event(found)
 
@@ -171,10 +180,11 @@ def _drain(context: dg.OpExecutionContext, work: Background) -> None:
         work.stop.set()
 
 
-def report(progress: Progress) -> Mapping[str, dg.MetadataValue]:
-    """Return what is shown, and plotted, of a stream."""
+def report(progress: Progress, address: str | None = None) -> Mapping[str, dg.MetadataValue]:
+    """Return what is shown, and plotted, of a stream whose status is served at an address."""
     numbers: dict[str, dg.MetadataValue] = {
         "kaflow/state": dg.MetadataValue.text(progress.state),
+        "kaflow/verdict": dg.MetadataValue.text(str(judge(progress))),
         "kaflow/batch": dg.MetadataValue.int(progress.batch),
         "kaflow/batch_ms": dg.MetadataValue.float(round(progress.batch_ms, 1)),
         "kaflow/records_per_second": dg.MetadataValue.float(round(progress.records_per_second, 1)),
@@ -187,6 +197,8 @@ def report(progress: Progress) -> Mapping[str, dg.MetadataValue]:
     }
     if progress.watermark is not None:
         numbers["kaflow/watermark"] = dg.MetadataValue.timestamp(progress.watermark / 1000)
+    if address is not None:
+        numbers["kaflow/status"] = dg.MetadataValue.url(f"{address}/status")
     if progress.last_error is not None:
         numbers["kaflow/last_error"] = dg.MetadataValue.text(progress.last_error)
     return numbers

@@ -13,7 +13,7 @@ from kaflow_engine.formats.registry import Registry
 from kaflow_engine.model.config import Config
 from kaflow_engine.plan.pipeline import PlannedPipeline
 from kaflow_engine.runtime.prepare import prepare
-from kaflow_engine.runtime.progress import PipelineSummary
+from kaflow_engine.telemetry.progress import PipelineSummary
 from kaflow_engine.testing.case_compare import Difference, Outcome, compare
 from kaflow_engine.testing.case_files import load_cases
 from kaflow_engine.testing.case_pipeline import Surroundings, plan_case

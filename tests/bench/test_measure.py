@@ -3,7 +3,8 @@
 import pytest
 
 from bench.measure import Batch, grown, median, percentile, slope, steady_rate, warm_up
-from bench.shares import STEPS, shares, steps_of
+from bench.shares import STEPS, shares
+from kaflow_engine.telemetry.steps import steps_of
 
 
 def _batches(*spans: tuple[float, int]) -> list[Batch]:

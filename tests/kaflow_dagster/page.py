@@ -3,30 +3,14 @@
 
 import os
 import re
-import shutil
-import subprocess
 import time
 from pathlib import Path
 
-_NAMES = ("chromium", "chromium-browser", "google-chrome")
+from tests.system import find_program
+
 _PATIENCE_S = 120
 _SETTLED_MS = 2500
 """How long a page moves after all is there; only pictures mind."""
-
-
-def find_chromium() -> str:
-    """Return the browser of this machine; where there is none, its package manager gets one."""
-    for name in _NAMES:
-        if found := shutil.which(name):
-            return found
-    if os.getuid() == 0 and shutil.which("apt-get"):
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        subprocess.run(["apt-get", "-qq", "update"], check=False, **quiet)
-        command = ["apt-get", "-qq", "install", "-y", "--no-install-recommends", "chromium"]
-        subprocess.run(command, check=False, **quiet)
-    found = shutil.which("chromium")
-    assert found, "no browser found; install one: apt-get install chromium"
-    return found
 
 
 class Page:
@@ -43,7 +27,8 @@ class Page:
         self._playwright = sync_playwright().start()
         arguments = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
         self._browser = self._playwright.chromium.launch(
-            executable_path=find_chromium(), args=arguments
+            executable_path=find_program("chromium", "chromium-browser", "google-chrome"),
+            args=arguments,
         )
         self.page = self._browser.new_page(viewport={"width": 1600, "height": 1000})
         return self

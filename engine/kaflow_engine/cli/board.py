@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from kaflow_engine.runtime.progress import Progress
+from kaflow_engine.telemetry.progress import Progress
+from kaflow_engine.telemetry.verdict import judge
 
 CLASSES = ("emitted", "dead_letter", "waiting", "filtered", "expired", "skipped")
 """What becomes of a driving record; the counts add up to `read`."""
@@ -48,6 +49,8 @@ class Line:
     dead_letters: int
     watermark: str
     error: str | None
+    verdict: str
+    """Why it is idle or slow, in a word or two."""
 
 
 @dataclass(kw_only=True)
@@ -101,6 +104,7 @@ class Board:
                     dead_letters=at.dead_letters,
                     watermark=clock_text(at.watermark),
                     error=at.last_error if at.state in ("degraded", "failed") else None,
+                    verdict=judge(at).kind,
                 )
             )
         return found

@@ -21,7 +21,7 @@ from kaflow_engine.cli.output import Clock
 from kaflow_engine.cli.running import Manner, run_in_front
 from kaflow_engine.cli.stopping import stop_requests
 from kaflow_engine.plan.project import load_checked
-from kaflow_engine.runtime.progress import Progress
+from kaflow_engine.telemetry.progress import Progress
 from kaflow_engine.testing.broker import Broker
 from kaflow_engine.testing.feed import create_topics
 from kaflow_engine.testing.sample_feed import Feed, sample_topics

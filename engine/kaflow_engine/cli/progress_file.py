@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from threading import Lock
 
-from kaflow_engine.runtime.progress import Progress
+from kaflow_engine.telemetry.progress import Progress
 
 
 @contextmanager

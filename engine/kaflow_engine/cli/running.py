@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
@@ -22,8 +23,10 @@ from kaflow_engine.operators.params import Backfill
 from kaflow_engine.plan.diff import change
 from kaflow_engine.plan.pipeline import PlannedPipeline
 from kaflow_engine.runtime.prepare import Waiting, prepare
-from kaflow_engine.runtime.progress import PipelineSummary, Progress, RunSummary
 from kaflow_engine.state.lease import require_writable
+from kaflow_engine.telemetry.metrics import Metrics
+from kaflow_engine.telemetry.progress import PipelineSummary, Progress, RunSummary
+from kaflow_engine.telemetry.server import serve
 
 _REFRESH_S = 0.4
 
@@ -70,7 +73,16 @@ def run_in_front(
     # Before anything is waited for.
     require_writable(Path(config.state.rocksdb.path))
     _try_settings(config)
-    with log_messages(config.logging):
+    metrics = Metrics([spec.name for spec in specs])
+
+    def progressed(progress: Progress) -> None:
+        metrics.take(progress)
+        on_progress(progress)
+
+    served = serve(config.http, metrics) if manner.backfill is None else nullcontext()
+    with log_messages(config.logging), served as address:
+        if address is not None:
+            _say(f"health, status and metrics at {address}")
         brokers = ",".join(config.kafka.brokers)
         _say(f"preparing {_count(len(specs))} with Kafka at {brokers}")
         try:
@@ -86,7 +98,7 @@ def run_in_front(
             _say("stopped before anything ran")
             return
         board = Board(names=[planned.plan.name for planned in plans])
-        outcome = _run(plans, config, manner, asked, board, on_progress)
+        outcome = _run(plans, config, manner, asked, board, progressed)
     newest = [board.newest.get(name, Progress(pipeline=name)) for name in board.names]
     if manner.as_json:
         print_json(summary_data(newest, outcome.endings))

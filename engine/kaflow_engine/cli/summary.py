@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from kaflow_engine.cli.board import CLASSES, account
 from kaflow_engine.cli.output import table_lines
-from kaflow_engine.runtime.progress import PipelineSummary, Progress
+from kaflow_engine.telemetry.progress import PipelineSummary, Progress
 
 
 def summary_lines(newest: Sequence[Progress], endings: Mapping[str, PipelineSummary]) -> list[str]:

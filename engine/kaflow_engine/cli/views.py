@@ -134,6 +134,7 @@ def plain_line(line: Line) -> str:
         f"waiting {line.waiting}",
         f"dead letters {line.dead_letters}",
         f"watermark {line.watermark}",
+        line.verdict,
     ]
     return ", ".join(parts)
 
@@ -145,6 +146,7 @@ def _drawing(board: Board) -> RenderableType:
     for name in ("batch", "in/s", "out/s", "lag", "waiting", "dead letters"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("watermark (UTC)", no_wrap=True)
+    table.add_column("why", no_wrap=True)
     lines = board.lines()
     for line in lines:
         table.add_row(
@@ -157,6 +159,7 @@ def _drawing(board: Board) -> RenderableType:
             f"{line.waiting:,}",
             f"{line.dead_letters:,}",
             line.watermark,
+            line.verdict,
         )
     parts: list[RenderableType] = [table]
     parts += [

@@ -121,6 +121,16 @@ class LoggingConfig(Spec):
     format: Literal["text", "json"] = "text"
 
 
+class HttpConfig(Spec):
+    """The port where health, status and metrics are read."""
+
+    host: Filled = "127.0.0.1"
+    port: int = Field(default=8080, ge=0, le=65_535)
+    """0, or one that is taken: any free port, which is logged."""
+    token: Filled | None = Field(default=None, repr=False)
+    """What `/status` and `/metrics` ask for; None: nothing."""
+
+
 class SparkConfig(Spec):
     """The Spark session."""
 
@@ -134,6 +144,7 @@ class Config(Spec):
     kafka: KafkaConfig = KafkaConfig()
     state: StateConfig = StateConfig()
     logging: LoggingConfig = LoggingConfig()
+    http: HttpConfig = HttpConfig()
     spark: SparkConfig = SparkConfig()
     vars: dict[str, str] = Field(default={})
     """What `var` finds in dbt-style models."""

@@ -14,8 +14,9 @@ f        combinations at the places at which they are looked at, with all sides
 # pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
 # pyarrow is untyped, and duckdb in part
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import duckdb
@@ -75,6 +76,8 @@ class Bench:
     state: StepState
     moved: frozenset[int] = frozenset()
     """The sides of which the batch has records here."""
+    lookups: Counter[tuple[int, bool]] = field(default_factory=Counter[tuple[int, bool]])
+    """Rows that left, by side and whether they have a match of it."""
 
     @property
     def events(self) -> tuple[int, ...]:

@@ -65,8 +65,23 @@ def leave(bench: Bench, rows: pa.Table, *, charged: bool = True) -> Outcome:
             counted, forced, part.
         charged: What the SQL fails on is charged to its driving record; else it leaves no trace.
     """
+    for i in range(len(bench.step.sides)):
+        missing = rows[f"s{i}"].null_count
+        bench.lookups[i, False] += missing
+        bench.lookups[i, True] += rows.num_rows - missing
     outcome, bad = _finished(bench, rows) if bench.last else _onward(bench, rows)
     return _with_bad(bench, rows, outcome, bad) if bad and charged else outcome
+
+
+def lookups(bench: Bench) -> dict[str, list[int]]:
+    """Return, by topic, the rows that left and those of them that have a match."""
+    found: dict[str, list[int]] = {}
+    for i, side in enumerate(bench.step.sides):
+        both = found.setdefault(bench.plan.topics[side.topic].name, [0, 0])
+        hits = bench.lookups[i, True]
+        both[0] += hits + bench.lookups[i, False]
+        both[1] += hits
+    return {topic: both for topic, both in found.items() if both[0]}
 
 
 def _onward(bench: Bench, rows: pa.Table) -> tuple[Outcome, list[BadRecord]]:

@@ -36,6 +36,8 @@ class BatchReport:
     counters: Mapping[str, int] = field(default_factory=dict[str, int])
     next_due: int | None = None
     """A lower bound of what falls due next, among what this batch touched."""
+    lookups: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    """By joined topic: rows that left the join, and those of them that have a match."""
     notes: tuple[Mapping[str, Any], ...] = ()
     """Reports of the task itself, such as change files."""
 
@@ -93,6 +95,7 @@ def read_reports(rows: pa.Table) -> BatchReport:
     partitions: dict[tuple[str, int], PartitionReport] = {}
     counters: Counter[str] = Counter()
     dues: list[int] = []
+    lookups: dict[str, tuple[int, int]] = {}
     notes: list[Mapping[str, Any]] = []
     for payload in rows.column("payload").to_pylist():
         report: dict[str, Any] = json.loads(payload)
@@ -103,11 +106,15 @@ def read_reports(rows: pa.Table) -> BatchReport:
             )
         counters.update(report.get("counters", {}))
         dues += report.get("due", [])
+        for topic, (rows_left, matched) in report.get("lookups", {}).items():
+            known = lookups.get(topic, (0, 0))
+            lookups[topic] = known[0] + rows_left, known[1] + matched
         if "note" in report:
             notes.append(report["note"])
     return BatchReport(
         partitions=partitions,
         counters={name: count for name, count in sorted(counters.items()) if count},
         next_due=min(dues, default=None),
+        lookups=lookups,
         notes=tuple(notes),
     )

@@ -28,7 +28,7 @@ from kaflow_engine.operators.expiry import expire
 from kaflow_engine.operators.guard import BadRow
 from kaflow_engine.operators.intake import BadRecord
 from kaflow_engine.operators.keyed import WAITING, StepState
-from kaflow_engine.operators.leaving import FATES, charge, dead_letters, fates, leave
+from kaflow_engine.operators.leaving import FATES, charge, dead_letters, fates, leave, lookups
 from kaflow_engine.operators.pairing import (
     add_waiting,
     combine,
@@ -82,7 +82,11 @@ def run_step(plan: Plan, number: int, batch: BatchContext, rows: pa.Table, task:
             found += _records(bench, rest, counters)
         store_versions(bench, here)
         due = bench.state.write()
-    report = {"counters": dict(counters), "due": [] if due is None else [due]}
+    report = {
+        "counters": dict(counters),
+        "due": [] if due is None else [due],
+        "lookups": lookups(bench),
+    }
     found.append(report_rows(plan.stage_count - 1, [report]))
     return pa.concat_tables(found)
 

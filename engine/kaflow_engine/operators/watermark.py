@@ -122,6 +122,37 @@ def _known(events: Sequence[TopicParams], latest: Mapping[Place, int]) -> list[i
     return [ts - lateness[topic] for (topic, _), ts in latest.items()]
 
 
+def holder(
+    state: WatermarkState,
+    topics: Sequence[TopicParams],
+    batch_time: int,
+    read_to_end: Mapping[Place, bool],
+) -> tuple[Place, int | None] | None:
+    """Return which partition holds the watermark where it is, and its greatest event time.
+
+    None: no partition counts. A partition without a record holds it more than any other.
+
+    Args:
+        state: After a batch.
+        topics: The topics of the plan.
+        batch_time: Epoch milliseconds of that batch.
+        read_to_end: Every source partition, and whether it was read to its end.
+    """
+    latest = {(t, p): ts for t, p, ts in state.latest}
+    seen = {(t, p): ts for t, p, ts in state.seen}
+    marks: list[tuple[int, Place]] = []
+    for topic in topics:
+        for place in (place for place in seen if place[0] == topic.name and not topic.dimension):
+            idle = batch_time >= seen[place] + topic.idle_timeout
+            if not (idle and read_to_end.get(place, False)):
+                known = latest.get(place)
+                marks.append((-END if known is None else known - topic.lateness, place))
+    if not marks:
+        return None
+    place = min(marks)[1]
+    return place, latest.get(place)
+
+
 def next_change(
     state: WatermarkState,
     topics: Sequence[TopicParams],

@@ -21,12 +21,12 @@ from kaflow_engine.runtime.jars import spark_kafka_jars
 from kaflow_engine.runtime.java import find_java
 from kaflow_engine.runtime.memory import release_now_and_then
 from kaflow_engine.runtime.pipeline import PipelineRun
-from kaflow_engine.runtime.progress import PipelineSummary, Progress, RunSummary
 from kaflow_engine.runtime.session import start_session
 from kaflow_engine.runtime.state_start import PlanChange, refuse_change
 from kaflow_engine.runtime.stop import Limits
 from kaflow_engine.runtime.watch import OnProgress, Watch
 from kaflow_engine.state.lease import hold_lease
+from kaflow_engine.telemetry.progress import PipelineSummary, Progress, RunSummary
 
 _POLL_S = 0.1
 _GRACE_S = 10.0

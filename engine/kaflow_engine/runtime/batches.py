@@ -12,16 +12,16 @@ from kaflow_engine.connectors.kafka_control import ControlTopic
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.operators.reports import BatchReport
 from kaflow_engine.operators.task import BatchContext
-from kaflow_engine.operators.watermark import END, advance
+from kaflow_engine.operators.watermark import END, Place, advance, holder
 from kaflow_engine.runtime.crash import CrashPoint, crash_point
 from kaflow_engine.runtime.executor import SMALL, Executed, Shipment, execute_batch, no_records
 from kaflow_engine.runtime.failures import to_error
+from kaflow_engine.runtime.notes import changes_of, task_phases
 from kaflow_engine.runtime.offsets import empty_ranges, ends_of, merged, size_of
 from kaflow_engine.runtime.record_source import RecordSource
 from kaflow_engine.runtime.standing import Standing, counted, next_due
 from kaflow_engine.runtime.table_sink import TableSink
 from kaflow_engine.runtime.ticks import is_due
-from kaflow_engine.state.changes import ChangeFile
 from kaflow_engine.state.log import BatchLog, BatchRecord, CommitRecord, Ranges
 
 Clock = Callable[[], int]
@@ -40,6 +40,8 @@ class BatchDone:
     phases: Mapping[str, float]
     """Milliseconds: `log`, `execute`, `commit` on the driver; those of tasks behind `task.`."""
     executed: Executed
+    holder: tuple[Place, int | None] | None = None
+    """The partition that holds the watermark, and its greatest event time."""
 
 
 class BatchRunner:
@@ -197,6 +199,9 @@ class BatchRunner:
             seconds=done - start,
             phases={**{k: v * 1000 for k, v in spent.items()}, **task_phases(executed.report)},
             executed=executed,
+            holder=holder(
+                after.watermark, shipment.settings.plan.topics, after.batch_time, ended(record)
+            ),
         )
 
     def _commit(
@@ -242,24 +247,6 @@ def ended(record: BatchRecord) -> dict[tuple[str, int], bool]:
     """Return every source partition of a batch, and whether it was read to its end."""
     places = frozenset(record.read_to_end)
     return {(t, p): (t, p) in places for t, ps in record.ranges.items() for p in ps}
-
-
-def changes_of(report: BatchReport) -> Mapping[str, ChangeFile]:
-    """Return the change files that tasks wrote, by state partition."""
-    found: dict[str, ChangeFile] = {}
-    for note in report.notes:
-        for name, file in note.get("changes", {}).items():
-            found[name] = ChangeFile(**file)
-    return found
-
-
-def task_phases(report: BatchReport) -> dict[str, float]:
-    """Return the milliseconds that tasks spent by phase, summed over tasks."""
-    found: dict[str, float] = {}
-    for note in report.notes:
-        for phase, spent in note.get("phases", {}).items():
-            found[f"task.{phase}"] = found.get(f"task.{phase}", 0.0) + spent
-    return found
 
 
 def _kept(record: BatchRecord) -> dict[str, Any]:

@@ -21,9 +21,10 @@ from kaflow_engine.operators.params import Plan
 from kaflow_engine.operators.schemas import RECORDS
 from kaflow_engine.operators.watermark import END
 from kaflow_engine.plan.pipeline import PlannedPipeline
-from kaflow_engine.runtime.batches import BatchRunner, changes_of
+from kaflow_engine.runtime.batches import BatchRunner
 from kaflow_engine.runtime.executor import SMALL, Executed, Shipment, table_frame
 from kaflow_engine.runtime.java import find_java
+from kaflow_engine.runtime.notes import changes_of
 from kaflow_engine.runtime.plans import fingerprint
 from kaflow_engine.runtime.record_source import RecordSource
 from kaflow_engine.runtime.session import start_session

@@ -30,7 +30,6 @@ from kaflow_engine.runtime.losses import settle_losses
 from kaflow_engine.runtime.offsets import only, reaches
 from kaflow_engine.runtime.patience import Patience
 from kaflow_engine.runtime.plans import fingerprint, made_lenient, plan_of
-from kaflow_engine.runtime.progress import PipelineSummary, RunState
 from kaflow_engine.runtime.record_source import RecordSource
 from kaflow_engine.runtime.run import Run
 from kaflow_engine.runtime.session import cores
@@ -52,6 +51,7 @@ from kaflow_engine.runtime.worker import TaskSettings
 from kaflow_engine.state.lease import hold_lease
 from kaflow_engine.state.log import BatchLog, Offsets, StateRecord
 from kaflow_engine.state.store import LocalStore
+from kaflow_engine.telemetry.progress import PipelineSummary, RunState
 
 LOGGER = logging.getLogger("kaflow.runtime")
 

@@ -106,7 +106,7 @@ class Run:
         self.dead_letters += sum(done.report.counters.get(name, 0) for name in _DEAD)
         if self.group is not None:
             self.group.report(done.standing.batch, done.standing.offsets)
-        self.watch.batch_done(done, ends)
+        self.watch.batch_done(done, ends, self.plan)
         if self.keeper is not None:
             self.keeper.after_batch(self.plan, self.standing, self.runner.clock())
         check_budget(self.plan, self.records, self.dead_letters)

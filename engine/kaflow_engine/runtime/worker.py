@@ -28,6 +28,7 @@ from kaflow_engine.state.changes import write_changes
 from kaflow_engine.state.copies import ready_copy
 from kaflow_engine.state.log import BatchLog
 from kaflow_engine.state.reader import StateReader, StateRef
+from kaflow_engine.state.rocks import RocksCopy
 from kaflow_engine.state.store import LocalStore, Store
 
 _PATIENCE_S = 5.0
@@ -70,6 +71,7 @@ class WorkerTask:
         self._log = BatchLog(LocalStore(settings.directory))
         self._copies = ExitStack()
         self._open: dict[tuple[int, int], StateReader] = {}
+        self._sized: dict[str, RocksCopy] = {}
         self._notes: list[Mapping[str, Any]] = []
         self._phases: dict[str, float] = {}
 
@@ -78,19 +80,23 @@ class WorkerTask:
         return self
 
     def __exit__(self, *about: Any) -> None:
+        if sizes := {name: astuple(copy.size()) for name, copy in self._sized.items()}:
+            self._notes.append({"sizes": sizes})
         with self.timed("close"):
             self._copies.__exit__(*about)
         self._open.clear()
+        self._sized.clear()
 
     def state(self, step: int, partition: int) -> StateReader:
         """Return the state as it was after the batch before."""
         found = self._open.get((step, partition))
         if found is None:
+            name = f"{step}-{partition}"
             with self.timed("open"):
                 copy = self._copies.enter_context(
                     ready_copy(
                         self._settings.directory / COPIES,
-                        f"{step}-{partition}",
+                        name,
                         self._settings.state,
                         self._batch.batch - 1,
                         self._log,
@@ -99,6 +105,7 @@ class WorkerTask:
                 )
             found = TimedReader(copy, partial(self.timed, "state"))
             self._open[step, partition] = found
+            self._sized[name] = copy
         return found
 
     def write_changes(self, step: int, partition: int, changes: pa.Table) -> None:

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from kaflow_engine.cli.progress_file import progress_file
-from kaflow_engine.runtime.progress import Progress
+from kaflow_engine.telemetry.progress import Progress
 
 
 def test_every_change_is_a_line_as_soon_as_it_happens(tmp_path: Path):

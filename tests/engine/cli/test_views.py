@@ -8,7 +8,7 @@ from rich.console import Console
 from kaflow_engine.cli.board import Board, Rate, account, clock_text
 from kaflow_engine.cli.summary import summary_data, summary_lines
 from kaflow_engine.cli.views import LiveView, PlainView
-from kaflow_engine.runtime.progress import PipelineSummary, Progress
+from kaflow_engine.telemetry.progress import PipelineSummary, Progress
 
 COUNTS = {"read": 10, "emitted": 6, "dead_letter": 1, "waiting": 2, "expired": 1}
 RUNNING = Progress(

@@ -4,7 +4,6 @@ import pytest
 
 from kaflow_engine.errors import KaflowError
 from kaflow_engine.operators.task import BatchContext
-from kaflow_engine.runtime.batches import changes_of
 from kaflow_engine.runtime.case_executor import CaseSession
 from kaflow_engine.runtime.executor import (
     SMALL,
@@ -14,6 +13,7 @@ from kaflow_engine.runtime.executor import (
     table_frame,
 )
 from kaflow_engine.runtime.failures import TaskFailed, to_error
+from kaflow_engine.runtime.notes import changes_of
 from kaflow_engine.runtime.worker import TaskSettings
 from kaflow_engine.state.reader import StateRef
 from kaflow_engine.state.store import LocalStore

@@ -7,8 +7,8 @@ import pytest
 from kaflow_engine.errors import SourceError
 from kaflow_engine.operators.reports import read_reports
 from kaflow_engine.operators.task import BatchContext
-from kaflow_engine.runtime.batches import changes_of
 from kaflow_engine.runtime.failures import to_error
+from kaflow_engine.runtime.notes import changes_of
 from kaflow_engine.runtime.stage_task import of_stream, stage_task, whole_task
 from kaflow_engine.runtime.worker import TaskSettings
 from kaflow_engine.state.log import BatchLog, CommitRecord, StateRecord

@@ -44,6 +44,28 @@ class Progress:
     """Epoch milliseconds."""
     phases: Mapping[str, float] = field(default_factory=dict[str, float])
     """Milliseconds of the last batch by phase."""
+    newest: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Topic to the greatest event time that this process has read, epoch milliseconds."""
+    holder: tuple[str, int] | None = None
+    """Topic and partition that hold the watermark where it is."""
+    holder_at: int | None = None
+    """The greatest event time of that partition; None: it has no record yet."""
+    waiting_since: int | None = None
+    """Event time of the oldest row that waits, or a little before it."""
+    lookups: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    """Joined topic to rows that left its join, and those with a match; of this process."""
+    sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    """Operator to entries and bytes of its state, of the partitions that were used so far."""
+    busy: float = 0.0
+    """Share of the last seconds in which a batch ran."""
+    steps: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Milliseconds of tasks by step (see `telemetry.steps`), of the batches of those seconds."""
+    skew: float | None = None
+    """Share of the slowest task in the longest stage of the last batch."""
+    delivered: int = 0
+    """Rows that this process has delivered."""
+    letters: int = 0
+    """Dead letters that it has delivered."""
     failures: int = 0
     """Failures in a row."""
     last_error: str | None = None

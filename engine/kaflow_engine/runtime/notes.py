@@ -1,0 +1,44 @@
+"""What the tasks of a batch noted for the driver, beside their rows."""
+
+from collections.abc import Mapping
+
+from kaflow_engine.operators.reports import BatchReport
+from kaflow_engine.state.changes import ChangeFile
+
+
+def changes_of(report: BatchReport) -> Mapping[str, ChangeFile]:
+    """Return the change files that tasks wrote, by state partition."""
+    found: dict[str, ChangeFile] = {}
+    for note in report.notes:
+        for name, file in note.get("changes", {}).items():
+            found[name] = ChangeFile(**file)
+    return found
+
+
+def task_phases(report: BatchReport) -> dict[str, float]:
+    """Return the milliseconds that tasks spent by phase, summed over tasks."""
+    found: dict[str, float] = {}
+    for note in report.notes:
+        for phase, spent in note.get("phases", {}).items():
+            found[f"task.{phase}"] = found.get(f"task.{phase}", 0.0) + spent
+    return found
+
+
+def state_sizes(report: BatchReport) -> dict[str, tuple[int, int]]:
+    """Return entries and bytes of the state partitions that were used, before the batch."""
+    found: dict[str, tuple[int, int]] = {}
+    for note in report.notes:
+        found |= {name: (entries, size) for name, (entries, size) in note.get("sizes", {}).items()}
+    return found
+
+
+def skew(report: BatchReport) -> float | None:
+    """Return the share of the slowest task in the longest stage; None where no tasks compare."""
+    spent: dict[str, list[float]] = {}
+    for note in report.notes:
+        for phase, ms in note.get("phases", {}).items():
+            if phase.startswith("run."):
+                spent.setdefault(phase, []).append(ms)
+    longest = max(spent.values(), key=sum, default=list[float]())
+    total = sum(longest)
+    return max(longest) / total if len(longest) > 1 and total > 0 else None

@@ -1,0 +1,1 @@
+"""What a run tells of itself: progress, verdicts, metrics, and the port where they are read."""

@@ -1,0 +1,69 @@
+"""The metrics of a process in Prometheus' text format."""
+
+from collections.abc import Iterable
+
+from prometheus_client import CollectorRegistry, Histogram, ProcessCollector, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    Metric,
+    UnknownMetricFamily,
+)
+
+from kaflow_engine.telemetry.metric_table import METRICS
+from kaflow_engine.telemetry.progress import Progress
+from kaflow_engine.telemetry.steps import steps_of
+
+_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+_FAMILIES = {
+    "counter": CounterMetricFamily,
+    "gauge": GaugeMetricFamily,
+    "untyped": UnknownMetricFamily,
+}
+
+
+class Metrics:
+    """The metrics of the pipelines of one process; used from several threads."""
+
+    def __init__(self, pipelines: Iterable[str] = ()) -> None:
+        self.newest = {name: Progress(pipeline=name) for name in pipelines}
+        """The last progress of each pipeline."""
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._histograms = {
+            spec.name: Histogram(
+                spec.name, spec.help, ["pipeline"], registry=self._registry, buckets=_BUCKETS
+            )
+            for spec in METRICS
+            if spec.kind == "histogram"
+        }
+        self._registry.register(self)
+        ProcessCollector(registry=self._registry)
+
+    def take(self, at: Progress) -> None:
+        """Take the progress of one pipeline."""
+        before = self.newest.get(at.pipeline)
+        self.newest[at.pipeline] = at
+        if at.batch and (before is None or before.batch != at.batch):
+            took = {
+                "kaflow_processing_duration_seconds": at.batch_ms / 1000,
+                "kaflow_sql_execution_duration_seconds": steps_of(at.phases)["sql"] / 1000,
+            }
+            for name, seconds in took.items():
+                self._histograms[name].labels(at.pipeline).observe(seconds)
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield every metric that is not a histogram, as prometheus_client wants it."""
+        newest = list(self.newest.values())
+        for spec in METRICS:
+            if spec.kind == "histogram":
+                continue
+            family = _FAMILIES[spec.kind](spec.name, spec.help, labels=["pipeline", *spec.labels])
+            for at in newest:
+                for labels, value in spec.values(at):
+                    family.add_metric([at.pipeline, *labels], value)
+            yield family
+
+    def text(self) -> bytes:
+        """Return all metrics in Prometheus' text format."""
+        return generate_latest(self._registry)

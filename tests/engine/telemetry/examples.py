@@ -1,0 +1,28 @@
+"""A progress in which everything is known."""
+
+from kaflow_engine.telemetry.progress import Progress
+
+FULL = Progress(
+    pipeline="p",
+    state="running",
+    batch=7,
+    batch_records=120,
+    batch_ms=250.0,
+    records=840,
+    records_per_second=99.5,
+    lag={"events": 30, "profiles": 0},
+    counters={"read": 800, "emitted": 700, "waiting": 60, "expired": 40, "late": 2, "lost": 3},
+    watermark=1_767_225_600_000,
+    batch_time=1_767_225_660_000,
+    phases={"task.run.0": 40.0, "task.read.0": 10.0},
+    newest={"events": 1_767_225_630_000},
+    holder=("events", 1),
+    holder_at=1_767_225_600_000,
+    waiting_since=1_767_225_000_000,
+    lookups={"profiles": (200, 150)},
+    sizes={"1:profiles": (5_000, 123_456)},
+    busy=0.75,
+    steps={"sql": 400.0, "input": 100.0},
+    delivered=701,
+    letters=5,
+)

@@ -1,0 +1,120 @@
+"""Metrics: every name, with labels and values, and the table of them in the documentation."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from kaflow_engine.telemetry.metric_table import METRICS
+from kaflow_engine.telemetry.metrics import Metrics
+from kaflow_engine.telemetry.progress import Progress
+from kaflow_engine.telemetry.steps import STEPS
+from tests.engine.telemetry.examples import FULL
+
+ROOT = Path(__file__).parents[3]
+
+
+def samples(*progress):
+    metrics = Metrics()
+    for each in progress:
+        metrics.take(each)
+    families = text_string_to_metric_families(metrics.text().decode())
+    return {
+        (sample.name, *sorted(sample.labels.values())): sample.value
+        for family in families
+        for sample in family.samples
+        if sample.name.startswith("kaflow_") and not sample.name.endswith("_created")
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "value"),
+    [
+        ("kaflow_pipeline_state", ("running",), 1),
+        ("kaflow_pipeline_state", ("failed",), 0),
+        ("kaflow_verdict", ("compute bound",), 1),
+        ("kaflow_verdict", ("sink bound",), 0),
+        ("kaflow_events_processed_total", (), 800),
+        ("kaflow_events_per_second", (), 99.5),
+        ("kaflow_records", ("emitted",), 700),
+        ("kaflow_records", ("filtered",), 0),
+        ("kaflow_rows_delivered_total", (), 701),
+        ("kaflow_dead_letters_total", (), 5),
+        ("kaflow_late_records_total", (), 2),
+        ("kaflow_lost_records_total", (), 3),
+        ("kaflow_lag_records", ("events",), 30),
+        ("kaflow_lag_seconds", ("profiles",), 0),
+        ("kaflow_watermark_timestamp_seconds", (), 1_767_225_600),
+        ("kaflow_watermark_delay_seconds", (), 60),
+        ("kaflow_watermark_holder", ("1", "events"), 1),
+        ("kaflow_join_lookups_total", ("profiles",), 200),
+        ("kaflow_join_hits_total", ("profiles",), 150),
+        ("kaflow_join_hit_rate", ("profiles",), 0.75),
+        ("kaflow_waiting_rows", (), 60),
+        ("kaflow_waiting_oldest_seconds", (), 600),
+        ("kaflow_state_entries_total", ("1:profiles",), 5_000),
+        ("kaflow_state_size_bytes", ("1:profiles",), 123_456),
+        ("kaflow_state_evictions_total", (), 40),
+        ("kaflow_batch_number", (), 7),
+        ("kaflow_batch_records", (), 120),
+        ("kaflow_batch_phase_seconds", ("sql",), 0.4),
+        ("kaflow_busy_ratio", (), 0.75),
+        ("kaflow_failures", (), 0),
+        ("kaflow_processing_duration_seconds_sum", (), 0.25),
+        ("kaflow_processing_duration_seconds_count", (), 1),
+        ("kaflow_sql_execution_duration_seconds_sum", (), 0.04),
+    ],
+)
+def test_a_metric(name, labels, value):
+    assert samples(FULL)[name, *sorted(("p", *labels))] == pytest.approx(value)
+
+
+def test_every_metric_has_a_sample_and_nothing_else_is_served():
+    found = {re.sub("_(sum|count|bucket)$", "", name) for name, *_ in samples(FULL)}
+    assert found == {spec.name for spec in METRICS}
+
+
+def test_a_batch_is_observed_once():
+    later = replace(FULL, batch=8, batch_ms=1_000.0)
+    found = samples(FULL, replace(FULL, state="degraded"), later, later)
+    assert found["kaflow_processing_duration_seconds_count", "p"] == 2
+    assert found["kaflow_processing_duration_seconds_sum", "p"] == 1.25
+
+
+def test_what_is_not_known_has_no_sample():
+    found = samples(Progress(pipeline="p"))
+    assert ("kaflow_events_processed_total", "p") in found
+    assert ("kaflow_watermark_timestamp_seconds", "p") not in found
+    assert ("kaflow_waiting_oldest_seconds", "p") not in found
+
+
+def test_pipelines_stand_side_by_side():
+    found = samples(FULL, replace(FULL, pipeline="q", batch=9))
+    assert found["kaflow_batch_number", "p"] == 7
+    assert found["kaflow_batch_number", "q"] == 9
+
+
+def test_the_documentation_lists_every_metric():
+    text = (ROOT / "engine" / "docs" / "operations.md").read_text()
+    rows = re.findall(r"^\| `(kaflow_\w+)` \| (\w+) \| ([^|]*) \| ([^|]*) \|$", text, re.MULTILINE)
+    assert rows == [
+        (m.name, m.kind, ", ".join(f"`{n}`" for n in ("pipeline", *m.labels)), m.help)
+        for m in METRICS
+    ]
+    assert all(f"`{step}`" in text for step in STEPS)
+
+
+def test_the_dashboard_asks_for_metrics_that_exist():
+    text = (ROOT / "deploy" / "grafana" / "kaflow.json").read_text()
+    panels = json.loads(text)["panels"]
+    asked = [t["expr"] for panel in panels for t in panel.get("targets", ())]
+    assert len(asked) > 12
+    known = {m.name for m in METRICS}
+    known |= {f"{m.name}_{end}" for m in METRICS if m.kind == "histogram" for end in ("bucket",)}
+    for query in asked:
+        names = set(re.findall(r"kaflow_\w+", query))
+        assert names, query
+        assert names <= known, query

@@ -1,0 +1,40 @@
+"""Programs that come with the system's packages."""
+# pyright: basic
+
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+
+def find_program(package: str, *others: str) -> str:
+    """Return a program of this machine; where there is none, the package manager gets it.
+
+    Args:
+        package: Name of the program, and of its package.
+        others: Other names under which a machine may have it.
+    """
+    with Path(tempfile.gettempdir(), "kaflow-packages.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # tests run side by side, the package manager does not
+        if (found := _have(package, *others)) is None and os.getuid() == 0:
+            _install(package)
+            found = _have(package)
+    assert found, f"there is no {package}; install it: apt-get install {package}"
+    return found
+
+
+def _have(*names: str) -> str | None:
+    return next((found for name in names if (found := shutil.which(name))), None)
+
+
+def _install(package: str) -> None:
+    if shutil.which("apt-get"):
+        for command in (
+            ["apt-get", "-qq", "update"],
+            ["apt-get", "-qq", "install", "-y", "--no-install-recommends", package],
+        ):
+            subprocess.run(
+                command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
