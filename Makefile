@@ -47,7 +47,7 @@ test: lint ## lint, fast tests, then all others: random and slow ones fill what 
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m "not ($(MARKED))" $(ARGS) || $(NONE_LEFT)
 	@echo "== tests with Spark, Kafka and services, beside random cases and slow tests"
 	@mkdir -p build
-	@$(BIN)/python -m pytest -q -m "(property or slow) and not ($(SERVICES))" $(ARGS) \
+	@$(BIN)/python -m pytest -q $(PARALLEL) -m "(property or slow) and not ($(SERVICES))" $(ARGS) \
 		> build/random.txt 2>&1 & trap "kill $$! 2> /dev/null || true" EXIT; failed=0; \
 	{ $(BIN)/python -m pytest -q $(BY_FILE) -m "$(SERVICES)" $(ARGS) || $(NONE_LEFT); } || failed=$$?; \
 	echo "== random cases and slow tests, to their end"; \

@@ -28,7 +28,7 @@ _RAW_COLUMNS = [f'{name} AS "${name}"' for name in ("key", "value", "timestamp",
 
 def why(bad: BadRecord) -> str:
     """Return the reason for a dead letter as JSON text."""
-    reason = {"phase": bad.phase, "error": bad.error, "message": bad.message, "attempt": 1}
+    reason = {"phase": bad.phase, "error": bad.error, "message": bad.message}
     return json.dumps(reason)
 
 

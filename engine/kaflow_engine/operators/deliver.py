@@ -13,20 +13,15 @@ import pyarrow.compute as pc
 
 from kaflow_engine.formats.duck import query
 from kaflow_engine.formats.pick import keep, pick
+from kaflow_engine.model.letters import ABOUT, BACKFILL, PREFIX, REDRIVE, read_mark
 from kaflow_engine.operators.order import has_members, order_of
 from kaflow_engine.operators.params import Backfill, Plan
 from kaflow_engine.operators.schemas import DEAD, ORIGIN, OUTPUT, READY, REPORT, TRIGGER
 from kaflow_engine.operators.task import BatchContext, Task
 
 _ORDER = (*TRIGGER, *ORIGIN)
-_WHY = ("phase", "error", "message", "attempt")
-_HEADERS = [
-    f"kaflow.{name}" for name in ("pipeline", "topic", "partition", "offset", "timestamp", *_WHY)
-]
-"""Headers of a dead letter behind those of its record."""
-
-BACKFILL_HEADER = "kaflow.backfill"
-"""Header of rows and dead letters that a backfill wrote: its range of event time."""
+_WHY = ("phase", "error", "message")
+_HEADERS = [f"{PREFIX}{name}" for name in ABOUT]
 
 
 def run_deliver(plan: Plan, batch: BatchContext, rows: pa.Table, task: Task) -> pa.Table:
@@ -93,7 +88,7 @@ def _mark(backfill: Backfill | None, count: int) -> pa.Array:
     kind = OUTPUT.field("headers").type
     if backfill is None:
         return pa.nulls(count, kind)
-    value = [{"key": BACKFILL_HEADER, "value": str(backfill).encode()}]
+    value = [{"key": BACKFILL, "value": str(backfill).encode()}]
     return pa.repeat(pa.scalar(value, kind), count)
 
 
@@ -103,7 +98,7 @@ def _letters(plan: Plan, dead: pa.Table) -> pa.Table:
     originals: list[dict[str, Any]] = [
         json.loads(raw) if raw else {} for raw in rows["raw"].to_pylist()
     ]
-    mark = [] if plan.backfill is None else [(BACKFILL_HEADER, str(plan.backfill).encode())]
+    mark = [] if plan.backfill is None else [(BACKFILL, str(plan.backfill).encode())]
     names: list[str] = []
     values: list[bytes | None] = []
     starts = [0]
@@ -111,9 +106,12 @@ def _letters(plan: Plan, dead: pa.Table) -> pa.Table:
         *(rows[n].to_pylist() for n in ("t_topic", "t_part", "t_off", "payload")), strict=True
     )
     for original, (topic, partition, offset, payload) in zip(originals, told, strict=True):
+        attempt = 1
         for name, value in original.get("h") or ():
             names.append(name)
             values.append(_bytes(value))
+            if name == REDRIVE:
+                attempt = read_mark(values[-1] or b"")[0]
         why: dict[str, Any] = json.loads(payload)
         names += _HEADERS
         values += [
@@ -125,6 +123,7 @@ def _letters(plan: Plan, dead: pa.Table) -> pa.Table:
                 offset,
                 original.get("t"),
                 *(why[part] for part in _WHY),
+                attempt,
             )
         ]
         for name, value in mark:

@@ -16,6 +16,7 @@ from kaflow_engine.formats.avro_in import decode_avro
 from kaflow_engine.formats.decoded import Decoded
 from kaflow_engine.formats.json_in import decode_json
 from kaflow_engine.formats.pick import keep, pick
+from kaflow_engine.model.letters import REDRIVE, read_mark
 from kaflow_engine.operators.guard import guarded
 from kaflow_engine.operators.params import TopicParams
 
@@ -43,6 +44,23 @@ class Intake:
     nulls: int
     """Null values, whatever the role."""
     bad: tuple[BadRecord, ...]
+
+
+def addressed(records: pa.Table, pipeline: str) -> pa.Table:
+    """Return the records (schema RECORDS) without those that are redriven for other pipelines."""
+    headers = records.column("headers")
+    if headers.null_count == len(headers) or not pc.any(_marked(headers)).as_py():
+        return records
+    mine = [
+        all(h["key"] != REDRIVE or read_mark(h["value"] or b"")[1] == pipeline for h in row or ())
+        for row in headers.to_pylist()
+    ]
+    return records.filter(pa.array(mine, pa.bool_()))
+
+
+def _marked(headers: pa.ChunkedArray) -> pa.ChunkedArray:
+    flat = pc.list_flatten(headers)
+    return pc.equal(pc.struct_field(flat, "key"), REDRIVE)
 
 
 def read_topic(

@@ -18,7 +18,7 @@ from kaflow_engine.operators.dead_letters import RAW, expiry_letter, refusal, so
 from kaflow_engine.operators.encode import pack, to_text
 from kaflow_engine.operators.finish import finish_rows
 from kaflow_engine.operators.guard import BadRow, guarded
-from kaflow_engine.operators.intake import BadRecord, Intake, read_topic
+from kaflow_engine.operators.intake import BadRecord, Intake, addressed, read_topic
 from kaflow_engine.operators.layout import batch_time_column, keyed
 from kaflow_engine.operators.params import Plan, SideParams, TopicParams
 from kaflow_engine.operators.reports import exchange_rows, partition_reports, report_rows
@@ -46,6 +46,7 @@ def run_map(plan: Plan, batch: BatchContext, records: pa.Table, task: Task) -> p
     names = records.column("topic")
     for topic in plan.topics:
         chosen = keep(records, pc.equal(names, topic.name))
+        chosen = addressed(chosen, plan.pipeline)
         if chosen.num_rows:
             intake = read_topic(topic, chosen, batch.batch_time, task.avro_schema)
             found += _MapTopic(plan, batch, intake).rows()

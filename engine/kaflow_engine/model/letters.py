@@ -1,0 +1,41 @@
+"""The headers of dead letters, and of records that are put through their pipeline again."""
+
+ABOUT = (
+    "pipeline",
+    "topic",
+    "partition",
+    "offset",
+    "timestamp",
+    "phase",
+    "error",
+    "message",
+    "attempt",
+)
+"""What a dead letter says of its record, each as the header `kaflow.<name>` behind its own ones."""
+
+PREFIX = "kaflow."
+
+BACKFILL = "kaflow.backfill"
+"""Header of rows and dead letters that a backfill wrote: its range of event time."""
+
+REDRIVE = "kaflow.redrive"
+"""Header of a redriven record: `<attempt>:<pipeline id>`; other pipelines do not see the record."""
+
+
+def redrive_mark(attempt: int, pipeline: str) -> bytes:
+    """Return the value of the header of a record that is tried once more.
+
+    >>> redrive_mark(2, "enrich")
+    b'2:enrich'
+    """
+    return f"{attempt}:{pipeline}".encode()
+
+
+def read_mark(value: bytes) -> tuple[int, str]:
+    """Return attempt and pipeline of what `redrive_mark` wrote; (1, "") of anything else.
+
+    >>> read_mark(b"2:enrich"), read_mark(b"nonsense")
+    ((2, 'enrich'), (1, ''))
+    """
+    number, _, pipeline = value.decode(errors="replace").partition(":")
+    return (int(number), pipeline) if number.isdecimal() and pipeline else (1, "")
