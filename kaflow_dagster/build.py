@@ -11,6 +11,7 @@ from kaflow_dagster.assets import build_kaflow_specs, tables_of
 from kaflow_dagster.backfill import build_backfill_schedule, build_table
 from kaflow_dagster.checks import build_check_schedule, build_topic_checks
 from kaflow_dagster.health import build_stream_checks
+from kaflow_dagster.redrive import build_redrive_job
 from kaflow_dagster.sensor import build_supervisor
 from kaflow_dagster.stream import build_stream_job
 from kaflow_dagster.supervision import Patience
@@ -74,6 +75,7 @@ def defs_of(
         assets=[*build_kaflow_specs(project, translate), *(table for _, table in tables.values())],
         jobs=[
             *jobs.values(),
+            *(build_redrive_job(each, project, translate) for each in sound),
             *(
                 dg.define_asset_job(
                     f"{table.op.name}_job", selection=[table], tags={"kaflow/kind": "backfill"}

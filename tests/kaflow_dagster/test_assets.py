@@ -87,8 +87,9 @@ def test_a_group_has_one_job_and_one_sensor(tmp_path):
         (tmp_path / f"{name}.yaml").write_text(f"{text}\ngroup: both\n")
     (tmp_path / "three.yaml").write_text(LARGE)
     defs = build_kaflow_defs([tmp_path])
-    alone = dagster_name("stream", "large-orders")
-    assert sorted(job.name for job in defs.jobs) == ["stream__both", alone]
+    names = ("one", "two", "large-orders")
+    streams = {"stream__both", dagster_name("stream", "large-orders")}
+    assert {job.name for job in defs.jobs} == streams | {dagster_name("redrive", n) for n in names}
     assert {sensor.name for sensor in defs.sensors} >= {"supervise__both"}
     assert len(defs.sensors) == 2
     (tmp_path / "three.yaml").write_text(LARGE.replace("large-orders", "both"))
@@ -158,7 +159,8 @@ def test_a_broken_pipeline_is_shown_and_the_others_work(project, tmp_path):
     dg.Definitions.validate_loadable(defs)
     repository = defs.get_repository_def()
     jobs = {job.name for job in repository.get_all_jobs() if not job.name.startswith("__")}
-    assert jobs == {"stream__enriched", "stream__large_orders_01a3f5"}
+    sound = ("enriched", "large_orders_01a3f5")
+    assert jobs == {f"{kind}__{name}" for kind in ("stream", "redrive") for name in sound}
     sensor = repository.get_sensor_def("supervise__broken")
     with dg.DagsterInstance.ephemeral() as instance:
         said = sensor.evaluate_tick(dg.build_sensor_context(instance))

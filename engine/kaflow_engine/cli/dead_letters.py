@@ -11,9 +11,10 @@ import click
 from kaflow_engine.cli.options import config_option, configuration, json_option, set_option
 from kaflow_engine.cli.output import Clock, print_json, print_table
 from kaflow_engine.connectors.kafka_client import KafkaSettings
-from kaflow_engine.connectors.letters import COLUMNS, Letter, chosen, text_of
+from kaflow_engine.connectors.letters import Letter, chosen, text_of
 from kaflow_engine.connectors.redrive import can_redrive, find_letters, redrive
 from kaflow_engine.errors import ModelError
+from kaflow_engine.model.letters import COLUMNS
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.project import load_one
 
@@ -153,7 +154,7 @@ def redrive_letters(
         clock = Clock()
         sent = redrive(
             kafka,
-            letters_topic(spec),
+            _topic(spec),
             name,
             spec.id,
             where,
@@ -168,9 +169,9 @@ def redrive_letters(
     click.echo(f"{'would send' if dry_run else 'sent'} {len(sent)} records again")
 
 
-def letters_topic(spec: PipelineSpec) -> str:
-    """Return the topic of dead letters of a pipeline."""
-    return spec.dead_letters.topic or f"{spec.name}.dead_letters"
+def _topic(spec: PipelineSpec) -> str:
+    assert spec.dead_letters.topic is not None, "filled in by the pipeline"
+    return spec.dead_letters.topic
 
 
 def _found(
@@ -179,7 +180,7 @@ def _found(
     config = configuration(config_path, settings)
     spec = load_one(paths or (Path(),), name, config)
     kafka = KafkaSettings.of(config.kafka.brokers, config.kafka.properties)
-    return kafka, spec, find_letters(kafka, letters_topic(spec), name)
+    return kafka, spec, find_letters(kafka, _topic(spec), name)
 
 
 def _row(letter: Letter) -> tuple[str, ...]:

@@ -16,25 +16,7 @@ from kaflow_engine.connectors.kafka_client import KafkaSettings
 from kaflow_engine.connectors.kafka_read import read_all
 from kaflow_engine.errors import ModelError
 from kaflow_engine.formats.duck import query
-from kaflow_engine.model.letters import ABOUT, BACKFILL, PREFIX
-
-COLUMNS: Mapping[str, str] = {
-    "letter": "VARCHAR",
-    "pipeline": "VARCHAR",
-    "topic": "VARCHAR",
-    "partition": "INTEGER",
-    "offset": "BIGINT",
-    "timestamp": "TIMESTAMP WITH TIME ZONE",
-    "phase": "VARCHAR",
-    "error": "VARCHAR",
-    "message": "VARCHAR",
-    "attempt": "INTEGER",
-    "key": "VARCHAR",
-    "value": "VARCHAR",
-    "redriven": "BOOLEAN",
-    "backfill": "VARCHAR",
-}
-"""What a condition may name; `letter` is partition:offset of the dead letter itself."""
+from kaflow_engine.model.letters import ABOUT, BACKFILL, COLUMNS, PREFIX
 
 Headers = tuple[tuple[str, bytes | None], ...]
 

@@ -15,6 +15,9 @@ ABOUT = (
 
 PREFIX = "kaflow."
 
+COLUMNS = ("letter", *ABOUT, "key", "value", "redriven", "backfill")
+"""What a condition may name; `letter` is partition:offset of the dead letter itself."""
+
 BACKFILL = "kaflow.backfill"
 """Header of rows and dead letters that a backfill wrote: its range of event time."""
 

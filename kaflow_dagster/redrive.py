@@ -1,0 +1,97 @@
+"""Dead letters in Dagster: a job that puts them through their pipeline again."""
+# pyright: reportUnknownMemberType=false
+# Dagster's decorators are typed in part
+
+from collections import Counter
+
+import dagster as dg
+
+from kaflow_dagster.background import failure
+from kaflow_dagster.names import dagster_name
+from kaflow_dagster.translator import KaflowTranslator
+from kaflow_dagster.views import PipelineView, ProjectView
+from kaflow_engine.errors import KaflowError
+from kaflow_engine.model.letters import COLUMNS
+
+_OPTIONS = {
+    "where": dg.Field(
+        dg.Noneable(str),
+        default_value=None,
+        is_required=False,
+        description=f"SQL over {', '.join(COLUMNS)}; without it, all that were not redriven yet.",
+    ),
+    "dry_run": dg.Field(
+        bool, default_value=False, is_required=False, description="Only count them."
+    ),
+}
+
+
+def build_redrive_job(
+    pipeline: PipelineView, project: ProjectView, translator: KaflowTranslator
+) -> dg.JobDefinition:
+    """Return the job that redrives dead letters of a pipeline, and reports them on their topic.
+
+    Args:
+        pipeline: A sound one.
+        project: Where it is read anew.
+        translator: Names the asset of the topic.
+    """
+    assert pipeline.explanation is not None
+    name, topic = pipeline.name, pipeline.explanation.dead_letters
+    key = translator.topic_key(topic)
+
+    @dg.op(name=dagster_name("dead_letters", name), config_schema=_OPTIONS, out=dg.Out(dg.Nothing))
+    def again(context: dg.OpExecutionContext) -> None:
+        # a code location loads without a Kafka client
+        from kaflow_engine.connectors.kafka_client import KafkaSettings
+        from kaflow_engine.connectors.letters import Letter, chosen
+        from kaflow_engine.connectors.redrive import can_redrive, find_letters, redrive
+
+        where: str | None = context.op_config["where"]
+        try:
+            config = project.load_config()
+            spec = project.load(name, config)
+            kafka = KafkaSettings.of(config.kafka.brokers, config.kafka.properties)
+            sent: list[Letter] = []
+            if not context.op_config["dry_run"]:
+                sent = redrive(kafka, topic, name, spec.id, where)
+            letters = find_letters(kafka, topic, name)
+            found = chosen(letters, where)
+        except KaflowError as error:
+            raise failure(error) from error
+        left = sum(can_redrive(letter) for letter in found)
+        context.log.info(f"{len(sent)} redriven, {left} of {len(found)} could be")
+        reasons = Counter((each.phase, each.error) for each in letters)
+        context.log_event(
+            dg.AssetMaterialization(
+                asset_key=key,
+                metadata={
+                    "kaflow/redriven": dg.MetadataValue.int(len(sent)),
+                    "kaflow/left": dg.MetadataValue.int(left),
+                    "kaflow/letters": dg.MetadataValue.int(len(letters)),
+                    "kaflow/reasons": dg.MetadataValue.table(
+                        [
+                            dg.TableRecord({"phase": phase, "error": error, "letters": count})
+                            for (phase, error), count in reasons.most_common()
+                        ],
+                        schema=dg.TableSchema(
+                            columns=[
+                                dg.TableColumn("phase", "string"),
+                                dg.TableColumn("error", "string"),
+                                dg.TableColumn("letters", "int"),
+                            ]
+                        ),
+                    ),
+                },
+            )
+        )
+
+    @dg.job(
+        name=dagster_name("redrive", name),
+        description=f"Puts dead letters of pipeline `{name}` through it again, each once.",
+        executor_def=dg.in_process_executor,
+    )
+    def job() -> None:
+        again()
+
+    return job
