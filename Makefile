@@ -16,7 +16,7 @@ SERVICES := spark or kafka or services
 MARKED := property or slow or $(SERVICES)
 # Tests that start nothing share the processors; those of a file share the broker or Spark they start.
 PARALLEL := -n auto --dist worksteal
-BY_FILE := -n 2 --dist loadfile --no-loadscope-reorder
+BY_FILE := -n 3 --dist loadfile --no-loadscope-reorder
 
 .PHONY: help setup test test-fast lint run run-engine bench soak troubles test-spark43 lock clean
 
@@ -40,19 +40,18 @@ setup: $(VENV)/.stamp ## create .venv from requirements.lock
 		$(@D)/bin/python -m pip install --quiet --disable-pip-version-check \
 			--require-hashes -r requirements-java.lock; \
 		$(@D)/bin/python -c '$(FIND_JAVA)'; }
+	@echo "== setup: Java's archives, and what this machine has"
+	@$(@D)/bin/kaflow doctor --archive
 	@touch $@
 
-test: lint ## lint, fast tests, then all others: random and slow ones fill what services leave idle
+test: lint ## lint, fast tests, random and slow ones, and those that start Spark, Kafka and services
 	@echo "== fast tests"
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m "not ($(MARKED))" $(ARGS) || $(NONE_LEFT)
-	@echo "== tests with Spark, Kafka and services, beside random cases and slow tests"
-	@mkdir -p build
+	@echo "== random cases and slow tests"
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m "(property or slow) and not ($(SERVICES))" $(ARGS) \
-		> build/random.txt 2>&1 & trap "kill $$! 2> /dev/null || true" EXIT; failed=0; \
-	{ $(BIN)/python -m pytest -q $(BY_FILE) -m "$(SERVICES)" $(ARGS) || $(NONE_LEFT); } || failed=$$?; \
-	echo "== random cases and slow tests, to their end"; \
-	{ wait $$! || $(NONE_LEFT); } || failed=$$?; \
-	cat build/random.txt; exit $$failed
+		|| $(NONE_LEFT)
+	@echo "== tests with Spark, Kafka and services"
+	@$(BIN)/python -m pytest -q $(BY_FILE) -m "$(SERVICES)" $(ARGS) || $(NONE_LEFT)
 
 test-fast: setup ## fast tests only
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m "not ($(MARKED))" $(ARGS)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from textwrap import dedent
+from types import MappingProxyType
 from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -25,7 +26,8 @@ from kaflow_engine.errors import RunError
 from kaflow_engine.telemetry.verdict import VerdictKind
 from kaflow_engine.testing.broker import Broker
 
-_RECORDS = 6_000
+RECORDS = 6_000
+"""Of the topics that are read for longer than a moment."""
 _MOST = 400
 _COLD = 3
 """First batches of a pipeline, which start processes and open producers."""
@@ -124,12 +126,17 @@ def main() -> int:
     return 0 if all(found.right for found in findings) else 1
 
 
-def run_troubles(folder: Path, look: Callable[[str], None] | None = None) -> list[Finding]:
+def run_troubles(
+    folder: Path,
+    look: Callable[[str], None] | None = None,
+    settings: Mapping[str, str] = MappingProxyType({}),
+) -> list[Finding]:
     """Run the four pipelines in one process, and ask it how they are until all has been read.
 
     Args:
         folder: For files, state and logs.
         look: Told where the process serves, when all has been read and it still runs.
+        settings: More settings of the run.
     """
     with ExitStack() as resources:
         broker = resources.enter_context(Broker())
@@ -141,7 +148,7 @@ def run_troubles(folder: Path, look: Callable[[str], None] | None = None) -> lis
         product = Product(
             folder=folder,
             brokers=broker.bootstrap,
-            settings={"http.port": "0", "max_records": str(_MOST)},
+            settings={"http.port": "0", "max_records": str(_MOST), **settings},
             options=[str(path) for path in paths[1:]],
         )
         (folder / "pipeline.yaml").write_text(paths[0].read_text())
@@ -175,7 +182,7 @@ def _load(broker: Broker) -> None:
 
 
 def _rows() -> Rows:
-    for n in range(_RECORDS):
+    for n in range(RECORDS):
         yield "sales", n % 2, {"id": f"s{n}", "at": _START_MS + n}
         yield "clicks", n % 2, {"id": "hot", "at": _START_MS + n}
     for n in range(200):

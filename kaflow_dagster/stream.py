@@ -21,9 +21,8 @@ from kaflow_dagster.views import ProjectView, StreamUnit
 from kaflow_engine.errors import KaflowError
 from kaflow_engine.model.config import Config
 from kaflow_engine.plan.explanation import TablePart
-from kaflow_engine.telemetry.metrics import Metrics
+from kaflow_engine.telemetry.outlet import open_outlet
 from kaflow_engine.telemetry.progress import Progress
-from kaflow_engine.telemetry.server import serve
 from kaflow_engine.telemetry.verdict import judge
 
 REPORT_S = 60.0
@@ -109,16 +108,16 @@ def _stream(
     from kaflow_engine.runtime.application import run_pipelines
     from kaflow_engine.runtime.prepare import Waiting, prepare
 
-    metrics = Metrics(names)
-
-    def progressed(progress: Progress) -> None:
-        metrics.take(progress)
-        heard.newest[progress.pipeline] = progress
-        if progress.state == "failed":
-            stop.set()  # a session is whole or none: the next one starts all of it again
-
     specs = [project.load(name, config) for name in names]
-    with serve(config.http, metrics) as heard.address:
+    with open_outlet(config, names) as outlet:
+        heard.address = outlet.address
+
+        def progressed(progress: Progress) -> None:
+            outlet.take(progress)
+            heard.newest[progress.pipeline] = progress
+            if progress.state == "failed":
+                stop.set()  # a session is whole or none: the next one starts all of it again
+
         plans = prepare(specs, config, heard.say, Waiting(stopped=stop.is_set))
         if not stop.is_set():
             run_pipelines(

@@ -23,6 +23,12 @@ LONGEST = (
     "test_crash_points.py",
     "test_run.py",
     "test_history.py",
+    "test_damaged_state.py",
+    "test_run_avro.py",
+    "test_backfill.py",
+    "test_troubles.py",
+    "test_dead_letters.py",
+    "test_demo.py",
 )
 """Files that take minutes begin first, so that no process waits long for another at the end."""
 

@@ -10,9 +10,10 @@ from urllib.request import urlopen
 
 import pytest
 
-from bench.troubles import TROUBLES, run_troubles
+from bench.troubles import RECORDS, TROUBLES, run_troubles
 from kaflow_engine.telemetry.metric_table import METRICS
 from kaflow_engine.testing.child import free_ports
+from tests.engine.telemetry.receiver import receive_grpc
 from tests.system import find_program
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.services]
@@ -81,8 +82,26 @@ def scrape(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def findings(tmp_path_factory, scrape):
-    found = run_troubles(tmp_path_factory.mktemp("troubles"), scrape.look)
+def received():
+    """Where traces are sent."""
+    with receive_grpc() as (address, received):
+        received.address = address
+        yield received
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("troubles")
+
+
+@pytest.fixture(scope="module")
+def findings(folder, scrape, received):
+    settings = {
+        "logging.format": "json",
+        "logging.level": "debug",
+        "otlp.endpoint": received.address,
+    }
+    found = run_troubles(folder, scrape.look, settings)
     return {finding.trouble.name: finding for finding in found}
 
 
@@ -119,6 +138,36 @@ def test_prometheus_answers_every_question_of_the_dashboard(findings, scrape):
     assert unanswered == []
     now = [asked for asked, found in scrape.queries.items() if "[" not in asked and not found]
     assert now == []
+
+
+def test_each_batch_is_traced_with_its_stages(findings, received):
+    batches = {span.span_id: about(span) for span in received.spans if span.name == "batch"}
+    committed = set(findings) - {"broken_record"}
+    assert {batch["kaflow.pipeline"] for batch in batches.values()} == committed
+    read = sum(b["kaflow.records"] for b in batches.values() if b["kaflow.pipeline"] == "slow_sink")
+    assert read == RECORDS
+    stages = [span for span in received.spans if span.parent_span_id]
+    assert {span.name for span in stages} == {"map", "deliver", "join returns", "join views"}
+    for span in stages:
+        batch = batches[span.parent_span_id]
+        assert about(span)["kaflow.batch"] == batch["kaflow.batch"]
+        assert span.start_time_unix_nano <= span.end_time_unix_nano
+
+
+def about(span):
+    """Return the attributes of a span that are numbers or texts."""
+    return {a.key: a.value.string_value or a.value.int_value for a in span.attributes}
+
+
+def test_each_line_of_the_log_says_where_it_belongs(findings, folder):
+    lines = folder.joinpath("run.log").read_text().splitlines()
+    entries = [json.loads(line) for line in lines if line.startswith("{")]
+    of_runs = [entry for entry in entries if entry["logger"] == "kaflow.runtime"]
+    assert {entry["pipeline"] for entry in of_runs} == set(findings)
+    batches = [entry for entry in of_runs if entry.get("batch") is not None]
+    assert len(batches) > 20
+    assert {entry["run"] for entry in batches} == {1}
+    assert all(entry["message"] and entry["time"].endswith("Z") for entry in entries)
 
 
 def test_the_files_for_prometheus_are_sound():

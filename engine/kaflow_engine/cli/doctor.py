@@ -8,8 +8,10 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from kaflow_engine.runtime.class_archive import make_spark_archive
 from kaflow_engine.runtime.jars import Bundle, fetch
 from kaflow_engine.runtime.machine import Check, inspect_machine
+from kaflow_engine.testing.broker import make_broker_archive
 
 _COLOURS = {"ok": "green", "missing": "red", "low": "yellow"}
 
@@ -23,12 +25,21 @@ _COLOURS = {"ok": "green", "missing": "red", "low": "yellow"}
     type=click.Choice([*get_args(Bundle), "all"]),
     help="Fetch Java archives first, so that later runs need no network.",
 )
-def command(as_json: bool, bundles: tuple[str, ...]) -> None:
+@click.option(
+    "--archive",
+    is_flag=True,
+    help="Make archives of the classes that Java loads, so that Spark and the embedded broker "
+    "start in half the time; some 20 s, once.",
+)
+def command(as_json: bool, bundles: tuple[str, ...], archive: bool) -> None:
     """Say what this machine has of what kaflow needs, and how to get the rest."""
     known: tuple[Bundle, ...] = get_args(Bundle)
     for bundle in known:
         if bundle in bundles or "all" in bundles:
             fetch(bundle)
+    if archive:
+        make_spark_archive()
+        make_broker_archive()
     checks = inspect_machine()
     if as_json:
         print(json.dumps([asdict(check) for check in checks], indent=2))

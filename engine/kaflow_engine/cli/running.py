@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
@@ -24,9 +24,8 @@ from kaflow_engine.plan.diff import change
 from kaflow_engine.plan.pipeline import PlannedPipeline
 from kaflow_engine.runtime.prepare import Waiting, prepare
 from kaflow_engine.state.lease import require_writable
-from kaflow_engine.telemetry.metrics import Metrics
+from kaflow_engine.telemetry.outlet import Outlet, open_outlet
 from kaflow_engine.telemetry.progress import PipelineSummary, Progress, RunSummary
-from kaflow_engine.telemetry.server import serve
 
 _REFRESH_S = 0.4
 
@@ -73,16 +72,14 @@ def run_in_front(
     # Before anything is waited for.
     require_writable(Path(config.state.rocksdb.path))
     _try_settings(config)
-    metrics = Metrics([spec.name for spec in specs])
+    with log_messages(config.logging), _outlet(specs, config, manner) as outlet:
 
-    def progressed(progress: Progress) -> None:
-        metrics.take(progress)
-        on_progress(progress)
+        def progressed(progress: Progress) -> None:
+            outlet.take(progress)
+            on_progress(progress)
 
-    served = serve(config.http, metrics) if manner.backfill is None else nullcontext()
-    with log_messages(config.logging), served as address:
-        if address is not None:
-            _say(f"health, status and metrics at {address}")
+        if outlet.address is not None:
+            _say(f"health, status and metrics at {outlet.address}")
         brokers = ",".join(config.kafka.brokers)
         _say(f"preparing {_count(len(specs))} with Kafka at {brokers}")
         try:
@@ -107,6 +104,15 @@ def run_in_front(
     if outcome.error is not None:
         _say_others(newest, outcome.error)
         raise outcome.error
+
+
+def _outlet(
+    specs: Sequence[PipelineSpec], config: Config, manner: Manner
+) -> AbstractContextManager[Outlet]:
+    """A backfill tells nobody: it runs beside the stream, which has the port."""
+    if manner.backfill is not None:
+        return nullcontext(Outlet(None, lambda progress: None))
+    return open_outlet(config, [spec.name for spec in specs])
 
 
 def _run(

@@ -50,6 +50,7 @@ def _level(value: object) -> object:
     return {"warn": "warning"}.get(value.lower(), value.lower())
 
 
+Level = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_level)]
 Url = Annotated[Filled, AfterValidator(_url)]
 
 
@@ -117,8 +118,10 @@ class StateConfig(Spec):
 class LoggingConfig(Spec):
     """What is logged, and how."""
 
-    level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_level)] = "info"
+    level: Level = "info"
     format: Literal["text", "json"] = "text"
+    levels: dict[str, Level] = Field(default={})
+    """Of single loggers, such as `kaflow.kafka`."""
 
 
 class HttpConfig(Spec):
@@ -129,6 +132,17 @@ class HttpConfig(Spec):
     """0, or one that is taken: any free port, which is logged."""
     token: Filled | None = Field(default=None, repr=False)
     """What `/status` and `/metrics` ask for; None: nothing."""
+
+
+class OtlpConfig(Spec):
+    """Where traces and metrics are sent by OpenTelemetry's protocol."""
+
+    endpoint: Url | None = Field(default=None, repr=False)
+    """None: `OTEL_EXPORTER_OTLP_ENDPOINT` decides, and without it nothing is sent."""
+    protocol: Literal["grpc", "http"] = "grpc"
+    headers: dict[str, str] = Field(default={}, repr=False)
+    interval: Annotated[Duration, AfterValidator(_positive)] = 30_000
+    """Between two exports of metrics."""
 
 
 class SparkConfig(Spec):
@@ -145,6 +159,7 @@ class Config(Spec):
     state: StateConfig = StateConfig()
     logging: LoggingConfig = LoggingConfig()
     http: HttpConfig = HttpConfig()
+    otlp: OtlpConfig = OtlpConfig()
     spark: SparkConfig = SparkConfig()
     vars: dict[str, str] = Field(default={})
     """What `var` finds in dbt-style models."""

@@ -1,9 +1,10 @@
 """What the tasks of a batch noted for the driver, beside their rows."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from kaflow_engine.operators.reports import BatchReport
 from kaflow_engine.state.changes import ChangeFile
+from kaflow_engine.telemetry.progress import StageSpan
 
 
 def changes_of(report: BatchReport) -> Mapping[str, ChangeFile]:
@@ -30,6 +31,29 @@ def state_sizes(report: BatchReport) -> dict[str, tuple[int, int]]:
     for note in report.notes:
         found |= {name: (entries, size) for name, (entries, size) in note.get("sizes", {}).items()}
     return found
+
+
+def stage_spans(report: BatchReport, name: Callable[[int], str]) -> tuple[StageSpan, ...]:
+    """Return each stage of a batch from the first start of a task to the last end.
+
+    Args:
+        report: Of the batch.
+        name: What a stage is called, by its number.
+    """
+    noted: dict[int, list[tuple[int, int, int]]] = {}
+    for note in report.notes:
+        for number, start, end, rows in note.get("stages", ()):
+            noted.setdefault(number, []).append((start, end, rows))
+    return tuple(
+        StageSpan(
+            name=name(number),
+            start=min(start for start, _, _ in tasks),
+            end=max(end for _, end, _ in tasks),
+            rows=sum(rows for _, _, rows in tasks),
+            tasks=len(tasks),
+        )
+        for number, tasks in sorted(noted.items())
+    )
 
 
 def skew(report: BatchReport) -> float | None:

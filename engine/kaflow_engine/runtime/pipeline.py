@@ -51,6 +51,7 @@ from kaflow_engine.runtime.worker import TaskSettings
 from kaflow_engine.state.lease import hold_lease
 from kaflow_engine.state.log import BatchLog, Offsets, StateRecord
 from kaflow_engine.state.store import LocalStore
+from kaflow_engine.telemetry.log_context import logging_of
 from kaflow_engine.telemetry.progress import PipelineSummary, RunState
 
 LOGGER = logging.getLogger("kaflow.runtime")
@@ -81,7 +82,7 @@ class PipelineRun:
         directory = Path(self.config.state.rocksdb.path).absolute() / self.plan.pipeline
         self.watch.say(state="starting")
         try:
-            with hold_lease(directory):
+            with logging_of(self.plan.name), hold_lease(directory):
                 ending = self._supervise(directory)
         except Exception as error:
             failure = to_error(error, f"running pipeline '{self.plan.name}'")
@@ -133,6 +134,7 @@ class PipelineRun:
             after=_last_epoch(log),
             doubtful=begun.number if begun else None,
         )
+        LOGGER.debug("run %d begins behind batch %d", start.epoch, log.next_number() - 1)
         _check_delivered(log, start, plan)
         source = RecordSource(
             spark=self.spark, kafka=kafka, pipeline=plan.pipeline, histories=histories

@@ -1,5 +1,7 @@
 """One run of one pipeline on the driver: what its batches share."""
 
+import logging
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +26,9 @@ from kaflow_engine.runtime.standing import Standing
 from kaflow_engine.runtime.stop import Ending, Limits
 from kaflow_engine.runtime.watch import Watch
 from kaflow_engine.state.log import BatchRecord, Offsets, Ranges
+from kaflow_engine.telemetry.log_context import logging_of
+
+LOGGER = logging.getLogger("kaflow.runtime")
 
 _DEAD = ("dead_letter", "side_dead_letters")
 
@@ -52,11 +57,12 @@ class Run:
         self, ranges: Ranges, records: DataFrame | None = None, bounded_end: bool = False
     ) -> BatchDone:
         """Run the next batch."""
-        ends = self.ends.ask(ranges)
-        done = self.runner.run_batch(
-            self.standing, ranges, read_to_end(ranges, ends), records, bounded_end
-        )
-        self._after(done, ends)
+        with self._logging(self.standing.batch + 1):
+            ends = self.ends.ask(ranges)
+            done = self.runner.run_batch(
+                self.standing, ranges, read_to_end(ranges, ends), records, bounded_end
+            )
+            self._after(done, ends)
         return done
 
     @property
@@ -95,10 +101,14 @@ class Run:
             plan: The plan it was begun with.
             left: What is left of its records where some were lost.
         """
-        records = None if left is None else self.runner.records_of(left)
-        done = self.runner.replay(self.standing, record, plan, records)
-        self._after(done, self.ends.ask(record.ranges))
+        with self._logging(record.number):
+            records = None if left is None else self.runner.records_of(left)
+            done = self.runner.replay(self.standing, record, plan, records)
+            self._after(done, self.ends.ask(record.ranges))
         return done
+
+    def _logging(self, batch: int) -> AbstractContextManager[None]:
+        return logging_of(self.plan.name, self.runner.epoch, batch)
 
     def _after(self, done: BatchDone, ends: Offsets) -> None:
         self.standing = done.standing
@@ -107,6 +117,8 @@ class Run:
         if self.group is not None:
             self.group.report(done.standing.batch, done.standing.offsets)
         self.watch.batch_done(done, ends, self.plan)
+        now = self.watch.now
+        LOGGER.debug("committed: %d records in %.0f ms", now.batch_records, now.batch_ms)
         if self.keeper is not None:
             self.keeper.after_batch(self.plan, self.standing, self.runner.clock())
         check_budget(self.plan, self.records, self.dead_letters)

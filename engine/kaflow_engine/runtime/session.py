@@ -16,11 +16,13 @@ from pyspark.java_gateway import launch_gateway  # pyright: ignore[reportUnknown
 from pyspark.sql import SparkSession
 
 from kaflow_engine.model.config import SparkConfig
+from kaflow_engine.runtime.class_archive import archive_options, spark_archive
 from kaflow_engine.runtime.java import Java
 
 LOGGER = logging.getLogger("kaflow.spark")
 LOCAL = "127.0.0.1"
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing"
+_OPTIONS = "spark.driver.extraJavaOptions"
 _NOISE = re.compile(r"incubator modules|log4j|Setting default log level|setLogLevel|log level to")
 
 SETTINGS: Mapping[str, str] = {
@@ -86,7 +88,9 @@ def start_session(config: SparkConfig, java: Java, jars: Sequence[Path]) -> Spar
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", LOCAL)
     conf = SparkConf(loadDefaults=False).setMaster(config.master)
-    conf.setAll(list(session_settings(config, jars).items()))
+    settings = session_settings(config, jars)
+    options = [settings[_OPTIONS], *archive_options(spark_archive(java))]
+    conf.setAll(list({**settings, _OPTIONS: " ".join(options)}.items()))
     if SparkContext._gateway is not None:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType]  # a process has one JVM, which outlives its sessions
         return SparkSession(SparkContext.getOrCreate(conf))
     gateway = launch_gateway(conf, {"stderr": PIPE})
@@ -105,8 +109,7 @@ def session_settings(config: SparkConfig, jars: Sequence[Path]) -> dict[str, str
     paths = [*filter(None, [settings.get("spark.jars")]), *map(str, jars)]
     if paths:
         settings["spark.jars"] = ",".join(paths)
-    options = settings.get("spark.driver.extraJavaOptions", "")
-    settings["spark.driver.extraJavaOptions"] = java_options(options)
+    settings[_OPTIONS] = java_options(settings.get(_OPTIONS, ""))
     return settings
 
 

@@ -86,7 +86,8 @@ def _run(
 ) -> pa.Table:
     if stage == 0:
         task.passing("before_map")
-    found = run_stage(settings.plan, stage, batch, rows, task)
+    with task.stage(stage, rows.num_rows):
+        found = run_stage(settings.plan, stage, batch, rows, task)
     if stage == 0:
         task.passing("mapped")
     return found

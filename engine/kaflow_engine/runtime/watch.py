@@ -4,11 +4,12 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.runtime.batches import BatchDone
-from kaflow_engine.runtime.notes import skew, state_sizes
+from kaflow_engine.runtime.notes import skew, stage_spans, state_sizes
 from kaflow_engine.state.log import Offsets
 from kaflow_engine.telemetry.progress import Progress
 from kaflow_engine.telemetry.steps import steps_of
@@ -73,6 +74,8 @@ class Watch:
             sizes=_by_operator(self._sizes, plan),
             busy=min(self._per_second(last.seconds for last in self._after_first()), 1.0),
             steps=_sum(last.steps for last in self._recent),
+            stages=stage_spans(report, partial(stage_name, plan)),
+            batch_end=time.time_ns() // 1_000_000,
             skew=skew(report),
             delivered=before.delivered + _noted(done, "delivered"),
             letters=before.letters + _noted(done, "dead_letters"),
@@ -102,10 +105,18 @@ def lag_of(at: Offsets, ends: Offsets) -> dict[str, int]:
 def operator_of(plan: Plan, partition: str) -> str:
     """Return the name of the operator whose state a partition `<step>-<p>` holds."""
     number = int(partition.partition("-")[0])
-    if number > len(plan.steps):
-        return "ledger"
-    topics = [plan.topics[side.topic].name for side in plan.steps[number - 1].sides]
-    return f"{number}:{'+'.join(topics)}"
+    return "ledger" if number > len(plan.steps) else f"{number}:{_joined(plan, number)}"
+
+
+def stage_name(plan: Plan, number: int) -> str:
+    """Return what a stage does: `map`, `join <topics>`, or `deliver`."""
+    if number == 0:
+        return "map"
+    return "deliver" if number > len(plan.steps) else f"join {_joined(plan, number)}"
+
+
+def _joined(plan: Plan, step: int) -> str:
+    return "+".join(plan.topics[side.topic].name for side in plan.steps[step - 1].sides)
 
 
 def _by_operator(sizes: Mapping[str, tuple[int, int]], plan: Plan) -> dict[str, tuple[int, int]]:

@@ -10,7 +10,7 @@ from dataclasses import astuple, dataclass
 from functools import cache, partial
 from pathlib import Path
 from secrets import token_hex
-from time import perf_counter
+from time import perf_counter, time
 from typing import Any
 
 import pyarrow as pa
@@ -74,6 +74,7 @@ class WorkerTask:
         self._sized: dict[str, RocksCopy] = {}
         self._notes: list[Mapping[str, Any]] = []
         self._phases: dict[str, float] = {}
+        self._stages: list[list[int]] = []
 
     def __enter__(self) -> "WorkerTask":
         self._copies.__enter__()
@@ -168,7 +169,17 @@ class WorkerTask:
 
     def notes(self) -> list[Mapping[str, Any]]:
         """Return what the driver must know: change files, deliveries, milliseconds by phase."""
-        return [*self._notes, {"phases": {k: round(v, 1) for k, v in self._phases.items()}}]
+        phases = {k: round(v, 1) for k, v in self._phases.items()}
+        return [*self._notes, {"phases": phases, "stages": self._stages}]
+
+    @contextmanager
+    def stage(self, number: int, rows: int) -> Generator[None]:
+        """Note when a stage began and ended, and how many rows came in."""
+        start = time()
+        try:
+            yield
+        finally:
+            self._stages.append([number, int(start * 1000), int(time() * 1000), rows])
 
     def _spend(self, phase: str, milliseconds: float) -> None:
         self._phases[phase] = self._phases.get(phase, 0.0) + milliseconds

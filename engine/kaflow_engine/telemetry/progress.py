@@ -20,6 +20,19 @@ DEAD_LETTERS = ("dead_letter", "side_dead_letters")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StageSpan:
+    """One stage of a batch, over all its tasks; times in epoch milliseconds."""
+
+    name: str
+    """`map`, `join <topics>`, or `deliver`."""
+    start: int
+    end: int
+    rows: int
+    """That came in."""
+    tasks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
     """One pipeline at one moment."""
 
@@ -60,6 +73,10 @@ class Progress:
     """Share of the last seconds in which a batch ran."""
     steps: Mapping[str, float] = field(default_factory=dict[str, float])
     """Milliseconds of tasks by step (see `telemetry.steps`), of the batches of those seconds."""
+    stages: tuple[StageSpan, ...] = ()
+    """Of the last batch."""
+    batch_end: int | None = None
+    """When it was committed, epoch milliseconds."""
     skew: float | None = None
     """Share of the slowest task in the longest stage of the last batch."""
     delivered: int = 0

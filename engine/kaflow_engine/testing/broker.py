@@ -15,6 +15,7 @@ from kaflow_engine.connectors.kafka_admin import create_topic
 from kaflow_engine.connectors.kafka_client import KafkaSettings, open_admin
 from kaflow_engine.errors import RunError
 from kaflow_engine.runtime.cache import locked
+from kaflow_engine.runtime.class_archive import archive_options, archive_path, recording
 from kaflow_engine.runtime.jars import kafka_broker_jars
 from kaflow_engine.runtime.java import find_java
 from kaflow_engine.testing.broker_security import (
@@ -220,9 +221,23 @@ def _properties(ports: tuple[int, ...], logs: Path, secure: Secure | None) -> st
     return plain if secure is None else with_secure_listener(plain, ports[2], secure)
 
 
+def make_broker_archive() -> None:
+    """Make the archive of a broker's classes unless it is there; takes some seconds."""
+    archive = _archive()
+    with locked(archive.parent / "lock"):
+        if not archive.exists():
+            with recording(archive), Broker() as broker:
+                broker.create_topic("made", 1)
+
+
+def _archive() -> Path:
+    return archive_path("kafka", find_java(), kafka_broker_jars())
+
+
 def _java_command() -> list[str]:
-    class_path = ":".join(map(str, kafka_broker_jars()))
-    return [str(find_java().executable), *_JVM, "-cp", class_path]
+    java, jars = find_java(), kafka_broker_jars()
+    options = archive_options(_archive())
+    return [str(java.executable), *_JVM, *options, "-cp", ":".join(map(str, jars))]
 
 
 def _format(command: list[str], data: Path) -> None:

@@ -1,0 +1,145 @@
+"""Traces and metrics by OpenTelemetry's protocol: a span for each batch and each stage in it.
+
+The libraries load a lot, so they are imported only where an endpoint is set.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from kaflow_engine.model.config import OtlpConfig
+from kaflow_engine.telemetry.metric_table import METRICS, MetricSpec
+from kaflow_engine.telemetry.metrics import Metrics
+from kaflow_engine.telemetry.progress import Progress
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import Observation
+    from opentelemetry.sdk.metrics.export import MetricExporter
+    from opentelemetry.sdk.trace.export import SpanExporter
+
+LOGGER = logging.getLogger("kaflow.telemetry")
+
+_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
+_LAST_S = 5.0
+_NS = 1_000_000
+
+
+@contextmanager
+def export(config: OtlpConfig, metrics: Metrics) -> Generator[Callable[[Progress], None]]:
+    """Send traces and metrics while the block runs; yields what is told of every change.
+
+    Without an endpoint, in the configuration or in `OTEL_EXPORTER_OTLP_ENDPOINT`, nothing is sent.
+    A receiver that does not answer is a warning of the OpenTelemetry library, and costs nothing.
+    """
+    if config.endpoint is None and _ENDPOINT not in os.environ:
+        yield lambda progress: None
+        return
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    about = Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME", "kaflow")})
+    spans, numbers = _exporters(config)
+    traces = TracerProvider(resource=about)
+    traces.add_span_processor(BatchSpanProcessor(spans))
+    reader = PeriodicExportingMetricReader(numbers, export_interval_millis=config.interval)
+    meters = MeterProvider([reader], resource=about)
+    _observe(meters.get_meter("kaflow"), metrics)
+    tracer = _Spans(traces.get_tracer("kaflow"))
+    try:
+        yield tracer.take
+    finally:
+        # a receiver that is away must not hold up the end
+        traces.force_flush(int(_LAST_S * 1000))
+        for provider in (traces, meters):
+            provider.shutdown()
+
+
+def _exporters(config: OtlpConfig) -> "tuple[SpanExporter, MetricExporter]":
+    headers, timeout = dict(config.headers) or None, _LAST_S
+    if config.protocol == "grpc":
+        from opentelemetry.exporter.otlp.proto.grpc import metric_exporter, trace_exporter
+
+        plain = None if config.endpoint is None else config.endpoint.startswith("http://")
+        more: dict[str, Any] = {"headers": headers, "timeout": timeout, "insecure": plain}
+        return (
+            trace_exporter.OTLPSpanExporter(endpoint=config.endpoint, **more),
+            metric_exporter.OTLPMetricExporter(endpoint=config.endpoint, **more),
+        )
+    from opentelemetry.exporter.otlp.proto.http import metric_exporter as http_metrics
+    from opentelemetry.exporter.otlp.proto.http import trace_exporter as http_traces
+
+    base = None if config.endpoint is None else config.endpoint.rstrip("/")
+    more = {"headers": headers, "timeout": timeout}
+    return (
+        http_traces.OTLPSpanExporter(endpoint=base and f"{base}/v1/traces", **more),
+        http_metrics.OTLPMetricExporter(endpoint=base and f"{base}/v1/metrics", **more),
+    )
+
+
+def _observe(meter: Any, metrics: Metrics) -> None:
+    """Offer every metric that is not a histogram; those are in the spans' durations."""
+    for spec in METRICS:
+        if spec.kind == "histogram":
+            continue
+        make = meter.create_observable_gauge
+        if spec.kind == "counter":
+            make = meter.create_observable_counter
+        make(spec.name, callbacks=[_reader(spec, metrics)], description=spec.help)
+
+
+def _reader(spec: MetricSpec, metrics: Metrics) -> "Callable[[Any], Iterable[Observation]]":
+    from opentelemetry.metrics import Observation
+
+    def read(options: Any) -> "Iterable[Observation]":
+        for at in list(metrics.newest.values()):
+            for labels, value in spec.values(at):
+                names = ("pipeline", *spec.labels)
+                yield Observation(value, dict(zip(names, (at.pipeline, *labels), strict=True)))
+
+    return read
+
+
+class _Spans:
+    """Makes spans of batches that are over; used by the threads of pipelines."""
+
+    def __init__(self, tracer: Any) -> None:
+        self._tracer = tracer
+        self._seen: dict[str, int] = {}
+
+    def take(self, at: Progress) -> None:
+        """Take the progress of one pipeline; telemetry never stops it."""
+        if not at.batch or self._seen.get(at.pipeline) == at.batch or at.batch_end is None:
+            return
+        self._seen[at.pipeline] = at.batch
+        try:
+            self._batch(at, at.batch_end)
+        except Exception as error:
+            LOGGER.warning("no span for batch %d of '%s': %s", at.batch, at.pipeline, error)
+
+    def _batch(self, at: Progress, end: int) -> None:
+        from opentelemetry.trace import set_span_in_context
+
+        start = end - int(at.batch_ms)
+        about: dict[str, Any] = {"kaflow.pipeline": at.pipeline, "kaflow.batch": at.batch}
+        batch = self._tracer.start_span(
+            "batch",
+            start_time=start * _NS,
+            attributes=about
+            | {"kaflow.records": at.batch_records, "kaflow.lag": sum(at.lag.values())}
+            | {f"kaflow.phase.{name}": round(ms, 1) for name, ms in at.phases.items()},
+        )
+        inside = set_span_in_context(batch)
+        for stage in at.stages:
+            span = self._tracer.start_span(
+                stage.name,
+                inside,
+                start_time=stage.start * _NS,
+                attributes=about | {"kaflow.rows": stage.rows, "kaflow.tasks": stage.tasks},
+            )
+            span.end(stage.end * _NS)
+        batch.end(end * _NS)

@@ -1,0 +1,34 @@
+"""All that is told to the outside while pipelines run: the port, traces and metrics."""
+
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from kaflow_engine.model.config import Config
+from kaflow_engine.telemetry.metrics import Metrics
+from kaflow_engine.telemetry.otlp import export
+from kaflow_engine.telemetry.progress import Progress
+from kaflow_engine.telemetry.server import serve
+
+
+@dataclass(frozen=True, slots=True)
+class Outlet:
+    """What is open while a block runs."""
+
+    address: str | None
+    """Where health, status and metrics are read; None: no port could be opened."""
+    take: Callable[[Progress], None]
+    """Wants to hear of every change."""
+
+
+@contextmanager
+def open_outlet(config: Config, pipelines: Iterable[str]) -> Generator[Outlet]:
+    """Serve and send until the block ends; nothing of it can fail a pipeline."""
+    metrics = Metrics(pipelines)
+    with serve(config.http, metrics) as address, export(config.otlp, metrics) as spans:
+
+        def take(progress: Progress) -> None:
+            metrics.take(progress)
+            spans(progress)
+
+        yield Outlet(address, take)

@@ -1,0 +1,88 @@
+"""Traces and metrics, as a receiver of OpenTelemetry's protocol gets them."""
+# pyright: basic
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from kaflow_engine.model.config import Config
+from kaflow_engine.telemetry.metric_table import METRICS
+from kaflow_engine.telemetry.outlet import open_outlet
+from kaflow_engine.telemetry.progress import StageSpan
+from tests.engine.telemetry.examples import FULL
+from tests.engine.telemetry.receiver import receive_grpc, receive_http
+
+pytestmark = pytest.mark.slow
+
+END = 1_767_225_660_000
+BATCH = replace(
+    FULL,
+    batch_end=END,
+    stages=(
+        StageSpan(name="map", start=END - 200, end=END - 150, rows=120, tasks=2),
+        StageSpan(name="join profiles", start=END - 150, end=END - 20, rows=118, tasks=2),
+    ),
+)
+
+
+def config(**otlp):
+    return Config.model_validate({"http": {"port": 0}, "otlp": otlp})
+
+
+def attributes(span):
+    kinds = ("string_value", "int_value", "double_value")
+    return {a.key: next(getattr(a.value, k) for k in kinds if a.value.HasField(k)) for a in span}
+
+
+@pytest.mark.parametrize(
+    ("receive", "protocol"), [(receive_http, "http"), (receive_grpc, "grpc")], ids=["http", "grpc"]
+)
+def test_a_batch_is_a_span_with_its_stages_inside(receive, protocol):
+    headers = {"x-tenant": "blue"}
+    with receive() as (address, received):
+        told = config(endpoint=address, protocol=protocol, headers=headers)
+        with open_outlet(told, ["p"]) as outlet:
+            for progress in (FULL, BATCH, replace(BATCH, state="degraded")):
+                outlet.take(progress)
+    spans = {span.name: span for span in received.spans}
+    assert sorted(spans) == ["batch", "join profiles", "map"]
+    assert len(received.spans) == 3
+    batch, join = spans["batch"], spans["join profiles"]
+    assert join.parent_span_id == batch.span_id
+    assert batch.end_time_unix_nano == END * 10**6
+    assert batch.start_time_unix_nano == (END - 250) * 10**6
+    about = attributes(batch.attributes)
+    assert about["kaflow.pipeline"] == "p"
+    assert (about["kaflow.batch"], about["kaflow.records"], about["kaflow.lag"]) == (7, 120, 30)
+    assert attributes(join.attributes)["kaflow.rows"] == 118
+    assert {headers["x-tenant"] for headers in received.headers} == {"blue"}
+    assert set(received.metrics) == {m.name for m in METRICS if m.kind != "histogram"}
+    (hits,) = received.metrics["kaflow_join_hits_total"].sum.data_points
+    assert hits.as_int == 150
+    assert attributes(hits.attributes) == {"pipeline": "p", "topic": "profiles"}
+
+
+def test_the_variables_of_opentelemetry_do_as_well(monkeypatch):
+    with receive_http() as (address, received):
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
+        with open_outlet(config(protocol="http"), ["p"]) as outlet:
+            outlet.take(BATCH)
+    assert len(received.spans) == 3
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_a_receiver_that_is_away_costs_nothing(protocol, caplog):
+    with open_outlet(config(endpoint="http://127.0.0.1:9", protocol=protocol), ["p"]) as outlet:
+        began = time.perf_counter()
+        for number in range(200):
+            outlet.take(replace(BATCH, batch=number))
+        assert time.perf_counter() - began < 1
+    assert "export" in caplog.text
+
+
+def test_without_an_endpoint_nothing_is_sent(monkeypatch):
+    monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT", raising=False)
+    with open_outlet(config(), ["p"]) as outlet:
+        outlet.take(BATCH)
+        assert outlet.address
