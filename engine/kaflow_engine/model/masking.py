@@ -6,7 +6,7 @@ MASK = "***"
 
 _SECRET_NAME = re.compile(
     r"secret|passw|token|credential|access[._]?key|api[._]?key|private|jaas|user[._]?info"
-    r"|(^|[._])sasl[._]|\.key($|\.)|^key$",
+    r"|authorization|(^|[._])headers[._]|(^|[._])sasl[._]|\.key($|\.)|^key$",
     re.IGNORECASE,
 )
 _IN_URL = re.compile(r"(://)\S*@")
@@ -18,6 +18,8 @@ def is_secret(name: str) -> bool:
 
     >>> is_secret("sasl.password"), is_secret("secretKey"), is_secret("security.protocol")
     (True, True, False)
+    >>> is_secret("otlp.headers.x-tenant"), is_secret("http.token")
+    (True, True)
     """
     return _SECRET_NAME.search(name) is not None
 

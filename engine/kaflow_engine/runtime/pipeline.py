@@ -17,6 +17,7 @@ from kaflow_engine.connectors.kafka_control import ControlTopic, RunStart
 from kaflow_engine.connectors.kafka_sink import SinkSettings
 from kaflow_engine.errors import StateError
 from kaflow_engine.model.config import Config
+from kaflow_engine.model.masking import masked
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.runtime.backfill import BoundedRead, new_backfill_state
 from kaflow_engine.runtime.batches import BatchRunner
@@ -86,7 +87,7 @@ class PipelineRun:
                 ending = self._supervise(directory)
         except Exception as error:
             failure = to_error(error, f"running pipeline '{self.plan.name}'")
-            self.watch.say(state="failed", last_error=str(failure))
+            self.watch.say(state="failed", last_error=masked("", str(failure)))
             raise failure from error
         self.watch.say(state="stopped")
         return PipelineSummary(
@@ -111,10 +112,10 @@ class PipelineRun:
                 pause = patience.after(failure, self.watch.batches, self.watch.now.state)
                 if pause is None:
                     raise failure from error
-                failures = patience.failures
+                failures, said = patience.failures, masked("", str(failure))
                 LOGGER.warning("pipeline '%s' starts again: %s", self.plan.name, failure)
                 LOGGER.debug("%s", getattr(failure, "details", ""))
-                self.watch.say(state="degraded", failures=failures, last_error=str(failure))
+                self.watch.say(state="degraded", failures=failures, last_error=said)
                 if self.limits.stop.wait(pause):
                     return "drained"
 

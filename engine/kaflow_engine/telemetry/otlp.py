@@ -36,27 +36,45 @@ def export(config: OtlpConfig, metrics: Metrics) -> Generator[Callable[[Progress
     if config.endpoint is None and _ENDPOINT not in os.environ:
         yield lambda progress: None
         return
-    from opentelemetry.sdk.metrics import MeterProvider
-    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
-    from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor
-
-    about = Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME", "kaflow")})
-    spans, numbers = _exporters(config)
-    traces = TracerProvider(resource=about)
-    traces.add_span_processor(BatchSpanProcessor(spans))
-    reader = PeriodicExportingMetricReader(numbers, export_interval_millis=config.interval)
-    meters = MeterProvider([reader], resource=about)
-    _observe(meters.get_meter("kaflow"), metrics)
-    tracer = _Spans(traces.get_tracer("kaflow"))
     try:
-        yield tracer.take
+        sender = _Sender(config, metrics)
+    except Exception as error:
+        LOGGER.warning("traces and metrics are not sent: %s", error)
+        yield lambda progress: None
+        return
+    try:
+        yield sender.spans.take
     finally:
-        # a receiver that is away must not hold up the end
-        traces.force_flush(int(_LAST_S * 1000))
-        for provider in (traces, meters):
-            provider.shutdown()
+        try:
+            sender.close()
+        except Exception as error:
+            LOGGER.warning("the last traces and metrics were not sent: %s", error)
+
+
+class _Sender:
+    """What collects and sends."""
+
+    def __init__(self, config: OtlpConfig, metrics: Metrics) -> None:
+        from opentelemetry.sdk.metrics import MeterProvider
+        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+        about = Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME", "kaflow")})
+        spans, numbers = _exporters(config)
+        self._traces = TracerProvider(resource=about)
+        self._traces.add_span_processor(BatchSpanProcessor(spans))
+        reader = PeriodicExportingMetricReader(numbers, export_interval_millis=config.interval)
+        self._meters = MeterProvider([reader], resource=about)
+        _observe(self._meters.get_meter("kaflow"), metrics)
+        self.spans = _Spans(self._traces.get_tracer("kaflow"))
+
+    def close(self) -> None:
+        """Send what is left; a receiver that is away must not hold up the end."""
+        self._traces.force_flush(int(_LAST_S * 1000))
+        self._traces.shutdown()
+        self._meters.shutdown()
 
 
 def _exporters(config: OtlpConfig) -> "tuple[SpanExporter, MetricExporter]":

@@ -86,3 +86,9 @@ def test_without_an_endpoint_nothing_is_sent(monkeypatch):
     with open_outlet(config(), ["p"]) as outlet:
         outlet.take(BATCH)
         assert outlet.address
+
+
+def test_what_cannot_be_sent_at_all_stops_nothing(monkeypatch, caplog):
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://[no host")
+    with open_outlet(config(protocol="http"), ["p"]) as outlet:
+        outlet.take(BATCH)
