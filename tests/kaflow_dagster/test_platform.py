@@ -28,6 +28,11 @@ CHECKS = """
 {assetNodes{assetChecksOrError{... on AssetChecks{checks{
   name executionForLatestMaterialization{status}}}}}}
 """
+NEWEST = """
+query($key: AssetKeyInput!, $day: String!){assetNodeOrError(assetKey: $key){... on AssetNode{
+  assetMaterializations(partitions: [$day], limit: 1){
+    metadataEntries{label ... on TextMetadataEntry{text}}}}}}
+"""
 
 
 def recipe():
@@ -64,6 +69,7 @@ def test_make_run(tmp_path, monkeypatch):
             look(page, yesterday)
             fill_all(page)
             until(process, log, lambda: instance.partitions(TABLE) > 365)
+            until(process, log, lambda: mode_of(instance, yesterday) == "backfill")
             assert partition_rows(table)[yesterday] == streamed
             page.open(f"/assets/tables/orders_by_day?view=partitions&partition={yesterday}")
             page.sees(r"Materialized \(3\d\d\)", "kaflow/mode", "backfill", name="partitions")
@@ -88,6 +94,14 @@ def checked(instance):
     states = {each["name"]: each["executionForLatestMaterialization"] for each in found}
     amount = [states[name] for name in states if name.endswith("_amount")]
     return len(amount) == 2 and all(amount)
+
+
+def mode_of(instance, day):
+    """Return what filled a partition last."""
+    node = instance.ask(NEWEST, key={"path": TABLE}, day=day)["assetNodeOrError"]
+    (newest,) = node["assetMaterializations"]
+    (mode,) = [e["text"] for e in newest["metadataEntries"] if e["label"] == "kaflow/mode"]
+    return mode
 
 
 def look(page, yesterday):
