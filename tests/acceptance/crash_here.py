@@ -20,6 +20,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import boto3.session  # noqa: F401  # children would each load it
 import pandas  # noqa: F401  # pyarrow wants it later, and children would each load it
 import pyarrow as pa
 import pyarrow.dataset  # the same
@@ -37,7 +38,7 @@ from kaflow_engine.runtime.stage_task import RESULT, of_stream, stage_task, whol
 from kaflow_engine.runtime.stop import Limits
 from kaflow_engine.runtime.ticks import is_due
 from kaflow_engine.runtime.watch import Watch
-from kaflow_engine.state import store
+from kaflow_engine.state import bucket, store
 from tests.acceptance.crash_pipeline import START, crash_plan
 
 ROOT = Path(__file__).parents[2]
@@ -61,6 +62,12 @@ class Order:
     staged: bool = False
     """Whether batches run stage by stage instead of in one task."""
     delivery: str = "exactly_once"
+    most: int = MOST
+    """Records of a batch."""
+    bucket: str = ""
+    """Endpoint of a store with a bucket called `kaflow`, for checkpoints."""
+    writes: int | None = None
+    """How many writes to the bucket a run survives."""
     full_after: int | None = None
     """How many files the state directory takes before its disk is full."""
 
@@ -176,13 +183,9 @@ def _run(order: Order) -> None:
     patience._BACKOFF_S = 0.02
     if order.full_after is not None:
         _fill(order.full_after)
-    config = Config.model_validate(
-        {
-            "kafka": {"brokers": order.broker},
-            "state": {"rocksdb": {"path": order.path, "checkpoint": {"interval": order.snapshots}}},
-            "max_records": MOST,
-        }
-    )
+    if order.writes is not None:
+        _kill_behind(order.writes)
+    config = config_of(order)
     pipeline.PipelineRun(
         spark=_NO_SPARK,  # type: ignore[arg-type]
         plan=crash_plan(order.name, order.inputs, order.delivery),
@@ -192,6 +195,37 @@ def _run(order: Order) -> None:
         clock=lambda: NOW,
         change=change,
     ).run()
+
+
+def config_of(order: Order) -> Config:
+    """Return the configuration of a run."""
+    keys = {"accessKey": "any", "secretKey": "any", "region": "eu-west-1"}
+    s3 = {"enabled": True, "bucket": "kaflow", "prefix": "t", "endpoint": order.bucket, **keys}
+    checkpoint = {"interval": order.snapshots, **({"s3": s3} if order.bucket else {})}
+    return Config.model_validate(
+        {
+            "kafka": {"brokers": order.broker},
+            "state": {"rocksdb": {"path": order.path, "checkpoint": checkpoint}},
+            "max_records": order.most,
+            "retry_deadline": "2s",
+        }
+    )
+
+
+def _kill_behind(writes: int) -> None:
+    """Kill this process at the write to the bucket after so many."""
+    left = itertools.count(writes, -1)
+
+    def counted(write: Any) -> Any:
+        def write_or_die(*about: Any) -> Any:
+            if next(left) <= 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return write(*about)
+
+        return write_or_die
+
+    bucket.Bucket.put = counted(bucket.Bucket.put)  # type: ignore[method-assign]
+    bucket.Bucket.upload = counted(bucket.Bucket.upload)  # type: ignore[method-assign]
 
 
 def _fill(room: int) -> None:
@@ -224,7 +258,7 @@ class _Live:
         run = self._run
         while not reaches(run.standing.offsets, goal):
             at = run.standing.offsets
-            run.batch(ranges_between(at, merged(at, ends_of(next_cut(at, goal, MOST)))))
+            run.batch(ranges_between(at, merged(at, ends_of(next_cut(at, goal, run.most_records)))))
         if is_due(run.standing.watermark.value, run.standing.next_due):
             run.tick()
         return "caught up"

@@ -7,7 +7,7 @@ kind      key, besides `kind`                                 value
 ========  ==================================================  ===================================
 epoch     (nothing: there is one)                             epoch, process
 slot      id, the transactional id of a producer              epoch; null once it is fenced
-marker    state, generation, sink, partition                  batch, epoch, inputs (rows or null)
+marker    state, generation, sink, partition                  batch, epoch, rows
 batch     state, generation, batch                            the batch record; null once covered
 ========  ==================================================  ===================================
 
@@ -49,8 +49,8 @@ class Marker:
     batch: int | None
     """None: the state was dropped."""
     epoch: int = 0
-    inputs: int | None = None
-    """Input rows of the partition in that batch, where known."""
+    rows: int = 0
+    """Rows and dead letters of the partition in that batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +124,7 @@ def to_bytes(record: ControlRecord) -> Pair:
                 "sink": record.sink,
                 "partition": record.partition,
             }
-            content = {"batch": record.batch, "epoch": record.epoch, "inputs": record.inputs}
+            content = {"batch": record.batch, "epoch": record.epoch, "rows": record.rows}
             return _json(key), None if record.batch is None else _json(content)
         case BatchRecord(state=state, generation=generation, batch=batch, record=content):
             key = {"kind": "batch", "state": state, "generation": generation, "batch": batch}

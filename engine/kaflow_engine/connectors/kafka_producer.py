@@ -6,7 +6,7 @@ another epoch opens its own.
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from uuid import uuid4
 
@@ -60,8 +60,10 @@ class SinkSettings:
     exactly_once: bool = True
     transaction_timeout: int = 60_000
     """Milliseconds after which the broker gives up an abandoned transaction."""
-    delivered: dict[int, int] = field(default_factory=dict[int, int])
-    """Delivery partition → last delivered batch, of this sink (`RunStart.delivered_to`)."""
+    delivered: Mapping[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
+    """Delivery partition → last delivered batch and its rows (`RunStart.delivered_to`)."""
+    same_rows: bool = True
+    """Whether a batch that runs again must have the rows it had."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,14 +16,18 @@ class RunStart:
     """Where the epoch stands in the topic; a newer epoch can only stand behind it."""
     delivered: Mapping[tuple[str, int], int]
     """`(sink, delivery partition)` → the last batch that was delivered."""
-    inputs: Mapping[tuple[str, int], int]
-    """`(sink, delivery partition)` → input rows of that partition in that batch, where known."""
+    rows: Mapping[tuple[str, int], int]
+    """`(sink, delivery partition)` → rows and dead letters of that partition in that batch."""
     batches: Mapping[int, Mapping[str, Any]]
     """Batch records kept here for this state and generation, by batch."""
 
-    def delivered_to(self, sink: str) -> dict[int, int]:
-        """Return delivery partition → last delivered batch of one sink."""
-        return {p: batch for (name, p), batch in self.delivered.items() if name == sink}
+    def delivered_to(self, sink: str) -> dict[int, tuple[int, int]]:
+        """Return delivery partition → last delivered batch of one sink, and its rows."""
+        return {
+            p: (batch, self.rows[name, p])
+            for (name, p), batch in self.delivered.items()
+            if name == sink
+        }
 
 
 def run_start(
@@ -39,7 +43,7 @@ def run_start(
         epoch=epoch,
         epoch_offset=epoch_offset,
         delivered={place: m.batch for place, m in mine.items() if m.batch is not None},
-        inputs={place: m.inputs for place, m in mine.items() if m.inputs is not None},
+        rows={place: m.rows for place, m in mine.items()},
         batches={
             batch: record
             for (state, of, batch), record in view.batches.items()

@@ -35,7 +35,7 @@ from kaflow_engine.connectors.kafka_producer import (
     writer_of,
 )
 from kaflow_engine.connectors.kafka_transactions import abort, control_topic
-from kaflow_engine.errors import SinkError
+from kaflow_engine.errors import SinkError, StateError
 
 __all__ = ["DeliveryResult", "SinkSettings", "close_producers", "dead_letter_partition", "deliver"]
 
@@ -66,7 +66,6 @@ def deliver(
     batch: int,
     rows: pa.Table,
     crash_point: Callable[[str], None] = _survive,
-    inputs: Mapping[int, int] | None = None,
 ) -> DeliveryResult:
     """Write the rows of one task of one batch, with a marker per delivery partition.
 
@@ -76,7 +75,6 @@ def deliver(
         rows: Schema OUTPUT, in the order in which rows must leave per key.
         crash_point: Called with before_slot, slot_claimed, before_transaction, transaction_begun,
             rows_produced, marker_produced, before_commit, committed.
-        inputs: Delivery partition → input rows of the batch, kept in its marker.
 
     Raises:
         SinkError: A row was refused, a newer run has started, or the broker fails; nothing of the
@@ -91,7 +89,7 @@ def deliver(
         phases = {"open": milliseconds(start)}
         try:
             if sink.exactly_once:
-                phases |= _transaction(sink, writer, batch, todo, crash_point, inputs or {})
+                phases |= _transaction(sink, writer, batch, todo, crash_point)
             else:
                 phases |= _plain(writer, todo, crash_point)
         except (KafkaException, SystemError) as failure:
@@ -122,12 +120,35 @@ def dead_letter_partition(topic: str, partition: int, count: int) -> int:
 def _undelivered(
     sink: SinkSettings, batch: int, rows: pa.Table
 ) -> tuple[pa.Table, tuple[int, ...]]:
-    covered = [slot for slot, last in sink.delivered.items() if last >= batch]
+    covered = [slot for slot, (last, _) in sink.delivered.items() if last >= batch]
     if not covered or not sink.exactly_once:
         return rows, ()
+    if sink.same_rows:
+        _require_same(sink, batch, rows)
     done = pc.is_in(rows["slot"], value_set=pa.array(covered, pa.int32()))
     skipped = sorted(pc.unique(rows["slot"].filter(done)).to_pylist())
     return rows.filter(pc.invert(done)), tuple(skipped)
+
+
+def _require_same(sink: SinkSettings, batch: int, rows: pa.Table) -> None:
+    for slot, count in _counts(rows).items():
+        last, before = sink.delivered.get(slot, (0, 0))
+        if last == batch and count != before:
+            raise StateError(
+                f"batch {batch} of pipeline '{sink.pipeline_id}' has delivered {before:,} rows of "
+                f"partition {slot}, and has {count:,} now that it runs again: its inputs, or what "
+                "it looks up, are not what they were",
+                hint="give the pipeline a new `id:`, which starts anew and writes rows it has "
+                "written before",
+            )
+
+
+def _counts(rows: pa.Table) -> dict[int, int]:
+    """Return the rows of each delivery partition."""
+    counted = pc.value_counts(rows["slot"])
+    return dict(
+        zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True)
+    )
 
 
 def _transaction(
@@ -136,7 +157,6 @@ def _transaction(
     batch: int,
     rows: pa.Table,
     crash_point: Callable[[str], None],
-    inputs: Mapping[int, int],
 ) -> dict[str, float]:
     producer = writer.client.api
     start = time.perf_counter()
@@ -146,7 +166,7 @@ def _transaction(
     _produce(producer, rows)
     crash_point("rows_produced")
     topic = control_topic(sink.pipeline_id)
-    for slot in sorted(pc.unique(rows["slot"]).to_pylist()):
+    for slot, count in sorted(_counts(rows).items()):
         marker = Marker(
             state=sink.state_id,
             generation=sink.generation,
@@ -154,7 +174,7 @@ def _transaction(
             partition=slot,
             batch=batch,
             epoch=sink.epoch,
-            inputs=inputs.get(slot),
+            rows=count,
         )
         key, value = to_bytes(marker)
         producer.produce(topic, value, key, 0)

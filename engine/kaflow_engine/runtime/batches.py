@@ -4,11 +4,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from pyspark.sql import DataFrame
 
-from kaflow_engine.connectors.kafka_control import ControlTopic
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.operators.reports import BatchReport
 from kaflow_engine.operators.task import BatchContext
@@ -16,6 +14,7 @@ from kaflow_engine.operators.watermark import END, Place, advance, holder
 from kaflow_engine.runtime.crash import CrashPoint, crash_point
 from kaflow_engine.runtime.executor import SMALL, Executed, Shipment, execute_batch, no_records
 from kaflow_engine.runtime.failures import to_error
+from kaflow_engine.runtime.kept_batches import KeptBatches
 from kaflow_engine.runtime.notes import changes_of, task_phases
 from kaflow_engine.runtime.offsets import empty_ranges, ends_of, merged, size_of
 from kaflow_engine.runtime.record_source import RecordSource
@@ -54,7 +53,7 @@ class BatchRunner:
         fingerprint: str,
         shipment: Shipment,
         tasks: int,
-        control: ControlTopic | None = None,
+        kept: KeptBatches | None = None,
         clock: Clock = lambda: time.time_ns() // 1_000_000,
         small: int = SMALL,
         table: TableSink | None = None,
@@ -64,7 +63,7 @@ class BatchRunner:
         self._fingerprint = fingerprint
         self._shipment = shipment
         self._tasks = tasks
-        self._control = control
+        self.kept = kept
         self._small = small
         self.table = table
 
@@ -108,7 +107,10 @@ class BatchRunner:
         records: DataFrame | None = None,
     ) -> BatchDone:
         """Run a batch again that was logged and not committed, with the plan of that time."""
-        shipment = Shipment.of(replace(self._shipment.settings, plan=plan))
+        settings = replace(self._shipment.settings, plan=plan)
+        if settings.sink is not None and records is not None:
+            settings = replace(settings, sink=replace(settings.sink, same_rows=False))
+        shipment = Shipment.of(settings)
         return self._finish(standing, record, shipment, records, time.perf_counter())
 
     def records_of(self, ranges: Ranges) -> DataFrame:
@@ -128,20 +130,19 @@ class BatchRunner:
         """Log a batch; from here on it will be run, by this run or a later one."""
         now = self.clock() if batch_time is None else batch_time
         self._pass("before_batch", standing.batch + 1)
-        record = self.log.begin(
-            BatchRecord(
-                number=standing.batch + 1,
-                epoch=self.epoch,
-                plan=self._fingerprint,
-                batch_time=max(standing.batch_time, now),
-                watermark=standing.watermark.value,
-                ranges=ranges,
-                read_to_end=read_to_end,
-                bounded_end=bounded_end,
-            )
+        record = BatchRecord(
+            number=standing.batch + 1,
+            epoch=self.epoch,
+            plan=self._fingerprint,
+            batch_time=max(standing.batch_time, now),
+            watermark=standing.watermark.value,
+            ranges=ranges,
+            read_to_end=read_to_end,
+            bounded_end=bounded_end,
         )
-        if self._control is not None:
-            self._control.put_batch(record.number, _kept(record))
+        if self.kept is not None:  # first, so that no log has a batch that the topic lacks
+            self.kept.put(record)
+        record = self.log.begin(record)
         self._pass("batch_logged", record.number)
         return record
 
@@ -187,6 +188,8 @@ class BatchRunner:
         logged = time.perf_counter()
         executed = self.execute(standing, record, records, shipment)
         ran = time.perf_counter()
+        if self.kept is not None:
+            self.kept.ran(record.number, executed.report)
         if self.table is not None:
             self.table.take(record.number, executed.report)
         after = self._commit(standing, record, shipment.settings.plan, executed.report)
@@ -247,14 +250,3 @@ def ended(record: BatchRecord) -> dict[tuple[str, int], bool]:
     """Return every source partition of a batch, and whether it was read to its end."""
     places = frozenset(record.read_to_end)
     return {(t, p): (t, p) in places for t, ps in record.ranges.items() for p in ps}
-
-
-def _kept(record: BatchRecord) -> dict[str, Any]:
-    return {
-        "plan": record.plan,
-        "batch_time": record.batch_time,
-        "watermark": record.watermark,
-        "ranges": {t: {str(p): list(r) for p, r in ps.items()} for t, ps in record.ranges.items()},
-        "read_to_end": [list(place) for place in record.read_to_end],
-        "bounded_end": record.bounded_end,
-    }

@@ -26,6 +26,7 @@ from kaflow_engine.errors import (
 from kaflow_engine.formats.avro_changes import SchemaChanged
 from kaflow_engine.formats.registry import RegistryAway
 from kaflow_engine.operators.dead_letters import RecordRefused
+from kaflow_engine.state.bucket import BucketAway
 
 _CARRIED = re.compile(r"<<kaflow:([A-Za-z0-9+/=]+)>>")
 _EXCEPTION = re.compile(r"(?:[a-z]\w*\.)+([A-Z]\w*(?:Exception|Error))(?:: (.*))?")
@@ -115,7 +116,7 @@ def to_error(error: BaseException, doing: str = "running a batch") -> KaflowErro
 
 def is_outage(error: KaflowError) -> bool:
     """Tell whether a system outside of ours does not answer, and may come back."""
-    return isinstance(error, BrokerAway | BrokerAwaySink | RegistryAway)
+    return isinstance(error, BrokerAway | BrokerAwaySink | RegistryAway | BucketAway)
 
 
 def is_retryable(error: KaflowError) -> bool:

@@ -3,11 +3,12 @@
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -15,18 +16,21 @@ from kaflow_engine.connectors.kafka_admin import require
 from kaflow_engine.connectors.kafka_client import KafkaSettings
 from kaflow_engine.connectors.kafka_control import ControlTopic, RunStart
 from kaflow_engine.connectors.kafka_sink import SinkSettings
-from kaflow_engine.errors import StateError
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.masking import masked
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.runtime.backfill import BoundedRead, new_backfill_state
 from kaflow_engine.runtime.batches import BatchRunner
+from kaflow_engine.runtime.bring_back import RESTORED, bring_back, open_checkpoints
+from kaflow_engine.runtime.checkpointer import Checkpointer
+from kaflow_engine.runtime.earlier_runs import check_delivered, doubtful, last_epoch
 from kaflow_engine.runtime.ends import EndOffsets
 from kaflow_engine.runtime.executor import Shipment
 from kaflow_engine.runtime.failures import to_error
 from kaflow_engine.runtime.group import GroupReporter
 from kaflow_engine.runtime.history import Histories, ends_of_histories
 from kaflow_engine.runtime.history_files import check_unchanged, open_histories
+from kaflow_engine.runtime.kept_batches import KeptBatches, batches_left
 from kaflow_engine.runtime.losses import settle_losses
 from kaflow_engine.runtime.offsets import only, reaches
 from kaflow_engine.runtime.patience import Patience
@@ -122,25 +126,36 @@ class PipelineRun:
     def _attempt(
         self, directory: Path, kafka: KafkaSettings, control: ControlTopic, resources: ExitStack
     ) -> Ending:
-        log = BatchLog(LocalStore(directory))
+        store = LocalStore(directory)
+        log = BatchLog(store)
+        checkpoints = open_checkpoints(self.config, self.plan)
+        if checkpoints is not None:
+            bring_back(store, log, checkpoints, lambda: self.watch.say(state="restoring"))
         histories = open_histories(self.spark, log, self.plan)
         new_state = self._new_state(kafka, histories)
         state, plan = open_state(log, self.plan, kafka, new_state, self.change)
         resources.callback(control.close)
         control.ensure()
-        begun = log.open_batch() if plan.delivery == "exactly_once" else None
         start = control.start_run(
             state.state_id,
             state.generation,
-            after=_last_epoch(log),
-            doubtful=begun.number if begun else None,
+            after=last_epoch(log),
+            doubtful=doubtful(log) if plan.delivery == "exactly_once" else None,
         )
+        store.delete(RESTORED)
         LOGGER.debug("run %d begins behind batch %d", start.epoch, log.next_number() - 1)
-        _check_delivered(log, start, plan)
+        kept: Mapping[int, Mapping[str, Any]] = start.batches if checkpoints else {}
+        check_delivered(log, start, kept, plan.name)
         source = RecordSource(
             spark=self.spark, kafka=kafka, pipeline=plan.pipeline, histories=histories
         )
-        run = self._prepare(directory, log, state, plan, source, control, start)
+        carrier = None
+        if checkpoints is not None:
+            carrier = Checkpointer(checkpoints, store, state, start.epoch)
+            carrier.take_over()
+            resources.callback(carrier.close, self.config.drain_deadline / 1000)
+        run = self._prepare(directory, log, state, plan, source, control, start, carrier)
+        run.left = batches_left(log, kept, start.epoch, plan.name)
         if run.group is not None:
             resources.callback(run.group.close)
         return self._live(run, log, state, kafka, directory)
@@ -161,6 +176,7 @@ class PipelineRun:
         source: RecordSource,
         control: ControlTopic,
         start: RunStart,
+        carrier: Checkpointer | None,
     ) -> Run:
         checkpoint, kafka = self.config.state.rocksdb.checkpoint, source.kafka
         sink = SinkSettings(
@@ -194,7 +210,7 @@ class PipelineRun:
                 fingerprint(plan),
                 Shipment.of(settings),
                 cores(self.config.spark.master),
-                control if checkpoint.s3.enabled else None,
+                KeptBatches(control, start.batches, lambda: carrier.covered) if carrier else None,
                 self.clock,
                 table=table_sink(plan, state, log.store),
             ),
@@ -205,7 +221,9 @@ class PipelineRun:
             most_records=self.config.max_records,
             drain_seconds=self.config.drain_deadline / 1000,
             group=GroupReporter(kafka, group) if plan.backfill is None else None,
-            keeper=SnapshotKeeper(directory, log, state.ref, log.store, checkpoint.interval)
+            keeper=SnapshotKeeper(
+                directory, log, state.ref, log.store, checkpoint.interval, carrier
+            )
             if checkpoint.enabled
             else None,
         )
@@ -218,14 +236,9 @@ class PipelineRun:
         goal = run.ends.ask(places) if self.limits.until_caught_up else None
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", run.plan.pipeline)
         check_unchanged(self.spark, run.histories, run.standing.offsets)
-        open_batch = log.open_batch()
-        if open_batch is not None:
-            self.watch.say(state="recovering")
-            run.standing, left = settle_losses(
-                kafka, run.plan, run.standing, counts, self.watch, run.histories, open_batch
-            )
-            begun = plan_of(log.load_plan(open_batch.plan))
-            run.replay(open_batch, made_lenient(begun, run.plan), left)
+        self._recover(run, log, kafka, counts)
+        if run.keeper is not None:
+            run.keeper.take_first(run.plan, run.standing, self.clock())
         settle = partial(
             settle_losses, kafka, run.plan, counts=counts, watch=self.watch, histories=run.histories
         )
@@ -245,6 +258,22 @@ class PipelineRun:
         stream = LiveStream(run, kafka, directory / "spark" / str(run.runner.epoch))
         return stream.follow(next_offsets(run.standing.offsets, counts), goal)
 
+    def _recover(
+        self, run: Run, log: BatchLog, kafka: KafkaSettings, counts: Mapping[str, int]
+    ) -> None:
+        """Run the batches again that earlier runs left."""
+        for record in run.left:
+            self.watch.say(state="recovering")
+            run.standing, rest = settle_losses(
+                kafka, run.plan, run.standing, counts, self.watch, run.histories, record
+            )
+            if log.open_batch() is None:
+                log.begin(record)
+            if rest is not None and run.runner.kept is not None:
+                run.runner.kept.excuse(record.number)
+            begun = plan_of(log.load_plan(record.plan))
+            run.replay(record, made_lenient(begun, run.plan), rest)
+
 
 def _before_live(
     plan: Plan, state: StateRecord, histories: Histories
@@ -255,22 +284,3 @@ def _before_live(
     yield "loading dimensions", state.dimension_ends
     if plan.backfill is None:  # else all topics are read side by side
         yield "reading history", history
-
-
-def _last_epoch(log: BatchLog) -> int:
-    last, begun = log.last_commit(), log.open_batch()
-    return max(last.epoch if last else 0, begun.epoch if begun else 0)
-
-
-def _check_delivered(log: BatchLog, start: RunStart, plan: Plan) -> None:
-    """Refuse a log that lacks batches which were delivered: it was taken back by hand."""
-    begun = log.open_batch()
-    known = begun.number if begun else log.next_number() - 1
-    delivered = max(start.delivered.values(), default=0)
-    if delivered > known:
-        raise StateError(
-            f"batch {delivered} of pipeline '{plan.name}' was delivered, but its log ends at "
-            f"batch {known}",
-            hint="restore the newer state directory, or give the pipeline a new `id:`, which "
-            "starts anew and writes rows it has written before",
-        )

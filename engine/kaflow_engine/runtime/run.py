@@ -1,6 +1,7 @@
 """One run of one pipeline on the driver: what its batches share."""
 
 import logging
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -48,6 +49,8 @@ class Run:
     drain_seconds: float
     group: GroupReporter | None = None
     keeper: SnapshotKeeper | None = None
+    left: Sequence[BatchRecord] = ()
+    """Batches that earlier runs left, to be run again."""
     records: int = 0
     """Records that this run has read."""
     dead_letters: int = 0
@@ -121,4 +124,8 @@ class Run:
         LOGGER.debug("committed: %d records in %.0f ms", now.batch_records, now.batch_ms)
         if self.keeper is not None:
             self.keeper.after_batch(self.plan, self.standing, self.runner.clock())
+            if self.keeper.mark != now.checkpoint:
+                self.watch.say(checkpoint=self.keeper.mark)
+        if self.runner.kept is not None:
+            self.runner.kept.forget()
         check_budget(self.plan, self.records, self.dead_letters)

@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 from kaflow_engine.operators.params import Plan
+from kaflow_engine.runtime.checkpointer import Checkpointer
 from kaflow_engine.runtime.crash import CrashPoint, crash_point
 from kaflow_engine.runtime.standing import Standing
 from kaflow_engine.runtime.worker import COPIES
@@ -13,17 +14,25 @@ from kaflow_engine.state.log import BatchLog
 from kaflow_engine.state.reader import StateRef
 from kaflow_engine.state.snapshots import complete_snapshot, prune_snapshots, take_snapshot
 from kaflow_engine.state.store import Store
+from kaflow_engine.telemetry.progress import CheckpointMark
 
 
 class SnapshotKeeper:
-    """Takes a snapshot whenever the interval has passed."""
+    """Takes a snapshot whenever the interval has passed, and has it carried away."""
 
     def __init__(
-        self, directory: Path, log: BatchLog, ref: StateRef, store: Store, interval: int
+        self,
+        directory: Path,
+        log: BatchLog,
+        ref: StateRef,
+        store: Store,
+        interval: int,
+        checkpointer: Checkpointer | None = None,
     ) -> None:
         self._directory, self._log, self._ref, self._store = directory, log, ref, store
         self._interval = interval / 1000
         self._last = time.monotonic()
+        self._checkpointer = checkpointer
 
     def after_batch(self, plan: Plan, standing: Standing, now: int) -> int | None:
         """Take a snapshot if it is time; return the oldest batch still kept if others went.
@@ -33,27 +42,45 @@ class SnapshotKeeper:
             standing: After the batch; none must be running.
             now: Epoch milliseconds.
         """
-        if time.monotonic() - self._last < self._interval:
+        carrier = self._checkpointer
+        if time.monotonic() - self._last < self._interval or (carrier and carrier.busy):
             return None
+        oldest = self.take(plan, standing, now)
+        if carrier is not None:
+            carrier.offer(standing.batch, now)
+        return oldest
+
+    @property
+    def mark(self) -> CheckpointMark | None:
+        """The newest checkpoint; None where none are wanted."""
+        return None if self._checkpointer is None else self._checkpointer.mark
+
+    def take_first(self, plan: Plan, standing: Standing, now: int) -> None:
+        """Take a snapshot that the checkpoints begin with, where the topic alone cannot."""
+        if self._checkpointer is not None and self._checkpointer.wants_first:
+            self.take(plan, standing, now)
+            self._checkpointer.carry_first(standing.batch, now)
+
+    def take(self, plan: Plan, standing: Standing, now: int) -> int | None:
+        """Take a snapshot; as `after_batch` otherwise."""
         _pass("before_snapshot", standing)
         taken: dict[str, str] = {}
-        for step in range(1, len(plan.steps) + 1):
-            for partition in range(plan.partitions):
-                name = f"{step}-{partition}"
-                with ready_copy(
-                    self._directory / COPIES,
-                    name,
-                    self._ref,
-                    standing.batch,
-                    self._log,
-                    self._store,
-                ) as copy:
-                    taken[name] = take_snapshot(self._store, self._ref, name, copy)
+        for name in state_partitions(plan):
+            with ready_copy(
+                self._directory / COPIES, name, self._ref, standing.batch, self._log, self._store
+            ) as copy:
+                taken[name] = take_snapshot(self._store, self._ref, name, copy)
         _pass("snapshot_copied", standing)
         complete_snapshot(self._store, self._ref, standing.batch, now, taken)
         self._last = time.monotonic()
         _pass("snapshot_taken", standing)
         return prune_snapshots(self._store, self._log, self._ref)
+
+
+def state_partitions(plan: Plan) -> list[str]:
+    """Return the names of all state partitions of a plan: those of its steps and of its ledger."""
+    steps = range(1, len(plan.steps) + int(plan.ledger) + 1)
+    return [f"{step}-{partition}" for step in steps for partition in range(plan.partitions)]
 
 
 def _pass(point: CrashPoint, standing: Standing) -> None:

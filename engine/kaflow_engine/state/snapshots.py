@@ -5,7 +5,7 @@
 """
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -139,6 +139,26 @@ def load_snapshot(store: Store, ref: StateRef, batch: int) -> SnapshotManifest:
     if StateRef(manifest.state_id, manifest.generation) != ref or manifest.batch != batch:
         raise Damaged(f"snapshot {batch} belongs to another state or generation")
     return manifest
+
+
+def snapshot_files(store: Store, ref: StateRef, batch: int) -> Iterator[tuple[str, int, str]]:
+    """Yield name, bytes and sha256 of every file of a complete snapshot, its manifests last.
+
+    Raises:
+        Damaged: A manifest is missing or altered.
+    """
+    folder, manifests = f"snapshots/{batch}", [_manifest_name(batch)]
+    for partition, digest in load_snapshot(store, ref, batch).partitions.items():
+        name = f"{folder}/{partition}/manifest.json"
+        manifests.insert(0, name)
+        data = store.get(name)
+        if sha256(data).hexdigest() != digest:
+            raise _damaged(name)
+        for file in _parse(name, data, PartitionManifest).files:
+            yield f"{folder}/{partition}/{file.name}", file.bytes, file.sha256
+    for name in manifests:
+        data = store.get(name)
+        yield name, len(data), sha256(data).hexdigest()
 
 
 def restore(store: Store, ref: StateRef, batch: int, partition: str, path: Path) -> None:

@@ -92,15 +92,15 @@ class LocalStore:
     def get(self, name: str) -> bytes:
         """Return the content; NameMissing if there is none."""
         with self._telling("read", name):
-            return self._path(name).read_bytes()
+            return self.path(name).read_bytes()
 
     def exists(self, name: str) -> bool:
         """Tell whether the name exists."""
-        return self._path(name).is_file()
+        return self.path(name).is_file()
 
     def list(self, prefix: str) -> list[str]:
         """Return all names that start with a prefix, sorted."""
-        top = self._path(prefix.rpartition("/")[0])
+        top = self.path(prefix.rpartition("/")[0])
         names = [
             (Path(folder) / file).relative_to(self._root).as_posix()
             for folder, _, files in os.walk(top)
@@ -111,7 +111,7 @@ class LocalStore:
 
     def delete(self, name: str) -> None:
         """Remove a file, and its directory once that is empty; nothing happens if there is none."""
-        path = self._path(name)
+        path = self.path(name)
         with self._telling("delete", name):
             path.unlink(missing_ok=True)
         with suppress(OSError):  # not empty, or gone
@@ -129,27 +129,28 @@ class LocalStore:
     def download(self, name: str, path: Path) -> str:
         """Write a local file with the content of a stored one; return its sha256."""
         with self._telling("read", name):
-            return _copy(self._path(name), path)
+            return _copy(self.path(name), path)
 
     def copy(self, source: str, name: str) -> None:
         """Give the content of one name a second name: a hard link where there can be one."""
         with self._beside(name) as (fresh, target):
             try:
-                os.link(self._path(source), fresh)
+                os.link(self.path(source), fresh)
             except OSError as error:
                 if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV):
                     raise
-                _copy(self._path(source), fresh)
+                _copy(self.path(source), fresh)
             fresh.replace(target)
             fresh.unlink(missing_ok=True)  # replacing a link by another to the same file does not
 
-    def _path(self, name: str) -> Path:
+    def path(self, name: str) -> Path:
+        """Return where a name is on the disk."""
         return self._root / name
 
     @contextmanager
     def _beside(self, name: str) -> Generator[tuple[Path, Path]]:
         """Give a path to write and the one to move it to; then make the directory durable."""
-        target = self._path(name)
+        target = self.path(name)
         fresh = target.with_name(f".{target.name}.{token_hex(6)}.fresh")
         with self._telling("write", name):
             _make(target.parent)

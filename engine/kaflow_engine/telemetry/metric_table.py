@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from kaflow_engine.telemetry.progress import Progress
+from kaflow_engine.telemetry.progress import CheckpointMark, Progress
 from kaflow_engine.telemetry.status import CONDITIONS, condition, lag_seconds, waiting_seconds
 from kaflow_engine.telemetry.verdict import VerdictKind, judge
 
@@ -59,6 +59,10 @@ def _watermark_delay(at: Progress) -> float | None:
     if at.watermark is None or at.batch_time is None:
         return None
     return max((at.batch_time - at.watermark) / 1000, 0.0)
+
+
+def _checkpoint(at: Progress, value: Callable[[CheckpointMark], float]) -> Values:
+    return _one(value(at.checkpoint) if at.checkpoint and at.checkpoint.created_ms else None)
 
 
 def _flags(names: Iterable[str], current: str) -> Values:
@@ -247,6 +251,34 @@ METRICS: tuple[MetricSpec, ...] = (
         "Share of the last seconds in which a batch ran.",
         (),
         lambda at: _one(at.busy),
+    ),
+    MetricSpec(
+        "kaflow_checkpoint_batch",
+        "gauge",
+        "The batch of the newest checkpoint.",
+        (),
+        lambda at: _checkpoint(at, lambda mark: mark.batch),
+    ),
+    MetricSpec(
+        "kaflow_checkpoint_timestamp_seconds",
+        "gauge",
+        "When its snapshot was taken, in epoch seconds.",
+        (),
+        lambda at: _checkpoint(at, lambda mark: mark.created_ms / 1000),
+    ),
+    MetricSpec(
+        "kaflow_checkpoint_size_bytes",
+        "gauge",
+        "Bytes of its files, those it shares with earlier ones included.",
+        (),
+        lambda at: _checkpoint(at, lambda mark: mark.bytes),
+    ),
+    MetricSpec(
+        "kaflow_checkpoint_failures_total",
+        "counter",
+        "Checkpoints that this process could not write.",
+        (),
+        lambda at: _one(at.checkpoint and at.checkpoint.failures),
     ),
     MetricSpec(
         "kaflow_failures",

@@ -6,6 +6,7 @@ from typing import Literal
 
 RunState = Literal[
     "starting",
+    "restoring",
     "recovering",
     "reading history",
     "loading dimensions",
@@ -83,6 +84,8 @@ class Progress:
     """Rows that this process has delivered."""
     letters: int = 0
     """Dead letters that it has delivered."""
+    checkpoint: "CheckpointMark | None" = None
+    """None: there is none yet, or none are wanted."""
     failures: int = 0
     """Failures in a row."""
     last_error: str | None = None
@@ -96,6 +99,18 @@ class Progress:
     def dead_letters(self) -> int:
         """Dead letters since the state was created."""
         return sum(self.counters.get(name, 0) for name in DEAD_LETTERS)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointMark:
+    """The newest checkpoint in the bucket."""
+
+    batch: int = 0
+    created_ms: int = 0
+    """Epoch milliseconds; 0: there is none yet."""
+    bytes: int = 0
+    failures: int = 0
+    """Checkpoints that this process could not write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

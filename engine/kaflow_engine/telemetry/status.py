@@ -98,6 +98,13 @@ def status(at: Progress, now: float) -> dict[str, Any]:
             operator: {"entries": entries, "bytes": size}
             for operator, (entries, size) in at.sizes.items()
         },
+        "checkpoint": at.checkpoint
+        and {
+            "batch": at.checkpoint.batch,
+            "at": _moment(at.checkpoint.created_ms or None),
+            "bytes": at.checkpoint.bytes,
+            "failures": at.checkpoint.failures,
+        },
         "counters": dict(at.counters),
         "delivered": at.delivered,
         "dead_letters": at.dead_letters,

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -87,15 +88,19 @@ def test_a_driver_that_was_replaced_does_not_take_over_again(
     newer.put_batch(1, {})
 
 
-def test_markers_count_input_rows(kafka: KafkaSettings, unique: str, output: Rows) -> None:
+def test_markers_count_rows(kafka: KafkaSettings, unique: str, output: Rows) -> None:
     create_topic(kafka, unique, 1)
     run = ControlTopic(kafka, unique).start_run("s1", 1)
     sink = sink_of(kafka, unique, run)
     rows = pa.concat_tables([output([(unique, b"k", b"v")], slot=slot) for slot in (0, 2)])
-    deliver(sink, 4, rows, inputs={0: 10, 1: 11})
+    deliver(sink, 4, pa.concat_tables([rows, rows.slice(1)]))
     found = ControlTopic(kafka, unique).start_run("s1", 1)
     assert found.delivered == {("out", 0): 4, ("out", 2): 4}
-    assert found.inputs == {("out", 0): 10}
+    assert found.delivered_to("out") == {0: (4, 1), 2: (4, 2)}
+    again = sink_of(kafka, unique, found)
+    with pytest.raises(StateError, match="has delivered 2 rows of partition 2, and has 1 now"):
+        deliver(again, 4, rows)
+    assert deliver(replace(again, same_rows=False), 4, rows).skipped == (0, 2)
 
 
 def test_markers_of_an_unknown_state(kafka: KafkaSettings, unique: str, output: Rows) -> None:

@@ -1,6 +1,6 @@
 """A progress in which everything is known."""
 
-from kaflow_engine.telemetry.progress import Progress
+from kaflow_engine.telemetry.progress import CheckpointMark, Progress
 
 FULL = Progress(
     pipeline="p",
@@ -24,5 +24,6 @@ FULL = Progress(
     busy=0.75,
     steps={"sql": 400.0, "input": 100.0},
     delivered=701,
+    checkpoint=CheckpointMark(batch=6, created_ms=1_767_225_000_000, bytes=654_321, failures=1),
     letters=5,
 )

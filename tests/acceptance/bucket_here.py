@@ -1,0 +1,34 @@
+"""An S3-compatible store of the test's own, with one bucket."""
+# pyright: basic
+
+import logging
+
+from moto.server import ThreadedMotoServer
+
+from kaflow_engine.state.bucket import Bucket, BucketSettings
+
+NAME = "kaflow"
+KEYS = {"access_key": "any", "secret_key": "any", "region": "eu-west-1"}
+
+
+class Store:
+    """Use it in a `with`."""
+
+    def __enter__(self) -> "Store":
+        logging.getLogger("werkzeug").setLevel(logging.ERROR)
+        self._server = ThreadedMotoServer("127.0.0.1", 0)
+        self._server.start()
+        host, port = self._server.get_host_and_port()
+        self.endpoint = f"http://{host}:{port}"
+        self.bucket("")._client.create_bucket(
+            Bucket=NAME, CreateBucketConfiguration={"LocationConstraint": KEYS["region"]}
+        )
+        return self
+
+    def __exit__(self, *about: object) -> None:
+        self._server.stop()
+
+    def bucket(self, prefix: str, **other: str) -> Bucket:
+        """The objects below a prefix."""
+        about = {"bucket": NAME, "prefix": prefix, "endpoint": self.endpoint, **KEYS, **other}
+        return Bucket(BucketSettings(**about))
