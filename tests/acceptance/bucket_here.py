@@ -2,6 +2,7 @@
 # pyright: basic
 
 import logging
+from urllib.request import Request, urlopen
 
 from moto.server import ThreadedMotoServer
 
@@ -26,6 +27,8 @@ class Store:
         return self
 
     def __exit__(self, *about: object) -> None:
+        reset = Request(f"{self.endpoint}/moto-api/reset", method="POST")
+        urlopen(reset, timeout=20).close()  # what it holds outlives the server, in this process
         self._server.stop()
 
     def bucket(self, prefix: str, **other: str) -> Bucket:

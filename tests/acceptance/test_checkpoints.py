@@ -163,17 +163,11 @@ def listed(order):
 
 def test_a_damaged_checkpoint_is_passed_over(machines, unbroken, small, bucket):
     order = half(machines, small, "damaged")
-    newest, older = listed(order).checkpoints
+    newest, _ = listed(order).checkpoints
     store = bucket.bucket("t/damaged")
-    for manifest in (older.manifest, newest.manifest):
-        machines.lose(order)
-        content, tag = store.get(manifest)
-        store.put(manifest, content.replace(b"sha256", b"sha257", 1), tag)
-        if manifest == older.manifest:
-            (done,) = machines.run([replace(order, crash_at="before_batch:8")])
-            assert done.how == "killed"
-            store.put(manifest, content, store.get(manifest)[1])
-            newest, older = listed(order).checkpoints
+    content, tag = store.get(newest.manifest)
+    store.put(newest.manifest, content.replace(b"sha256", b"sha257", 1), tag)
+    machines.lose(order)
     (done,) = machines.run([order])
     assert (done.how, done.said) == ("ended", "")
     assert machines.delivered(order) == unbroken

@@ -162,6 +162,7 @@ class Bucket:
         from botocore.exceptions import (
             BotoCoreError,
             ClientError,
+            ConnectionError,
             HTTPClientError,
             NoCredentialsError,
             NoRegionError,
@@ -176,7 +177,7 @@ class Bucket:
                 hint="set accessKey, secretKey and region below state.rocksdb.checkpoint.s3, or "
                 "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION",
             ) from error
-        except HTTPClientError as error:
+        except (ConnectionError, HTTPClientError) as error:
             raise self._away(doing, f"{error}") from error
         except ClientError as error:
             raise self._refused(doing, error) from error
