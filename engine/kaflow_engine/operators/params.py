@@ -211,3 +211,8 @@ class Plan:
     def stage_count(self) -> int:
         """Map, steps, then the ledger and the last exchange where there are such."""
         return 1 + len(self.steps) + int(self.ledger) + int(self.last_exchange)
+
+    @property
+    def state_steps(self) -> range:
+        """The numbers of what has state: the steps from 1, then the ledger."""
+        return range(1, 1 + len(self.steps) + int(self.ledger))

@@ -79,8 +79,7 @@ class SnapshotKeeper:
 
 def state_partitions(plan: Plan) -> list[str]:
     """Return the names of all state partitions of a plan: those of its steps and of its ledger."""
-    steps = range(1, len(plan.steps) + int(plan.ledger) + 1)
-    return [f"{step}-{partition}" for step in steps for partition in range(plan.partitions)]
+    return [f"{step}-{p}" for step in plan.state_steps for p in range(plan.partitions)]
 
 
 def _pass(point: CrashPoint, standing: Standing) -> None:

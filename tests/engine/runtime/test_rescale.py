@@ -1,0 +1,212 @@
+"""A state with another number of partitions: the same entries, and the same rows ever after."""
+
+import shutil
+from collections import Counter
+from math import inf
+
+import pytest
+
+from kaflow_engine.errors import StateError
+from kaflow_engine.operators.schemas import RECORDS
+from kaflow_engine.runtime.rescale import rescale
+from kaflow_engine.runtime.worker import COPIES
+from kaflow_engine.state.copies import ready_copy
+from kaflow_engine.state.log import BatchLog
+from kaflow_engine.state.snapshots import snapshot_batches
+from kaflow_engine.state.store import LocalStore
+from tests.engine.runtime.state_here import StateHere, random_batches, state_plan
+
+SMART = {"type": "smart", "require": ["tier"], "on_expiry": "emit"}
+PLANS = {
+    "rows that part": state_plan("payments", "users", emission=SMART),
+    "one decision": state_plan("payments", emission={"type": "final"}),
+    "formed again": state_plan("users", on_dimension_update="reemit"),
+    "without state": state_plan(),
+}
+CRASHED = state_plan("users", emission=SMART, partitions=2)
+
+
+def entries_of(here: StateHere) -> list[dict[bytes, bytes]]:
+    """Return all entries, by step."""
+    found = []
+    for step in here.plan.state_steps:
+        entries = {}
+        for part in range(here.state.partitions):
+            name = f"{step}-{part}"
+            with ready_copy(
+                here.directory / COPIES,
+                name,
+                here.state.ref,
+                here.standing.batch,
+                here.log,
+                here.log.store,
+            ) as copy:
+                kept = copy.range(b"", None)
+                entries |= dict(zip(kept.keys, kept.values, strict=True))
+        found.append(entries)
+    return found
+
+
+def do(here: StateHere, partitions: int, store=None):
+    store = store or here.log.store
+    try:
+        return rescale(here.directory, BatchLog(store), store, partitions, epoch=9, now=1)
+    finally:
+        here.log.load_state()
+
+
+def test_the_plans_have_what_can_go_wrong():
+    assert any(plan.ledger for plan in PLANS.values())
+    assert {len(plan.steps) for plan in PLANS.values()} == {0, 1, 2}
+
+
+@pytest.mark.parametrize(("seed", "name"), list(enumerate(PLANS)))
+def test_entries_and_rows_are_those_of_a_state_that_kept_its_partitions(tmp_path, name, seed):
+    plan = PLANS[name]
+    broken, unbroken = (StateHere(tmp_path / way, plan) for way in ("broken", "unbroken"))
+    for number, (records, at) in enumerate(random_batches(seed, plan, 6)):
+        if number in (2, 4, 5):
+            before = entries_of(broken)
+            done = do(broken, {2: 7, 4: 3, 5: 1}[number])
+            assert entries_of(broken) == before
+            assert sum(map(len, before)) == done.entries
+        if number == 5:
+            shutil.rmtree(broken.directory / COPIES, ignore_errors=True)
+        broken.run(records, at, snapshot=number in (1, 3))
+        unbroken.run(records, at)
+    assert_same(broken, unbroken)
+    assert (broken.state.generation, broken.state.partitions) == (4, 1)
+
+
+def assert_same(broken: StateHere, unbroken: StateHere) -> None:
+    """Both have sent the same, counted the same, and keep the same but for numbers of batches."""
+    assert broken.output == unbroken.output
+    assert broken.standing.counters == unbroken.standing.counters
+    assert broken.standing.watermark == unbroken.standing.watermark
+    assert list(map(set, entries_of(broken))) == list(map(set, entries_of(unbroken)))
+
+
+class Stopped(Exception):
+    """The process ends here."""
+
+
+class FrailStore(LocalStore):
+    """A store at whose n-th change the process ends, before it or after it."""
+
+    def __init__(self, root, at: float = inf, after: bool = False) -> None:
+        super().__init__(root)
+        self.done: list[str] = []
+        self._at, self._after = at, after
+
+    def __getattribute__(self, name: str):
+        found = super().__getattribute__(name)
+        if name not in ("create", "put", "delete", "upload", "copy"):
+            return found
+
+        def change(*arguments):
+            self.done.append(next(a for a in reversed(arguments) if isinstance(a, str)))
+            if len(self.done) == self._at and not self._after:
+                raise Stopped
+            result = found(*arguments)
+            if len(self.done) == self._at:
+                raise Stopped
+            return result
+
+        return change
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A state behind four batches, what follows, and what a run in peace makes of it."""
+    root = tmp_path_factory.mktemp("made")
+    batches = random_batches(5, CRASHED, 6)
+    unbroken = StateHere(root / "unbroken", CRASHED)
+    for number, (records, at) in enumerate(batches):
+        if number == 4:
+            shutil.copytree(root / "unbroken", root / "made")
+            rows = {key: list(values) for key, values in unbroken.output.items()}
+        unbroken.run(records, at, snapshot=number == 3)
+    return root / "made", rows, batches[4:], unbroken
+
+
+def steps_of(made, tmp_path) -> list[str]:
+    """Return what a rescale changes in the store, in order."""
+    shutil.copytree(made[0], tmp_path / "counted")
+    here = StateHere(tmp_path / "counted", CRASHED)
+    store = FrailStore(here.directory)
+    do(here, 3, store)
+    return store.done
+
+
+def test_a_rescale_that_was_interrupted_leaves_the_old_state_or_the_new(made, tmp_path):
+    folder, rows, rest, unbroken = made
+    names = steps_of(made, tmp_path)
+    assert names[-4:] == ["batches/5.json", "commits/5.json", names[-2], "state.json"]
+    first_files = [1, len(names) // 2]
+    moments = [(n, after) for n in range(len(names) - 4, len(names) + 1) for after in (False, True)]
+    seen = Counter()
+    for number, after in [*((n, True) for n in first_files), *moments]:
+        root = tmp_path / f"{number}-{after}"
+        shutil.copytree(folder, root)
+        here = StateHere(root, CRASHED)
+        before = entries_of(here)
+        with pytest.raises(Stopped):
+            do(here, 3, FrailStore(here.directory, number, after))
+        seen[here.state.partitions] += 1
+        assert entries_of(here) == before
+        if number % 2 or after:
+            assert do(here, 3).before in (2, 3)
+            assert entries_of(here) == before
+            assert here.log.open_batch() is None
+        elif (begun := here.log.open_batch()) is not None:
+            here.finish(begun, RECORDS.empty_table())
+        here.output.update({key: list(values) for key, values in rows.items()})
+        for records, at in rest:
+            here.run(records, at, snapshot=True)
+        assert_same(here, unbroken)
+    assert set(seen) == {2, 3}
+
+
+def test_what_an_interrupted_rescale_left_is_not_taken_for_a_snapshot(made, tmp_path):
+    folder, _, rest, _ = made
+    shutil.copytree(folder, tmp_path / "state")
+    here = StateHere(tmp_path / "state", CRASHED)
+    names = steps_of(made, tmp_path)
+    at = names.index("snapshots/5/manifest.json") + 1
+    with pytest.raises(Stopped):
+        do(here, 3, FrailStore(here.directory, at, True))
+    here.run(*rest[0])
+    do(here, 3)
+    assert snapshot_batches(here.log.store) == [6, 4]
+
+
+def test_an_open_batch_that_reads_records_is_refused(made, tmp_path):
+    folder, _, rest, _ = made
+    shutil.copytree(folder, tmp_path / "state")
+    here = StateHere(tmp_path / "state", CRASHED)
+    here.begin(*rest[0])
+    with pytest.raises(StateError, match="batch 5 of pipeline 'shop' was begun and is not done"):
+        do(here, 3)
+    assert here.state.partitions == 2
+
+
+def test_an_open_batch_without_effect_is_finished(made, tmp_path):
+    folder, _, _, _ = made
+    shutil.copytree(folder, tmp_path / "state")
+    here = StateHere(tmp_path / "state", CRASHED)
+    here.begin(RECORDS.empty_table(), here.standing.batch_time)
+    assert do(here, 3).batch == 6
+
+
+def test_a_state_without_batches_has_nothing_to_move(tmp_path):
+    here = StateHere(tmp_path, CRASHED)
+    assert do(here, 5).entries == 0
+    assert (here.state.partitions, here.state.generation) == (5, 2)
+    here.run(*random_batches(1, CRASHED, 1)[0])
+    assert entries_of(here) != [{}]
+
+
+@pytest.mark.parametrize("partitions", [0, 257])
+def test_there_are_1_to_256_partitions(tmp_path, partitions):
+    with pytest.raises(StateError, match=f"1 to 256 partitions, not {partitions}"):
+        do(StateHere(tmp_path, CRASHED), partitions)
