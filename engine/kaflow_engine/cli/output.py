@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 import click
 
+_EVERY_S = 2.0
+
 
 @dataclass(frozen=True, slots=True)
 class Clock:
@@ -17,6 +19,21 @@ class Clock:
     def say(self, text: str) -> None:
         """Print a line."""
         click.echo(f"[{time.monotonic() - self.began:5.1f} s] {text}", err=True)
+
+
+@dataclass(slots=True)
+class Steps:
+    """Says on stderr what is done, but nothing of work that is short, and not every step."""
+
+    clock: Clock = field(default_factory=Clock)
+    said: float = field(default_factory=time.monotonic)
+
+    def say(self, text: str) -> None:
+        """Print a line, unless the last one is younger than two seconds."""
+        now = time.monotonic()
+        if now - self.said >= _EVERY_S:
+            self.said = now
+            self.clock.say(text)
 
 
 def print_json(value: object) -> None:

@@ -89,7 +89,7 @@ def _take(bench: Bench, entries: list[tuple[int, bytes]]) -> Stored:
             waiting.append(side == WAITING)
     state.forget(entries)
     keys, suffixes, kept = zip(*found, strict=True) if found else ((), (), ())
-    drivers = read_drivers(bench, -1, keys, suffixes, kept)
+    drivers = read_drivers(bench.plan.driving.ttl, -1, keys, suffixes, kept)
     rows = drivers.select(["did", "suffix", "extra"]).filter(pa.array(waiting, pa.bool_()))
     drivers = drivers.drop_columns("extra")
     if bench.retains and bench.can_wait:
@@ -103,7 +103,9 @@ def _take_waiting(bench: Bench, drivers: pa.Table) -> pa.Table:
     found = bench.state.entries(WAITING, keys, drivers["suffix"].to_pylist())
     index, suffixes, values = found
     owners = [keys[i] for i in index]
-    rows = read_drivers(bench, -1, owners, suffixes, values).select(["did", "suffix", "extra"])
+    rows = read_drivers(bench.plan.driving.ttl, -1, owners, suffixes, values).select(
+        ["did", "suffix", "extra"]
+    )
     entries = entry_keys(pa.array(owners, pa.binary()), WAITING, pa.array(suffixes, pa.binary()))
     bench.state.change(entries, pa.nulls(len(entries), pa.binary()))
     return rows.set_column(0, "did", drivers["did"].take(pa.array(index, pa.int64())))

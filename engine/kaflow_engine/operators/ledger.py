@@ -138,8 +138,14 @@ def _entry(partition: int, offset: int) -> bytes:
     return entry_key(bytes((shard,)) + place_suffix(partition, offset), _SIDE)
 
 
+def read_account(value: bytes) -> tuple[int, int, int]:
+    """Return flags, waiting rows and event time of an account."""
+    flags, waits, ts = _ACCOUNT.unpack(value)
+    return flags, waits, ts
+
+
 def _read(value: bytes | None) -> tuple[int, int, bool]:
     if value is None:
         return 0, 0, False
-    flags, waits, _ = _ACCOUNT.unpack(value)
+    flags, waits, _ = read_account(value)
     return flags, waits, True

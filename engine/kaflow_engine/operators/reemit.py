@@ -35,12 +35,13 @@ def load_emitted(bench: Bench, keys: Sequence[bytes], stored: Stored) -> tuple[S
     Returns:
         `stored` with the driving records of these rows, and the rows (see Stored).
     """
-    horizon = bench.batch.horizon - bench.plan.driving.ttl
+    ttl = bench.plan.driving.ttl
+    horizon = bench.batch.horizon - ttl
     owners = zip(*(stored.drivers[name].to_pylist() for name in ("key", "suffix")), strict=True)
     known = dict(zip(owners, stored.drivers["did"].to_pylist(), strict=True))
     index, suffixes, values = bench.state.entries(EMITTED, keys)
     first = min(known.values(), default=0) - 1
-    found = read_drivers(bench, first, [keys[i] for i in index], suffixes, values)
+    found = read_drivers(ttl, first, [keys[i] for i in index], suffixes, values)
     found = found.filter(pc.greater_equal(found["ts"], horizon))
     dids: list[int] = []
     new: list[int] = []

@@ -123,7 +123,7 @@ def read_events(values: Sequence[bytes]) -> tuple[pa.Array, pa.ListArray, pa.Arr
 
 
 def read_drivers(
-    bench: Bench,
+    ttl: int,
     first_did: int,
     keys: Sequence[bytes | None],
     suffixes: Sequence[bytes],
@@ -132,7 +132,7 @@ def read_drivers(
     """Decode kept driving records.
 
     Args:
-        bench: The step.
+        ttl: Milliseconds that driving records are kept.
         first_did: The `did` of the first one; the next ones go down.
         keys: Join keys behind their shard byte.
         suffixes: Of their entries.
@@ -161,7 +161,7 @@ def read_drivers(
         "fresh": False,
         "doomed": False,
         "hopeless": False,
-        "due": _array(head["ts"] + bench.plan.driving.ttl),
+        "due": _array(head["ts"] + ttl),
         "d_part": _array(place["part"]),
         "d_off": _array(place["off"]),
         "members": lists_of_bytes(parts["members"]),
@@ -208,9 +208,10 @@ def row_table(bench: Bench, rows: pa.Table) -> pa.Table:
 
 def load_stored(bench: Bench, keys: Sequence[bytes], first_did: int = -1) -> Stored:
     """Read the driving records and waiting rows under join keys that have not expired."""
-    horizon = bench.batch.horizon - bench.plan.driving.ttl
+    ttl = bench.plan.driving.ttl
+    horizon = bench.batch.horizon - ttl
     index, suffixes, values = bench.state.entries(DRIVER, keys) if bench.retains else ([], [], [])
-    drivers = read_drivers(bench, first_did, [keys[i] for i in index], suffixes, values)
+    drivers = read_drivers(ttl, first_did, [keys[i] for i in index], suffixes, values)
     current = pc.greater_equal(drivers["ts"], horizon).combine_chunks()
     known: dict[tuple[int, bytes], int] = {
         (i, suffix): did
@@ -223,7 +224,7 @@ def load_stored(bench: Bench, keys: Sequence[bytes], first_did: int = -1) -> Sto
     rows = drivers.slice(0, 0)
     if bench.can_wait:
         index, suffixes, values = bench.state.entries(WAITING, keys)
-        rows = read_drivers(bench, first_did, [keys[i] for i in index], suffixes, values)
+        rows = read_drivers(ttl, first_did, [keys[i] for i in index], suffixes, values)
         if bench.retains:
             ends = [suffix[: bench.driver_width] for suffix in suffixes]
             owners = [known.get(place) for place in zip(index, ends, strict=True)]

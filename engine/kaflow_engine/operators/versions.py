@@ -53,6 +53,11 @@ def _stored(bench: Bench, j: int, keys: Sequence[bytes]) -> pa.Table:
     )
 
 
+def read_versions(values: pa.BinaryArray) -> tuple[pa.Array, pa.StringArray]:
+    """Return event times and texts of stored versions; the text of a tombstone is null."""
+    return _stamps(values), _texts(values)
+
+
 def _stamps(values: pa.BinaryArray) -> pa.Array:
     """Return the event times of stored versions."""
     return pa.array(heads(values, _STAMP)["ts"].astype(np.int64))

@@ -84,9 +84,8 @@ def rescale(
         raise StateError(f"there is no state in '{directory}'", hint="run the pipeline first")
     if not FIRST <= partitions <= SHARDS:
         raise StateError(f"a state has 1 to {SHARDS} partitions, not {partitions}")
-    old = plan_of(log.load_plan(state.fingerprint))
-    refuse_backfill(old)
-    finish_idle_batch(log, state, old, epoch)
+    old = check_rescale(log, state)
+    _finish_idle_batch(log, state, old, epoch)
     standing = load_standing(log, state)
     new = replace(old, partitions=partitions)
     after = replace(
@@ -111,32 +110,37 @@ def rescale(
     return Rescaled(state=after, batch=batch, before=state.partitions, entries=entries)
 
 
-def refuse_backfill(plan: Plan) -> None:
-    """Refuse to touch what a backfill keeps for itself."""
+def check_rescale(log: BatchLog, state: StateRecord) -> Plan:
+    """Return the plan of a state that can be rescaled; nothing is changed.
+
+    Raises:
+        StateError: It belongs to a backfill, or only a run can finish the batch that is open.
+    """
+    plan = plan_of(log.load_plan(state.fingerprint))
     if plan.backfill is not None:
         raise StateError(
             f"'{plan.pipeline}' is the state of a backfill",
             hint="it goes when the backfill is done; `kaflow backfill … --restart` begins it anew",
         )
-
-
-def finish_idle_batch(log: BatchLog, state: StateRecord, plan: Plan, epoch: int) -> None:
-    """Commit an open batch that reads nothing and has nothing due, and so has no effect.
-
-    Raises:
-        StateError: The open batch does more: only a run can finish it.
-    """
     batch = log.open_batch()
-    if batch is None:
-        return
-    standing = load_standing(log, state)
-    idle = not batch.bounded_end and not size_of(batch.ranges)
-    if not idle or is_due(batch.watermark, standing.next_due):
+    if batch is not None and not _is_idle(batch, load_standing(log, state)):
         raise StateError(
             f"batch {batch.number} of pipeline '{plan.name}' was begun and is not done",
             hint="run the pipeline once, `kaflow run … --until-caught-up`: it finishes the batch",
         )
-    _commit_idle(log, plan, standing, batch, epoch)
+    return plan
+
+
+def _is_idle(batch: BatchRecord, standing: Standing) -> bool:
+    """Tell whether a batch reads nothing and has nothing due, and so has no effect."""
+    reads = batch.bounded_end or size_of(batch.ranges) > 0
+    return not reads and not is_due(batch.watermark, standing.next_due)
+
+
+def _finish_idle_batch(log: BatchLog, state: StateRecord, plan: Plan, epoch: int) -> None:
+    batch = log.open_batch()
+    if batch is not None:
+        _commit_idle(log, plan, load_standing(log, state), batch, epoch)
 
 
 def _close_generation(

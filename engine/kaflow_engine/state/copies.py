@@ -44,7 +44,7 @@ def ready_copy(
     copy = _usable(path, ref, upto)
     if copy is not None:
         try:
-            return _catch_up(copy, partition, ref, upto, log)
+            return catch_up(copy, partition, ref, upto, log)
         except Damaged:
             copy.close(settle=False)
         except BaseException:
@@ -67,9 +67,12 @@ def _usable(path: Path, ref: StateRef, upto: int) -> RocksCopy | None:
     return copy
 
 
-def _catch_up(
-    copy: RocksCopy, partition: str, ref: StateRef, upto: int, log: BatchLog
-) -> RocksCopy:
+def catch_up(copy: RocksCopy, partition: str, ref: StateRef, upto: int, log: BatchLog) -> RocksCopy:
+    """Apply the change files that a copy lacks up to a batch; return the copy.
+
+    Raises:
+        Damaged: One of them, or its commit, is missing or not sound.
+    """
     for batch in range((copy.applied or EMPTY) + 1, upto + 1):
         commit = log.load_commit(batch)
         if commit.generation != ref.generation:
@@ -92,7 +95,7 @@ def _rebuild(
         try:
             _start(fresh, partition, ref, base, snapshots)
             with open_copy(fresh, ref) as copy:
-                _catch_up(copy, partition, ref, upto, log).advance(upto, store=True)
+                catch_up(copy, partition, ref, upto, log).advance(upto, store=True)
         except Damaged as failure:
             failures.append(failure)
             continue

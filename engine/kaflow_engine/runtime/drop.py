@@ -1,0 +1,62 @@
+"""Drops a state: its directory, and what the pipeline's own topic remembers of its deliveries.
+
+The directory goes first. Interrupted in between, a start is refused, because the topic knows of
+deliveries from a state that is gone, and dropping again goes on.
+"""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.connectors.kafka_control import ControlTopic
+from kaflow_engine.model.config import Config
+from kaflow_engine.state.lease import hold_lease
+from kaflow_engine.state.log import STATE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """What there is to drop."""
+
+    id: str
+    """Of the pipeline."""
+    directory: Path
+    states: frozenset[tuple[str, int]]
+    """State id and generation of all that has delivered."""
+
+
+def remembered(config: Config, pipeline_id: str, directory: Path) -> Remembered:
+    """Return what there is to drop.
+
+    Raises:
+        SourceError: No broker answers.
+    """
+    with _control(config, pipeline_id) as control:
+        return Remembered(id=pipeline_id, directory=directory, states=frozenset(control.states()))
+
+
+def drop(config: Config, found: Remembered) -> int:
+    """Drop a state; return how many notes of deliveries and batches the topic held.
+
+    Raises:
+        StateError: The pipeline runs.
+        SourceError: No broker answers.
+        SinkError: Another run starts at the same time.
+    """
+    with hold_lease(found.directory), _control(config, found.id) as control:
+        control.ensure()
+        control.start_run("", 0, known=found.states)  # nobody else writes from here on
+        (found.directory / STATE).unlink(missing_ok=True)
+        for path in found.directory.iterdir():
+            if path.name != "lease":
+                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        gone = control.forget(control.states() | found.states)
+    shutil.rmtree(found.directory, ignore_errors=True)
+    return gone
+
+
+def _control(config: Config, pipeline_id: str) -> ControlTopic:
+    return ControlTopic(
+        KafkaSettings.of(config.kafka.brokers, config.kafka.properties), pipeline_id
+    )

@@ -1,0 +1,77 @@
+"""What a command holds while it changes the state of a pipeline that is stopped.
+
+It takes the lease, so that nobody runs the pipeline on this machine, and a run epoch in the
+pipeline's own topic, which fences whatever an earlier run has left, wherever it is.
+"""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.connectors.kafka_control import ControlTopic
+from kaflow_engine.errors import StateError
+from kaflow_engine.model.config import Config
+from kaflow_engine.runtime.states import FoundState, log_of, readable, refuse_running
+from kaflow_engine.state.lease import hold_lease
+from kaflow_engine.state.log import BatchLog, StateRecord
+from kaflow_engine.state.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offline:
+    """The state of a pipeline that nobody runs."""
+
+    directory: Path
+    log: BatchLog
+    snapshots: Store
+    state: StateRecord
+
+
+@contextmanager
+def held(found: FoundState, doing: str) -> Generator[Offline]:
+    """Hold the lease of a state to the end of the block.
+
+    Args:
+        found: The state.
+        doing: What for, such as `rescaled`.
+
+    Raises:
+        StateError: The pipeline runs, or the state cannot be read.
+    """
+    refuse_running(found, doing)
+    with hold_lease(found.directory):
+        readable(found)
+        log = log_of(found)
+        state = log.load_state()
+        assert state is not None, "find_state has seen it"
+        yield Offline(directory=found.directory, log=log, snapshots=log.store, state=state)
+
+
+def take_epoch(config: Config, found: FoundState, at: Offline) -> int:
+    """Take the next run epoch, and fence all earlier runs.
+
+    Raises:
+        SourceError: No broker answers.
+        SinkError: Another run starts at the same time.
+        StateError: The log lacks batches that were delivered, or another state has delivered.
+    """
+    opened, last = at.log.open_batch(), at.log.last_commit()
+    after = max(last.epoch if last else 0, opened.epoch if opened else 0)
+    kafka = KafkaSettings.of(config.kafka.brokers, config.kafka.properties)
+    with ControlTopic(kafka, found.id) as control:
+        control.ensure()
+        begun = opened.number if opened else None
+        start = control.start_run(
+            at.state.state_id, at.state.generation, after=after, doubtful=begun
+        )
+    known = begun or (last.number if last else 0)
+    delivered = max(start.delivered.values(), default=0)
+    if delivered > known:
+        raise StateError(
+            f"batch {delivered} of pipeline '{found.name}' was delivered, but its log ends at "
+            f"batch {known}",
+            hint="restore the newer state directory first",
+        )
+    return start.epoch

@@ -1,0 +1,197 @@
+"""Checks all that a state has stored: every checksum, and that what leads to a batch leads there.
+
+Nothing of it is changed.
+"""
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false, reportUnknownLambdaType=false
+# reason: pyarrow is untyped
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import TypeVar
+
+from kaflow_engine.errors import StateError
+from kaflow_engine.state.changes import read_changes
+from kaflow_engine.state.log import BatchLog, StateRecord
+from kaflow_engine.state.reader import StateRef
+from kaflow_engine.state.snapshots import load_snapshot, snapshot_batches
+from kaflow_engine.state.store import Damaged, Store
+from kaflow_engine.state.verify_copies import NEW_ID, OLDER, Finding, Level, Walk
+
+Say = Callable[[str], None]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """What was checked, and what was found."""
+
+    batches: int
+    changes: int
+    snapshots: int
+    compared: int
+    """Partitions that were built from two snapshots, or a snapshot and changes, and compared."""
+    findings: tuple[Finding, ...]
+
+    @property
+    def sound(self) -> bool:
+        """Nothing is damaged."""
+        return all(finding.level != "damaged" for finding in self.findings)
+
+
+@dataclass(slots=True)
+class _Tally:
+    findings: list[Finding] = field(default_factory=list[Finding])
+    batches: int = 0
+    changes: int = 0
+    snapshots: int = 0
+    compared: int = 0
+
+    def add(self, file: str, what: str, cure: str, level: Level = "damaged") -> None:
+        finding = Finding(level=level, file=file, what=what, cure=cure)
+        if all(known.file != file for known in self.findings):
+            self.findings.append(finding)
+
+
+def verify(
+    log: Store,
+    snapshots: Store,
+    scratch: Path,
+    partitions: Callable[[str], Sequence[str]],
+    say: Say = lambda text: None,
+    copies: Path | None = None,
+) -> Verified:
+    """Check what is stored of one state.
+
+    Args:
+        log: Where the batch log and the change files are.
+        snapshots: Where snapshots are.
+        scratch: An empty directory to build partitions in.
+        partitions: Plan (JSON text) to the state partitions that it has, `<step>-<p>`.
+        say: Told what is done.
+        copies: The copies that runs use, if they may be looked at: the lease is held.
+
+    Raises:
+        StateError: The disk is full or forbidden.
+    """
+    tally = _Tally()
+    batches = BatchLog(log)
+    try:
+        state = batches.load_state()
+    except Damaged as error:
+        tally.add("state.json", error.message, _RESTORE_ALL)
+        return _result(tally)
+    if state is None:
+        tally.add("state.json", "there is none", _RESTORE_ALL)
+        return _result(tally)
+    names = _check_plan(batches, state, partitions, tally)
+    say("checking batches and change files")
+    done = _check_log(batches, state, tally)
+    say("checking snapshots")
+    sound = _check_snapshots(snapshots, state, done, tally)
+    for name in names:
+        say(f"building partition {name}")
+        walk = Walk(name, state.ref, batches, snapshots, scratch, copies)
+        tally.compared += walk.check(sound, done)
+        for problem in walk.problems:
+            tally.add(problem.file, problem.what, problem.cure, problem.level)
+    return _result(tally)
+
+
+_RESTORE = "restore this file from a backup"
+_RESTORE_ALL = "restore the whole directory from one backup, or give the pipeline a new `id:`"
+
+
+def _result(tally: _Tally) -> Verified:
+    return Verified(
+        batches=tally.batches,
+        changes=tally.changes,
+        snapshots=tally.snapshots,
+        compared=tally.compared,
+        findings=tuple(tally.findings),
+    )
+
+
+def _check_plan(
+    log: BatchLog,
+    state: StateRecord,
+    partitions: Callable[[str], Sequence[str]],
+    tally: _Tally,
+) -> Sequence[str]:
+    file = f"plans/{state.fingerprint}.json"
+    try:
+        text = log.load_plan(state.fingerprint)
+        if sha256(text.encode()).hexdigest()[:16] != state.fingerprint:
+            raise Damaged(f"'{file}' is not the plan of that fingerprint")
+        return partitions(text)
+    except (Damaged, ValueError) as error:
+        tally.add(file, str(error).partition("\n")[0], _RESTORE)
+        return ()
+
+
+def _check_log(log: BatchLog, state: StateRecord, tally: _Tally) -> int:
+    """Check batches, commits and change files; return the last batch that is done."""
+    done = _numbers(log.store, "commits/")
+    begun = _numbers(log.store, "batches/")
+    last, first = max(done, default=0), min([*done, *begun], default=1)
+    for number in range(first, max([last, *begun], default=0) + 1):
+        _try(tally, f"batches/{number}.json", lambda n=number: log.load_batch(n), NEW_ID)
+        tally.batches += 1
+        if number > last:
+            continue
+        commit = _try(tally, f"commits/{number}.json", lambda n=number: log.load_commit(n), NEW_ID)
+        for name, file in commit.changes.items() if commit else ():
+            if file is None:
+                continue
+            tally.changes += 1
+            ref = StateRef(state.state_id, commit.generation if commit else 0)
+            _try(
+                tally,
+                file.file,
+                lambda n=number, p=name, f=file, r=ref: read_changes(log.store, r, n, p, f),
+                "none is needed where a snapshot was taken later; else " + NEW_ID,
+            )
+    return last
+
+
+def _check_snapshots(store: Store, state: StateRecord, last: int, tally: _Tally) -> list[int]:
+    """Check the files of all snapshots; return those of this generation, oldest first."""
+    own: list[int] = []
+    for batch in sorted(snapshot_batches(store)):
+        tally.snapshots += 1
+        name = f"snapshots/{batch}/manifest.json"
+        try:
+            load_snapshot(store, state.ref, batch)
+        except Damaged as error:
+            if "another state or generation" in error.message:
+                what = "it belongs to another generation of the state"
+                tally.add(name, what, "none is needed: it goes with the next snapshots", "note")
+            else:
+                tally.add(name, error.message, OLDER)
+            continue
+        if batch > last:
+            tally.add(
+                name, f"the log ends at batch {last}", "restore the newer log, if there is one"
+            )
+            continue
+        own.append(batch)
+    return own
+
+
+def _try(tally: _Tally, file: str, action: Callable[[], T], cure: str) -> T | None:
+    try:
+        return action()
+    except Damaged as error:
+        tally.add(file, error.message, cure)
+    except StateError:
+        raise
+    except Exception as error:  # what pyarrow says of a file that is none
+        tally.add(file, f"it cannot be read: {type(error).__name__}", cure)
+    return None
+
+
+def _numbers(store: Store, folder: str) -> list[int]:
+    names = (name.removeprefix(folder).removesuffix(".json") for name in store.list(folder))
+    return [int(name) for name in names if name.isdecimal()]
