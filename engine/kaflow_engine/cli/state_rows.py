@@ -106,7 +106,7 @@ class Shown:
     def rows(self, limit: int, steps: Steps) -> Iterator[dict[str, Any]]:
         """Yield rows as plain data."""
         now = time.time_ns() // 1_000_000
-        with self._view(clock) as view:
+        with self._view(steps) as view:
             left = limit
             for side in self._sides:
                 for part in decoded_parts(view, side, self._key, left):
@@ -122,7 +122,7 @@ class Shown:
         part.unlink(missing_ok=True)
         table = StateTable(part if form == "duckdb" else None)
         try:
-            with self._view(clock) as view:
+            with self._view(steps) as view:
                 for side in self._sides:
                     left = None if limit is None else limit - table.rows
                     for found in decoded_parts(view, side, self._key, left) if left != 0 else ():
@@ -141,8 +141,8 @@ class Shown:
 
     def _view(self, steps: Steps) -> Any:
         plan = moment_of(self._log, self._at).plan
-        steps = sorted({side.step for side in self._sides})
-        wanted = parts_for(plan.partitions, steps, self._key)
+        numbers = sorted({side.step for side in self._sides})
+        wanted = parts_for(plan.partitions, numbers, self._key)
         return open_view(self._log, self._log.store, self._at, steps.say, wanted)
 
 

@@ -15,7 +15,7 @@ from kaflow_engine.operators.params import Plan
 from kaflow_engine.operators.shards import SHARDS, part_of_shard, shards_of
 from kaflow_engine.runtime.plans import plan_of
 from kaflow_engine.state.copies import EMPTY, ready_copy
-from kaflow_engine.state.log import BatchLog
+from kaflow_engine.state.log import FIRST, BatchLog
 from kaflow_engine.state.reader import Entries, StateRef, successor
 from kaflow_engine.state.rocks import RocksCopy
 from kaflow_engine.state.store import Store
@@ -141,7 +141,7 @@ def moment_of(log: BatchLog, at: int | None = None) -> Moment:
         raise StateError(
             f"batch {at} is not done yet: the last one is {newest}", hint="name an earlier batch"
         )
-    if last is None or at == EMPTY:
+    if last is None or (at == EMPTY and _first_commit(log) == FIRST):
         return Moment(
             ref=state.ref,
             batch=EMPTY,
@@ -150,6 +150,12 @@ def moment_of(log: BatchLog, at: int | None = None) -> Moment:
             batch_time=state.created_ms,
         )
     number = newest if at is None else at
+    first = _first_commit(log)
+    if number < first:
+        raise StateError(
+            f"batch {number} is no longer there",
+            hint=f"batches {first} to {newest} are: snapshots have made earlier ones needless",
+        )
     commit, batch = log.load_commit(number), log.load_batch(number)
     now = number == newest  # its state may have been given another generation since
     ref = state.ref if now else StateRef(state.state_id, commit.generation)
@@ -161,6 +167,11 @@ def moment_of(log: BatchLog, at: int | None = None) -> Moment:
         watermark=mark if isinstance(mark, int) else None,
         batch_time=batch.batch_time,
     )
+
+
+def _first_commit(log: BatchLog) -> int:
+    names = (name.split("/")[1].removesuffix(".json") for name in log.store.list("commits/"))
+    return min((int(name) for name in names if name.isdecimal()), default=EMPTY)
 
 
 def _all(plan: Plan) -> list[tuple[int, int]]:
