@@ -118,6 +118,7 @@ class Shown:
 
     def write(self, form: str, file: Path, limit: int | None, steps: Steps) -> int:
         """Write rows into a file; return how many."""
+        now = time.time_ns() // 1_000_000
         part = file.with_name(f".{file.name}.part")
         part.unlink(missing_ok=True)
         table = StateTable(part if form == "duckdb" else None)
@@ -126,7 +127,7 @@ class Shown:
                 for side in self._sides:
                     left = None if limit is None else limit - table.rows
                     for found in decoded_parts(view, side, self._key, left) if left != 0 else ():
-                        table.add(view, side, found)
+                        table.add(view, side, found, now)
             table.finish()
             if form == "parquet":
                 table.write_parquet(part)

@@ -19,8 +19,19 @@ from kaflow_engine.runtime.state_view import AT_ONCE, StateView
 from kaflow_engine.state.keys import entry_key
 from kaflow_engine.state.reader import Entries
 
-HEAD = "step", "operator", "side", "kind", "key", "record", "event_time", "expires", "expired"
-"""Columns before those with values; times are TIMESTAMP WITH TIME ZONE."""
+HEAD = {
+    "step": "INTEGER",
+    "operator": "VARCHAR",
+    "side": "VARCHAR",
+    "kind": "VARCHAR",
+    "key": "VARCHAR",
+    "record": "VARCHAR",
+    "event_time": "TIMESTAMP WITH TIME ZONE",
+    "age_seconds": "DOUBLE",
+    "expires": "TIMESTAMP WITH TIME ZONE",
+    "expired": "BOOLEAN",
+}
+"""Columns before those with values, and their types."""
 
 
 def shard_key(key: str) -> bytes:
@@ -83,15 +94,25 @@ class StateTable:
         self.rows: int = 0
         """How many were added."""
 
-    def add(self, view: StateView, side: StateSide, found: Decoded) -> None:
-        """Add rows of one side."""
+    def add(self, view: StateView, side: StateSide, found: Decoded, now: int) -> None:
+        """Add rows of one side; `now` in epoch milliseconds."""
         mark = view.moment.watermark
         operator = operator_of(side.step, view.moment.plan)
         expired = "FALSE" if mark is None else f"coalesce(due < {mark}, FALSE)"
-        head = (
-            f"{side.step} AS step, {literal(operator)} AS operator, {literal(side.name)} AS side, "
-            f"{literal(side.kind)} AS kind, key, record, TRY(make_timestamptz(ts * 1000)) AS "
-            f"event_time, TRY(make_timestamptz(due * 1000)) AS expires, {expired} AS expired"
+        head = ", ".join(
+            f"{sql} AS {name}"
+            for name, sql in {
+                "step": str(side.step),
+                "operator": literal(operator),
+                "side": literal(side.name),
+                "kind": literal(side.kind),
+                "key": "key",
+                "record": "record",
+                "event_time": "TRY(make_timestamptz(ts * 1000))",
+                "age_seconds": f"({now} - ts) / 1000",
+                "expires": "TRY(make_timestamptz(due * 1000))",
+                "expired": expired,
+            }.items()
         )
         fixed = ", ".join(column.name for column in FIXED)
         name = identifier(f"{side.step}_{side.byte}_{side.name}")
@@ -110,7 +131,7 @@ class StateTable:
     def finish(self) -> None:
         """Make the view `state`, in which a column that a side lacks is null."""
         if not self._tables:
-            columns = ", ".join(f"NULL::VARCHAR AS {name}" for name in HEAD)
+            columns = ", ".join(f"NULL::{kind} AS {name}" for name, kind in HEAD.items())
             self._con.execute(f"CREATE VIEW state AS SELECT {columns} WHERE FALSE")
             return
         every = " UNION ALL BY NAME ".join(f"SELECT * FROM {name}" for name in self._tables)

@@ -163,7 +163,7 @@ def _check_snapshots(store: Store, state: StateRecord, last: int, tally: _Tally)
         tally.snapshots += 1
         name = f"snapshots/{batch}/manifest.json"
         try:
-            load_snapshot(store, state.ref, batch)
+            manifest = load_snapshot(store, state.ref, batch)
         except Damaged as error:
             if "another state or generation" in error.message:
                 what = "it belongs to another generation of the state"
@@ -175,6 +175,12 @@ def _check_snapshots(store: Store, state: StateRecord, last: int, tally: _Tally)
             tally.add(
                 name, f"the log ends at batch {last}", "restore the newer log, if there is one"
             )
+            continue
+        steps = {part.partition("-")[0] for part in manifest.partitions}
+        wanted = {f"{step}-{part}" for step in steps for part in range(state.partitions)}
+        if wanted != manifest.partitions.keys():
+            lacking = ", ".join(sorted(wanted ^ manifest.partitions.keys()))
+            tally.add(name, f"its partitions are not those of the state: {lacking}", OLDER)
             continue
         own.append(batch)
     return own
