@@ -12,7 +12,7 @@ from kaflow_engine.errors import KaflowError
 from kaflow_engine.runtime.drop import Remembered, drop, remembered
 from kaflow_engine.runtime.offline import held, take_epoch
 from kaflow_engine.runtime.offline_snapshot import snapshot_now
-from kaflow_engine.runtime.rescale import check_rescale, rescale
+from kaflow_engine.runtime.rescale import already, check_rescale, rescale
 from kaflow_engine.runtime.states import find_state, refuse_running, state_root
 
 
@@ -38,10 +38,12 @@ def rescale_state(
     config = configuration(config_path, settings)
     found = find_state(state_root(config), pipeline)
     steps = Steps()
-    with held(found, "rescaled") as at:
-        check_rescale(at.log, at.state)
-        epoch = take_epoch(config, found, at)
-        done = rescale(at.directory, at.log, at.snapshots, partitions, epoch, _now(), steps.say)
+    with held(config, found, "rescaled") as at:
+        done = already(at.state, at.log, partitions)
+        if done is None:
+            check_rescale(at.log, at.state)
+            epoch = take_epoch(config, found, at)
+            done = rescale(at.directory, at.log, at.snapshots, partitions, epoch, _now(), steps.say)
     if as_json:
         print_json(
             {
@@ -53,6 +55,9 @@ def rescale_state(
                 "entries": done.entries,
             }
         )
+        return
+    if done.before == done.state.partitions:
+        click.echo(f"{found.name}: it has {done.before} partitions already")
         return
     click.echo(
         f"{found.name}: {done.before} → {done.state.partitions} partitions, "
@@ -71,7 +76,7 @@ def snapshot_state(
     """Take a snapshot of a state now; a pipeline that runs takes them by itself."""
     config = configuration(config_path, settings)
     found = find_state(state_root(config), pipeline)
-    with held(found, "copied by this command") as at:
+    with held(config, found, "copied by this command") as at:
         batch = snapshot_now(at, _now(), Steps().say)
     if as_json:
         print_json({"pipeline": found.name, "batch": batch})

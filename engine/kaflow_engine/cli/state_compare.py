@@ -11,9 +11,10 @@ import click
 from kaflow_engine.cli.options import configuration, json_option
 from kaflow_engine.cli.output import Steps, print_json, print_table
 from kaflow_engine.cli.state_list import configured
+from kaflow_engine.model.config import Config
 from kaflow_engine.runtime.state_diff import Difference, differences
 from kaflow_engine.runtime.state_view import open_view
-from kaflow_engine.runtime.states import find_state, found_state, log_of, readable
+from kaflow_engine.runtime.states import find_state, found_state, log_of, readable, snapshots_of
 from kaflow_engine.runtime.states import state_root as root_of
 from kaflow_engine.state.log import STATE
 
@@ -41,12 +42,12 @@ def diff(
     Keys that were added, removed or changed are shown with their values; the index by due time is
     left out.
     """
-    root = root_of(configuration(config_path, settings))
+    config = configuration(config_path, settings)
     steps = Steps()
     counts: Counter[str] = Counter()
     shown: list[Difference] = []
     with ExitStack() as views:
-        one, other = (views.enter_context(_view(root, name, steps)) for name in (before, after))
+        one, other = (views.enter_context(_view(config, name, steps)) for name in (before, after))
         for found in differences(one, other):
             counts[found.change] += 1
             if len(shown) < limit:
@@ -66,7 +67,7 @@ def diff(
 COMMANDS = (diff,)
 
 
-def _view(root: Path, name: str, steps: Steps) -> Any:
+def _view(config: Config, name: str, steps: Steps) -> Any:
     path = Path(name)
     if (path / STATE).is_file():
         found, batch = found_state(path.absolute()), None
@@ -74,10 +75,10 @@ def _view(root: Path, name: str, steps: Steps) -> Any:
         pipeline, at, number = name.rpartition("@")
         if at and not number.isdecimal():
             raise click.UsageError(f"'{name}' has no number of a batch behind the @")
-        found = find_state(root, pipeline if at else name)
+        found = find_state(root_of(config), pipeline if at else name)
         batch = int(number) if at else None
     log = log_of(readable(found))
-    return open_view(log, log.store, batch, steps.say)
+    return open_view(log, snapshots_of(found, config), batch, steps.say)
 
 
 def _cells(found: Difference) -> Iterator[tuple[str, ...]]:

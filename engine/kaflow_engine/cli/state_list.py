@@ -12,6 +12,7 @@ import click
 from kaflow_engine.cli.options import config_option, configuration, json_option, set_option
 from kaflow_engine.cli.output import Steps, print_json, print_table
 from kaflow_engine.errors import KaflowError, StateError
+from kaflow_engine.model.config import Config
 from kaflow_engine.runtime.offline import held
 from kaflow_engine.runtime.plans import plan_of
 from kaflow_engine.runtime.state_sizes import SideSize, sizes
@@ -23,6 +24,7 @@ from kaflow_engine.runtime.states import (
     find_states,
     log_of,
     readable,
+    snapshots_of,
     state_root,
 )
 from kaflow_engine.runtime.worker import COPIES
@@ -77,7 +79,7 @@ def show_size(
     config = configuration(config_path, settings)
     found = readable(find_state(state_root(config), pipeline))
     log, steps = log_of(found), Steps()
-    with open_view(log, log.store, say=steps.say, parts=()) as view:
+    with open_view(log, snapshots_of(found, config), say=steps.say, parts=()) as view:
         counted = list(sizes(view))
     if as_json:
         print_json([each.data() for each in counted])
@@ -105,10 +107,10 @@ def verify_state(
     found = find_state(state_root(config), pipeline)
     steps = Steps()
     if found.stored.holder is None and found.stored.damage is None:
-        with held(found, "verified"):
-            done = _verify(found, steps, found.directory / COPIES)
+        with held(config, found, "verified"):
+            done = _verify(config, found, steps, found.directory / COPIES)
     else:
-        done = _verify(found, steps, None)
+        done = _verify(config, found, steps, None)
     if as_json:
         print_json(_verified_data(done))
     else:
@@ -186,10 +188,10 @@ def _size_row(size: SideSize) -> tuple[str, ...]:
     return size.operator, size.side, str(size.entries), size_text(size.bytes), parts
 
 
-def _verify(found: FoundState, steps: Steps, copies: Path | None) -> Verified:
-    store = log_of(found).store
+def _verify(config: Config, found: FoundState, steps: Steps, copies: Path | None) -> Verified:
+    store, snapshots = log_of(found).store, snapshots_of(found, config)
     with TemporaryDirectory(prefix="kaflow-state-") as folder:
-        return verify(store, store, Path(folder), _partitions, steps.say, copies)
+        return verify(store, snapshots, Path(folder), _partitions, steps.say, copies)
 
 
 def _partitions(text: str) -> list[str]:

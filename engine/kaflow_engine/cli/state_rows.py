@@ -18,7 +18,7 @@ from kaflow_engine.operators.state_rows import Decoded
 from kaflow_engine.operators.state_sides import StateSide, chosen_sides, operator_of, state_sides
 from kaflow_engine.runtime.state_rows import StateTable, decoded_parts, parts_for
 from kaflow_engine.runtime.state_view import StateView, moment_of, open_view
-from kaflow_engine.runtime.states import find_state, log_of, readable, state_root
+from kaflow_engine.runtime.states import find_state, log_of, readable, snapshots_of, state_root
 
 FORMATS = ("table", "json", "parquet", "duckdb")
 _SHOWN = 100
@@ -89,7 +89,7 @@ class Shown:
         at: int | None,
     ) -> None:
         found = readable(find_state(state_root(config), pipeline))
-        self._log = log_of(found)
+        self._log, self._snapshots = log_of(found), snapshots_of(found, config)
         self._key, self._at = key, at
         plan = moment_of(self._log, at).plan
         self._sides = chosen_sides(plan, operator, side)
@@ -144,7 +144,7 @@ class Shown:
         plan = moment_of(self._log, self._at).plan
         numbers = sorted({side.step for side in self._sides})
         wanted = parts_for(plan.partitions, numbers, self._key)
-        return open_view(self._log, self._log.store, self._at, steps.say, wanted)
+        return open_view(self._log, self._snapshots, self._at, steps.say, wanted)
 
 
 _HEAD = ("operator", "side", "key", "record", "event time", "age", "expires", "values")

@@ -13,7 +13,13 @@ from kaflow_engine.connectors.kafka_client import KafkaSettings
 from kaflow_engine.connectors.kafka_control import ControlTopic
 from kaflow_engine.errors import StateError
 from kaflow_engine.model.config import Config
-from kaflow_engine.runtime.states import FoundState, log_of, readable, refuse_running
+from kaflow_engine.runtime.states import (
+    FoundState,
+    log_of,
+    readable,
+    refuse_running,
+    snapshots_of,
+)
 from kaflow_engine.state.lease import hold_lease
 from kaflow_engine.state.log import BatchLog, StateRecord
 from kaflow_engine.state.store import Store
@@ -30,10 +36,11 @@ class Offline:
 
 
 @contextmanager
-def held(found: FoundState, doing: str) -> Generator[Offline]:
+def held(config: Config, found: FoundState, doing: str) -> Generator[Offline]:
     """Hold the lease of a state to the end of the block.
 
     Args:
+        config: Where snapshots are.
         found: The state.
         doing: What for, such as `rescaled`.
 
@@ -46,11 +53,17 @@ def held(found: FoundState, doing: str) -> Generator[Offline]:
         log = log_of(found)
         state = log.load_state()
         assert state is not None, "find_state has seen it"
-        yield Offline(directory=found.directory, log=log, snapshots=log.store, state=state)
+        snapshots = snapshots_of(found, config)
+        yield Offline(directory=found.directory, log=log, snapshots=snapshots, state=state)
 
 
 def take_epoch(config: Config, found: FoundState, at: Offline) -> int:
     """Take the next run epoch, and fence all earlier runs.
+
+    Args:
+        config: Where the broker is.
+        found: The state; a batch of it that is open must have no effect.
+        at: The same, held.
 
     Raises:
         SourceError: No broker answers.
@@ -62,11 +75,8 @@ def take_epoch(config: Config, found: FoundState, at: Offline) -> int:
     kafka = KafkaSettings.of(config.kafka.brokers, config.kafka.properties)
     with ControlTopic(kafka, found.id) as control:
         control.ensure()
-        begun = opened.number if opened else None
-        start = control.start_run(
-            at.state.state_id, at.state.generation, after=after, doubtful=begun
-        )
-    known = begun or (last.number if last else 0)
+        start = control.start_run(at.state.state_id, at.state.generation, after=after)
+    known = opened.number if opened else last.number if last else 0
     delivered = max(start.delivered.values(), default=0)
     if delivered > known:
         raise StateError(

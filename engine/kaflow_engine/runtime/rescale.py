@@ -110,6 +110,15 @@ def rescale(
     return Rescaled(state=after, batch=batch, before=state.partitions, entries=entries)
 
 
+def already(state: StateRecord, log: BatchLog, partitions: int) -> Rescaled | None:
+    """Return what there is to say of a state that has that number of partitions; else None."""
+    if state.partitions != partitions:
+        return None
+    last = log.last_commit()
+    batch = last.number if last else FIRST - 1
+    return Rescaled(state=state, batch=batch, before=partitions, entries=0)
+
+
 def check_rescale(log: BatchLog, state: StateRecord) -> Plan:
     """Return the plan of a state that can be rescaled; nothing is changed.
 

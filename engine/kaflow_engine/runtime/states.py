@@ -9,7 +9,7 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.plan.verdict import StoredState, read_state, stored_plan
 from kaflow_engine.state.lease import find_holder
 from kaflow_engine.state.log import STATE, BatchLog
-from kaflow_engine.state.store import LocalStore
+from kaflow_engine.state.store import LocalStore, Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,3 +117,8 @@ def bytes_in(folder: Path, parts: Iterable[str] = ("",)) -> int:
 def log_of(found: FoundState) -> BatchLog:
     """Return the batch log of a state."""
     return BatchLog(LocalStore(found.directory))
+
+
+def snapshots_of(found: FoundState, config: Config) -> Store:
+    """Return where the snapshots of a state are."""
+    return log_of(found).store
