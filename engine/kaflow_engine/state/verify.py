@@ -151,7 +151,7 @@ def _check_log(log: BatchLog, state: StateRecord, tally: _Tally) -> int:
                 tally,
                 file.file,
                 lambda n=number, p=name, f=file, r=ref: read_changes(log.store, r, n, p, f),
-                "none is needed where a snapshot was taken later; else " + NEW_ID,
+                "nothing need be done where a snapshot was taken later; else " + NEW_ID,
             )
     return last
 
@@ -167,7 +167,9 @@ def _check_snapshots(store: Store, state: StateRecord, last: int, tally: _Tally)
         except Damaged as error:
             if "another state or generation" in error.message:
                 what = "it belongs to another generation of the state"
-                tally.add(name, what, "none is needed: it goes with the next snapshots", "note")
+                tally.add(
+                    name, what, "nothing need be done: it goes with the next snapshots", "note"
+                )
             else:
                 tally.add(name, error.message, OLDER)
             continue

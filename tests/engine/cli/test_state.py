@@ -14,6 +14,8 @@ from kaflow_engine.runtime.plans import fingerprint, plan_text
 from kaflow_engine.state.lease import hold_lease
 from tests.engine.runtime.state_here import START, StateHere, record_table, state_plan
 
+pytestmark = pytest.mark.slow
+
 SMART = {"type": "smart", "require": ["tier"], "on_expiry": "emit"}
 PLAN = state_plan("payments", "users", emission=SMART, name="shop", partitions=2)
 MINUTE = 60_000

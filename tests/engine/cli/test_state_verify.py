@@ -12,6 +12,8 @@ from kaflow_engine.runtime.worker import COPIES
 from kaflow_engine.state.rocks import open_copy
 from tests.engine.runtime.state_here import StateHere, random_batches, state_plan
 
+pytestmark = pytest.mark.slow
+
 PLAN = state_plan("users", partitions=2)
 
 

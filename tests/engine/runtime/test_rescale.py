@@ -16,6 +16,8 @@ from kaflow_engine.state.snapshots import snapshot_batches
 from kaflow_engine.state.store import LocalStore
 from tests.engine.runtime.state_here import StateHere, random_batches, state_plan
 
+pytestmark = pytest.mark.slow
+
 SMART = {"type": "smart", "require": ["tier"], "on_expiry": "emit"}
 PLANS = {
     "rows that part": state_plan("payments", "users", emission=SMART),
