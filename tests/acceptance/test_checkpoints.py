@@ -5,6 +5,7 @@ Without Spark, as in `test_crash_points.py`, and with a store that speaks S3.
 """
 # pyright: basic
 
+import json
 import os
 import random
 import re
@@ -14,8 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from confluent_kafka import TopicPartition
 
+from kaflow_engine.cli.main import kaflow
 from kaflow_engine.connectors.kafka_client import open_admin
 from kaflow_engine.connectors.kafka_control import ControlTopic
 from kaflow_engine.errors import SinkError, SourceError, StateError
@@ -242,3 +245,63 @@ def test_records_that_are_needed_again_are_gone(machines, small, order):
     (refused,) = machines.run([mine])
     assert refused.exit_code == SourceError.exit_code
     assert "forgetful.events" in refused.said
+
+
+def command(machines, order, *arguments):
+    """Run `kaflow state …` with the configuration of a run."""
+    s3 = config_of(order).state.rocksdb.checkpoint.s3.model_dump(by_alias=True, exclude_none=True)
+    settings = {
+        "kafka.brokers": order.broker,
+        "state.rocksdb.path": order.path,
+        **{f"state.rocksdb.checkpoint.s3.{key}": value for key, value in s3.items()},
+    }
+    flags = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
+    return CliRunner().invoke(kaflow, ["state", *arguments, *flags])
+
+
+def test_checkpoints_are_listed_verified_and_restored(machines, unbroken, small, bucket):
+    order = half(machines, small, "by-hand")
+    newest, older = (each.batch for each in listed(order).checkpoints)
+    said = command(machines, order, "checkpoints", order.name, "--verify", "--json")
+    assert said.exit_code == 0, said.output
+    found = json.loads(said.stdout)
+    assert [(row["batch"], row["problem"]) for row in found] == [(newest, None), (older, None)]
+    refused = command(machines, order, "restore", order.name)
+    assert refused.exit_code == StateError.exit_code
+    assert "holds a state, as it is after batch 6" in refused.output
+    refused = command(machines, order, "restore", order.name, "--replace", "--at", "99")
+    assert f"no checkpoint of batch 99\n  hint: there are: {newest}, {older}" in refused.output
+    done = command(machines, order, "restore", order.name, "--replace", "--at", str(older))
+    assert done.exit_code == 0, done.output
+    assert log_of(Path(order.path), order.name).last_commit().number == older
+    bucket.bucket("t/by-hand").delete([listed(order).checkpoints[0].manifest])
+    damaged = command(machines, order, "checkpoints", order.name, "--verify")
+    assert damaged.exit_code == StateError.exit_code
+    assert "is missing or damaged" in damaged.output
+    (done,) = machines.run([order])
+    assert (done.how, done.said) == ("ended", "")
+    assert machines.delivered(order) == unbroken
+
+
+def test_a_state_that_was_dropped_does_not_come_back(machines, small):
+    order = half(machines, small, "dropped")
+    done = command(machines, order, "drop", order.name, "--yes")
+    assert done.exit_code == 0, done.output
+    none = command(machines, order, "checkpoints", order.name)
+    assert "pipeline 'dropped' has no checkpoints in s3://kaflow/t/dropped" in none.output
+    (again,) = machines.run([replace(order, crash_at="before_batch:2")])
+    assert (again.how, again.said) == ("killed", "")
+
+
+def test_a_state_is_rescaled_and_its_machine_lost(machines, unbroken, small):
+    order = half(machines, small, "rescaled")
+    done = command(machines, order, "rescale", order.name, "--partitions", "3")
+    assert done.exit_code == 0, done.output
+    behind = log_of(Path(order.path), order.name).last_commit().number
+    (killed,) = machines.run([replace(order, crash_at=f"committed:{behind + 2}")])
+    assert (killed.how, killed.said) == ("killed", "")
+    assert listed(order).generation == 2
+    machines.lose(order)
+    (done,) = machines.run([order])
+    assert (done.how, done.said) == ("ended", "")
+    assert machines.delivered(order) == unbroken

@@ -5,7 +5,13 @@ Each part of it adds its commands to the group.
 
 import click
 
-from kaflow_engine.cli import state_change, state_compare, state_list, state_rows
+from kaflow_engine.cli import (
+    state_change,
+    state_checkpoints,
+    state_compare,
+    state_list,
+    state_rows,
+)
 
 
 @click.group("state")
@@ -13,6 +19,6 @@ def command() -> None:
     """Look at the states of pipelines, check and change them."""
 
 
-for part in (state_list, state_rows, state_compare, state_change):
+for part in (state_list, state_rows, state_compare, state_change, state_checkpoints):
     for each in part.COMMANDS:
         command.add_command(each)

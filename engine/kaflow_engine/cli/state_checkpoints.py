@@ -91,6 +91,9 @@ def restore_state(
     clock.say(f"the state of '{pipeline}' is as it was after batch {done}")
 
 
+COMMANDS = (list_checkpoints, restore_state)
+
+
 def _checkpoints(config: Config, pipeline: str) -> Checkpoints:
     s3 = config.state.rocksdb.checkpoint.s3
     if not s3.enabled:

@@ -11,6 +11,7 @@ from pathlib import Path
 from kaflow_engine.connectors.kafka_client import KafkaSettings
 from kaflow_engine.connectors.kafka_control import ControlTopic
 from kaflow_engine.model.config import Config
+from kaflow_engine.runtime.bring_back import checkpoints_of
 from kaflow_engine.state.lease import hold_lease
 from kaflow_engine.state.log import STATE
 
@@ -43,10 +44,14 @@ def drop(config: Config, found: Remembered) -> int:
         StateError: The pipeline runs.
         SourceError: No broker answers.
         SinkError: Another run starts at the same time.
+        BucketAway: Its checkpoints cannot be removed.
     """
     with hold_lease(found.directory), _control(config, found.id) as control:
         control.ensure()
         control.start_run("", 0, known=found.states)  # nobody else writes from here on
+        s3 = config.state.rocksdb.checkpoint.s3
+        if s3.enabled:  # else the next start would restore it
+            checkpoints_of(s3, found.id).drop()
         (found.directory / STATE).unlink(missing_ok=True)
         for path in found.directory.iterdir():
             if path.name != "lease":

@@ -201,6 +201,11 @@ class Checkpoints:
             kept |= {_object(head.ref, file) for file in self.load(listed).files}
         self.bucket.delete([n for n in self.bucket.sizes(f"{head.state_id}/") if n not in kept])
 
+    def drop(self) -> None:
+        """Remove all of the pipeline's checkpoints, what counts first."""
+        self.bucket.delete(["head.json"])
+        self.bucket.delete(list(self.bucket.sizes("")))
+
     def _fetch(self, manifest: Manifest, store: LocalStore, file: StoredFile) -> int:
         if file.content is None:
             path = store.path(file.name)
