@@ -187,8 +187,8 @@ class StateHere:
         return report_rows(-1, [{"note": note} for note in task.notes()])
 
 
-def random_batches(seed: int, plan: Plan, batches: int, size: int = 12):
-    """Return records (schema RECORDS) and batch time of each batch."""
+def random_batches(seed: int, plan: Plan, batches: int, size: int = 12, apart: int = 5):
+    """Return records (schema RECORDS) and batch time of each batch, minutes `apart`."""
     dice = Random(seed)
     offsets: dict[tuple[str, int], int] = defaultdict(int)
     found = []
@@ -197,10 +197,10 @@ def random_batches(seed: int, plan: Plan, batches: int, size: int = 12):
         for _ in range(dice.randint(size // 2, size)):
             topic = dice.choice([topic.name for topic in plan.topics])
             place = topic, dice.randrange(SOURCES[topic])
-            at = START + (number * 5 + dice.randint(-3, 3)) * MINUTE
+            at = START + (number * apart + dice.randint(-3, 3)) * MINUTE
             rows.append((*place, offsets[place], at, *_record(dice, topic)))
             offsets[place] += 1
-        found.append((record_table(rows), START + number * 5 * MINUTE))
+        found.append((record_table(rows), START + number * apart * MINUTE))
     return found
 
 

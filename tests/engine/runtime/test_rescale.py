@@ -20,11 +20,13 @@ pytestmark = pytest.mark.slow
 
 SMART = {"type": "smart", "require": ["tier"], "on_expiry": "emit"}
 PLANS = {
-    "rows that part": state_plan("payments", "users", emission=SMART),
-    "one decision": state_plan("payments", emission={"type": "final"}),
-    "formed again": state_plan("users", on_dimension_update="reemit"),
+    "rows that part": state_plan("payments", "users", emission=SMART, partitions=3),
+    "one decision": state_plan("payments", emission={"type": "final"}, partitions=4),
+    "formed again": state_plan("users", on_dimension_update="reemit", partitions=4),
     "without state": state_plan(),
 }
+PARTITIONS = {1: 5, 3: 2}
+"""How many there shall be before which batch."""
 CRASHED = state_plan("users", emission=SMART, partitions=2)
 
 
@@ -66,18 +68,19 @@ def test_the_plans_have_what_can_go_wrong():
 def test_entries_and_rows_are_those_of_a_state_that_kept_its_partitions(tmp_path, name, seed):
     plan = PLANS[name]
     broken, unbroken = (StateHere(tmp_path / way, plan) for way in ("broken", "unbroken"))
-    for number, (records, at) in enumerate(random_batches(seed, plan, 6)):
-        if number in (2, 4, 5):
+    for number, (records, at) in enumerate(random_batches(seed, plan, 4, 20, 14)):
+        if number in PARTITIONS:
             before = entries_of(broken)
-            done = do(broken, {2: 7, 4: 3, 5: 1}[number])
+            done = do(broken, PARTITIONS[number])
             assert entries_of(broken) == before
             assert sum(map(len, before)) == done.entries
-        if number == 5:
+        if number == 3:
             shutil.rmtree(broken.directory / COPIES, ignore_errors=True)
-        broken.run(records, at, snapshot=number in (1, 3))
+        broken.run(records, at, snapshot=number in (1, 2))
         unbroken.run(records, at)
     assert_same(broken, unbroken)
-    assert (broken.state.generation, broken.state.partitions) == (4, 1)
+    assert len(broken.output) > 3
+    assert (broken.state.generation, broken.state.partitions) == (3, 2)
 
 
 def assert_same(broken: StateHere, unbroken: StateHere) -> None:
@@ -121,7 +124,7 @@ class FrailStore(LocalStore):
 def made(tmp_path_factory):
     """A state behind four batches, what follows, and what a run in peace makes of it."""
     root = tmp_path_factory.mktemp("made")
-    batches = random_batches(5, CRASHED, 6)
+    batches = random_batches(5, CRASHED, 5)
     unbroken = StateHere(root / "unbroken", CRASHED)
     for number, (records, at) in enumerate(batches):
         if number == 4:
