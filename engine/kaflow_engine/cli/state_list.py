@@ -205,6 +205,7 @@ def _verified_data(done: Verified) -> dict[str, Any]:
         "batches": done.batches,
         "change_files": done.changes,
         "snapshots": done.snapshots,
+        "built": done.built,
         "compared": done.compared,
         "findings": [
             {"level": f.level, "file": f.file, "what": f.what, "cure": f.cure}
@@ -218,7 +219,8 @@ def _show_verified(found: FoundState, done: Verified) -> None:
         click.echo(f"{finding.level}: {finding.file}: {finding.what}\n  hint: {finding.cure}")
     click.echo(
         f"{found.name}: {done.batches} batches, {done.changes} change files, {done.snapshots} "
-        f"snapshots, {done.compared} ways compared: {'sound' if done.sound else 'damaged'}"
+        f"snapshots, {done.built} partitions built, {done.compared} comparisons: "
+        + ("sound" if done.sound else "damaged")
     )
 
 

@@ -31,8 +31,10 @@ class Verified:
     batches: int
     changes: int
     snapshots: int
+    built: int
+    """Partitions that snapshots and change files lead to the last batch."""
     compared: int
-    """Partitions that were built from two snapshots, or a snapshot and changes, and compared."""
+    """How often two ways to a partition led to the same: by snapshots, changes, copies of runs."""
     findings: tuple[Finding, ...]
 
     @property
@@ -47,6 +49,7 @@ class _Tally:
     batches: int = 0
     changes: int = 0
     snapshots: int = 0
+    built: int = 0
     compared: int = 0
 
     def add(self, file: str, what: str, cure: str, level: Level = "damaged") -> None:
@@ -94,7 +97,9 @@ def verify(
     for name in names:
         say(f"building partition {name}")
         walk = Walk(name, state.ref, batches, snapshots, scratch, copies)
-        tally.compared += walk.check(sound, done)
+        walk.check(sound, done)
+        tally.built += walk.built
+        tally.compared += walk.compared
         for problem in walk.problems:
             tally.add(problem.file, problem.what, problem.cure, problem.level)
     return _result(tally)
@@ -109,6 +114,7 @@ def _result(tally: _Tally) -> Verified:
         batches=tally.batches,
         changes=tally.changes,
         snapshots=tally.snapshots,
+        built=tally.built,
         compared=tally.compared,
         findings=tuple(tally.findings),
     )
@@ -120,25 +126,35 @@ def _check_plan(
     partitions: Callable[[str], Sequence[str]],
     tally: _Tally,
 ) -> Sequence[str]:
-    file = f"plans/{state.fingerprint}.json"
+    text = _plan(log, state.fingerprint, tally)
     try:
-        text = log.load_plan(state.fingerprint)
-        if sha256(text.encode()).hexdigest()[:16] != state.fingerprint:
-            raise Damaged(f"'{file}' is not the plan of that fingerprint")
-        return partitions(text)
-    except (Damaged, ValueError) as error:
-        tally.add(file, str(error).partition("\n")[0], _RESTORE)
+        return () if text is None else partitions(text)
+    except ValueError as error:
+        what = f"it is no plan: {str(error).partition(chr(10))[0]}"
+        tally.add(f"plans/{state.fingerprint}.json", what, _RESTORE)
         return ()
+
+
+def _plan(log: BatchLog, mark: str, tally: _Tally) -> str | None:
+    """Return a plan; None if it is missing or another one."""
+    file = f"plans/{mark}.json"
+    text = _try(tally, file, lambda: log.load_plan(mark), _RESTORE)
+    if text is not None and sha256(text.encode()).hexdigest()[:16] != mark:
+        tally.add(file, "it is not the plan of that fingerprint", _RESTORE)
+        return None
+    return text
 
 
 def _check_log(log: BatchLog, state: StateRecord, tally: _Tally) -> int:
     """Check batches, commits and change files; return the last batch that is done."""
     done = _numbers(log.store, "commits/")
     begun = _numbers(log.store, "batches/")
+    plans: set[str] = set()
     last, first = max(done, default=0), min([*done, *begun], default=1)
     for number in range(first, max([last, *begun], default=0) + 1):
-        _try(tally, f"batches/{number}.json", lambda n=number: log.load_batch(n), NEW_ID)
+        batch = _try(tally, f"batches/{number}.json", lambda n=number: log.load_batch(n), NEW_ID)
         tally.batches += 1
+        plans |= {batch.plan} if batch else set()
         if number > last:
             continue
         commit = _try(tally, f"commits/{number}.json", lambda n=number: log.load_commit(n), NEW_ID)
@@ -153,6 +169,8 @@ def _check_log(log: BatchLog, state: StateRecord, tally: _Tally) -> int:
                 lambda n=number, p=name, f=file, r=ref: read_changes(log.store, r, n, p, f),
                 "nothing need be done where a snapshot was taken later; else " + NEW_ID,
             )
+    for mark in sorted(plans - {state.fingerprint}):
+        _plan(log, mark, tally)
     return last
 
 

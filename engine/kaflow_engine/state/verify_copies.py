@@ -48,16 +48,19 @@ class Walk:
     copies: Path | None = None
     """Copies that runs use, if they may be looked at."""
     problems: list[Finding] = field(default_factory=list[Finding])
+    built: int = 0
+    """1 if the last batch was reached."""
+    compared: int = 0
+    """How often two ways led to the same."""
 
-    def check(self, bases: Sequence[int], last: int) -> int:
-        """Go from snapshot to snapshot and to the last batch; return how often two ways were equal.
+    def check(self, bases: Sequence[int], last: int) -> None:
+        """Go from snapshot to snapshot, and to the last batch.
 
         Args:
             bases: Batches of snapshots of this generation, oldest first.
             last: The last batch that is done.
         """
         path = self.scratch / self.name
-        compared = 0
         found: RocksCopy | None = None
         try:
             for base in bases if EMPTY < last else ():
@@ -65,7 +68,6 @@ class Walk:
                 if fresh is None:
                     continue
                 if found is not None and self._reaches(found, base):
-                    compared += 1
                     self._compare(found, fresh, base)
                     wipe(fresh)
                     continue
@@ -77,12 +79,12 @@ class Walk:
             if found is None:
                 found = self._empty(path)
             if self._reaches(found, last):
-                compared += self._own_copy(found, last)
+                self.built = 1
+                self._compare_own(found, last)
         finally:
             if found is not None:
                 found.close(settle=False)
             wipe(path)
-        return compared
 
     def _empty(self, path: Path) -> RocksCopy:
         found = open_copy(path, self.ref)
@@ -109,27 +111,30 @@ class Walk:
 
     def _compare(self, walked: RocksCopy, fresh: Path, base: int) -> None:
         with open_copy(fresh, self.ref) as stored:
-            if differ(walked, stored):
-                self._add(
-                    f"snapshots/{base}/{self.name}/manifest.json",
-                    "it is not what the snapshot before it and the change files lead to",
-                    f"remove the folder snapshots/{base}: then the older one is used",
-                )
+            if not differ(walked, stored):
+                self.compared += 1
+                return
+        self._add(
+            f"snapshots/{base}/{self.name}/manifest.json",
+            "it is not what the snapshot before it and the change files lead to",
+            f"remove the folder snapshots/{base}: then the older one is used",
+        )
 
-    def _own_copy(self, walked: RocksCopy, last: int) -> int:
+    def _compare_own(self, walked: RocksCopy, last: int) -> None:
         """Compare with the copy that runs use."""
         own = None if self.copies is None else self.copies / self.name
         if own is None or not own.exists():
-            return 0
+            return
         fresh = self.scratch / f"{self.name}.own"
         try:
             shutil.copytree(own, fresh)
             with open_copy(fresh, self.ref) as copy:
                 if copy.foreign or copy.applied is None or copy.applied > last:
-                    return 0  # it is built again before it is read
+                    return  # it is built again before it is read
                 catch_up(copy, self.name, self.ref, last, self.log)
                 if not differ(walked, copy):
-                    return 1
+                    self.compared += 1
+                    return
                 what = "it is not what snapshots and change files lead to"
         except Damaged as error:
             what = error.message
@@ -139,7 +144,6 @@ class Walk:
             wipe(fresh)
         cure = "remove this folder: it is built again from snapshot and change files"
         self._add(f"{own.parent.name}/{own.name}", what, cure)
-        return 0
 
     def _add(self, file: str, what: str, cure: str) -> None:
         self.problems.append(Finding(level="damaged", file=file, what=what, cure=cure))

@@ -126,6 +126,7 @@ def test_a_healthy_state_is_sound(made, tmp_path):
         "batches": 4,
         "change_files": found["change_files"],
         "snapshots": 2,
+        "built": 2,
         "compared": 4,
         "findings": [],
     }
@@ -139,5 +140,5 @@ def test_a_rescaled_state_is_sound(made, tmp_path):
     here = StateHere(tmp_path / "own", PLAN)
     rescale(here.directory, here.log, here.log.store, 3, epoch=2, now=1)
     found = verified(tmp_path / "own", code=0)
-    assert (found["sound"], found["snapshots"], found["compared"]) == (True, 3, 3)
+    assert (found["sound"], found["snapshots"], found["built"]) == (True, 3, 3)
     assert {each["level"] for each in found["findings"]} == {"note"}
