@@ -38,7 +38,7 @@ def rescale_state(
     config = configuration(config_path, settings)
     found = find_state(state_root(config), pipeline)
     steps = Steps()
-    with held(config, found, "rescaled") as at:
+    with held(found, "rescaled") as at:
         done = already(at.state, at.log, partitions)
         if done is None:
             check_rescale(at.log, at.state)
@@ -76,7 +76,7 @@ def snapshot_state(
     """Take a snapshot of a state now; a pipeline that runs takes them by itself."""
     config = configuration(config_path, settings)
     found = find_state(state_root(config), pipeline)
-    with held(config, found, "copied by this command") as at:
+    with held(found, "copied by this command") as at:
         batch = snapshot_now(at, _now(), Steps().say)
     if as_json:
         print_json({"pipeline": found.name, "batch": batch})

@@ -78,7 +78,7 @@ def _view(config: Config, name: str, steps: Steps) -> Any:
         found = find_state(root_of(config), pipeline if at else name)
         batch = int(number) if at else None
     log = log_of(readable(found))
-    return open_view(log, snapshots_of(found, config), batch, steps.say)
+    return open_view(log, snapshots_of(found), batch, steps.say)
 
 
 def _cells(found: Difference) -> Iterator[tuple[str, ...]]:

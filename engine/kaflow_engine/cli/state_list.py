@@ -12,9 +12,9 @@ import click
 from kaflow_engine.cli.options import config_option, configuration, json_option, set_option
 from kaflow_engine.cli.output import Steps, print_json, print_table
 from kaflow_engine.errors import KaflowError, StateError
-from kaflow_engine.model.config import Config
 from kaflow_engine.runtime.offline import held
 from kaflow_engine.runtime.plans import plan_of
+from kaflow_engine.runtime.snapshots import state_partitions
 from kaflow_engine.runtime.state_sizes import SideSize, sizes
 from kaflow_engine.runtime.state_view import open_view
 from kaflow_engine.runtime.states import (
@@ -79,7 +79,7 @@ def show_size(
     config = configuration(config_path, settings)
     found = readable(find_state(state_root(config), pipeline))
     log, steps = log_of(found), Steps()
-    with open_view(log, snapshots_of(found, config), say=steps.say, parts=()) as view:
+    with open_view(log, snapshots_of(found), say=steps.say, parts=()) as view:
         counted = list(sizes(view))
     if as_json:
         print_json([each.data() for each in counted])
@@ -107,10 +107,10 @@ def verify_state(
     found = find_state(state_root(config), pipeline)
     steps = Steps()
     if found.stored.holder is None and found.stored.damage is None:
-        with held(config, found, "verified"):
-            done = _verify(config, found, steps, found.directory / COPIES)
+        with held(found, "verified"):
+            done = _verify(found, steps, found.directory / COPIES)
     else:
-        done = _verify(config, found, steps, None)
+        done = _verify(found, steps, None)
     if as_json:
         print_json(_verified_data(done))
     else:
@@ -188,15 +188,14 @@ def _size_row(size: SideSize) -> tuple[str, ...]:
     return size.operator, size.side, str(size.entries), size_text(size.bytes), parts
 
 
-def _verify(config: Config, found: FoundState, steps: Steps, copies: Path | None) -> Verified:
-    store, snapshots = log_of(found).store, snapshots_of(found, config)
+def _verify(found: FoundState, steps: Steps, copies: Path | None) -> Verified:
+    store, snapshots = log_of(found).store, snapshots_of(found)
     with TemporaryDirectory(prefix="kaflow-state-") as folder:
         return verify(store, snapshots, Path(folder), _partitions, steps.say, copies)
 
 
 def _partitions(text: str) -> list[str]:
-    plan = plan_of(text)
-    return [f"{step}-{part}" for step in plan.state_steps for part in range(plan.partitions)]
+    return state_partitions(plan_of(text))
 
 
 def _verified_data(done: Verified) -> dict[str, Any]:

@@ -89,7 +89,7 @@ class Shown:
         at: int | None,
     ) -> None:
         found = readable(find_state(state_root(config), pipeline))
-        self._log, self._snapshots = log_of(found), snapshots_of(found, config)
+        self._log, self._snapshots = log_of(found), snapshots_of(found)
         self._key, self._at = key, at
         plan = moment_of(self._log, at).plan
         self._sides = chosen_sides(plan, operator, side)

@@ -36,11 +36,10 @@ class Offline:
 
 
 @contextmanager
-def held(config: Config, found: FoundState, doing: str) -> Generator[Offline]:
+def held(found: FoundState, doing: str) -> Generator[Offline]:
     """Hold the lease of a state to the end of the block.
 
     Args:
-        config: Where snapshots are.
         found: The state.
         doing: What for, such as `rescaled`.
 
@@ -53,7 +52,7 @@ def held(config: Config, found: FoundState, doing: str) -> Generator[Offline]:
         log = log_of(found)
         state = log.load_state()
         assert state is not None, "find_state has seen it"
-        snapshots = snapshots_of(found, config)
+        snapshots = snapshots_of(found)
         yield Offline(directory=found.directory, log=log, snapshots=snapshots, state=state)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from kaflow_engine.errors import StateError
 from kaflow_engine.runtime.offline import Offline
 from kaflow_engine.runtime.plans import plan_of
-from kaflow_engine.runtime.snapshots import SnapshotKeeper
+from kaflow_engine.runtime.snapshots import SnapshotKeeper, state_partitions
 from kaflow_engine.runtime.standing import load_standing
 from kaflow_engine.state.log import FIRST
 
@@ -28,7 +28,7 @@ def snapshot_now(at: Offline, now: int, say: Callable[[str], None] = lambda text
     if standing.batch < FIRST:
         raise StateError("there is nothing to copy: no batch is done yet", hint="run the pipeline")
     plan = plan_of(at.log.load_plan(at.state.fingerprint))
-    say(f"copying {plan.partitions * len(plan.state_steps)} partitions")
+    say(f"copying {len(state_partitions(plan))} partitions")
     keeper = SnapshotKeeper(at.directory, at.log, at.state.ref, at.snapshots, 0)
-    keeper.after_batch(plan, standing, now)
+    keeper.take(plan, standing, now)
     return standing.batch

@@ -18,6 +18,7 @@ from kaflow_engine.operators.params import Plan
 from kaflow_engine.operators.reports import BatchReport
 from kaflow_engine.operators.shards import SHARDS, part_of_shard, shards_of
 from kaflow_engine.operators.watermark import advance
+from kaflow_engine.runtime.bring_back import RESTORED
 from kaflow_engine.runtime.offsets import empty_ranges, size_of
 from kaflow_engine.runtime.plans import fingerprint, plan_of, plan_text
 from kaflow_engine.runtime.standing import Standing, load_standing
@@ -123,13 +124,19 @@ def check_rescale(log: BatchLog, state: StateRecord) -> Plan:
     """Return the plan of a state that can be rescaled; nothing is changed.
 
     Raises:
-        StateError: It belongs to a backfill, or only a run can finish the batch that is open.
+        StateError: It belongs to a backfill, or only a run can finish what is open.
     """
     plan = plan_of(log.load_plan(state.fingerprint))
     if plan.backfill is not None:
         raise StateError(
             f"'{plan.pipeline}' is the state of a backfill",
             hint="it goes when the backfill is done; `kaflow backfill … --restart` begins it anew",
+        )
+    if log.store.exists(RESTORED):
+        raise StateError(
+            f"the state of pipeline '{plan.name}' was restored, and has not been run since",
+            hint="run the pipeline once, `kaflow run … --until-caught-up`: it runs the batches "
+            "again that came after the checkpoint",
         )
     batch = log.open_batch()
     if batch is not None and not _is_idle(batch, load_standing(log, state)):

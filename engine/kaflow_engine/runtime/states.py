@@ -119,6 +119,6 @@ def log_of(found: FoundState) -> BatchLog:
     return BatchLog(LocalStore(found.directory))
 
 
-def snapshots_of(found: FoundState, config: Config) -> Store:
-    """Return where the snapshots of a state are."""
+def snapshots_of(found: FoundState) -> Store:
+    """Return where the snapshots of a state are: beside its log."""
     return log_of(found).store

@@ -8,6 +8,7 @@ import pytest
 
 from kaflow_engine.errors import StateError
 from kaflow_engine.operators.schemas import RECORDS
+from kaflow_engine.runtime.bring_back import RESTORED
 from kaflow_engine.runtime.rescale import rescale
 from kaflow_engine.runtime.worker import COPIES
 from kaflow_engine.state.copies import ready_copy
@@ -193,6 +194,14 @@ def test_an_open_batch_that_reads_records_is_refused(made, tmp_path):
     with pytest.raises(StateError, match="batch 5 of pipeline 'shop' was begun and is not done"):
         do(here, 3)
     assert here.state.partitions == 2
+
+
+def test_a_state_that_was_just_restored_is_refused(made, tmp_path):
+    shutil.copytree(made[0], tmp_path / "state")
+    here = StateHere(tmp_path / "state", CRASHED)
+    here.log.store.put(RESTORED, b"{}")
+    with pytest.raises(StateError, match="was restored, and has not been run since"):
+        do(here, 3)
 
 
 def test_an_open_batch_without_effect_is_finished(made, tmp_path):
