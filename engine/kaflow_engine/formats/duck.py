@@ -19,6 +19,7 @@ SETTINGS: Mapping[str, str | int | bool] = {
     "memory_limit": "1GB",
     "autoload_known_extensions": False,
     "autoinstall_known_extensions": False,
+    "allow_community_extensions": False,
 }
 
 
@@ -26,11 +27,13 @@ _ALL = 2**62
 
 
 def connect() -> duckdb.DuckDBPyConnection:
-    """Open an in-memory database with one thread, UTC, bounded memory and no way to files."""
+    """Open an in-memory database with one thread, UTC, bounded memory and no way out of it."""
     connection = duckdb.connect(config=dict(SETTINGS))
     connection.execute("SET GLOBAL TimeZone = 'UTC'")
     # Not enable_external_access: without it DuckDB does not find tables by Python name either.
+    # Without files there are no extensions, and without extensions no network.
     connection.execute("SET disabled_filesystems = 'LocalFileSystem'")
+    connection.execute("SET lock_configuration = true")
     return connection
 
 

@@ -66,4 +66,5 @@ def _database(process: int) -> duckdb.DuckDBPyConnection:
     """Open the database of a process: a forked one must not use that of its parent."""
     connection = duckdb.connect(config=dict(SETTINGS))
     connection.execute("SET GLOBAL TimeZone = 'UTC'")
+    connection.execute("SET lock_configuration = true")
     return connection

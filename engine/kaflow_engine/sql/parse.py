@@ -1,5 +1,6 @@
 """SQL text to a syntax tree, with errors that name a line of the author's file."""
 
+import logging
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -16,6 +17,9 @@ from kaflow_engine.sql.syntax import DIALECT, syntax_error, unfinished
 
 _PLAIN = {TokenType.VAR, TokenType.NUMBER}
 _DASHED = re.compile(r"\w-\w")
+
+# it warns of statements that are not SELECT, which are refused below
+logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 
 
 class _AnyCall(DuckDB):

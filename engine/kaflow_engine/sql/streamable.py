@@ -1,5 +1,6 @@
 """What cannot run on a stream, refused with the reason and the way out."""
 
+import re
 from collections.abc import Callable, Iterator
 
 from sqlglot import exp
@@ -27,12 +28,21 @@ _CLAUSES: tuple[tuple[str, str, str], ...] = (
     ("sample", "SAMPLE cannot run on a stream", "filter with WHERE instead"),
     ("laterals", "LATERAL cannot run on a stream", "select from topics and joins only"),
 )  # fmt: skip
+_QUERIES = (exp.Select, exp.SetOperation)
 _VOLATILE_NODES = (exp.Rand, exp.Randn, exp.Uuid)
 _VOLATILE = {
     "random", "uuid", "gen_random_uuid", "uuidv4", "uuidv7", "setseed", "nextval", "currval",
-    "txid_current", "getvariable", "current_setting", "pg_backend_pid", "getenv", "read_text",
-    "read_blob", "version",
+    "txid_current", "getvariable", "current_setting", "pg_backend_pid", "version",
+    "current_version", "current_query", "current_query_id", "current_connection_id",
+    "current_transaction_id", "pg_postmaster_start_time", "ago", "current_localtime", "stats",
 }  # fmt: skip
+_OUTSIDE = re.compile(
+    r"(read|parquet|sniff|duckdb|pragma|enable|disable)_\w+|\w+_(scan|attach|execute)|(sqlite|postgres|mysql)_query"
+    r"|getenv|glob|query|query_table|which_secret|(force_)?checkpoint|write_log|(pg_)?sleep(_ms)?"
+    r"|json_execute_serialized_sql|truncate_duckdb_logs"
+)
+"""Functions that read files or settings, reach the network, or hold a task up."""
+_PLAIN_TABLE = {"this", "alias", "db", "catalog"}
 
 
 def reject_clauses(query: exp.Select) -> Iterator[Refusal]:
@@ -57,10 +67,12 @@ def reject_windows(query: exp.Select) -> Refusal | None:
 
 def reject_subqueries(query: exp.Select) -> Refusal | None:
     """Refuse queries inside expressions; derived tables after FROM and JOIN are fine."""
-    for node in query.find_all(exp.Exists, exp.Subquery, exp.In):
+    for node in query.find_all(exp.Exists, exp.Subquery, exp.In, *_QUERIES):
         inside = isinstance(node, exp.Exists) or bool(node.args.get("query"))
         if isinstance(node, exp.Subquery):
             inside = not isinstance(node.parent, exp.From | exp.Join | exp.Lateral)
+        elif isinstance(node, _QUERIES) and node is not query:
+            inside = not isinstance(node.parent, exp.Subquery | exp.CTE | exp.SetOperation)
         if inside:
             return (
                 node,
@@ -81,16 +93,49 @@ def reject_unnest(query: exp.Select) -> Refusal | None:
 def reject_volatile(query: exp.Select) -> Refusal | None:
     """Refuse functions whose value would change when a batch is replayed."""
     for node in query.find_all(exp.Func):
-        name = node.name if isinstance(node, exp.Anonymous) else node.sql_name()
-        if isinstance(node, _VOLATILE_NODES):
-            name = node.sql(dialect=DIALECT).partition("(")[0]  # as DuckDB calls it
-        if isinstance(node, _VOLATILE_NODES) or name.lower() in _VOLATILE:
+        name = _called(node)
+        of_today = name == "age" and len(node.expressions) == 1
+        if isinstance(node, _VOLATILE_NODES) or name in _VOLATILE or of_today:
             return (
                 node,
-                f"the function '{name.lower()}' gives another value when a batch is replayed",
+                f"the function '{name}' gives another value when a batch is replayed",
                 "use a column of the record, or now(), which is pinned to the batch time",
             )
     return None
+
+
+def reject_outside(query: exp.Select) -> Refusal | None:
+    """Refuse functions that would reach out of the pipeline."""
+    for node in query.find_all(exp.Func):
+        if _OUTSIDE.fullmatch(_called(node)):
+            return (
+                node,
+                f"the function '{_called(node)}' reaches out of the pipeline",
+                "a pipeline reads topics only; files can be the history of a topic",
+            )
+    return None
+
+
+def reject_tables(query: exp.Select) -> Refusal | None:
+    """Refuse what may stand behind a table, and columns by pattern."""
+    for node in query.find_all(exp.Table, exp.Columns):
+        if isinstance(node, exp.Columns):
+            return node, "COLUMNS(…) cannot run here", "name the columns"
+        more = {name for name, found in node.args.items() if found} - _PLAIN_TABLE
+        if more and isinstance(node.this, exp.Identifier):
+            return (
+                node,
+                f"the topic '{node.name}' is followed by what cannot run here",
+                ("write FROM topic or FROM topic alias"),
+            )
+    return None
+
+
+def _called(node: exp.Func) -> str:
+    """Return the name of a function as DuckDB has it."""
+    if isinstance(node, _VOLATILE_NODES):
+        return node.sql(dialect=DIALECT).partition("(")[0].lower()
+    return (node.name if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
 
 
 def reject_joins(query: exp.Select) -> Refusal | None:
@@ -125,7 +170,7 @@ def _join(join: exp.Join, *, several: bool) -> tuple[str, str] | None:
 
 WHOLE: tuple[Rule, ...] = (reject_subqueries, reject_windows, reject_unnest)
 """Of these and the clauses, one mistake often breaks several."""
-RULES: tuple[Rule, ...] = (reject_volatile, reject_joins)
+RULES: tuple[Rule, ...] = (reject_outside, reject_volatile, reject_tables, reject_joins)
 
 
 def refusals(query: exp.Select, at: Location | None) -> list[SqlError]:
