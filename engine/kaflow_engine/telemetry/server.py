@@ -3,14 +3,16 @@
 import hmac
 import json
 import logging
+import socket
 import time
+from collections import deque
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
 
 from kaflow_engine.model.config import HttpConfig
@@ -22,6 +24,11 @@ LOGGER = logging.getLogger("kaflow.telemetry")
 _JSON = "application/json"
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
 PATHS = ("/health/live", "/health/ready", "/status", "/metrics")
+METHODS = ("GET", "HEAD")
+
+MOST = 32
+"""Most connections at a time; one more takes the place of the oldest, which may be a slow one."""
+_LONGEST_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +41,7 @@ class Answer:
 
 
 def answer(metrics: Metrics, token: str | None, path: str, authorization: str | None) -> Answer:
-    """Return the answer to a GET request.
+    """Return the answer to a GET or HEAD request.
 
     Args:
         metrics: Knows the pipelines.
@@ -81,16 +88,13 @@ def serve(config: HttpConfig, metrics: Metrics) -> Generator[str | None]:
         server.server_close()
 
 
-def _open(config: HttpConfig, metrics: Metrics) -> ThreadingHTTPServer | None:
+def _open(config: HttpConfig, metrics: Metrics) -> "_Server | None":
     handler = partial(_Handler, metrics, config.token)
     for port in dict.fromkeys((config.port, 0)):
         try:
-            server = ThreadingHTTPServer((config.host, port), handler)
+            return _Server((config.host, port), handler)
         except OSError as error:
             LOGGER.warning("cannot serve health and metrics on port %d: %s", port, error)
-            continue
-        server.daemon_threads = True
-        return server
     return None
 
 
@@ -109,22 +113,76 @@ def _json(code: HTTPStatus, data: Any) -> Answer:
     return Answer(code, _JSON, json.dumps(data, indent=1).encode() + b"\n")
 
 
+class _Server(ThreadingHTTPServer):
+    """Nobody can hold it up: who is slow gives way to who comes next."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, *about: Any) -> None:
+        self._open: deque[socket.socket] = deque()
+        self._lock = Lock()
+        super().__init__(*about)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._lock:
+            self._open.append(request)
+            oldest = self._open.popleft() if len(self._open) > MOST else None
+        if oldest is not None:
+            with suppress(OSError):
+                oldest.shutdown(socket.SHUT_RDWR)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock, suppress(ValueError):
+            self._open.remove(request)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        LOGGER.debug("a request ended early", exc_info=True)
+
+
 class _Handler(BaseHTTPRequestHandler):
     server_version = "kaflow"
     sys_version = ""
-    timeout = 10.0
+    timeout = _LONGEST_S
 
     def __init__(self, metrics: Metrics, token: str | None, *about: Any) -> None:
         self._metrics, self._token = metrics, token
         super().__init__(*about)
 
+    def __getattr__(self, name: str) -> Any:
+        # how the library looks for what handles a method
+        if name.startswith("do_"):
+            return self._refuse
+        raise AttributeError(name)
+
     def do_GET(self) -> None:
         found = answer(self._metrics, self._token, self.path, self.headers.get("Authorization"))
+        self._send(found)
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def _refuse(self) -> None:
+        self._send(_json(HTTPStatus.METHOD_NOT_ALLOWED, {"error": "this port only reads"}))
+
+    def _send(self, found: Answer) -> None:
         self.send_response(found.code)
         self.send_header("Content-Type", found.kind)
         self.send_header("Content-Length", str(len(found.body)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        match found.code:
+            case HTTPStatus.METHOD_NOT_ALLOWED:
+                self.send_header("Allow", ", ".join(METHODS))
+            case HTTPStatus.UNAUTHORIZED:
+                self.send_header("WWW-Authenticate", "Bearer")
+            case _:
+                pass
         self.end_headers()
-        self.wfile.write(found.body)
+        if self.command != "HEAD":
+            self.wfile.write(found.body)
 
     def log_message(self, format: str, *args: Any) -> None:
         LOGGER.debug(format, *args)

@@ -3,7 +3,8 @@
 import json
 import logging
 import socket
-from contextlib import closing
+import threading
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -12,7 +13,7 @@ import pytest
 
 from kaflow_engine.model.config import HttpConfig
 from kaflow_engine.telemetry.metrics import Metrics
-from kaflow_engine.telemetry.server import serve
+from kaflow_engine.telemetry.server import MOST, serve
 from tests.engine.telemetry.examples import FULL
 
 
@@ -92,10 +93,56 @@ def test_a_token_is_asked_for_where_one_is_set():
         assert "s3cret" not in get(address, "/status")[1]
 
 
-@pytest.mark.parametrize(("path", "method", "code"), [("/", "GET", 404), ("/status", "POST", 501)])
+@pytest.mark.parametrize(
+    ("path", "method", "code"),
+    [
+        ("/", "GET", 404),
+        ("/../../etc/passwd", "GET", 404),
+        ("/%2e%2e/%2e%2e/etc/passwd", "GET", 404),
+        ("//status/../metrics", "GET", 404),
+        ("/status", "HEAD", 200),
+        *(("/status", method, 405) for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS")),
+        *(("/health/live", method, 405) for method in ("TRACE", "CONNECT", "NONSENSE")),
+    ],
+)
 def test_nothing_else_is_served(path, method, code):
     with serve(HttpConfig(port=0), metrics_of(FULL)) as address:
-        assert get(address, path, method=method)[0] == code
+        found, body = get(address, path, method=method)
+    assert found == code
+    assert "root:" not in body
+    assert (method == "HEAD") == (body == "")
+
+
+def test_the_answer_says_no_version_and_is_kept_nowhere():
+    with serve(HttpConfig(port=0, token="s3cret"), metrics_of(FULL)) as address:
+        with pytest.raises(HTTPError) as refused:
+            urlopen(f"{address}/status")
+        with urlopen(f"{address}/health/live") as found:
+            headers = dict(found.headers)
+    refused.value.close()
+    assert refused.value.headers["WWW-Authenticate"] == "Bearer"
+    assert headers["Server"].strip() == "kaflow"
+    assert headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    "flood",
+    [
+        b"",
+        b"GET /status HTTP/1.1\r\nX: ",
+        b"GET /" + b"a" * 70_000,
+        b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 200,
+        b"\x00\xff\x16\x03\x01" * 20,
+    ],
+)
+def test_requests_without_an_end_hold_nobody_up(flood):
+    with serve(HttpConfig(port=0), metrics_of(FULL)) as address, ExitStack() as slow:
+        host, _, port = address.removeprefix("http://").partition(":")
+        for _ in range(2 * MOST):
+            one = slow.enter_context(socket.create_connection((host, int(port)), timeout=5))
+            one.sendall(flood)
+        assert get(address, "/health/live")[0] == 200
+        assert threading.active_count() < 3 * MOST
 
 
 def test_a_port_that_is_taken_is_replaced(caplog):
