@@ -152,7 +152,7 @@ def _fill(
     try:
         config = project.load_config()
     except KaflowError as error:
-        raise failure(error) from error
+        raise failure(error) from None
     if pyspark is not None:
         config = with_spark(config, spark_settings(getattr(context.resources, pyspark)))
     newest: dict[str, Progress] = {}
@@ -165,7 +165,7 @@ def _fill(
             for at in newest.values():
                 context.log.info(f"{at.state}: batch {at.batch}, {at.records} records")
     if thread.error is not None:
-        raise failure(thread.error) from thread.error
+        raise failure(thread.error) from None
     return newest[name]
 
 

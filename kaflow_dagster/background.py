@@ -1,11 +1,14 @@
 """Work in a thread of its own, so that Spark does not take the signals that end a Dagster run."""
 
+import traceback
 from collections.abc import Callable
 from threading import Event, Thread
 from types import TracebackType
 from typing import Self
 
 import dagster as dg
+
+from kaflow_engine.masking import masked, without_secrets
 
 GRACE_S = 15.0
 
@@ -53,6 +56,14 @@ class Background:
 
 
 def failure(error: BaseException) -> dg.Failure:
-    """Return what ends a run: the error in its own words, and no retry by Dagster."""
-    metadata = {"kind": dg.MetadataValue.text(type(error).__name__)}
-    return dg.Failure(description=str(error), metadata=metadata, allow_retries=False)
+    """Return what ends a run: the error in its own words, and no retry by Dagster.
+
+    Raise it `from None`: Dagster would keep the causes in their own words, secrets and all.
+    """
+    trace = "".join(traceback.format_exception(error))
+    metadata = {
+        "kind": dg.MetadataValue.text(type(error).__name__),
+        "traceback": dg.MetadataValue.md(f"```\n{without_secrets(trace)}\n```"),
+    }
+    about = masked("", str(error))
+    return dg.Failure(description=about, metadata=metadata, allow_retries=False)

@@ -99,7 +99,7 @@ def checked(
         config = project.load_config()
         found = check_output(project.load(name, config), config, LAST_MS, partitions)
     except KaflowError as error:
-        raise failure(error) from error
+        raise failure(error) from None
     for result in found.results:
         if result.check.name in wanted:
             yield _result(result, key, found.what)

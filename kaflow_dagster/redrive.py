@@ -58,7 +58,7 @@ def build_redrive_job(
             letters = find_letters(kafka, topic, name)
             found = chosen(letters, where)
         except KaflowError as error:
-            raise failure(error) from error
+            raise failure(error) from None
         left = sum(can_redrive(letter) for letter in found)
         context.log.info(f"{len(sent)} redriven, {left} of {len(found)} could be")
         reasons = Counter((each.phase, each.error) for each in letters)

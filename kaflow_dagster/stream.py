@@ -85,7 +85,7 @@ def _session(
     try:
         config = project.load_config()
     except KaflowError as error:
-        raise failure(error) from error
+        raise failure(error) from None
     context.instance.add_run_tags(context.run_id, {PROCESS: str(this_process())})
     heard = _Heard()
     tables = {
@@ -97,7 +97,7 @@ def _session(
     ) as work:
         yield from _reports(context, work, heard, keys, tables)
     if work.error is not None:
-        raise failure(work.error) from work.error
+        raise failure(work.error) from None
     yield dg.Output(None)
 
 

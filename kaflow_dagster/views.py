@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from kaflow_engine.errors import KaflowError, ModelError
+from kaflow_engine.masking import without_secrets
 from kaflow_engine.model.checks import checks_of
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.load_config import load_config
@@ -151,7 +152,7 @@ def view_project(paths: Sequence[Path], config_path: Path | None = None) -> Proj
     except ModelError as error:
         return ProjectView(paths=places, config=file, pipelines=(), problems=(str(error),))
     found = check_project([Path(place) for place in places], config)
-    return ProjectView(
+    view = ProjectView(
         paths=places,
         config=file,
         pipelines=tuple(
@@ -160,6 +161,7 @@ def view_project(paths: Sequence[Path], config_path: Path | None = None) -> Proj
         ),
         problems=tuple(str(problem) for problem in found.others),
     )
+    return ProjectView.of_json(without_secrets(view.to_json()))
 
 
 def _view(

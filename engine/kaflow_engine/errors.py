@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import ClassVar
 
+from kaflow_engine.masking import without_secrets
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Location:
@@ -31,15 +33,15 @@ class Location:
 
 
 class KaflowError(Exception):
-    """What went wrong, where, and what to do about it."""
+    """What went wrong, where, and what to do about it; secrets that are known are masked."""
 
     exit_code: ClassVar[int] = 1
 
     def __init__(self, message: str, at: Location | None = None, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
+        self.message = without_secrets(message)
+        super().__init__(self.message)
         self.at = at
-        self.hint = hint
+        self.hint = without_secrets(hint) if hint else hint
 
     def __str__(self) -> str:
         place = f"{self.at}: " if self.at else ""

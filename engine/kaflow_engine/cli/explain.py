@@ -9,6 +9,7 @@ import click
 
 from kaflow_engine.cli.options import config_option, configuration, json_option, set_option
 from kaflow_engine.cli.output import print_json
+from kaflow_engine.masking import without_secrets
 from kaflow_engine.plan.draw import draw
 from kaflow_engine.plan.explain import Resolver, explain, unknown_topics
 from kaflow_engine.plan.project import load_checked
@@ -53,7 +54,7 @@ def command(
     if as_json:
         print_json([explanation.data() for explanation in found])
     else:
-        click.echo("\n\n".join("\n".join(draw(explanation)) for explanation in found))
+        click.echo(without_secrets("\n\n".join("\n".join(draw(each)) for each in found)))
 
 
 def resolver() -> Resolver:

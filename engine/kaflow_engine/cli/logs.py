@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 
 import click
 
+from kaflow_engine.masking import masked
 from kaflow_engine.model.config import LoggingConfig
-from kaflow_engine.model.masking import masked
 from kaflow_engine.telemetry.log_context import AddWhere, Where
 
 LOGGER = logging.getLogger("kaflow")

@@ -1,14 +1,17 @@
 """The `kaflow` command: the table of sub-commands, and the one place where errors end."""
 
 import errno
+import sys
+import traceback
 from collections.abc import Callable
 from importlib import import_module
+from types import TracebackType
 from typing import Any, NoReturn, TypeVar, cast
 
 import click
 
 from kaflow_engine.errors import KaflowError, ModelError, Problems, UnknownName
-from kaflow_engine.model.masking import masked
+from kaflow_engine.masking import masked
 
 COMMANDS: dict[str, str] = {
     "backfill": "kaflow_engine.cli.backfill:command",
@@ -148,7 +151,16 @@ _with_traceback(kaflow, hidden=False)
 
 def main() -> None:
     """Run the command line of this process."""
+    sys.excepthook = _show_traceback
     kaflow(prog_name="kaflow")
+
+
+def _show_traceback(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Do what Python does, without secrets in what libraries say."""
+    text = "".join(traceback.format_exception(kind, error, trace))
+    click.echo(masked("", text), err=True, nl=False)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 import click
 
+from kaflow_engine.masking import without_secrets
+
 _EVERY_S = 2.0
 
 
@@ -18,7 +20,7 @@ class Clock:
 
     def say(self, text: str) -> None:
         """Print a line."""
-        click.echo(f"[{time.monotonic() - self.began:5.1f} s] {text}", err=True)
+        click.echo(f"[{time.monotonic() - self.began:5.1f} s] {without_secrets(text)}", err=True)
 
 
 @dataclass(slots=True)
@@ -37,14 +39,14 @@ class Steps:
 
 
 def print_json(value: object) -> None:
-    """Print a value as JSON, in its own order."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+    """Print a value as JSON, in its own order; secrets that are known are masked."""
+    click.echo(without_secrets(json.dumps(value, indent=2, ensure_ascii=False, default=str)))
 
 
 def print_table(rows: Sequence[Sequence[str]]) -> None:
     """Print rows in columns as wide as their widest cell, the last one open."""
     for line in table_lines(rows):
-        click.echo(line)
+        click.echo(without_secrets(line))
 
 
 def table_lines(rows: Sequence[Sequence[str]]) -> list[str]:

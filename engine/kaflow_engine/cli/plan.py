@@ -17,6 +17,7 @@ from kaflow_engine.cli.options import (
 )
 from kaflow_engine.cli.output import print_json, table_lines
 from kaflow_engine.errors import StateError
+from kaflow_engine.masking import without_secrets
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.project import load_checked
 from kaflow_engine.plan.verdict import Verdict
@@ -54,7 +55,7 @@ def _show(found: Sequence[tuple[PipelineSpec, Verdict]]) -> None:
     for line, (_, verdict) in zip(table_lines(rows), found, strict=True):
         click.echo(line)
         for reason in verdict.reasons:
-            click.echo("\n".join(f"    {part}" for part in reason.splitlines()))
+            click.echo("\n".join(f"    {part}" for part in without_secrets(reason).splitlines()))
     counts = {name: 0 for name in ("new", "resume", "refused", "running")}
     for _, verdict in found:
         counts[verdict.outlook] += 1

@@ -9,6 +9,7 @@ import click
 from kaflow_engine.cli.options import config_option, json_option, paths_argument
 from kaflow_engine.cli.output import print_json
 from kaflow_engine.errors import KaflowError, ModelError
+from kaflow_engine.masking import without_secrets
 from kaflow_engine.model.load_config import find_config
 from kaflow_engine.model.yaml_file import raise_all
 from kaflow_engine.testing.case_cuts import Cuts
@@ -113,5 +114,5 @@ def _run(
         if not quiet and result.passed:
             click.echo(f"ok      {case.name}")
         elif not quiet:
-            click.echo("\n".join([*report_lines(result, width), ""]))
+            click.echo(without_secrets("\n".join([*report_lines(result, width), ""])))
         yield result

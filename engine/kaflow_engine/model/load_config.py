@@ -5,6 +5,7 @@ from functools import reduce
 from pathlib import Path
 
 from kaflow_engine.errors import ModelError
+from kaflow_engine.masking import remember_settings
 from kaflow_engine.model import specs
 from kaflow_engine.model.config import CheckpointConfig, Config
 from kaflow_engine.model.layers import environment_tree, overrides_tree
@@ -12,7 +13,7 @@ from kaflow_engine.model.mistakes import place
 from kaflow_engine.model.reading import build, check_keys
 from kaflow_engine.model.shapes import Shape
 from kaflow_engine.model.tree import Entries, Node, Scalar, describe, lay_over, walk
-from kaflow_engine.model.variables import read_environment
+from kaflow_engine.model.variables import read_environment, read_secret
 from kaflow_engine.model.yaml_file import Document, raise_all, read_yaml
 
 FILES = ("kaflow.yaml", "kaflow.yml")
@@ -61,7 +62,7 @@ def load_config(
         Problems: Several.
     """
     variables = read_environment() if environment is None else environment
-    document = read_yaml(path, variables) if path else None
+    document = read_yaml(path, variables, read_secret) if path else None
     layers = [
         *([_mapping(document)] if document else []),
         environment_tree(variables),
@@ -74,6 +75,7 @@ def load_config(
     mistakes = [*(document.mistakes if document else ())]
     mistakes += [mistake for layer in checked for mistake in layer.mistakes]
     if isinstance(built, Config):
+        remember_settings(built.model_dump(by_alias=True))
         raise_all([*mistakes, *_without_bucket(built, tree), *_of_the_engine(built, tree)])
         return built
     raise_all([*mistakes, *built])

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias, cast, get_args
 
+from kaflow_engine.masking import masked
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.durations import DurationField, format_duration
-from kaflow_engine.model.masking import masked
 from kaflow_engine.model.shapes import file_keys
 from kaflow_engine.model.specs import Spec
 

@@ -1,32 +1,61 @@
-"""`${VAR}` and `${VAR:-default}` in the author's files, and the one door to the environment."""
+"""`${VAR}`, `${VAR:-default}` and `${file:PATH}`, and the one door to what stands behind them."""
 
 import os
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from kaflow_engine.errors import Location, ModelError
+from kaflow_engine.masking import remember, remember_environment
 from kaflow_engine.model.tree import brief
+
+LARGEST = 65_536
+"""Most bytes of a file that is a value."""
 
 _REFERENCE = re.compile(r"\$\$|\$\{(?P<inside>[^}\n]*)(?P<end>\}?)")
 _INSIDE = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?")
+_FILE = re.compile(r"file:(?P<path>(?!-).+?)(?::-(?P<default>.*))?")
 
 
 def read_environment() -> dict[str, str]:
     """Return the environment of this process; nothing else in the engine reads it."""
-    return dict(os.environ)
+    found = dict(os.environ)
+    remember_environment(found)
+    return found
+
+
+def read_secret(path: str) -> str:
+    """Return the text of a file without the end of its last line; it will not be shown.
+
+    Raises:
+        OSError: There is no such file, or it cannot be read.
+        ValueError: It is too large, or not a text.
+    """
+    with Path(path).open("rb") as file:
+        found = file.read(LARGEST + 1)
+    if len(found) > LARGEST:
+        raise ValueError("too large")
+    text = found.decode().removesuffix("\n").removesuffix("\r")
+    remember([text])
+    return text
 
 
 def expand(
-    text: str, variables: Mapping[str, str], place: Callable[[int], Location]
+    text: str,
+    variables: Mapping[str, str],
+    place: Callable[[int], Location],
+    read: Callable[[str], str] | None = None,
 ) -> tuple[str, list[ModelError]]:
-    """Replace `${VAR}` and `${VAR:-default}`; `$$` stands for `$`.
+    """Replace `${VAR}`, `${VAR:-default}` and `${file:PATH}`; `$$` stands for `$`.
 
-    As in a shell, the default also takes the place of an empty value.
+    As in a shell, the default also takes the place of an empty value, or of a file that is not
+    there.
 
     Args:
         text: What the author wrote.
         variables: Values by name.
         place: Where the character at an offset of the text stands.
+        read: Reads a file; None: files are not for this text.
 
     Returns:
         The expanded text and all mistakes; a mistake is replaced by nothing. Values of variables
@@ -35,7 +64,7 @@ def expand(
     mistakes: list[ModelError] = []
 
     def replace(found: re.Match[str]) -> str:
-        value = _value(found, variables, place)
+        value = _value(found, variables, place, read)
         if isinstance(value, ModelError):
             mistakes.append(value)
             return ""
@@ -45,11 +74,16 @@ def expand(
 
 
 def _value(
-    found: re.Match[str], variables: Mapping[str, str], place: Callable[[int], Location]
+    found: re.Match[str],
+    variables: Mapping[str, str],
+    place: Callable[[int], Location],
+    read: Callable[[str], str] | None,
 ) -> str | ModelError:
     if found[0] == "$$":
         return "$"
     inside = _INSIDE.fullmatch(found["inside"]) if found["end"] else None
+    if found["end"] and not inside and (file := _FILE.fullmatch(found["inside"])):
+        return _content(file["path"], file["default"], place(found.start()), read)
     if inside is None or "${" in (inside["default"] or ""):
         message = f"'{brief(found[0])}' is not a variable"
         hint = "write ${NAME} or ${NAME:-default}, and $$ for a literal $"
@@ -62,3 +96,23 @@ def _value(
         hint = f"set it, or write ${{{name}:-default}}"
         return ModelError(f"the variable '{name}' is not set", place(found.start()), hint)
     return value
+
+
+def _content(
+    path: str, default: str | None, at: Location, read: Callable[[str], str] | None
+) -> str | ModelError:
+    if read is None:
+        hint = "name it there, or set a variable and write ${NAME}"
+        return ModelError("only the configuration takes values from files", at, hint)
+    try:
+        return read(path)
+    except FileNotFoundError:
+        if default is not None:
+            return default
+        return ModelError(f"there is no file '{brief(path)}'", at, "mount it, or correct the path")
+    except OSError as error:
+        reason = (error.strerror or "it fails").lower()
+        return ModelError(f"the file '{brief(path)}' cannot be read: {reason}", at)
+    except ValueError:
+        hint = f"a value is UTF-8 text of at most {LARGEST // 1024} KiB"
+        return ModelError(f"the file '{brief(path)}' holds no value", at, hint)

@@ -1,7 +1,7 @@
 """YAML files → trees in which every key and value knows its line."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -42,13 +42,15 @@ class Document:
         return self.root
 
 
-def read_yaml(path: Path, variables: Mapping[str, str]) -> Document:
-    """Read a YAML file.
+def read_yaml(
+    path: Path, variables: Mapping[str, str], read: Callable[[str], str] | None = None
+) -> Document:
+    """Read a YAML file; `read` gives the content of files that `${file:…}` names.
 
     Raises:
         ModelError: The file cannot be read or is not YAML.
     """
-    return parse_yaml(read_text(path), str(path), variables)
+    return parse_yaml(read_text(path), str(path), variables, read)
 
 
 def read_text(path: Path) -> str:
@@ -81,7 +83,12 @@ def _nearest(path: Path) -> str | None:
     return f"did you mean '{by_stem[close[0]]}'?" if close else None
 
 
-def parse_yaml(text: str, file: str, variables: Mapping[str, str]) -> Document:
+def parse_yaml(
+    text: str,
+    file: str,
+    variables: Mapping[str, str],
+    read: Callable[[str], str] | None = None,
+) -> Document:
     """Read YAML text; `file` is what places show. Nothing but comments is an empty mapping.
 
     Raises:
@@ -90,12 +97,17 @@ def parse_yaml(text: str, file: str, variables: Mapping[str, str]) -> Document:
     root = compose(text, file)
     if root is None:
         return Document(root=Entries(at=Location(file), entries=()), mistakes=())
-    return from_yaml(root, file, variables)
+    return from_yaml(root, file, variables, read)
 
 
-def from_yaml(root: yaml.Node, file: str, variables: Mapping[str, str]) -> Document:
+def from_yaml(
+    root: yaml.Node,
+    file: str,
+    variables: Mapping[str, str],
+    read: Callable[[str], str] | None = None,
+) -> Document:
     """Take over a composed PyYAML node; duplicate keys and unset variables are mistakes."""
-    conversion = _Conversion(file, variables)
+    conversion = _Conversion(file, variables, read)
     node = conversion.node(root)
     return Document(root=node, mistakes=tuple(conversion.mistakes))
 
@@ -131,9 +143,12 @@ def _line(mistake: ModelError) -> int:
 class _Conversion:
     """One pass over composed nodes; what is wrong is collected."""
 
-    def __init__(self, file: str, variables: Mapping[str, str]) -> None:
+    def __init__(
+        self, file: str, variables: Mapping[str, str], read: Callable[[str], str] | None
+    ) -> None:
         self.file = file
         self.variables = variables
+        self.read = read
         self.mistakes: list[ModelError] = []
         self.count = 0
         self.open: list[yaml.Node] = []
@@ -186,7 +201,7 @@ class _Conversion:
             lines = node.value.count("\n", 0, offset) if node.style == "|" else 0
             return Location(self.file, (at.line or 1) + lines)
 
-        text, mistakes = expand(node.value, self.variables, place)
+        text, mistakes = expand(node.value, self.variables, place, self.read)
         self.mistakes.extend(mistakes)
         plain = not node.style
         if mistakes:

@@ -16,8 +16,8 @@ from kaflow_engine.connectors.kafka_admin import require
 from kaflow_engine.connectors.kafka_client import KafkaSettings
 from kaflow_engine.connectors.kafka_control import ControlTopic, RunStart
 from kaflow_engine.connectors.kafka_sink import SinkSettings
+from kaflow_engine.masking import masked
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.masking import masked
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.runtime.backfill import BoundedRead, new_backfill_state
 from kaflow_engine.runtime.batches import BatchRunner

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from kaflow_engine.masking import masked
 from kaflow_engine.model.config import OtlpConfig
 from kaflow_engine.telemetry.metric_table import METRICS, MetricSpec
 from kaflow_engine.telemetry.metrics import Metrics
@@ -39,7 +40,7 @@ def export(config: OtlpConfig, metrics: Metrics) -> Generator[Callable[[Progress
     try:
         sender = _Sender(config, metrics)
     except Exception as error:
-        LOGGER.warning("traces and metrics are not sent: %s", error)
+        LOGGER.warning("traces and metrics are not sent: %s", masked("", str(error)))
         yield lambda progress: None
         return
     try:
@@ -48,7 +49,7 @@ def export(config: OtlpConfig, metrics: Metrics) -> Generator[Callable[[Progress
         try:
             sender.close()
         except Exception as error:
-            LOGGER.warning("the last traces and metrics were not sent: %s", error)
+            LOGGER.warning("the last traces and metrics were not sent: %s", masked("", str(error)))
 
 
 class _Sender:
