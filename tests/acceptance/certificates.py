@@ -1,4 +1,4 @@
-"""A certificate authority and a broker's certificate, made by the test."""
+"""A certificate authority, a broker's and a client's certificate, made by the test."""
 
 import datetime as dt
 import ipaddress
@@ -19,22 +19,32 @@ class Issued:
     """What a client trusts."""
     identity: Path
     """The broker's key and certificate."""
+    client: Path
+    """A client's certificate."""
+    client_key: Path
 
 
 def issue(folder: Path) -> Issued:
-    """Make an authority, and a certificate of 127.0.0.1 that it signs."""
-    root_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
+    """Make an authority, and certificates of 127.0.0.1 and of a client that it signs."""
+    root_key, key, own = (ec.generate_private_key(ec.SECP256R1()) for _ in range(3))
     root = _signed(_name("test authority"), _name("test authority"), root_key, root_key, True)
     leaf = _signed(_name("broker"), _name("test authority"), key, root_key, False)
-    ca, identity = folder / "ca.pem", folder / "broker.pem"
-    ca.write_bytes(_pem(root))
-    private = key.private_bytes(
+    mine = _signed(_name("kaflow"), _name("test authority"), own, root_key, False)
+    names = ("ca.pem", "broker.pem", "client.pem", "client.key")
+    found = Issued(*(folder / name for name in names))
+    found.ca.write_bytes(_pem(root))
+    found.identity.write_bytes(_private(key) + _pem(leaf) + _pem(root))
+    found.client.write_bytes(_pem(mine))
+    found.client_key.write_bytes(_private(own))
+    return found
+
+
+def _private(key) -> bytes:
+    return key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
-    identity.write_bytes(private + _pem(leaf) + _pem(root))
-    return Issued(ca, identity)
 
 
 def _name(text):

@@ -1,4 +1,4 @@
-"""SASL over TLS: one set of properties for Spark's client and for ours, and clear refusals."""
+"""SASL over mutual TLS: one set of properties for Spark's client and ours, and clear refusals."""
 
 import json
 import time
@@ -30,7 +30,8 @@ def issued(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def secured(issued):
-    with Broker(secure=Secure(identity=issued.identity, users={USER: PASSWORD})) as running:
+    secure = Secure(identity=issued.identity, users={USER: PASSWORD}, clients=issued.ca)
+    with Broker(secure=secure) as running:
         yield running
 
 
@@ -41,6 +42,8 @@ def properties(issued, mechanism, password=PASSWORD):
         "sasl.username": USER,
         "sasl.password": password,
         "ssl.ca.location": str(issued.ca),
+        "ssl.certificate.location": str(issued.client),
+        "ssl.key.location": str(issued.client_key),
     }
 
 
@@ -120,6 +123,21 @@ def test_a_wrong_authority_is_told_at_once(secured, tmp_path):
     with pytest.raises(LoginRefused, match="no secure connection to the broker") as caught:
         describe(kafka, ["t"])
     assert "ssl.ca.location" in str(caught.value)
+    assert time.monotonic() - begun < 15
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["no certificate", "of another authority"])
+def test_a_client_without_a_certificate_is_told(secured, issued, tmp_path, known):
+    written = properties(issued, "PLAIN")
+    del written["ssl.certificate.location"], written["ssl.key.location"]
+    if known:
+        other = issue(tmp_path)
+        written["ssl.certificate.location"] = str(other.client)
+        written["ssl.key.location"] = str(other.client_key)
+    begun = time.monotonic()
+    with pytest.raises(LoginRefused) as caught:
+        describe(KafkaSettings.of([secured.secured], written), ["t"])
+    assert "ssl.certificate.location" in str(caught.value)
     assert time.monotonic() - begun < 15
 
 

@@ -83,10 +83,17 @@ _COMMON = (
 )
 """Properties that authors write most, for guesses at what was meant."""
 
+_ALERT = re.compile(r"alert (bad|no|unsupported|revoked|expired|unknown)? ?(certificate|ca)\b")
+
 
 def is_refusal(error: KafkaError) -> bool:
     """Tell whether a broker answered, and does not let this client in."""
-    return error.name() in _LOGIN | {"_SSL", *_FORBIDDEN}
+    return error.name() in _LOGIN | {"_SSL", *_FORBIDDEN} or _is_alert(error)
+
+
+def _is_alert(error: KafkaError) -> bool:
+    """Tell whether a broker does not take the certificate of this client, or wants one."""
+    return error.name() == "_TRANSPORT" and _ALERT.search(error.str()) is not None
 
 
 class BrokerAway(SourceError):
@@ -177,6 +184,13 @@ def trouble(
             "check 'security.protocol', 'sasl.mechanism', 'sasl.username' and 'sasl.password' "
             "in 'kafka.properties'",
             code,
+        )
+    if _is_alert(error):
+        return Trouble(
+            f"the broker at {bootstrap} does not take the certificate of this client",
+            "check 'ssl.certificate.location' and 'ssl.key.location' (or 'ssl.keystore.*') in "
+            "'kafka.properties': the broker wants one that an authority it knows has signed",
+            "_SSL",
         )
     if code == "_SSL":
         return Trouble(

@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from kaflow_engine.connectors import kafka_oauth as oauth
+from kaflow_engine.connectors.kafka_oauth import jaas_text
 from kaflow_engine.errors import ModelError
 
 JAVA_ONLY = frozenset(
@@ -23,6 +25,9 @@ JAVA_ONLY = frozenset(
         "sasl.jaas.config",
         "sasl.login.class",
         "sasl.client.callback.handler.class",
+        "sasl.login.connect.timeout.ms",
+        "sasl.login.read.timeout.ms",
+        "sasl.oauthbearer.header.urlencode",
         "sasl.login.callback.handler.class",
         "ssl.keymanager.algorithm",
         "ssl.protocol",
@@ -61,6 +66,20 @@ ENGINE_OWNED = frozenset(
 )
 """Properties the engine decides, because its guarantees rest on them."""
 
+ONE_SIDED: Mapping[str, str] = {
+    "enable.ssl.certificate.verification": "certificates are always verified; name the "
+    "authority that signed them in 'ssl.ca.location'",
+    "sasl.oauthbearer.config": "tokens without a signature are not used; write "
+    "'sasl.oauthbearer.method: oidc'",
+    "enable.sasl.oauthbearer.unsecure.jwt": "tokens without a signature are not used; write "
+    "'sasl.oauthbearer.method: oidc'",
+    **dict.fromkeys(
+        ("ssl.crl.location", "ssl.engine.location", "ssl.engine.id", "ssl.engine.factory.class"),
+        "Spark's Kafka source and kaflow's own client would not both heed it; remove it",
+    ),
+}
+"""Properties of one client that would leave the other one less secure, and what to do instead."""
+
 _SECRET = re.compile(r"password|secret|jaas|sasl\.username|\.key$|key\.pem|oauthbearer\.config")
 _JAAS = re.compile(r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')""")
 _MODULES = {
@@ -79,8 +98,9 @@ def to_librdkafka(properties: Mapping[str, str]) -> dict[str, str]:
     """Return the properties as librdkafka names them.
 
     Raises:
-        ModelError: A Java key store or login module that librdkafka has no counterpart of.
+        ModelError: What librdkafka has no counterpart of, or what Java has none of.
     """
+    _check(properties)
     found = {k: v for k, v in properties.items() if k not in JAVA_ONLY | ENGINE_OWNED}
     if "sasl.mechanisms" in found:
         found["sasl.mechanism"] = found.pop("sasl.mechanisms")
@@ -89,7 +109,9 @@ def to_librdkafka(properties: Mapping[str, str]) -> dict[str, str]:
     if found.get("ssl.endpoint.identification.algorithm") == "":
         found["ssl.endpoint.identification.algorithm"] = "none"
     jaas = properties.get("sasl.jaas.config")
-    if jaas is not None and "sasl.username" not in found:
+    if _mechanism(properties) == oauth.MECHANISM:
+        found |= oauth.to_librdkafka(properties, {} if jaas is None else _options(jaas))
+    elif jaas is not None and "sasl.username" not in found:
         found |= _from_jaas(jaas)
     if properties.get("ssl.keystore.type", "").upper() == "PEM":
         found.pop("ssl.keystore.location", None)
@@ -100,29 +122,53 @@ def to_java(properties: Mapping[str, str]) -> dict[str, str]:
     """Return the properties as the Java client names them.
 
     Raises:
-        ModelError: A certificate file that cannot be read.
+        ModelError: A certificate file that cannot be read, or what one client has no counterpart
+            of.
     """
+    _check(properties)
     translated = {"sasl.mechanisms", "sasl.username", "sasl.password", "ssl.ca.location"}
     translated |= {"ssl.ca.pem", "ssl.certificate.location", "ssl.key.location"}
     translated |= {"ssl.certificate.pem", "ssl.key.pem"}
     found = {k: v for k, v in properties.items() if k not in translated | ENGINE_OWNED}
-    mechanism = properties.get("sasl.mechanism", properties.get("sasl.mechanisms"))
+    mechanism = _mechanism(properties)
     if mechanism is not None:
         found["sasl.mechanism"] = mechanism
     if "security.protocol" in found:
         found["security.protocol"] = found["security.protocol"].upper()
     if found.get("ssl.endpoint.identification.algorithm") == "none":
         found["ssl.endpoint.identification.algorithm"] = ""
-    if "sasl.username" in properties and "sasl.jaas.config" not in found:
+    if mechanism == oauth.MECHANISM:
+        found = oauth.to_java(found)
+    elif "sasl.username" in properties and "sasl.jaas.config" not in found:
         found["sasl.jaas.config"] = _to_jaas(mechanism or "PLAIN", properties)
     return found | _stores_to_java(properties)
 
 
-def _from_jaas(jaas: str) -> dict[str, str]:
-    options = {
+def _check(properties: Mapping[str, str]) -> None:
+    for name, cure in ONE_SIDED.items():
+        if name in properties:
+            raise ModelError(f"the Kafka property '{name}' is not supported", hint=cure)
+    mechanism = _mechanism(properties)
+    known = (*_MODULES, oauth.MECHANISM)
+    if mechanism is not None and mechanism not in known:
+        raise ModelError(
+            f"'sasl.mechanism' {mechanism} is not supported", hint="known: " + ", ".join(known)
+        )
+
+
+def _mechanism(properties: Mapping[str, str]) -> str | None:
+    return properties.get("sasl.mechanism", properties.get("sasl.mechanisms"))
+
+
+def _options(jaas: str) -> dict[str, str]:
+    return {
         name: re.sub(r"\\(.)", r"\1", double or single)
         for name, double, single in _JAAS.findall(jaas)
     }
+
+
+def _from_jaas(jaas: str) -> dict[str, str]:
+    options = _options(jaas)
     if "username" not in options or "password" not in options:
         raise ModelError(
             "'sasl.jaas.config' has no username and password",
@@ -133,17 +179,9 @@ def _from_jaas(jaas: str) -> dict[str, str]:
 
 
 def _to_jaas(mechanism: str, properties: Mapping[str, str]) -> str:
-    if mechanism not in _MODULES:
-        raise ModelError(
-            f"'sasl.mechanism' {mechanism} takes no username",
-            hint="known: " + ", ".join(_MODULES) + "; for others write 'sasl.jaas.config' too",
-        )
-
-    def quoted(name: str) -> str:
-        text = properties.get(name, "").replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{text}"'
-
-    user, password = quoted("sasl.username"), quoted("sasl.password")
+    user, password = (
+        jaas_text(properties.get(name, "")) for name in ("sasl.username", "sasl.password")
+    )
     return f"{_MODULES[mechanism]} required username={user} password={password};"
 
 
@@ -180,7 +218,7 @@ def _identity_to_librdkafka(properties: Mapping[str, str]) -> dict[str, str]:
 
 def _stores_to_java(properties: Mapping[str, str]) -> dict[str, str]:
     found: dict[str, str] = {}
-    if "ssl.ca.location" in properties:
+    if properties.get("ssl.ca.location", "probe") != "probe":
         found["ssl.truststore.type"] = "PEM"
         found["ssl.truststore.location"] = properties["ssl.ca.location"]
     if "ssl.ca.pem" in properties:

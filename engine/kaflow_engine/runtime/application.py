@@ -11,9 +11,10 @@ from pyspark.sql import SparkSession
 
 from kaflow_engine.connectors.kafka_admin import delete_topics
 from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.connectors.kafka_oauth import java_options
 from kaflow_engine.connectors.kafka_transactions import control_topic
 from kaflow_engine.errors import DrainIncomplete, KaflowError, StateError
-from kaflow_engine.model.config import Config
+from kaflow_engine.model.config import Config, SparkConfig
 from kaflow_engine.operators.params import Backfill, Plan
 from kaflow_engine.runtime.backfill import backfill_plan
 from kaflow_engine.runtime.failures import to_error
@@ -68,7 +69,7 @@ def run_pipelines(
     )
     for plan in plans:
         on_progress(Progress(pipeline=plan.name))
-    session = spark or start_session(config.spark, find_java(), spark_kafka_jars())
+    session = spark or start_session(spark_settings(config), find_java(), spark_kafka_jars())
     try:
         runs = [
             PipelineRun(
@@ -85,6 +86,16 @@ def run_pipelines(
     finally:
         if spark is None:
             session.stop()
+
+
+def spark_settings(config: Config) -> SparkConfig:
+    """Return Spark's settings, with what its Kafka client needs of the JVM."""
+    needed = java_options(config.kafka.properties)
+    if not needed:
+        return config.spark
+    names = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+    conf = {name: f"{config.spark.conf.get(name, '')} {needed}".strip() for name in names}
+    return config.spark.model_copy(update={"conf": {**config.spark.conf, **conf}})
 
 
 def run_backfill(

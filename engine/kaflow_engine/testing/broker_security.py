@@ -1,4 +1,4 @@
-"""A second listener of the embedded broker: SASL over TLS, with users of its own."""
+"""A second listener of the embedded broker: SASL over TLS, with users of its own, or mutual TLS."""
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportPrivateImportUsage=false
 # the futures of the admin client are untyped
@@ -27,6 +27,8 @@ class Secure:
     """PEM file: the broker's private key, then its certificate and those above it."""
     users: Mapping[str, str] = field(repr=False)
     """User name → password."""
+    clients: Path | None = None
+    """PEM file: the authority that clients need a certificate of; None: they need none."""
 
 
 def with_secure_listener(properties: str, port: int, secure: Secure) -> str:
@@ -50,6 +52,12 @@ def with_secure_listener(properties: str, port: int, secure: Secure) -> str:
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(secure.identity),
     }
+    if secure.clients is not None:
+        own |= {
+            "ssl.client.auth": "required",
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(secure.clients),
+        }
     added = [f"listener.name.secure.{name}={value}" for name, value in own.items()]
     return "\n".join([*changed, *added, ""])
 

@@ -14,6 +14,31 @@ LOGIN = {"sasl.mechanism": "PLAIN", "sasl.username": "ann", "sasl.password": 'se
 JAAS = f'{PLAIN} required username="ann" password="se\\"cr\\\\et";'
 
 
+OAUTH = "org.apache.kafka.common.security.oauthbearer"
+TOKEN = {
+    "sasl.mechanism": "OAUTHBEARER",
+    "sasl.oauthbearer.method": "oidc",
+    "sasl.oauthbearer.client.id": "me",
+    "sasl.oauthbearer.client.secret": 's"x',
+    "sasl.oauthbearer.token.endpoint.url": "https://idp/token",
+}
+WITH_EXTRAS = {
+    **TOKEN,
+    "sasl.oauthbearer.scope": "kafka all",
+    "sasl.oauthbearer.extensions": "logicalCluster=lkc-1,identityPoolId=pool-2",
+}
+TOKEN_JAVA = {
+    "sasl.mechanism": "OAUTHBEARER",
+    "sasl.oauthbearer.token.endpoint.url": "https://idp/token",
+    "sasl.login.callback.handler.class": f"{OAUTH}.OAuthBearerLoginCallbackHandler",
+}
+TOKEN_JAAS = f'{OAUTH}.OAuthBearerLoginModule required clientId="me" clientSecret="s\\"x"'
+EXTRAS_JAAS = (
+    f'{TOKEN_JAAS} scope="kafka all" extension_logicalCluster="lkc-1" '
+    'extension_identityPoolId="pool-2";'
+)
+
+
 def settings(**properties: str) -> KafkaSettings:
     return KafkaSettings.of(["b1:9092", "b2:9092"], properties)
 
@@ -40,6 +65,22 @@ def settings(**properties: str) -> KafkaSettings:
             {"ssl.endpoint.identification.algorithm": ""},
             {"ssl.endpoint.identification.algorithm": "none"},
         ),
+        (
+            {"ssl.keystore.type": "PKCS12", "ssl.keystore.location": "/me.p12"},
+            {"ssl.keystore.location": "/me.p12"},
+        ),
+        (
+            {"ssl.keystore.key": "K", "ssl.keystore.certificate.chain": "C"},
+            {"ssl.key.pem": "K", "ssl.certificate.pem": "C"},
+        ),
+        ({"ssl.truststore.certificates": "CA"}, {"ssl.ca.pem": "CA"}),
+        (
+            {"ssl.key.location": "/k.pem", "ssl.key.password": "p", "ssl.keystore.password": "q"},
+            {"ssl.key.location": "/k.pem", "ssl.key.password": "p", "ssl.keystore.password": "q"},
+        ),
+        (TOKEN, TOKEN),
+        (WITH_EXTRAS, WITH_EXTRAS),
+        ({**TOKEN_JAVA, "sasl.jaas.config": EXTRAS_JAAS}, WITH_EXTRAS),
         ({"max.poll.records": "5", "group.id": "mine", "isolation.level": "read_uncommitted"}, {}),
     ],
 )
@@ -72,6 +113,22 @@ def test_librdkafka(written: dict[str, str], librdkafka: dict[str, str]) -> None
                 "ssl.keystore.key": "K",
                 "ssl.keystore.certificate.chain": "C",
             },
+        ),
+        ({"ssl.ca.pem": "CA"}, {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": "CA"}),
+        ({"ssl.ca.location": "probe"}, {}),
+        (
+            {"ssl.keystore.location": "/me.p12", "ssl.keystore.password": "q"},
+            {
+                "ssl.keystore.type": "PKCS12",
+                "ssl.keystore.location": "/me.p12",
+                "ssl.keystore.password": "q",
+            },
+        ),
+        (TOKEN, {**TOKEN_JAVA, "sasl.jaas.config": f"{TOKEN_JAAS};"}),
+        (WITH_EXTRAS, {**TOKEN_JAVA, "sasl.jaas.config": EXTRAS_JAAS}),
+        (
+            {**TOKEN_JAVA, "sasl.jaas.config": EXTRAS_JAAS},
+            {**TOKEN_JAVA, "sasl.jaas.config": EXTRAS_JAAS},
         ),
         (
             {"key.deserializer": "x", "auto.offset.reset": "latest", "enable.auto.commit": "true"},
@@ -117,9 +174,45 @@ def test_what_librdkafka_cannot_do_is_said(written: dict[str, str], message: str
         settings(**written).librdkafka()
 
 
-def test_a_mechanism_without_a_login_module_is_refused() -> None:
-    with pytest.raises(ModelError, match="takes no username"):
-        settings(**{**LOGIN, "sasl.mechanism": "GSSAPI"}).spark()
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ({**LOGIN, "sasl.mechanism": "GSSAPI"}, "'sasl.mechanism' GSSAPI is not supported"),
+        ({"sasl.mechanisms": "AWS_MSK_IAM"}, "'sasl.mechanism' AWS_MSK_IAM is not supported"),
+        ({"sasl.mechanism": "OAUTHBEARER"}, "OAUTHBEARER needs client credentials"),
+        (
+            {name: value for name, value in TOKEN.items() if not name.endswith("client.secret")},
+            "'sasl.oauthbearer.client.secret' is missing for OAUTHBEARER",
+        ),
+        (
+            {**TOKEN, "sasl.oauthbearer.config": "principal=x"},
+            "'sasl.oauthbearer.config' is not supported",
+        ),
+        (
+            {"enable.ssl.certificate.verification": "false"},
+            "'enable.ssl.certificate.verification' is not supported",
+        ),
+        ({"ssl.crl.location": "/crl.pem"}, "'ssl.crl.location' is not supported"),
+    ],
+)
+def test_what_not_both_clients_can_do_is_refused(written: dict[str, str], message: str) -> None:
+    for translate in (settings(**written).librdkafka, settings(**written).spark):
+        with pytest.raises(ModelError, match=message) as caught:
+            translate()
+        assert caught.value.hint
+        assert "cr\\et" not in str(caught.value)
+
+
+def test_an_authority_for_the_token_alone_is_refused() -> None:
+    with pytest.raises(ModelError, match=r"'https\.ca\.location' is not supported"):
+        settings(**TOKEN, **{"https.ca.location": "/ca.pem"}).spark()
+
+
+def test_the_client_takes_what_is_translated() -> None:
+    """librdkafka knows every name; it asks for a token, and nobody answers."""
+    for written in (TOKEN, WITH_EXTRAS, {**TOKEN_JAVA, "sasl.jaas.config": EXTRAS_JAAS}):
+        here = {**written, "sasl.oauthbearer.token.endpoint.url": "http://127.0.0.1:1/"}
+        assert open_admin(settings(**{**here, "security.protocol": "SASL_SSL"})).api
 
 
 def test_an_unknown_property_is_named() -> None:
