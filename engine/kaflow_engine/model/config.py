@@ -129,7 +129,7 @@ class HttpConfig(Spec):
 
     host: Filled = "127.0.0.1"
     port: int = Field(default=8080, ge=0, le=65_535)
-    """0, or one that is taken: any free port, which is logged."""
+    """0: any free port. Where it is taken the next free one, which is logged."""
     token: Filled | None = Field(default=None, repr=False)
     """What `/status` and `/metrics` ask for; None: nothing."""
 

@@ -28,6 +28,8 @@ METHODS = ("GET", "HEAD")
 
 MOST = 32
 """Most connections at a time; one more takes the place of the oldest, which may be a slow one."""
+NEXT = 16
+"""Ports that are tried one after the other, so that whoever scrapes them can list them."""
 _LONGEST_S = 5.0
 
 
@@ -71,7 +73,7 @@ def answer(metrics: Metrics, token: str | None, path: str, authorization: str | 
 def serve(config: HttpConfig, metrics: Metrics) -> Generator[str | None]:
     """Serve until the block ends; yields the address, None where there is none.
 
-    A port that is taken is no reason to stop a pipeline: another free one serves instead.
+    A port that is taken is no reason to stop a pipeline: the next free one serves instead.
     """
     server = _open(config, metrics)
     if server is None:
@@ -90,11 +92,13 @@ def serve(config: HttpConfig, metrics: Metrics) -> Generator[str | None]:
 
 def _open(config: HttpConfig, metrics: Metrics) -> "_Server | None":
     handler = partial(_Handler, metrics, config.token)
-    for port in dict.fromkeys((config.port, 0)):
+    ports = range(config.port, min(config.port + NEXT, 65_536)) if config.port else ()
+    for port in (*ports, 0):
         try:
             return _Server((config.host, port), handler)
         except OSError as error:
-            LOGGER.warning("cannot serve health and metrics on port %d: %s", port, error)
+            if port in (config.port, 0):  # once, and where nothing helps
+                LOGGER.warning("cannot serve health and metrics on port %d: %s", port, error)
     return None
 
 

@@ -1,0 +1,93 @@
+"""The platform on one machine: what its files name exists, and only this machine reaches it."""
+
+import re
+
+import pytest
+import yaml
+
+from kaflow_engine.model.load_config import load_config
+from kaflow_engine.telemetry.server import NEXT
+from tests.deploy.reading import DEPLOY, ROOT, check_kaflow, documents, image_environment
+
+COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+SERVICES = COMPOSE["services"]
+KEYS = {
+    *("image", "restart", "read_only", "cap_drop", "security_opt", "tmpfs", "environment"),
+    *("volumes", "ports", "healthcheck", "depends_on", "entrypoint", "command"),
+    *("stop_grace_period", "profiles"),
+}
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_service(name):
+    service = SERVICES[name]
+    assert set(service) <= KEYS
+    assert re.search(r":(v?\d+\.\d+\.\d+|latest\})$", service["image"])
+    for port in service.get("ports", []):
+        assert port.startswith("127.0.0.1:")
+    for other, wanted in as_mapping(service.get("depends_on", {})).items():
+        assert other in SERVICES
+        if wanted.get("condition") == "service_healthy":
+            assert "test" in SERVICES[other]["healthcheck"]
+    for mount in service.get("volumes", []):
+        source = re.sub(r"\$\{[^}]*\}", "/", mount).split(":")[0]
+        assert source == "/" or source in COMPOSE["volumes"] or (DEPLOY / source).exists()
+    for key, value in service.get("environment", {}).items():
+        assert isinstance(value, str), key
+
+
+@pytest.mark.parametrize("name", [name for name in SERVICES if "KAFLOW" in SERVICES[name]["image"]])
+def test_what_runs_kaflow(name):
+    service = SERVICES[name]
+    assert service["read_only"]
+    assert service["cap_drop"] == ["ALL"]
+    config = load_config(None, {**image_environment(), **service["environment"]})
+    assert config.kafka.schema_registry == "http://registry:8081"
+    if "entrypoint" not in service:
+        check_kaflow(service["command"])
+        check_grace(service["stop_grace_period"], config.drain_deadline)
+
+
+def test_the_streams_have_time_to_drain():
+    check_grace(SERVICES["code"]["stop_grace_period"], load_config(None, {}).drain_deadline)
+
+
+def test_projects_find_the_broker_by_the_variable_that_is_set():
+    written = ROOT / "engine/kaflow_engine/cli/new_project/kaflow.yaml"
+    config = load_config(written, SERVICES["code"]["environment"])
+    assert config.kafka.brokers == ("kafka:9092",)
+
+
+def test_prometheus_scrapes_ports_that_streams_take():
+    (job,) = yaml.safe_load((DEPLOY / "prometheus/compose.yaml").read_text())["scrape_configs"]
+    ports = range(load_config(None, {}).http.port, load_config(None, {}).http.port + NEXT)
+    for target in job["static_configs"][0]["targets"]:
+        service, _, port = target.partition(":")
+        assert service in SERVICES
+        assert int(port) in ports
+
+
+def test_grafana_finds_prometheus_and_the_dashboard():
+    (source,) = documents(DEPLOY / "grafana/provisioning/datasources/kaflow.yaml")
+    assert source["datasources"][0]["url"] == "http://prometheus:9090"
+    (boards,) = documents(DEPLOY / "grafana/provisioning/dashboards/kaflow.yaml")
+    folder = boards["providers"][0]["options"]["path"]
+    assert f"./grafana/kaflow.json:{folder}/kaflow.json:ro" in SERVICES["grafana"]["volumes"]
+
+
+def test_dagster_is_set_up_as_in_a_new_project():
+    ours = DEPLOY / "dagster/dagster.yaml"
+    theirs = ROOT / "engine/kaflow_engine/cli/new_project/dagster_home/dagster.yaml"
+    assert ours.read_text() == theirs.read_text()
+    (workspace,) = documents(DEPLOY / "dagster/workspace.yaml")
+    server = workspace["load_from"][0]["grpc_server"]
+    assert server["host"] in SERVICES
+    assert f"--port {server['port']} " in " ".join(SERVICES[server["host"]]["command"])
+
+
+def as_mapping(value):
+    return value if isinstance(value, dict) else {name: {} for name in value}
+
+
+def check_grace(period: str, deadline: int) -> None:
+    assert int(period.removesuffix("s")) * 1000 > deadline
