@@ -9,6 +9,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
 ARGS ?=
+CONTAINER ?= docker
 FIND_JAVA := from kaflow_engine.runtime.java import find_java; print(f"== setup: {find_java()}")
 # pytest ends with 5 when ARGS leaves no test of a stage, which is no failure.
 NONE_LEFT = { code=$$?; $(if $(ARGS),[[ $$code == 5 ]] ||) (exit $$code); }
@@ -18,7 +19,7 @@ MARKED := property or slow or $(SERVICES)
 PARALLEL := -n auto --dist worksteal
 BY_FILE := -n 3 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup test test-fast lint run run-engine bench soak troubles test-spark43 lock clean
+.PHONY: help setup test test-fast lint wheel image run run-engine bench soak troubles test-spark43 lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -56,7 +57,7 @@ test: lint ## lint, fast tests, random and slow ones, and those that start Spark
 test-fast: setup ## fast tests only
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m "not ($(MARKED))" $(ARGS)
 
-lint: setup ## ruff, pyright and the import contracts
+lint: setup ## ruff, pyright, the import contracts, and known vulnerabilities of packages
 	@echo "== ruff"
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
@@ -64,6 +65,15 @@ lint: setup ## ruff, pyright and the import contracts
 	@$(BIN)/pyright --pythonpath $(BIN)/python --level error
 	@echo "== import contracts"
 	@$(BIN)/lint-imports --no-cache
+	@echo "== known vulnerabilities"
+	@$(BIN)/python .ci/audit.py
+
+wheel: setup ## build the wheel into dist/
+	@rm -rf dist
+	@$(BIN)/python -m hatchling build -t wheel
+
+image: wheel ## build the image kaflow:latest, with docker or CONTAINER=podman
+	@$(CONTAINER) build --file deploy/Dockerfile --tag kaflow:latest .
 
 run: setup ## the example project in Dagster, with a broker of its own, until Ctrl-C or RUN_SECONDS=…
 	@exec $(BIN)/python -m kaflow_dagster.platform dbt_style_models \
