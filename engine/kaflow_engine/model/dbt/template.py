@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
-from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError
-from jinja2.sandbox import SandboxedEnvironment
+from jinja2 import TemplateError, TemplateSyntaxError
 
 from kaflow_engine.errors import Location, ModelError
+from kaflow_engine.model.dbt.bounds import Bounded
 from kaflow_engine.model.tree import brief
 
 _TRIM = re.compile(r"(\{[{%#])[-+]|[-+]([}%#]\})")
@@ -62,22 +62,25 @@ def render(text: str, file: str, names: Names) -> Rendered:
     def env_var(name: str, default: object = _NOTHING) -> object:
         return _known("environment variable", name, names.environment, default, "")
 
-    environment = SandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=True)
+    environment = Bounded()
     known = {"config": config, "source": names.source, "ref": names.ref, "var": var}
     try:
-        template = environment.from_string(_keep_lines(text, environment))
-        found.sql = template.render(known, env_var=env_var)
+        kept = _keep_lines(text, environment)
+        found.sql = environment.rendered(kept, {**known, "env_var": env_var})
     except TemplateSyntaxError as error:
         raise ModelError(_sentence(error), Location(file, error.lineno)) from error
     except ModelError as error:
         at = error.at or Location(file, _line(error.__traceback__))
         raise ModelError(error.message, at, error.hint) from error
+    except RecursionError as error:
+        at = Location(file, _line(error.__traceback__))
+        raise ModelError("the template fails: it calls itself", at) from error
     except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
         raise ModelError(_sentence(error), Location(file, _line(error.__traceback__))) from error
     return found
 
 
-def _keep_lines(text: str, environment: SandboxedEnvironment) -> str:
+def _keep_lines(text: str, environment: Bounded) -> str:
     """Put the line ends of every tag behind it; trimming would take them away again."""
     plain = _TRIM.sub(lambda mark: mark[1] or mark[2], text)
     found: list[str] = []
