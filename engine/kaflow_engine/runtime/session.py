@@ -15,6 +15,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway  # pyright: ignore[reportUnknownVariableType]  # untyped
 from pyspark.sql import SparkSession
 
+from kaflow_engine.masking import masked
 from kaflow_engine.model.config import SparkConfig
 from kaflow_engine.runtime.class_archive import archive_options, spark_archive
 from kaflow_engine.runtime.java import Java
@@ -145,4 +146,4 @@ def _forward(stream: IO[bytes]) -> None:
     for line in stream:
         text = line.decode(errors="replace").rstrip()
         if text and not _NOISE.search(text):
-            LOGGER.warning("%s", text)
+            LOGGER.warning("%s", masked("", text))
