@@ -6,7 +6,13 @@ from pathlib import Path
 
 import click
 
-from kaflow_engine.cli.options import config_option, configuration, json_option, set_option
+from kaflow_engine.cli.options import (
+    config_option,
+    configuration,
+    json_option,
+    master_option,
+    set_option,
+)
 from kaflow_engine.cli.progress_file import progress_file
 from kaflow_engine.cli.running import Manner, run_in_front
 from kaflow_engine.cli.stopping import stop_requests
@@ -46,6 +52,7 @@ class InstantType(click.ParamType[int]):
 )
 @config_option
 @set_option
+@master_option
 @json_option
 def command(
     name: str,
@@ -58,6 +65,7 @@ def command(
     progress_path: Path | None,
     config_path: Path | None,
     settings: tuple[str, ...],
+    master: str | None,
     as_json: bool,
 ) -> None:
     """Run the pipeline NAME over a range of event time, beside its stream.
@@ -69,7 +77,7 @@ def command(
         raise click.BadParameter("--to must be later than --from", param_hint="--to")
     if end > time.time() * 1000:
         raise click.BadParameter(f"{instant(end)} lies in the future", param_hint="--to")
-    config = configuration(config_path, settings)
+    config = configuration(config_path, settings, master)
     spec = load_one(paths or (Path(),), name, config)
     wanted = Backfill(start=start, end=end, slack=spec.backfill.slack)
     check_backfill(spec, config, wanted, force)

@@ -25,6 +25,12 @@ set_option = click.option(
     help="Set one value of the configuration, such as state.ttl=2h; may be repeated.",
 )
 
+master_option = click.option(
+    "--master",
+    metavar="URL",
+    help="Spark master, such as local[4] or spark://host:7077; short for --set spark.master=URL.",
+)
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 paths_argument = click.argument(
@@ -63,8 +69,10 @@ class PositiveType(click.ParamType[float]):
         return found
 
 
-def configuration(config_path: Path | None, settings: tuple[str, ...] = ()) -> Config:
-    """Load the configuration that `--config` and `--set` stand for.
+def configuration(
+    config_path: Path | None, settings: tuple[str, ...] = (), master: str | None = None
+) -> Config:
+    """Load the configuration that `--config`, `--set` and `--master` stand for.
 
     Raises:
         click.BadParameter: A setting has no `=`.
@@ -78,4 +86,6 @@ def configuration(config_path: Path | None, settings: tuple[str, ...] = ()) -> C
                 f"'{setting}' has no value; write it as KEY=VALUE", param_hint="--set"
             )
         overrides[key] = value
+    if master is not None:
+        overrides["spark.master"] = master
     return load_config(config_path or find_config(Path()), overrides=overrides)

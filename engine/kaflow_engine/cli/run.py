@@ -8,6 +8,7 @@ from kaflow_engine.cli.options import (
     config_option,
     configuration,
     json_option,
+    master_option,
     paths_argument,
     set_option,
 )
@@ -36,6 +37,7 @@ from kaflow_engine.plan.project import load_checked
 )
 @config_option
 @set_option
+@master_option
 @json_option
 def command(
     paths: tuple[Path, ...],
@@ -45,13 +47,14 @@ def command(
     progress_path: Path | None,
     config_path: Path | None,
     settings: tuple[str, ...],
+    master: str | None,
     as_json: bool,
 ) -> None:
     """Run the pipelines of files and folders until Ctrl-C, each in a stream of its own.
 
     A stop by Ctrl-C or SIGTERM finishes the batch that runs. The next run goes on from there.
     """
-    config = configuration(config_path, settings)
+    config = configuration(config_path, settings, master)
     project = load_checked(paths, config)
     manner = Manner(
         until_caught_up=until_caught_up, max_records=max_records, plain=plain, as_json=as_json

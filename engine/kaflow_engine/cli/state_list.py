@@ -27,7 +27,7 @@ from kaflow_engine.runtime.states import (
     snapshots_of,
     state_root,
 )
-from kaflow_engine.runtime.worker import COPIES
+from kaflow_engine.state.places import COPIES
 from kaflow_engine.state.verify import Verified, verify
 
 F = TypeVar("F", bound=Callable[..., Any])

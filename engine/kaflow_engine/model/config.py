@@ -104,6 +104,9 @@ class RocksdbConfig(Spec):
     """Where state is kept."""
 
     path: Filled = ".kaflow/state"
+    local: Filled | None = None
+    """Where executors of a cluster keep their copies, on their own disks; None: with Spark's
+    temporary files. Under a local master: in `path`."""
     checkpoint: CheckpointConfig = CheckpointConfig()
 
 

@@ -52,7 +52,7 @@ class BatchRunner:
         log: BatchLog,
         fingerprint: str,
         shipment: Shipment,
-        tasks: int,
+        tasks: Callable[[], int],
         kept: KeptBatches | None = None,
         clock: Clock = lambda: time.time_ns() // 1_000_000,
         small: int = SMALL,
@@ -167,7 +167,7 @@ class BatchRunner:
         )
         frame = records if size and records is not None else self._nothing
         try:
-            return execute_batch(frame, context, shipment, size, self._tasks, self._small)
+            return execute_batch(frame, context, shipment, size, self._tasks(), self._small)
         except Exception as error:
             raise to_error(error, f"running batch {record.number}") from error
 

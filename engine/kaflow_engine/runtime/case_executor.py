@@ -152,7 +152,7 @@ def _runner(
         log,
         fingerprint(plan),
         Shipment.of(settings),
-        _TASKS,
+        lambda: _TASKS,
         small=-1 if spread else SMALL,
     )
 

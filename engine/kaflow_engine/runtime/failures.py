@@ -5,6 +5,7 @@ import pickle
 import re
 import traceback
 from collections.abc import Iterator
+from sys import version_info
 
 from kaflow_engine.connectors.kafka_admin import MissingTopic
 from kaflow_engine.connectors.kafka_errors import (
@@ -44,6 +45,10 @@ _FULL = re.compile(r"No space left on device|Disk quota exceeded")
 _JVM_GONE = re.compile(
     r"Answer from Java side is empty|Connection refused|Py4JNetworkError|SparkContext was shut down"
 )
+_STOPPED = re.compile(r"stopped SparkContext|LiveListenerBus is stopped|SparkContext was shut down")
+_EXECUTOR_GONE = re.compile(r"ExecutorLostFailure|FetchFailed|MetadataFetchFailed")
+_NO_PYTHON = re.compile(r'Cannot run program \\?"([^"\\]+)|PYTHON_VERSION_MISMATCH')
+_NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 
 
 class DataLost(SourceError):
@@ -69,6 +74,14 @@ class SparkEnded(RunError):
     """Spark's JVM is gone; only a new process can go on."""
 
 
+class ExecutorsUnfit(RunError):
+    """What tasks need is not there where executors run; trying again does not bring it."""
+
+
+class ExecutorLost(RunError):
+    """An executor went in the middle of a batch; what it did is done again elsewhere."""
+
+
 def carried(error: BaseException) -> RuntimeError:
     """Return what a task raises so that the driver gets `error` back."""
     if not isinstance(error, KaflowError):
@@ -90,6 +103,25 @@ def to_error(error: BaseException, doing: str = "running a batch") -> KaflowErro
     reason = _reason(text)
     if not _SPARK.search(text):
         return TaskFailed(f"{doing} failed: {type(error).__name__}: {error}", text)
+    if found := _NO_PYTHON.search(text):
+        lacking = f"no '{found[1]}'" if found[1] else "another version of Python than the driver"
+        return ExecutorsUnfit(
+            f"executors have {lacking}",
+            hint="name their Python in 'spark.conf: {spark.pyspark.python: …}'; its minor version "
+            f"must be {version_info.major}.{version_info.minor}, as on the driver",
+        )
+    if found := _NO_MODULE.search(text):
+        return ExecutorsUnfit(
+            f"the Python of executors lacks the module '{found[1]}'",
+            hint="install kaflow on every host, or send it along: see 'Python' in docs/cluster.md",
+        )
+    if _EXECUTOR_GONE.search(text):
+        return ExecutorLost(f"an executor was lost while {doing}")
+    if _STOPPED.search(text):
+        return SparkEnded(
+            f"Spark's application ended while {doing}",
+            hint="where a cluster ended it, the logs of its master, or of the executors, say why",
+        )
     if _JVM_GONE.search(text):
         return SparkEnded(
             f"Spark's JVM ended while {doing}",
@@ -122,7 +154,14 @@ def is_outage(error: KaflowError) -> bool:
 def is_retryable(error: KaflowError) -> bool:
     """Tell whether the same batch may succeed when it is tried again."""
     match error:
-        case ModelError() | StateError() | LimitReached() | DataLost() | SparkEnded():
+        case (
+            ModelError()
+            | StateError()
+            | LimitReached()
+            | DataLost()
+            | SparkEnded()
+            | ExecutorsUnfit()
+        ):
             return False
         case LoginRefused() | LoginRefusedSink():
             return False

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from kaflow_engine.errors import StateError
 from kaflow_engine.runtime.offline import Offline
 from kaflow_engine.runtime.plans import plan_of
-from kaflow_engine.runtime.snapshots import SnapshotKeeper, state_partitions
+from kaflow_engine.runtime.snapshots import SnapshotKeeper, in_this_process, state_partitions
 from kaflow_engine.runtime.standing import load_standing
 from kaflow_engine.state.log import FIRST
 
@@ -29,6 +29,7 @@ def snapshot_now(at: Offline, now: int, say: Callable[[str], None] = lambda text
         raise StateError("there is nothing to copy: no batch is done yet", hint="run the pipeline")
     plan = plan_of(at.log.load_plan(at.state.fingerprint))
     say(f"copying {len(state_partitions(plan))} partitions")
-    keeper = SnapshotKeeper(at.directory, at.log, at.state.ref, at.snapshots, 0)
+    take = in_this_process(at.directory, at.state.ref, at.log, at.snapshots)
+    keeper = SnapshotKeeper(take, at.log, at.state.ref, at.snapshots, 0)
     keeper.take(plan, standing, now)
     return standing.batch

@@ -32,13 +32,14 @@ from kaflow_engine.runtime.history import Histories, ends_of_histories
 from kaflow_engine.runtime.history_files import check_unchanged, open_histories
 from kaflow_engine.runtime.kept_batches import KeptBatches, batches_left
 from kaflow_engine.runtime.losses import settle_losses
+from kaflow_engine.runtime.masters import task_slots
 from kaflow_engine.runtime.offsets import only, reaches
 from kaflow_engine.runtime.patience import Patience
 from kaflow_engine.runtime.plans import fingerprint, made_lenient, plan_of
 from kaflow_engine.runtime.record_source import RecordSource
 from kaflow_engine.runtime.run import Run
-from kaflow_engine.runtime.session import cores
-from kaflow_engine.runtime.snapshots import SnapshotKeeper
+from kaflow_engine.runtime.session import is_local
+from kaflow_engine.runtime.snapshots import SnapshotKeeper, in_tasks, in_this_process
 from kaflow_engine.runtime.standing import load_standing
 from kaflow_engine.runtime.state_start import (
     NewState,
@@ -55,6 +56,7 @@ from kaflow_engine.runtime.watch import Watch
 from kaflow_engine.runtime.worker import TaskSettings
 from kaflow_engine.state.lease import hold_lease
 from kaflow_engine.state.log import BatchLog, Offsets, StateRecord
+from kaflow_engine.state.places import OnHost
 from kaflow_engine.state.store import LocalStore
 from kaflow_engine.telemetry.log_context import logging_of
 from kaflow_engine.telemetry.progress import PipelineSummary, RunState
@@ -199,7 +201,9 @@ class PipelineRun:
             sink=sink,
             driver=os.getpid(),
             registry=self.config.kafka.schema_registry,
+            copies=self._copies(plan),
         )
+        shipment = Shipment.of(settings)
         group = self.config.kafka.consumer.group or f"kaflow-{plan.pipeline}"
         return Run(
             spark=self.spark,
@@ -208,8 +212,8 @@ class PipelineRun:
                 source,
                 log,
                 fingerprint(plan),
-                Shipment.of(settings),
-                cores(self.config.spark.master),
+                shipment,
+                partial(task_slots, self.config.spark.master, self.spark),
                 KeptBatches(control, start.batches, lambda: carrier.covered) if carrier else None,
                 self.clock,
                 table=table_sink(plan, state, log.store),
@@ -222,11 +226,24 @@ class PipelineRun:
             drain_seconds=self.config.drain_deadline / 1000,
             group=GroupReporter(kafka, group) if plan.backfill is None else None,
             keeper=SnapshotKeeper(
-                directory, log, state.ref, log.store, checkpoint.interval, carrier
+                in_tasks(self.spark, shipment)
+                if settings.copies
+                else in_this_process(directory, state.ref, log, log.store),
+                log,
+                state.ref,
+                log.store,
+                checkpoint.interval,
+                carrier,
             )
             if checkpoint.enabled
             else None,
         )
+
+    def _copies(self, plan: Plan) -> OnHost | None:
+        if is_local(self.config.spark.master):
+            return None
+        folder = self.config.state.rocksdb.local
+        return OnHost(plan.pipeline, Path(folder) if folder else None)
 
     def _live(
         self, run: Run, log: BatchLog, state: StateRecord, kafka: KafkaSettings, directory: Path

@@ -23,10 +23,10 @@ from kaflow_engine.runtime.offsets import empty_ranges, size_of
 from kaflow_engine.runtime.plans import fingerprint, plan_of, plan_text
 from kaflow_engine.runtime.standing import Standing, load_standing
 from kaflow_engine.runtime.ticks import is_due
-from kaflow_engine.runtime.worker import COPIES
 from kaflow_engine.state.changes import to_changes
 from kaflow_engine.state.copies import ready_copy
 from kaflow_engine.state.log import FIRST, BatchLog, BatchRecord, CommitRecord, StateRecord
+from kaflow_engine.state.places import COPIES
 from kaflow_engine.state.reader import StateRef
 from kaflow_engine.state.rocks import RocksCopy, open_copy
 from kaflow_engine.state.snapshots import complete_snapshot, load_snapshot, take_snapshot

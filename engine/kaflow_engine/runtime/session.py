@@ -15,6 +15,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway  # pyright: ignore[reportUnknownVariableType]  # untyped
 from pyspark.sql import SparkSession
 
+from kaflow_engine.errors import RunError
 from kaflow_engine.masking import masked
 from kaflow_engine.model.config import SparkConfig
 from kaflow_engine.runtime.class_archive import archive_options, spark_archive
@@ -24,6 +25,9 @@ LOGGER = logging.getLogger("kaflow.spark")
 LOCAL = "127.0.0.1"
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing"
 _OPTIONS = "spark.driver.extraJavaOptions"
+_EXECUTOR_OPTIONS = "spark.executor.extraJavaOptions"
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+_PYTHON = "spark.pyspark.python"
 _NOISE = re.compile(r"incubator modules|log4j|Setting default log level|setLogLevel|log level to")
 
 SETTINGS: Mapping[str, str] = {
@@ -38,8 +42,6 @@ SETTINGS: Mapping[str, str] = {
     "spark.sql.streaming.ui.enabled": "false",
     # garbage that outlives young collections would fill the heap before it goes
     "spark.cleaner.periodicGC.interval": "5min",
-    "spark.driver.bindAddress": LOCAL,
-    "spark.driver.host": LOCAL,
     "spark.driver.memory": "1g",
     "spark.scheduler.mode": "FAIR",
     "spark.python.worker.reuse": "true",
@@ -65,8 +67,17 @@ SETTINGS: Mapping[str, str] = {
 ON_ONE_MACHINE: Mapping[str, str] = {
     # what stays on the machine takes longer to compress than to write
     "spark.shuffle.compress": "false",
+    "spark.driver.bindAddress": LOCAL,
+    "spark.driver.host": LOCAL,
 }
 """What goes over that where the master is local."""
+
+ON_A_CLUSTER: Mapping[str, str] = {
+    # a host that hangs holds up the stream; Spark itself would give it two to three minutes
+    "spark.network.timeout": "60s",
+    "spark.network.timeoutInterval": "10s",
+}
+"""What goes over it elsewhere."""
 
 FIXED: Mapping[str, str] = {
     "spark.task.maxFailures": "1",
@@ -86,13 +97,20 @@ def start_session(config: SparkConfig, java: Java, jars: Sequence[Path]) -> Spar
     """
     logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of every connection
     os.environ["JAVA_HOME"] = str(java.home)
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_LOCAL_IP", LOCAL)
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = python_of_tasks(config)
+    if is_local(config.master):
+        os.environ.setdefault("SPARK_LOCAL_IP", LOCAL)
+    known: Any = SparkContext._gateway  # noqa: SLF001  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType, reportUnknownVariableType]  # a process has one JVM, which outlives its sessions
+    if known is None and _SUBMITTED in os.environ:
+        known = launch_gateway()
+        config = as_submitted(config, dict(SparkConf(_jvm=known.jvm).getAll()))
     conf = SparkConf(loadDefaults=False).setMaster(config.master)
     settings = session_settings(config, jars)
     options = [settings[_OPTIONS], *archive_options(spark_archive(java))]
     conf.setAll(list({**settings, _OPTIONS: " ".join(options)}.items()))
-    if SparkContext._gateway is not None:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType]  # a process has one JVM, which outlives its sessions
+    if known is not None:
+        SparkContext._ensure_initialized(gateway=known)  # noqa: SLF001  # pyright: ignore
         return SparkSession(SparkContext.getOrCreate(conf))
     gateway = launch_gateway(conf, {"stderr": PIPE})
     errors = cast("IO[bytes] | None", cast(Any, gateway).proc.stderr)
@@ -101,25 +119,61 @@ def start_session(config: SparkConfig, java: Java, jars: Sequence[Path]) -> Spar
     return SparkSession(SparkContext(conf=conf, gateway=gateway))
 
 
+def as_submitted(config: SparkConfig, given: Mapping[str, str]) -> SparkConfig:
+    """Return the settings for a driver that `spark-submit` has started.
+
+    Args:
+        config: Master and the author's settings, which go over what was submitted.
+        given: What spark-submit was given.
+
+    Raises:
+        RunError: It was given another master.
+    """
+    master = given.get("spark.master", config.master)
+    if master != config.master:
+        raise RunError(
+            f"spark-submit was given the master {master}, and kaflow {config.master}",
+            hint=f"give kaflow the same: --master {master}",
+        )
+    return config.model_copy(update={"conf": {**given, **config.conf}})
+
+
+def python_of_tasks(config: SparkConfig, environ: Mapping[str, str] = os.environ) -> str:
+    """Return the Python that executors start: on this machine the one that runs this.
+
+    Args:
+        config: Whose `conf` may name one.
+        environ: Whose PYSPARK_PYTHON may name the one of a cluster.
+    """
+    if is_local(config.master):
+        return sys.executable
+    return config.conf.get(_PYTHON) or environ.get("PYSPARK_PYTHON") or sys.executable
+
+
 def session_settings(config: SparkConfig, jars: Sequence[Path]) -> dict[str, str]:
     """Merge the engine's settings, the author's, and those that cannot be changed."""
-    settings = dict(SETTINGS)
-    if config.master.startswith("local"):
-        settings |= ON_ONE_MACHINE
-    settings |= {**config.conf, **FIXED}
+    local = is_local(config.master)
+    settings = {**SETTINGS, **(ON_ONE_MACHINE if local else ON_A_CLUSTER), **config.conf, **FIXED}
     paths = [*filter(None, [settings.get("spark.jars")]), *map(str, jars)]
     if paths:
         settings["spark.jars"] = ",".join(paths)
-    settings[_OPTIONS] = java_options(settings.get(_OPTIONS, ""))
+    settings[_OPTIONS] = driver_options(settings.get(_OPTIONS, ""))
+    if not local:
+        settings[_EXECUTOR_OPTIONS] = java_options(settings.get(_EXECUTOR_OPTIONS, ""))
     return settings
 
 
-def java_options(own: str) -> str:
-    """Return the options of the JVM: the author's, and ours where they say nothing else."""
-    options = [own] if own else []
+def driver_options(own: str) -> str:
+    """Return the options of the driver's JVM: those of every JVM, and what it logs."""
     if "log4j2.configurationFile" not in own:
         file = files("kaflow_engine.runtime").joinpath("log4j2.properties")
-        options.append(f"-Dlog4j2.configurationFile=file:{file}")
+        own = f"{own} -Dlog4j2.configurationFile=file:{file}".strip()
+    return java_options(own)
+
+
+def java_options(own: str) -> str:
+    """Return the options of every JVM: the author's, and ours where they say nothing else."""
+    options = [own] if own else []
     if not re.search(r"-XX:\+Use\w+GC\b", own):
         # for a small heap of short-lived records it takes less CPU than Java's own choice
         options.append("-XX:+UseParallelGC")
@@ -127,6 +181,15 @@ def java_options(own: str) -> str:
         # Spark sets each value with a call that has made room before
         options.append("-Darrow.enable_unsafe_memory_access=true")
     return " ".join(options)
+
+
+def is_local(master: str) -> bool:
+    """Tell whether tasks run in the process of the driver.
+
+    >>> is_local("local[2]"), is_local("local-cluster[2,1,512]"), is_local("yarn")
+    (True, False, False)
+    """
+    return re.fullmatch(r"local(\[.*\])?", master) is not None
 
 
 def cores(master: str) -> int:

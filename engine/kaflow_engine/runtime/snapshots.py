@@ -1,20 +1,54 @@
 """Takes snapshots of a pipeline's state between batches, and forgets what they make needless."""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyspark is untyped in part
 
 import os
 import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+
+from pyspark.sql import SparkSession
 
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.runtime.checkpointer import Checkpointer
 from kaflow_engine.runtime.crash import CrashPoint, crash_point
+from kaflow_engine.runtime.executor import Shipment
+from kaflow_engine.runtime.snapshot_task import SNAPSHOT, snapshot_partition, snapshot_task
 from kaflow_engine.runtime.standing import Standing
-from kaflow_engine.runtime.worker import COPIES
-from kaflow_engine.state.copies import ready_copy
 from kaflow_engine.state.log import BatchLog
+from kaflow_engine.state.places import InState
 from kaflow_engine.state.reader import StateRef
-from kaflow_engine.state.snapshots import complete_snapshot, prune_snapshots, take_snapshot
+from kaflow_engine.state.snapshots import complete_snapshot, prune_snapshots
 from kaflow_engine.state.store import Store
 from kaflow_engine.telemetry.progress import CheckpointMark
+
+Take = Callable[[Sequence[str], int], Mapping[str, str]]
+"""Takes names of state partitions and a batch, stores them as they are after it, and returns for
+each what `complete_snapshot` wants of it."""
+
+
+def in_this_process(directory: Path, ref: StateRef, log: BatchLog, store: Store) -> Take:
+    """Return what takes snapshots of copies that lie in the state directory."""
+    place = InState(directory)
+
+    def take(names: Sequence[str], batch: int) -> Mapping[str, str]:
+        return {name: snapshot_partition(place, ref, log, store, name, batch) for name in names}
+
+    return take
+
+
+def in_tasks(spark: SparkSession, shipment: Shipment) -> Take:
+    """Return what takes snapshots in tasks, where the driver cannot reach their copies."""
+
+    def take(names: Sequence[str], batch: int) -> Mapping[str, str]:
+        if not names:
+            return {}
+        numbers = spark.range(0, len(names), 1, len(names))
+        task = partial(snapshot_task, shipment.data, batch, names)
+        return {row["name"]: row["digest"] for row in numbers.mapInArrow(task, SNAPSHOT).collect()}
+
+    return take
 
 
 class SnapshotKeeper:
@@ -22,14 +56,24 @@ class SnapshotKeeper:
 
     def __init__(
         self,
-        directory: Path,
+        take: Take,
         log: BatchLog,
         ref: StateRef,
         store: Store,
         interval: int,
         checkpointer: Checkpointer | None = None,
     ) -> None:
-        self._directory, self._log, self._ref, self._store = directory, log, ref, store
+        """Keep the snapshots of a state.
+
+        Args:
+            take: Stores those of its partitions.
+            log: The batch log.
+            ref: The state.
+            store: The snapshot store.
+            interval: Milliseconds between two snapshots.
+            checkpointer: Carries them to the bucket.
+        """
+        self._take, self._log, self._ref, self._store = take, log, ref, store
         self._interval = interval / 1000
         self._last = time.monotonic()
         self._checkpointer = checkpointer
@@ -64,12 +108,7 @@ class SnapshotKeeper:
     def take(self, plan: Plan, standing: Standing, now: int) -> int | None:
         """Take a snapshot; as `after_batch` otherwise."""
         _pass("before_snapshot", standing)
-        taken: dict[str, str] = {}
-        for name in state_partitions(plan):
-            with ready_copy(
-                self._directory / COPIES, name, self._ref, standing.batch, self._log, self._store
-            ) as copy:
-                taken[name] = take_snapshot(self._store, self._ref, name, copy)
+        taken = self._take(state_partitions(plan), standing.batch)
         _pass("snapshot_copied", standing)
         complete_snapshot(self._store, self._ref, standing.batch, now, taken)
         self._last = time.monotonic()

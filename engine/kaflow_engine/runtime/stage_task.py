@@ -21,6 +21,7 @@ from kaflow_engine.operators.wire import WIRE, of_wire, to_wire
 from kaflow_engine.runtime.failures import carried
 from kaflow_engine.runtime.memory import release, release_now_and_then, settle_in
 from kaflow_engine.runtime.orphans import watch_parent
+from kaflow_engine.runtime.shared_store import check_shared
 from kaflow_engine.runtime.worker import TaskSettings, WorkerTask
 
 RESULT = pa.schema([pa.field("reports", pa.binary()), pa.field("output", pa.binary())])
@@ -35,8 +36,8 @@ Batches = Iterator[pa.RecordBatch]
 
 def whole_task(settings: bytes, batch: BatchContext, batches: Batches) -> Batches:
     """Run all stages over raw records."""
-    with _telling():
-        found, _ = _begin(settings, batch)
+    with telling():
+        found, _ = begin(settings, batch.batch)
         with WorkerTask(found, batch, range(found.plan.partitions)) as task:
             with task.timed("read"):
                 records = _records(batches)
@@ -58,8 +59,8 @@ def stage_task(
     settings: bytes, batch: BatchContext, stage: int, tasks: int, batches: Batches
 ) -> Batches:
     """Run one stage over the rows that were sent to one of `tasks` tasks."""
-    with _telling():
-        found, number = _begin(settings, batch)
+    with telling():
+        found, number = begin(settings, batch.batch)
         last = found.plan.stage_count - 1
         own = range(number, found.plan.partitions, tasks) if stage else ()
         with WorkerTask(found, batch, own) as task:
@@ -94,21 +95,27 @@ def _run(
 
 
 @contextmanager
-def _telling() -> Generator[None]:
+def telling() -> Generator[None]:
+    """Raise errors of a task in the form in which they reach the driver whole."""
     try:
         yield
     except Exception as error:
         raise carried(error) from None
 
 
-def _begin(settings: bytes, batch: BatchContext) -> tuple[TaskSettings, int]:
-    """Return the settings and the number of this task, if the task may have effects at all."""
+def begin(settings: bytes, batch: int) -> tuple[TaskSettings, int]:
+    """Return the settings and the number of this task, if the task may have effects at all.
+
+    Raises:
+        RunError: Spark tries it once more.
+        StateError: This host has another state directory than the driver.
+    """
     watch_parent()
     context = TaskContext.get()
     attempt = 0 if context is None else context.attemptNumber()
     if attempt > 0:
         # Spark repeats the tasks of lost executors, and a second try could deliver twice
-        raise RunError(f"Spark repeats a task of batch {batch.batch} (attempt {attempt + 1})")
+        raise RunError(f"Spark repeats a task of batch {batch} (attempt {attempt + 1})")
     return _settings(settings), 0 if context is None else context.partitionId()
 
 
@@ -116,6 +123,8 @@ def _begin(settings: bytes, batch: BatchContext) -> tuple[TaskSettings, int]:
 def _settings(settings: bytes) -> TaskSettings:
     found: object = pickle.loads(settings)
     assert isinstance(found, TaskSettings)
+    if found.copies is not None:
+        check_shared(found.directory, found.state)
     return found
 
 

@@ -63,7 +63,7 @@ class LiveStream:
             run.most_records,
         )
         writer = frame.writeStream.foreachBatch(self._on_records)
-        query = writer.option("checkpointLocation", str(self._checkpoint)).start()
+        query = writer.option("checkpointLocation", f"file:{self._checkpoint}").start()
         try:
             return self._watch(query, goal)
         finally:

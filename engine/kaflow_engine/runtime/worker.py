@@ -27,14 +27,12 @@ from kaflow_engine.runtime.timed_state import TimedReader
 from kaflow_engine.state.changes import write_changes
 from kaflow_engine.state.copies import ready_copy
 from kaflow_engine.state.log import BatchLog
+from kaflow_engine.state.places import CopyPlace, InState, copy_root
 from kaflow_engine.state.reader import StateReader, StateRef
 from kaflow_engine.state.rocks import RocksCopy
 from kaflow_engine.state.store import LocalStore, Store
 
 _PATIENCE_S = 5.0
-
-COPIES = "copies"
-"""Where RocksDB copies are, in the state directory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +53,13 @@ class TaskSettings:
     """Address of the schema registry."""
     schemas: Mapping[int, str] | None = None
     """Writer schemas by id, where they do not come from a registry."""
+    copies: CopyPlace | None = None
+    """Where RocksDB copies are; None: in the state directory."""
+
+    @property
+    def place(self) -> CopyPlace:
+        """Where RocksDB copies are."""
+        return self.copies or InState(self.directory)
 
 
 class WorkerTask:
@@ -94,9 +99,10 @@ class WorkerTask:
         if found is None:
             name = f"{step}-{partition}"
             with self.timed("open"):
+                root = self._copies.enter_context(copy_root(self._settings.place, name))
                 copy = self._copies.enter_context(
                     ready_copy(
-                        self._settings.directory / COPIES,
+                        root,
                         name,
                         self._settings.state,
                         self._batch.batch - 1,

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from kaflow_engine.cli.main import kaflow
-from kaflow_engine.runtime.worker import COPIES
+from kaflow_engine.state.places import COPIES
 from kaflow_engine.state.rocks import open_copy
 from tests.engine.runtime.state_here import StateHere, random_batches, state_plan
 

@@ -21,7 +21,7 @@ from kaflow_engine.plan.build import build_plan
 from kaflow_engine.runtime.notes import changes_of
 from kaflow_engine.runtime.offsets import empty_ranges, ends_of
 from kaflow_engine.runtime.plans import fingerprint, plan_of, plan_text
-from kaflow_engine.runtime.snapshots import SnapshotKeeper
+from kaflow_engine.runtime.snapshots import SnapshotKeeper, in_this_process
 from kaflow_engine.runtime.standing import Standing, counted, load_standing, next_due
 from kaflow_engine.runtime.ticks import is_due
 from kaflow_engine.runtime.worker import TaskSettings, WorkerTask
@@ -168,7 +168,9 @@ class StateHere:
             for row in rows.to_pylist():
                 self.output[row["key"]].append(row["value"])
         if snapshot:
-            keeper = SnapshotKeeper(self.directory, self.log, self.state.ref, self.log.store, 0)
+            about = self.state.ref, self.log, self.log.store
+            take = in_this_process(self.directory, *about)
+            keeper = SnapshotKeeper(take, self.log, self.state.ref, self.log.store, 0)
             keeper.after_batch(plan, done, batch.batch_time)
 
     def _settings(self, plan):

@@ -13,6 +13,8 @@ from kaflow_engine.formats.avro_changes import SchemaChanged
 from kaflow_engine.formats.registry import RegistryAway
 from kaflow_engine.runtime.failures import (
     DataLost,
+    ExecutorLost,
+    ExecutorsUnfit,
     LossSuspected,
     SparkEnded,
     TaskFailed,
@@ -70,6 +72,39 @@ def test_an_unforeseen_error_of_a_task_says_what_it_was():
             "records were lost in Kafka while reading",
         ),
         ("py4j.Py4JNetworkError: Answer from Java side is empty", SparkEnded, "Spark's JVM ended"),
+        (
+            "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.\n"
+            "org.apache.spark.api.java",
+            SparkEnded,
+            "Spark's application ended while reading",
+        ),
+        (
+            "org.apache.spark.SparkException: Job aborted due to stage failure: "
+            "ExecutorLostFailure (executor 1 exited caused by one of the running tasks)",
+            ExecutorLost,
+            "an executor was lost while reading",
+        ),
+        (
+            "org.apache.spark.SparkException: Job aborted: org.apache.spark.shuffle."
+            "FetchFailedException\nCaused by: java.net.ConnectException: Connection refused",
+            ExecutorLost,
+            "an executor was lost while reading",
+        ),
+        (
+            'org.apache.spark.X: java.io.IOException: Cannot run program "/no/python": error=2',
+            ExecutorsUnfit,
+            "executors have no '/no/python'",
+        ),
+        (
+            "org.apache.spark.X: PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker",
+            ExecutorsUnfit,
+            "executors have another version of Python than the driver",
+        ),
+        (
+            "org.apache.spark.X: ModuleNotFoundError: No module named 'kaflow_engine'",
+            ExecutorsUnfit,
+            "the Python of executors lacks the module 'kaflow_engine'",
+        ),
         (
             "org.apache.spark.X: failed\nCaused by: java.io.IOException: No space left on device",
             StateError,

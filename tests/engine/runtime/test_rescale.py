@@ -10,9 +10,9 @@ from kaflow_engine.errors import StateError
 from kaflow_engine.operators.schemas import RECORDS
 from kaflow_engine.runtime.bring_back import RESTORED
 from kaflow_engine.runtime.rescale import rescale
-from kaflow_engine.runtime.worker import COPIES
 from kaflow_engine.state.copies import ready_copy
 from kaflow_engine.state.log import BatchLog
+from kaflow_engine.state.places import COPIES
 from kaflow_engine.state.snapshots import snapshot_batches
 from kaflow_engine.state.store import LocalStore
 from tests.engine.runtime.state_here import StateHere, random_batches, state_plan

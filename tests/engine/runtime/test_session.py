@@ -1,10 +1,21 @@
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
+from kaflow_engine.errors import RunError
 from kaflow_engine.model.config import SparkConfig
-from kaflow_engine.runtime.session import SETTINGS, java_options, session_settings
+from kaflow_engine.runtime.session import (
+    FIXED,
+    ON_A_CLUSTER,
+    SETTINGS,
+    as_submitted,
+    driver_options,
+    java_options,
+    python_of_tasks,
+    session_settings,
+)
 
 
 def settings_with(master="local[2]", jars=(), **conf):
@@ -48,9 +59,48 @@ def test_jars_come_on_top_of_the_authors():
     ],
 )
 def test_java_options_come_on_top_of_the_authors(own, found):
-    options = java_options(own)
+    options = driver_options(own)
     file = re.search(r"file:(\S+)", options)
     if file:
         assert Path(file[1]).exists()
         options = options.replace(file[1], "F")
     assert options.replace("-Darrow.enable_unsafe_memory_access=true", "-Darrow") == found
+
+
+def test_executors_get_the_options_of_every_jvm():
+    settings = settings_with("spark://host:7077", spark_executor_extraJavaOptions="-Xss4m")
+    assert settings["spark.executor.extraJavaOptions"] == java_options("-Xss4m")
+    assert "log4j2" not in settings["spark.executor.extraJavaOptions"]
+    assert "spark.executor.extraJavaOptions" not in settings_with()
+
+
+def test_a_driver_of_a_cluster_listens_where_executors_can_reach_it():
+    settings = settings_with("spark://host:7077")
+    assert "spark.driver.host" not in settings
+    assert ON_A_CLUSTER.items() <= settings.items()
+    assert FIXED.items() <= settings.items()
+    assert settings_with()["spark.driver.host"] == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("master", "conf", "environ", "python"),
+    [
+        ("local[2]", {"spark.pyspark.python": "/conf"}, {"PYSPARK_PYTHON": "/env"}, None),
+        ("yarn", {"spark.pyspark.python": "/conf"}, {"PYSPARK_PYTHON": "/env"}, "/conf"),
+        ("yarn", {}, {"PYSPARK_PYTHON": "/env"}, "/env"),
+        ("yarn", {}, {}, None),
+    ],
+)
+def test_the_python_of_tasks_may_be_named_on_a_cluster(master, conf, environ, python):
+    found = python_of_tasks(SparkConfig(master=master, conf=conf), environ)
+    assert found == (python or sys.executable)
+
+
+def test_what_was_submitted_holds_unless_the_configuration_says_otherwise():
+    config = SparkConfig(master="yarn", conf={"spark.executor.cores": "2"})
+    given = {"spark.master": "yarn", "spark.executor.cores": "4", "spark.app.name": "x"}
+    found = as_submitted(config, given).conf
+    assert found["spark.executor.cores"] == "2"
+    assert found["spark.app.name"] == "x"
+    with pytest.raises(RunError, match="was given the master yarn"):
+        as_submitted(SparkConfig(master="local[2]"), given)

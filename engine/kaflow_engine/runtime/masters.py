@@ -1,0 +1,91 @@
+"""What runs the tasks: this machine, or a cluster and how to reach it."""
+
+import re
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from kaflow_engine.errors import RunError
+from kaflow_engine.runtime.session import cores, is_local
+
+_STANDALONE = re.compile(r"spark://(.+)")
+_CONNECT_S = 5.0
+_POLL_S = 0.1
+
+
+class ClusterAway(RunError):
+    """The cluster does not answer, or gives nothing to run on."""
+
+
+def addresses(master: str) -> tuple[tuple[str, int], ...]:
+    """Return where the masters of a standalone cluster listen; nothing for others.
+
+    >>> addresses("spark://one:7077,two:7078"), addresses("yarn")
+    ((('one', 7077), ('two', 7078)), ())
+    """
+    found = _STANDALONE.fullmatch(master)
+    hosts = (part.rpartition(":") for part in found[1].split(",")) if found else ()
+    return tuple((host, int(port)) for host, _, port in hosts if host and port.isdigit())
+
+
+def require_master(master: str) -> None:
+    """Make sure that a standalone master answers, for which Spark itself would wait a minute.
+
+    Raises:
+        ClusterAway: None does.
+    """
+    asked = addresses(master)
+    if asked and not any(_answers(*address) for address in asked):
+        raise ClusterAway(
+            f"no Spark master answers at {master}",
+            hint="start it, or check 'spark.master'; its page shows the right address",
+        )
+
+
+def await_executor(
+    spark: SparkSession,
+    seconds: float,
+    stopped: Callable[[], bool] = lambda: False,
+) -> None:
+    """Wait until the cluster has given the application an executor.
+
+    Args:
+        spark: The session.
+        seconds: How long.
+        stopped: Asked meanwhile whether to give up.
+
+    Raises:
+        ClusterAway: It has given none.
+    """
+    deadline = time.monotonic() + seconds
+    while _executors(spark) == 0 and not stopped():
+        if time.monotonic() > deadline:
+            raise ClusterAway(
+                f"{spark.sparkContext.master} has given no executor within {seconds:g} s",
+                hint="check that its workers run and have room for 'spark.executor.memory' and "
+                "'spark.executor.cores', and can reach 'spark.driver.host'",
+            )
+        time.sleep(_POLL_S)
+
+
+def task_slots(master: str, spark: SparkSession) -> int:
+    """Return how many tasks can run at once at this moment."""
+    return cores(master) if is_local(master) else spark.sparkContext.defaultParallelism
+
+
+def _answers(host: str, port: int) -> bool:
+    try:
+        with socket.create_connection((host, port), _CONNECT_S):
+            return True
+    except OSError:
+        return False
+
+
+def _executors(spark: SparkSession) -> int:
+    context: Any = spark.sparkContext
+    # Python's own tracker knows no executors
+    tracker = context._jsc.sc().statusTracker()  # noqa: SLF001  # the one way there is
+    return len(tracker.getExecutorInfos()) - 1  # the driver is one of them

@@ -1,0 +1,172 @@
+"""A real Spark standalone cluster on this machine, for tests and for trying things out."""
+
+from collections.abc import Sequence
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Self
+
+from kaflow_engine.errors import RunError
+from kaflow_engine.runtime.java import find_java
+from kaflow_engine.testing.child import Child, free_ports, listening
+
+LOCAL = "127.0.0.1"
+START_SECONDS = 120.0
+
+_JVM = (
+    "-Xms32m",
+    "-Xmx192m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Djava.net.preferIPv4Stack=true",
+    # the interfaces for people and for other programs to look at it
+    "-Dspark.ui.enabled=false",
+    "-Dspark.master.rest.enabled=false",
+    # a worker whose process was killed is missed after a quarter of this
+    "-Dspark.worker.timeout=12",
+)
+_MASTER = "org.apache.spark.deploy.master.Master"
+_WORKER = "org.apache.spark.deploy.worker.Worker"
+_EXECUTOR = "CoarseGrainedExecutorBackend"
+
+
+class Cluster:
+    """A master and workers of one core each on 127.0.0.1; ends with this process at the latest."""
+
+    def __init__(self, workers: int = 1, memory: str = "1g") -> None:
+        """Describe a cluster.
+
+        Args:
+            workers: How many.
+            memory: What each offers to executors.
+        """
+        self._count, self._memory = workers, memory
+        self._scratch: TemporaryDirectory[str] | None = None
+        self._port = 0
+        self._master: Child | None = None
+        self._workers: list[Child] = []
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    @property
+    def url(self) -> str:
+        """What to give as `spark.master`."""
+        return f"spark://{LOCAL}:{self._port}"
+
+    @property
+    def workers(self) -> tuple[int, ...]:
+        """Process ids of the workers that run."""
+        return tuple(worker.pid for worker in self._workers if worker.running)
+
+    def start(self) -> None:
+        """Start master and workers, and return when all workers are registered.
+
+        Raises:
+            RunError: There is no Java, or one of them did not come up.
+        """
+        self._scratch = TemporaryDirectory(prefix="kaflow-cluster-", ignore_cleanup_errors=True)
+        (self._port,) = free_ports(1)
+        where = ["--host", LOCAL, "--webui-port", "0"]
+        try:
+            self._master = self._start("master", [_MASTER, *where, "--port", str(self._port)])
+            self._master.wait_until(
+                lambda: listening(self._port), f"the Spark master at {self.url}", START_SECONDS
+            )
+            for number in range(self._count):
+                self.add_worker(number)
+            for number, worker in enumerate(self._workers):
+                registered = partial(_holds, self._log(f"worker-{number}"), "registered with")
+                worker.wait_until(registered, f"Spark worker {number}", START_SECONDS)
+        except BaseException:
+            self.stop()
+            raise
+
+    def add_worker(self, number: int) -> None:
+        """Start one more worker; it registers on its own."""
+        where = ["--host", LOCAL, "--webui-port", "0"]
+        offer = ["--cores", "1", "--memory", self._memory]
+        work = ["--work-dir", str(self._folder / f"work-{number}")]
+        name = f"worker-{number}"
+        self._workers.append(
+            self._start(name, [_WORKER, *where, *offer, *work, self.url]),
+        )
+
+    def executors(self) -> tuple[int, ...]:
+        """Return the process ids of executors, in the order of their workers."""
+        return tuple(
+            pid
+            for worker in self.workers
+            for pid in children(worker)
+            if _EXECUTOR in _command_line(pid)
+        )
+
+    def stop(self) -> None:
+        """Stop everything; executors end with their workers."""
+        for child in [*self._workers, *filter(None, [self._master])]:
+            child.stop()
+        self._workers, self._master = [], None
+        if self._scratch is not None:
+            self._scratch.cleanup()
+            self._scratch = None
+
+    @property
+    def _folder(self) -> Path:
+        if self._scratch is None:
+            raise RunError("the cluster has not been started")
+        return Path(self._scratch.name)
+
+    def _log(self, name: str) -> Path:
+        return self._folder / f"{name}.log"
+
+    def _start(self, name: str, arguments: Sequence[str]) -> Child:
+        java, home = find_java(), spark_home()
+        scratch = self._folder / f"local-{name}"
+        scratch.mkdir()
+        environment = [
+            f"SPARK_HOME={home}",
+            "SPARK_SCALA_VERSION=2.13",  # which Spark's own start scripts set
+            f"JAVA_HOME={java.home}",
+            f"SPARK_LOCAL_DIRS={scratch}",
+            f"SPARK_LOCAL_IP={LOCAL}",
+        ]
+        command = [str(java.executable), *_JVM, "-cp", f"{home}/jars/*", *arguments]
+        return Child(["env", *environment, *command], self._log(name))
+
+
+def _holds(log: Path, words: str) -> bool:
+    return words in log.read_text(errors="replace")
+
+
+def spark_home() -> Path:
+    """Return the folder of the installed pyspark, which holds all of Spark."""
+    found = find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise RunError("pyspark is not installed", hint="pip install pyspark")
+    return Path(found.origin).parent
+
+
+def children(pid: int) -> tuple[int, ...]:
+    """Return the processes whose parent is `pid`."""
+    processes = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+    return tuple(sorted(found for found in processes if _parent(found) == pid))
+
+
+def _parent(pid: int) -> int | None:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:  # it has just ended
+        return None
+    return int(stat.rpartition(")")[2].split()[1])
+
+
+def _command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:  # it has just ended
+        return ""
