@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 LONGEST = (
     "test_platform.py",
     "test_killed.py",
+    "test_cluster.py",
     "test_live.py",
     "test_live_changes.py",
     "test_crash_points.py",

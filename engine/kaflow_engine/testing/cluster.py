@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Self
 
 from kaflow_engine.errors import RunError
+from kaflow_engine.runtime.class_archive import archive_options, spark_archive
 from kaflow_engine.runtime.java import find_java
 from kaflow_engine.testing.child import Child, free_ports, listening
 
@@ -65,7 +66,7 @@ class Cluster:
         return tuple(worker.pid for worker in self._workers if worker.running)
 
     def start(self) -> None:
-        """Start master and workers, and return when all workers are registered.
+        """Start master and workers, and return when the workers are registered.
 
         Raises:
             RunError: There is no Java, or one of them did not come up.
@@ -78,24 +79,27 @@ class Cluster:
             self._master.wait_until(
                 lambda: listening(self._port), f"the Spark master at {self.url}", START_SECONDS
             )
-            for number in range(self._count):
-                self.add_worker(number)
-            for number, worker in enumerate(self._workers):
-                registered = partial(_holds, self._log(f"worker-{number}"), "registered with")
-                worker.wait_until(registered, f"Spark worker {number}", START_SECONDS)
+            self.add_workers(self._count)
         except BaseException:
             self.stop()
             raise
 
-    def add_worker(self, number: int) -> None:
-        """Start one more worker; it registers on its own."""
-        where = ["--host", LOCAL, "--webui-port", "0"]
-        offer = ["--cores", "1", "--memory", self._memory]
-        work = ["--work-dir", str(self._folder / f"work-{number}")]
-        name = f"worker-{number}"
-        self._workers.append(
-            self._start(name, [_WORKER, *where, *offer, *work, self.url]),
-        )
+    def add_workers(self, count: int = 1) -> None:
+        """Start more workers, and return when they are registered.
+
+        Raises:
+            RunError: One of them did not come up.
+        """
+        where = ["--host", LOCAL, "--webui-port", "0", "--cores", "1", "--memory", self._memory]
+        added: list[tuple[str, Child]] = []
+        for number in range(len(self._workers), len(self._workers) + count):
+            name = f"worker-{number}"
+            work = ["--work-dir", str(self._folder / f"work-{number}")]
+            added.append((name, self._start(name, [_WORKER, *where, *work, self.url])))
+            self._workers.append(added[-1][1])
+        for name, worker in added:
+            registered = partial(_holds, self._log(name), "registered with")
+            worker.wait_until(registered, f"Spark {name}", START_SECONDS)
 
     def executors(self) -> tuple[int, ...]:
         """Return the process ids of executors, in the order of their workers."""
@@ -135,7 +139,10 @@ class Cluster:
             f"SPARK_LOCAL_DIRS={scratch}",
             f"SPARK_LOCAL_IP={LOCAL}",
         ]
-        command = [str(java.executable), *_JVM, "-cp", f"{home}/jars/*", *arguments]
+        # as Spark's scripts put it, so that the archive of classes fits
+        paths = [home / "conf", *home.glob("jars/slf4j-api-*.jar"), home / "jars" / "*"]
+        options = [*_JVM, *archive_options(spark_archive(java)), "-cp", ":".join(map(str, paths))]
+        command = [str(java.executable), *options, *arguments]
         return Child(["env", *environment, *command], self._log(name))
 
 
@@ -154,10 +161,11 @@ def spark_home() -> Path:
 def children(pid: int) -> tuple[int, ...]:
     """Return the processes whose parent is `pid`."""
     processes = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
-    return tuple(sorted(found for found in processes if _parent(found) == pid))
+    return tuple(sorted(found for found in processes if parent(found) == pid))
 
 
-def _parent(pid: int) -> int | None:
+def parent(pid: int) -> int | None:
+    """Return the parent of a process; None once it has ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:  # it has just ended
