@@ -49,7 +49,9 @@ class Driver:
         return self
 
     def __exit__(self, *about):
-        self.close()
+        for stream in (self._process.stdin, self._process.stdout):
+            stream.close()
+        self.kill()
 
     def begin(self, name, master):
         """Begin to run a pipeline until it has caught up; its outputs are there."""
@@ -61,15 +63,10 @@ class Driver:
         """Wait until it has."""
         assert self._process.stdout.readline().strip() == DONE, self._last_words()
 
-    def close(self):
-        """End the driver."""
-        for stream in (self._process.stdin, self._process.stdout):
-            stream.close()
-        try:
-            self._process.wait(30)
-        finally:
-            self._process.kill()
-            self._process.wait()
+    def kill(self):
+        """End the driver as a crash would."""
+        self._process.kill()
+        self._process.wait()
 
     def grow(self):
         """Add a worker, and wait for its executor."""
@@ -110,7 +107,7 @@ class Driver:
             f"spark.executorEnv.{VARIABLE}": f"@{self._order}",
             # an executor that hangs is missed after seconds
             "spark.executor.heartbeatInterval": "1s",
-            "spark.network.timeout": "10s",
+            "spark.network.timeout": "8s",
             "spark.network.timeoutInterval": "1s",
         }
         return {
@@ -120,14 +117,13 @@ class Driver:
             "spark": {"master": master, "conf": conf},
         }
 
+    def tasks(self):
+        """Return the Python processes in which executors run tasks."""
+        daemons = [pid for executor in self.cluster.executors() for pid in children(executor)]
+        return [task for daemon in daemons for task in children(daemon)]
+
     def _stopped(self):
-        tasks = (
-            task
-            for executor in self.cluster.executors()
-            for daemon in children(executor)
-            for task in children(daemon)
-        )
-        return next((task for task in tasks if state_of(task) == "T"), None)
+        return next((task for task in self.tasks() if state_of(task) == "T"), None)
 
     def _last_words(self):
         return self._errors.read_text()[-3000:]

@@ -12,7 +12,7 @@ from tests.acceptance.crash_pipeline import create_outputs, delivered, load_topi
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.services]
 
-EVENTS = 1_000
+EVENTS = 700
 LOCAL = "local[2]"
 
 
@@ -84,10 +84,16 @@ def test_executors_and_workers_may_go_or_hang(results, kafka, driver):
     for pid in (sleeper, executor, worker):
         os.kill(pid, signal.SIGCONT)
     driver.finish()
-    driver.close()
-    driver.until(lambda: state_of(sleeper) in "XZ", "the task of an earlier run to end")
 
     log = log_of(driver.path, "troubled")
     assert delivered(kafka.settings, "troubled", log) == results[0]
     assert log.last_commit().epoch > 3  # each trouble made the same process begin anew
     assert len(driver.cluster.workers) == 2
+
+
+def test_executors_and_their_tasks_end_with_the_driver(results, driver):
+    left = [*driver.cluster.executors(), *driver.tasks()]
+    assert left
+    driver.kill()
+    driver.until(lambda: all(state_of(pid) in "XZ" for pid in left), "all of them to end")
+    assert not driver.cluster.executors()

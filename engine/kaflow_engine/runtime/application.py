@@ -20,10 +20,10 @@ from kaflow_engine.runtime.backfill import backfill_plan
 from kaflow_engine.runtime.failures import to_error
 from kaflow_engine.runtime.jars import spark_kafka_jars
 from kaflow_engine.runtime.java import find_java
-from kaflow_engine.runtime.masters import await_executor, require_master
+from kaflow_engine.runtime.masters import require_master
 from kaflow_engine.runtime.memory import release_now_and_then
 from kaflow_engine.runtime.pipeline import PipelineRun
-from kaflow_engine.runtime.session import is_local, start_session
+from kaflow_engine.runtime.session import start_session
 from kaflow_engine.runtime.state_start import PlanChange, refuse_change
 from kaflow_engine.runtime.stop import Limits
 from kaflow_engine.runtime.watch import OnProgress, Watch
@@ -70,7 +70,8 @@ def run_pipelines(
     )
     for plan in plans:
         on_progress(Progress(pipeline=plan.name))
-    session = spark or _start(config, limits)
+    require_master(config.spark.master)
+    session = spark or start_session(spark_settings(config), find_java(), spark_kafka_jars())
     try:
         runs = [
             PipelineRun(
@@ -97,19 +98,6 @@ def spark_settings(config: Config) -> SparkConfig:
     names = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
     conf = {name: f"{config.spark.conf.get(name, '')} {needed}".strip() for name in names}
     return config.spark.model_copy(update={"conf": {**config.spark.conf, **conf}})
-
-
-def _start(config: Config, limits: Limits) -> SparkSession:
-    if is_local(config.spark.master):
-        return start_session(spark_settings(config), find_java(), spark_kafka_jars())
-    require_master(config.spark.master)
-    session = start_session(spark_settings(config), find_java(), spark_kafka_jars())
-    try:
-        await_executor(session, config.retry_deadline / 1000, limits.stop.is_set)
-    except BaseException:
-        session.stop()
-        raise
-    return session
 
 
 def run_backfill(

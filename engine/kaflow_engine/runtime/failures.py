@@ -74,6 +74,10 @@ class SparkEnded(RunError):
     """Spark's JVM is gone; only a new process can go on."""
 
 
+class ClusterAway(RunError):
+    """The cluster does not answer, or gives nothing to run on."""
+
+
 class ExecutorsUnfit(RunError):
     """What tasks need is not there where executors run; trying again does not bring it."""
 
@@ -163,6 +167,8 @@ def is_retryable(error: KaflowError) -> bool:
             | ExecutorsUnfit()
         ):
             return False
+        case ClusterAway():
+            return False  # it was waited for
         case LoginRefused() | LoginRefusedSink():
             return False
         case MissingTopic() | RowRefused() | SchemaChanged() | RecordRefused():

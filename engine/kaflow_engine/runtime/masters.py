@@ -8,16 +8,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from kaflow_engine.errors import RunError
+from kaflow_engine.runtime.failures import ClusterAway
 from kaflow_engine.runtime.session import cores, is_local
 
 _STANDALONE = re.compile(r"spark://(.+)")
 _CONNECT_S = 5.0
 _POLL_S = 0.1
-
-
-class ClusterAway(RunError):
-    """The cluster does not answer, or gives nothing to run on."""
 
 
 def addresses(master: str) -> tuple[tuple[str, int], ...]:
@@ -46,25 +42,25 @@ def require_master(master: str) -> None:
 
 
 def await_executor(
-    spark: SparkSession,
-    seconds: float,
-    stopped: Callable[[], bool] = lambda: False,
+    spark: SparkSession, master: str, seconds: float, stopped: Callable[[], bool]
 ) -> None:
-    """Wait until the cluster has given the application an executor.
+    """Wait until a cluster has given the application an executor.
 
     Args:
         spark: The session.
+        master: Its master; a local one needs none.
         seconds: How long.
-        stopped: Asked meanwhile whether to give up.
+        stopped: Asked meanwhile whether somebody wants an end.
 
     Raises:
         ClusterAway: It has given none.
     """
-    deadline = time.monotonic() + seconds
-    while _executors(spark) == 0 and not stopped():
-        if time.monotonic() > deadline:
+    start = time.monotonic()
+    while not is_local(master) and _executors(spark) == 0:
+        waited = time.monotonic() - start
+        if stopped() or waited > seconds:
             raise ClusterAway(
-                f"{spark.sparkContext.master} has given no executor within {seconds:g} s",
+                f"{master} has given no executor after {waited:.0f} s",
                 hint="check that its workers run and have room for 'spark.executor.memory' and "
                 "'spark.executor.cores', and can reach 'spark.driver.host'",
             )

@@ -32,7 +32,7 @@ from kaflow_engine.runtime.history import Histories, ends_of_histories
 from kaflow_engine.runtime.history_files import check_unchanged, open_histories
 from kaflow_engine.runtime.kept_batches import KeptBatches, batches_left
 from kaflow_engine.runtime.losses import settle_losses
-from kaflow_engine.runtime.masters import task_slots
+from kaflow_engine.runtime.masters import await_executor, task_slots
 from kaflow_engine.runtime.offsets import only, reaches
 from kaflow_engine.runtime.patience import Patience
 from kaflow_engine.runtime.plans import fingerprint, made_lenient, plan_of
@@ -128,6 +128,8 @@ class PipelineRun:
     def _attempt(
         self, directory: Path, kafka: KafkaSettings, control: ControlTopic, resources: ExitStack
     ) -> Ending:
+        patience = self.config.retry_deadline / 1000
+        await_executor(self.spark, self.config.spark.master, patience, self.limits.stop.is_set)
         store = LocalStore(directory)
         log = BatchLog(store)
         checkpoints = open_checkpoints(self.config, self.plan)
@@ -242,7 +244,7 @@ class PipelineRun:
     def _copies(self, plan: Plan) -> OnHost | None:
         if is_local(self.config.spark.master):
             return None
-        folder = self.config.state.rocksdb.local
+        folder = self.config.state.rocksdb.local if plan.backfill is None else None
         return OnHost(plan.pipeline, Path(folder) if folder else None)
 
     def _live(

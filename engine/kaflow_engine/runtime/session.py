@@ -104,7 +104,8 @@ def start_session(config: SparkConfig, java: Java, jars: Sequence[Path]) -> Spar
     known: Any = SparkContext._gateway  # noqa: SLF001  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType, reportUnknownVariableType]  # a process has one JVM, which outlives its sessions
     if known is None and _SUBMITTED in os.environ:
         known = launch_gateway()
-        config = as_submitted(config, dict(SparkConf(_jvm=known.jvm).getAll()))
+        config = as_submitted(config, jars, dict(SparkConf(_jvm=known.jvm).getAll()))
+        jars = ()
     conf = SparkConf(loadDefaults=False).setMaster(config.master)
     settings = session_settings(config, jars)
     options = [settings[_OPTIONS], *archive_options(spark_archive(java))]
@@ -119,21 +120,30 @@ def start_session(config: SparkConfig, java: Java, jars: Sequence[Path]) -> Spar
     return SparkSession(SparkContext(conf=conf, gateway=gateway))
 
 
-def as_submitted(config: SparkConfig, given: Mapping[str, str]) -> SparkConfig:
+def as_submitted(
+    config: SparkConfig, jars: Sequence[Path], given: Mapping[str, str]
+) -> SparkConfig:
     """Return the settings for a driver that `spark-submit` has started.
 
     Args:
         config: Master and the author's settings, which go over what was submitted.
+        jars: The jars of the Kafka source, which cannot be added to a JVM that runs.
         given: What spark-submit was given.
 
     Raises:
-        RunError: It was given another master.
+        RunError: It was given another master, or not the jars.
     """
     master = given.get("spark.master", config.master)
     if master != config.master:
         raise RunError(
             f"spark-submit was given the master {master}, and kaflow {config.master}",
             hint=f"give kaflow the same: --master {master}",
+        )
+    there = {Path(jar).name for jar in given.get("spark.jars", "").split(",")}
+    if not {jar.name for jar in jars} <= there:
+        raise RunError(
+            "spark-submit was not given the jars of the Kafka source",
+            hint=f"add --jars {','.join(map(str, jars))}",
         )
     return config.model_copy(update={"conf": {**given, **config.conf}})
 

@@ -2,7 +2,8 @@ import time
 
 import pytest
 
-from kaflow_engine.runtime.masters import ClusterAway, addresses, require_master
+from kaflow_engine.runtime.failures import ClusterAway
+from kaflow_engine.runtime.masters import addresses, require_master
 from kaflow_engine.testing.child import free_ports
 
 

@@ -98,9 +98,20 @@ def test_the_python_of_tasks_may_be_named_on_a_cluster(master, conf, environ, py
 
 def test_what_was_submitted_holds_unless_the_configuration_says_otherwise():
     config = SparkConfig(master="yarn", conf={"spark.executor.cores": "2"})
-    given = {"spark.master": "yarn", "spark.executor.cores": "4", "spark.app.name": "x"}
-    found = as_submitted(config, given).conf
+    given = {"spark.master": "yarn", "spark.executor.cores": "4", "spark.jars": "hdfs:/x/a.jar"}
+    found = as_submitted(config, [Path("/a.jar")], given).conf
     assert found["spark.executor.cores"] == "2"
-    assert found["spark.app.name"] == "x"
-    with pytest.raises(RunError, match="was given the master yarn"):
-        as_submitted(SparkConfig(master="local[2]"), given)
+    assert found["spark.jars"] == "hdfs:/x/a.jar"
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"spark.master": "yarn"}, "was given the master yarn"),
+        ({"spark.jars": "b.jar"}, "was not given the jars"),
+        ({}, "was not given the jars"),
+    ],
+)
+def test_what_was_submitted_must_fit(given, told):
+    with pytest.raises(RunError, match=told):
+        as_submitted(SparkConfig(master="local[2]"), [Path("/a.jar")], given)
