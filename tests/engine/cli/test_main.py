@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kaflow_engine.cli import main
+from kaflow_engine.cli.options import configuration
 from kaflow_engine.errors import Location, ModelError, Problems, SinkError
 
 
@@ -101,6 +102,20 @@ def test_config_show(run: Callable[..., Result]) -> None:
     assert found["state.ttl"] == {"value": "3h", "origin": "other.yaml:1"}
     assert found["max_records"] == {"value": 7, "origin": "command line"}
     assert found["kafka.consumer.group"] == {"value": None, "origin": "default"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "master", "found"),
+    [
+        ((), None, "local[2]"),
+        ((), "spark://host:7077", "spark://host:7077"),
+        (("spark.master=yarn",), "local[4]", "local[4]"),
+    ],
+)
+def test_master_is_short_for_a_setting(
+    run: Callable[..., Result], settings: tuple[str, ...], master: str | None, found: str
+) -> None:
+    assert configuration(None, settings, master).spark.master == found
 
 
 def test_a_wrong_file_ends_with_10(run: Callable[..., Result]) -> None:
