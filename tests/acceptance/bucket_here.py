@@ -4,8 +4,6 @@
 import logging
 from urllib.request import Request, urlopen
 
-from moto.server import ThreadedMotoServer
-
 from kaflow_engine.state.bucket import Bucket, BucketSettings
 
 NAME = "kaflow"
@@ -16,6 +14,8 @@ class Store:
     """Use it in a `with`."""
 
     def __enter__(self) -> "Store":
+        from moto.server import ThreadedMotoServer  # takes a second, and few tests need it
+
         logging.getLogger("werkzeug").setLevel(logging.ERROR)
         self._server = ThreadedMotoServer("127.0.0.1", 0)
         self._server.start()

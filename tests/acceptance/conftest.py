@@ -1,12 +1,15 @@
 """What tests share that crash runs without Spark."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kaflow_engine.testing.broker import Broker
+from tests.acceptance.bucket_here import Store
 from tests.acceptance.crash_here import Forks, Order
 from tests.acceptance.crash_pipeline import create_outputs, delivered, load_topics, log_of
+from tests.acceptance.machines import MOST, Machines
 
 EVENTS = 240
 
@@ -43,3 +46,30 @@ def peace(crash_broker, forks, order):
     assert found.counters["emitted"] > 200
     assert len(found.letters) > 5
     return found
+
+
+@pytest.fixture(scope="module")
+def bucket():
+    with Store() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def small(order, bucket):
+    """Small batches, so that there are many, with a checkpoint whenever the last one is written."""
+    return replace(order, most=MOST, bucket=bucket.endpoint, snapshots="1ms")
+
+
+@pytest.fixture(scope="module")
+def machines(crash_broker, forks, order):
+    return Machines(crash_broker, forks, Path(order.path))
+
+
+@pytest.fixture(scope="module")
+def unbroken(machines, order):
+    """What a run with the same cuts does, whose machine stays."""
+    alone = replace(order, name="unbroken", most=MOST)
+    create_outputs(machines.broker.settings, alone.name)
+    (end,) = machines.run([alone])
+    assert (end.how, end.said) == ("ended", "")
+    return machines.delivered(alone)
