@@ -7,8 +7,12 @@ from dataclasses import asdict
 from typing import Any, TypeAlias, cast
 
 from kaflow_engine.errors import StateError
+from kaflow_engine.model.columns import Column
 from kaflow_engine.model.durations import LONGEST, format_duration
+from kaflow_engine.operators.layout import is_gone
 from kaflow_engine.operators.params import Plan
+from kaflow_engine.plan.inherit import inherit, keeps_rows
+from kaflow_engine.sql.shape import MATCHED
 
 Document: TypeAlias = Mapping[str, Any]
 """A plan as JSON."""
@@ -55,12 +59,24 @@ Parts: TypeAlias = dict[str, dict[str, str]]
 
 WAY_OUT = "keep the file as it was, or give it a new `id:` to start afresh"
 
-KEPT_OF_PLAN = ("pipeline", "steps", "emission", "reemit", "ledger", "partitions")
+KEPT_OF_PLAN = ("pipeline",)
 KEPT_OF_TOPIC = ("name", "event_time")
-KEPT_OF_DRIVING = ("alias", "topic", "columns", "key", "raw", "ttl")
-KEPT_OF_OUTPUT = ("topic",)
+KEPT_OF_SIDE = ("alias", "topic", "role", "columns", "key", "filter", "lookup", "tombstones")
 KEPT_OF_TABLE = ("name", "partition")
-"""What a state depends on: how its keys and rows are written, when they go, and where to."""
+"""What every state depends on: how its keys and entries are written, and the clock of topics."""
+
+ROWS_OF_PLAN = ("emission", "reemit", "ledger")
+ROWS_OF_DRIVING = ("alias", "topic", "raw", "ttl")
+ROWS_OF_STEP = ("before", "require")
+"""What a state depends on in which rows of the driving side rest."""
+
+WIDER: Mapping[str, Sequence[str]] = {
+    "TINYINT": ("SMALLINT", "INTEGER", "BIGINT", "HUGEINT"),
+    "SMALLINT": ("INTEGER", "BIGINT", "HUGEINT"),
+    "INTEGER": ("BIGINT", "HUGEINT"),
+    "BIGINT": ("HUGEINT",),
+}
+"""Types that read the text of another one as the same value."""
 
 
 def change(old: Plan, new: Plan) -> None:
@@ -68,42 +84,95 @@ def change(old: Plan, new: Plan) -> None:
 
     Args:
         old: The plan that the state was made for.
-        new: The plan that is to run, with the partitions of the state.
+        new: The plan that is to run, as it inherits the state.
 
     Raises:
         StateError: The state does not fit the new plan; says why, and what can be done.
     """
-    found = obstacles(asdict(old), asdict(new))
+    found = obstacles(old, new)
     if found:
         lines = "".join(f"\n  {line}" for line in found)
         raise StateError(
             f"the state of pipeline '{new.name}' was made for another plan:{lines}",
-            hint=f"{WAY_OUT}; `kaflow plan` shows this before a run",
+            hint=f"{WAY_OUT}, or let it be made anew: `kaflow plan PATH --approve {new.name}`; "
+            "`kaflow plan` shows this before a run",
         )
 
 
-def obstacles(old: Document, new: Document) -> tuple[str, ...]:
-    """Return those differences with which a state cannot go on."""
-    before, after = _kept(old), _kept(new)
+def obstacles(old: Plan, new: Plan) -> tuple[str, ...]:
+    """Return those differences with which a state cannot go on.
+
+    Args:
+        old: The plan of the state.
+        new: The plan that is to run, as it inherits the state.
+    """
+    new = inherit(old, new)
+    rows = tuple(keeps_rows(old, step) for step in old.steps)
+    before, after = _kept(asdict(old), rows), _kept(_settled(asdict(old), asdict(new)), rows)
     if json.dumps(before) == json.dumps(after):
         return ()
     return differences(before, after) or ("columns are kept in another order",)
 
 
-def _kept(plan: Document) -> Document:
-    driving = cast(Document, plan.get("driving", {}))
-    return {
+def _kept(plan: Document, rows: Sequence[bool]) -> Document:
+    """Return what a state depends on, where rows rest in some of its steps."""
+    kept: dict[str, Any] = {
         **_only(plan, KEPT_OF_PLAN),
+        **_only(plan, ROWS_OF_PLAN if any(rows) else ()),
         "topics": [_only(topic, KEPT_OF_TOPIC) for topic in _list(plan, "topics")],
-        "driving": _only(driving, KEPT_OF_DRIVING if plan.get("steps") else ()),
-        "finish": _kept_of_output(cast(Document, plan.get("finish", {}))),
+        "driving": _only(cast(Document, plan["driving"]), ROWS_OF_DRIVING if any(rows) else ()),
+        "steps": [],
+        "finish": {"table": _only(plan["finish"]["table"] or {}, KEPT_OF_TABLE)},
     }
+    if any(rows[:1]):
+        kept["driving"]["key"] = plan["driving"]["key"]
+    for n, step in enumerate(_list(plan, "steps")):
+        here = n < len(rows) and rows[n]
+        kept["steps"].append(
+            {
+                **_only(step, ROWS_OF_STEP if here else ()),
+                **_only(step, ("next_key",) if any(rows[n + 1 : n + 2]) else ()),
+                "sides": [_kept_of_side(side, here) for side in _list(step, "sides")],
+            }
+        )
+    return kept
 
 
-def _kept_of_output(finish: Document) -> Document:
-    table = cast(Document | None, finish.get("table"))
-    kept = _only(finish, KEPT_OF_OUTPUT)
-    return {**kept, "table": _only(table, KEPT_OF_TABLE)} if table else kept
+def _kept_of_side(side: Document, rows: bool) -> Document:
+    more = [
+        *(["kind"] if rows else []),
+        *(["ttl"] if side["role"] == "event" else []),
+        *(["keep"] if side["lookup"] == "as_of" else []),
+    ]
+    return _only(side, (*KEPT_OF_SIDE, *more))
+
+
+def _settled(old: Document, new: Document) -> Document:
+    """Return a plan without those differences of stored columns that do no harm."""
+    steps = [
+        {
+            **step,
+            "before": _harmless(before["before"], step["before"]),
+            "sides": [
+                {**side, "columns": _harmless(known["columns"], side["columns"])}
+                if known["alias"] == side["alias"]
+                else side
+                for known, side in zip(before["sides"], step["sides"], strict=False)
+            ]
+            + list(step["sides"][len(before["sides"]) :]),
+        }
+        for before, step in zip(old["steps"], new["steps"], strict=False)
+    ]
+    return {**new, "steps": [*steps, *new["steps"][len(steps) :]]}
+
+
+def _harmless(old: Sequence[Document], new: Sequence[Document]) -> list[Document]:
+    found = [
+        before if is_gone(Column(**now)) or now["type"] in WIDER.get(before["type"], ()) else now
+        for before, now in zip(old, new, strict=False)
+    ]
+    # of rows that rest, nobody noted whether a side that nobody asked about had matched
+    return found + [column for column in new[len(old) :] if column["name"].endswith(MATCHED)]
 
 
 def _only(part: Document, names: Sequence[str]) -> Document:
@@ -192,6 +261,8 @@ def _fields(part: Document, topics: Sequence[str], without: Sequence[str] = ()) 
         elif name in ("columns", "before", "after"):
             kind = "column" if name == "columns" else f"column {name} it"
             for column in cast(Sequence[Document], value or ()):
+                if is_gone(Column(column["name"], column["type"])):
+                    continue
                 found[f"{kind} '{column['name']}'"] = str(column["type"])
         else:
             found[word] = _shown(name, value)
