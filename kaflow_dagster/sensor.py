@@ -10,7 +10,7 @@ from functools import partial
 
 import dagster as dg
 
-from kaflow_dagster.names import DRAIN, PIPELINE, PROCESS, VERSION, dagster_name
+from kaflow_dagster.names import DRAIN, PIPELINE, PROCESS, STATE, VERSION, dagster_name
 from kaflow_dagster.process import Process
 from kaflow_dagster.supervision import Decision, Patience, Session, SessionStatus, Wish, decide
 from kaflow_dagster.views import ProjectView, StreamUnit
@@ -56,6 +56,9 @@ def build_supervisor(
     def supervise(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         if unit.problem is not None:
             return dg.SkipReason(f"broken: {unit.problem}")
+        other = _under_another_name(context.instance, unit)
+        if other is not None:
+            return _carry_out(context.instance, other)
         sessions = sessions_of(context.instance, unit.name, limits.attempts + 2)
         wish = Wish(
             pipeline=unit.name,
@@ -74,6 +77,23 @@ def sessions_of(instance: dg.DagsterInstance, pipeline: str, most: int) -> list[
     """Return the last sessions of a pipeline or a group, newest first."""
     found = instance.get_run_records(dg.RunsFilter(tags={PIPELINE: pipeline}), limit=most)
     return [_session(instance, record) for record in found]
+
+
+def _under_another_name(instance: dg.DagsterInstance, unit: StreamUnit) -> Decision | None:
+    """Drain the run of a pipeline that was renamed: nobody supervises the old name any more."""
+    if unit.state is None:
+        return None
+    begun = [dg.DagsterRunStatus[name] for name in ("QUEUED", "STARTING", "STARTED")]
+    live = dg.RunsFilter(tags={STATE: unit.state}, statuses=begun)
+    for run in instance.get_runs(live):
+        name = run.tags.get(PIPELINE)
+        if name == unit.name:
+            continue
+        if DRAIN in run.tags:
+            return Decision(action="ok", reason=f"run {run.run_id} of '{name}' finishes its batch")
+        reason = f"pipeline '{name}' is called '{unit.name}' now"
+        return Decision(action="drain", reason=reason, run_id=run.run_id)
+    return None
 
 
 def _session(instance: dg.DagsterInstance, record: dg.RunRecord) -> Session:

@@ -19,7 +19,7 @@ from kaflow_engine.plan.verdict import StoredState, Verdict, judge, read_state, 
 from kaflow_engine.runtime.planning import plan_with_state
 from kaflow_engine.runtime.plans import decided, plan_of
 from kaflow_engine.sql.scope import NeedsSchema
-from kaflow_engine.state.approval import Begin, load_approval
+from kaflow_engine.state.approval import Approval, Begin, load_approval
 from kaflow_engine.state.log import STATE
 from kaflow_engine.state.store import LocalStore
 
@@ -63,6 +63,7 @@ def outlook_of(
     found = Outlook(name=spec.name, id=spec.id, verdict=Verdict(status="damaged"), stored=stored)
     try:
         old = None if stored.damage else _old(stored)
+        approval = load_approval(LocalStore(stored.directory))
     except StateError as error:
         return replace(found, verdict=Verdict(status="damaged", reasons=(str(error),)))
     found = replace(found, old=old)
@@ -73,7 +74,7 @@ def outlook_of(
         return replace(found, verdict=_without_columns(spec, config, stored, error))
     if old is not None:
         new = inherit(old, new)
-    approved = _approved(stored, new)
+    approved = _approved(approval, stored, new)
     return replace(found, new=new, verdict=judge(stored, old, new, approved))
 
 
@@ -158,11 +159,8 @@ def _old(stored: StoredState) -> Plan | None:
         ) from error
 
 
-def _approved(stored: StoredState, new: Plan) -> Begin | None:
-    if stored.state is None:
-        return None
-    approval = load_approval(LocalStore(stored.directory))
-    if approval is None or approval.old != stored.state.fingerprint:
+def _approved(approval: Approval | None, stored: StoredState, new: Plan) -> Begin | None:
+    if approval is None or stored.state is None or approval.old != stored.state.fingerprint:
         return None
     return approval.begin if approval.new == decided(new) else None
 

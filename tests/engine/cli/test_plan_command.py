@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -15,10 +14,9 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.model.loader import load_pipeline
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.plan.build import build_plan, declared_columns
-from kaflow_engine.runtime.plans import fingerprint, plan_text
 from kaflow_engine.state.lease import hold_lease
-from kaflow_engine.state.log import BatchLog, BatchRecord, CommitRecord, StateRecord
-from kaflow_engine.state.store import LocalStore
+from kaflow_engine.state.log import BatchLog
+from tests.engine.state_here import write_state
 
 PIPELINE = """\
 name: p
@@ -58,40 +56,7 @@ def plan_now() -> Plan:
 
 def create(batches: int, *, opened: bool = False, plan: Plan | None = None) -> BatchLog:
     """Write the state that a run of so many batches leaves."""
-    log, plan = BatchLog(LocalStore(STATE)), plan or plan_now()
-    mark = fingerprint(plan)
-    log.save_plan(mark, plan_text(plan))
-    log.create_state(
-        StateRecord(
-            state_id="s",
-            generation=1,
-            partitions=3,
-            created_ms=0,
-            start={},
-            dimension_ends={},
-            schemas={t.name: {c.name: c.type for c in t.columns} for t in plan.topics},
-            fingerprint=mark,
-        )
-    )
-    for number in range(1, batches + 1 + opened):
-        log.begin(
-            BatchRecord(
-                number=number,
-                epoch=1,
-                plan=mark,
-                batch_time=0,
-                watermark=None,
-                ranges={},
-                read_to_end=(),
-                bounded_end=False,
-            )
-        )
-        if number <= batches:
-            watermark: dict[str, Any] = {"value": MARK}
-            log.commit(
-                CommitRecord(number=number, epoch=1, changes={}, watermark=watermark, next_due=None)
-            )
-    return log
+    return write_state(STATE, plan or plan_now(), batches, opened=opened)
 
 
 def contents() -> Mapping[str, str]:
