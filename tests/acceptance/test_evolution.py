@@ -1,4 +1,4 @@
-"""A pipeline is changed: renamed, given a column more, and at last its state is made anew."""
+"""A pipeline is renamed, gets a column and a dimension more, and at last its state is made anew."""
 # pyright: basic
 
 import json
@@ -35,8 +35,12 @@ topics:
   evolved.events: {columns: {id: VARCHAR, n: BIGINT}}
   evolved.names: {columns: {id: VARCHAR, name: VARCHAR, tier: VARCHAR}}
 """
-RENAMED = FILE.replace("name: evolved\n", "name: evolved_too\nid: evolved\n").replace(
-    "d.name\n", "d.name, d.tier\n"
+RENAMED = (
+    FILE.replace("name: evolved\n", "name: evolved_too\nid: evolved\n")
+    .replace("d.name\n", "d.name, d.tier, p.city\n")
+    .replace("d.id\n", "d.id\n  LEFT JOIN evolved.places p ON e.id = p.id\n")
+    .replace("[evolved.names]", "[evolved.names, evolved.places]")
+    + "  evolved.places: {columns: {id: VARCHAR, city: VARCHAR}}\n"
 )
 REBUILT = RENAMED.replace("evolved.names d", "(SELECT * FROM evolved.names WHERE tier <> 'x') d")
 
@@ -51,8 +55,8 @@ class World:
         self.directory = folder / "state" / "evolved"
         self.arguments = ["--set", f"kafka.brokers={broker.bootstrap}"]
         self.arguments += ["--set", f"state.rocksdb.path={folder / 'state'}"]
-        for topic in ("evolved.events", "evolved.names"):
-            create_topic(self.kafka, topic, 2)
+        for topic in ("events", "names", "places"):
+            create_topic(self.kafka, f"evolved.{topic}", 2)
 
     def send(self, topic, *values):
         producer = open_producer(self.kafka, **{"enable.idempotence": True}).api
@@ -104,12 +108,12 @@ def began(world):
 
 @pytest.fixture(scope="module")
 def renamed(world, began):
-    """The file has another name and a column more, and there are more records."""
+    """The file has another name, a column and a dimension more, and there are more records."""
     world.write(RENAMED)
     told = world.plan()
     world.send("names", {"id": "b", "name": "bb", "tier": "blue"})
     world.send("names", {"id": "c", "name": "cc", "tier": "x"})
-    world.run()
+    world.send("places", {"id": "a", "city": "Bonn"}, {"id": "b", "city": "Rome"})
     world.send("events", {"id": "a", "n": 3}, {"id": "b", "n": 4}, {"id": "c", "n": 5})
     return told, world.run()
 
@@ -118,15 +122,16 @@ def test_a_renamed_pipeline_with_another_column_goes_on_with_its_state(world, be
     told, counters = renamed
     assert told.startswith("restart, state migrated  evolved_too  batch ")
     assert "entries of dimension 'd' have NULL for column 'tier' if they are from before" in told
+    assert "dimension 'p' is loaded to its end first" in told
     assert world.state_id == began
     assert counters["emitted"] == 6
     assert world.rows() == [
         {"id": "a", "n": 0, "name": "aa"},
         {"id": "b", "n": 1, "name": "bb"},
         {"id": "c", "n": 2, "name": None},
-        {"id": "a", "n": 3, "name": "aa", "tier": None},
-        {"id": "b", "n": 4, "name": "bb", "tier": "blue"},
-        {"id": "c", "n": 5, "name": "cc", "tier": "x"},
+        {"id": "a", "n": 3, "name": "aa", "tier": None, "city": "Bonn"},
+        {"id": "b", "n": 4, "name": "bb", "tier": "blue", "city": "Rome"},
+        {"id": "c", "n": 5, "name": "cc", "tier": "x", "city": None},
     ]
     assert world.plan().startswith("unchanged  evolved_too")
     assert ControlTopic(world.kafka, "evolved").states() == {(began, 1)}
@@ -164,10 +169,10 @@ def test_a_rebuild_waits_for_a_decision(rebuilt):
 
 def test_a_rebuilt_state_writes_no_row_twice_and_knows_the_dimension_again(world, began, rebuilt):
     assert world.rows()[6:] == [
-        {"id": "a", "n": 6, "name": "aa", "tier": None},
-        {"id": "c", "n": 7, "name": "cc", "tier": "x"},
-        {"id": "a", "n": 8, "name": "aa", "tier": "gold"},
-        {"id": "c", "n": 9, "name": None, "tier": None},
+        {"id": "a", "n": 6, "name": "aa", "tier": None, "city": "Bonn"},
+        {"id": "c", "n": 7, "name": "cc", "tier": "x", "city": None},
+        {"id": "a", "n": 8, "name": "aa", "tier": "gold", "city": "Bonn"},
+        {"id": "c", "n": 9, "name": None, "tier": None, "city": None},
     ]
     assert rebuilt[2]["emitted"] == 2
 

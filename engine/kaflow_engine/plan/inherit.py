@@ -22,22 +22,26 @@ def keeps_rows(plan: Plan, step: StepParams) -> bool:
 def inherit(old: Plan, new: Plan) -> Plan:
     """Return the new plan with the partitions of the old one, and stored columns where they are.
 
+    Sides of a step that are new come behind those that have entries, too.
+
     Args:
         old: The plan of the state.
         new: The plan of the file; where its joins are others, only its partitions change.
     """
     new = replace(new, partitions=old.partitions)
-    if not _same_joins(old, new):
+    if not has_joins_of(old, new):
         return new
-    befores = [
-        inherited(before.before, step.before) if keeps_rows(old, before) else step.before
-        for before, step in zip(old.steps, new.steps, strict=True)
-    ]
+    befores = [step.before for step in new.steps]
+    sides = [step.sides for step in new.steps]
+    for n, known in enumerate(old.steps):
+        if keeps_rows(old, known):
+            befores[n] = inherited(known.before, befores[n])
+        sides[n] = _sides(known.sides, sides[n])
     steps = tuple(
         replace(
             step,
             before=befores[n],
-            sides=tuple(map(_side, old.steps[n].sides, step.sides)),
+            sides=sides[n],
             after=befores[n + 1] if n + 1 < len(befores) else step.after,
         )
         for n, step in enumerate(new.steps)
@@ -79,6 +83,10 @@ def migrations(old: Plan, new: Plan) -> tuple[str, ...]:
             kept = "entries" if side.role == "dimension" else "records"
             owner = f"{kept} of {side.role} '{side.alias}'"
             found += _read_otherwise(owner, known.columns, side.columns)
+    if has_joins_of(old, new):
+        known = {side.alias for step in old.steps for side in step.sides}
+        added = [side for step in new.steps for side in step.sides if side.alias not in known]
+        found += [f"{side.role} '{side.alias}' is loaded to its end first" for side in added]
     return tuple(dict.fromkeys(found))
 
 
@@ -93,13 +101,21 @@ def _read_otherwise(whose: str, old: Sequence[Column], new: Sequence[Column]) ->
             yield f"{whose} from before have '{now.name}' as {before.type}, read as {now.type}"
 
 
-def _same_joins(old: Plan, new: Plan) -> bool:
-    return _joins(old) == _joins(new) and old.driving.alias == new.driving.alias
+def has_joins_of(old: Plan, new: Plan) -> bool:
+    """Tell whether each join of the old plan is in the same step of the new one."""
+    if old.driving.alias != new.driving.alias or len(old.steps) > len(new.steps):
+        return False
+    return all(
+        {(side.alias, side.role) for side in known.sides}
+        <= {(side.alias, side.role) for side in step.sides}
+        for known, step in zip(old.steps, new.steps, strict=False)
+    )
 
 
-def _joins(plan: Plan) -> list[list[tuple[str, str]]]:
-    return [[(side.alias, side.role) for side in step.sides] for step in plan.steps]
-
-
-def _side(old: SideParams, new: SideParams) -> SideParams:
-    return replace(new, columns=inherited(old.columns, new.columns))
+def _sides(old: Sequence[SideParams], new: Sequence[SideParams]) -> tuple[SideParams, ...]:
+    rest = {side.alias: side for side in new}
+    kept = [(known, rest.pop(known.alias)) for known in old]
+    return (
+        *(replace(side, columns=inherited(known.columns, side.columns)) for known, side in kept),
+        *rest.values(),
+    )

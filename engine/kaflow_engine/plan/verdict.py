@@ -9,8 +9,9 @@ from typing import Any, Literal
 from kaflow_engine.errors import StateError
 from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.params import Plan
-from kaflow_engine.plan.diff import Document, differences, obstacles
+from kaflow_engine.plan.diff import obstacles
 from kaflow_engine.plan.inherit import migrations
+from kaflow_engine.plan.words import Document, differences
 from kaflow_engine.state.approval import Begin
 from kaflow_engine.state.lease import find_holder
 from kaflow_engine.state.log import BatchLog, StateRecord

@@ -13,7 +13,9 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.model.loader import pipeline_from_mapping
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.plan.build import build_plan
-from kaflow_engine.plan.diff import change, differences, obstacles
+from kaflow_engine.plan.diff import change, obstacles
+from kaflow_engine.plan.inherit import inherit
+from kaflow_engine.plan.words import differences
 from kaflow_engine.runtime.plans import plan_text
 
 COLUMNS = {
@@ -117,6 +119,7 @@ def test_a_state_does_not_go_on(more: dict[str, object], words: str) -> None:
     assert "`id:`" in str(raised.value.hint)
 
 
-def test_the_order_of_sides_is_kept() -> None:
-    found = obstacles(changed(query=THREE), changed(query=SWAPPED))
-    assert found == ("step 1: order of sides is c, b, was b, c",)
+def test_the_order_of_sides_is_that_of_the_state() -> None:
+    old, new = changed(query=THREE), changed(query=SWAPPED)
+    assert obstacles(old, new) == ()
+    assert [side.alias for side in inherit(old, new).steps[0].sides] == ["b", "c"]
