@@ -3,7 +3,7 @@
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +19,7 @@ from kaflow_engine.connectors.kafka_sink import SinkSettings
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.masking import masked
 from kaflow_engine.operators.params import Plan
-from kaflow_engine.runtime.backfill import BoundedRead, new_backfill_state
+from kaflow_engine.runtime.backfill import BoundedRead
 from kaflow_engine.runtime.batches import BatchRunner
 from kaflow_engine.runtime.bring_back import RESTORED, bring_back, open_checkpoints
 from kaflow_engine.runtime.checkpointer import Checkpointer
@@ -28,30 +28,27 @@ from kaflow_engine.runtime.ends import EndOffsets
 from kaflow_engine.runtime.executor import Shipment
 from kaflow_engine.runtime.failures import to_error
 from kaflow_engine.runtime.group import GroupReporter
-from kaflow_engine.runtime.history import Histories, ends_of_histories
 from kaflow_engine.runtime.history_files import open_histories
 from kaflow_engine.runtime.kept_batches import KeptBatches, batches_left
 from kaflow_engine.runtime.losses import settle_losses
-from kaflow_engine.runtime.offsets import only, reaches
+from kaflow_engine.runtime.offsets import reaches
 from kaflow_engine.runtime.patience import Patience
 from kaflow_engine.runtime.plans import fingerprint
 from kaflow_engine.runtime.rebuild import (
     Approved,
     approved_rebuild,
     begin,
-    continued,
     move_aside,
+    new_state_of,
 )
 from kaflow_engine.runtime.record_source import RecordSource
-from kaflow_engine.runtime.recovery import recover
+from kaflow_engine.runtime.recovery import read_first, recover
 from kaflow_engine.runtime.run import Run
 from kaflow_engine.runtime.session import cores
 from kaflow_engine.runtime.snapshots import SnapshotKeeper
 from kaflow_engine.runtime.standing import load_standing
 from kaflow_engine.runtime.state_start import (
-    NewState,
     PlanChange,
-    new_stream_state,
     next_offsets,
     open_state,
     refuse_change,
@@ -61,12 +58,12 @@ from kaflow_engine.runtime.stream import LiveStream
 from kaflow_engine.runtime.table_sink import BackfillTable, table_sink
 from kaflow_engine.runtime.watch import Watch
 from kaflow_engine.runtime.worker import TaskSettings
-from kaflow_engine.state.approval import Rebuild, end_rebuild, load_rebuild
+from kaflow_engine.state.approval import end_rebuild, load_rebuild
 from kaflow_engine.state.lease import hold_lease
-from kaflow_engine.state.log import BatchLog, Offsets, StateRecord
+from kaflow_engine.state.log import BatchLog, StateRecord
 from kaflow_engine.state.store import LocalStore
 from kaflow_engine.telemetry.log_context import logging_of
-from kaflow_engine.telemetry.progress import PipelineSummary, RunState
+from kaflow_engine.telemetry.progress import PipelineSummary
 
 LOGGER = logging.getLogger("kaflow.runtime")
 
@@ -148,9 +145,9 @@ class PipelineRun:
     ) -> None:
         """Finish what earlier runs have left of a state that is to be made anew, and leave it."""
         with ExitStack() as resources:
-            run, log, _ = self._begin(directory, kafka, control, resources, approved.plan)
+            run, log, state = self._begin(directory, kafka, control, resources, approved.plan)
             recover(run, log, kafka)
-        begin(log, approved)
+        begin(log, state, approved.approval)
 
     def _begin(
         self,
@@ -172,7 +169,7 @@ class PipelineRun:
             )
         log = BatchLog(store)
         histories = open_histories(self.spark, log, wanted)
-        new_state = self._new_state(kafka, histories, rebuild)
+        new_state = new_state_of(self.plan, self.config, kafka, self.clock(), histories, rebuild)
         state, plan = open_state(log, wanted, kafka, new_state, self.change)
         control.ensure()
         start = control.start_run(
@@ -202,18 +199,6 @@ class PipelineRun:
         if run.group is not None:
             resources.callback(run.group.close)
         return run, log, state
-
-    def _new_state(
-        self, kafka: KafkaSettings, histories: Histories, rebuild: Rebuild | None
-    ) -> NewState:
-        plan, now = self.plan, self.clock()
-        if plan.backfill is not None:
-            return partial(new_backfill_state, plan, plan.backfill, kafka, now, histories)
-        reset = self.config.kafka.consumer.auto_offset_reset
-        if rebuild is not None and rebuild.approval.begin != "continue":
-            reset = rebuild.approval.begin
-        new_state = partial(new_stream_state, plan, kafka, reset, now, histories)
-        return new_state if rebuild is None else continued(new_state, plan, rebuild)
 
     def _prepare(
         self,
@@ -289,7 +274,7 @@ class PipelineRun:
         settle = partial(
             settle_losses, kafka, run.plan, counts=counts, watch=self.watch, histories=run.histories
         )
-        for doing, first in _before_live(run.plan, state, run.histories):
+        for doing, first in read_first(run.plan, state, run.histories):
             if not reaches(run.standing.offsets, first):
                 run.standing, _ = settle(run.standing)
                 self.watch.say(state=doing, counters=run.standing.counters)
@@ -304,14 +289,3 @@ class PipelineRun:
             return ending
         stream = LiveStream(run, kafka, directory / "spark" / str(run.runner.epoch))
         return stream.follow(next_offsets(run.standing.offsets, counts), goal)
-
-
-def _before_live(
-    plan: Plan, state: StateRecord, histories: Histories
-) -> Iterator[tuple[RunState, Offsets]]:
-    """Yield what is read first, and up to where; dimensions before events, files before topics."""
-    history = ends_of_histories(histories)
-    yield "reading history", only(history, frozenset(state.dimension_ends))
-    yield "loading dimensions", state.dimension_ends
-    if plan.backfill is None:  # else all topics are read side by side
-        yield "reading history", history

@@ -3,16 +3,21 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+from kaflow_engine.connectors.kafka_client import KafkaSettings
 from kaflow_engine.errors import StateError
+from kaflow_engine.model.config import Config
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.plan.inherit import inherit
+from kaflow_engine.runtime.backfill import new_backfill_state
 from kaflow_engine.runtime.earlier_runs import last_epoch
+from kaflow_engine.runtime.history import Histories
 from kaflow_engine.runtime.offsets import merged, only
 from kaflow_engine.runtime.plans import decided, plan_of
 from kaflow_engine.runtime.standing import load_standing
-from kaflow_engine.runtime.state_start import NewState, PlanChange
+from kaflow_engine.runtime.state_start import NewState, PlanChange, new_stream_state
 from kaflow_engine.state.approval import (
     Approval,
     Rebuild,
@@ -60,19 +65,20 @@ def approved_rebuild(log: BatchLog, plan: Plan, change: PlanChange) -> Approved 
     return None
 
 
-def begin(log: BatchLog, approved: Approved) -> Rebuild:
+def begin(log: BatchLog, state: StateRecord, approval: Approval) -> Rebuild:
     """Note where the old state ended, and use up the decision.
 
     Args:
         log: Of the old state; no batch is open.
-        approved: What was decided.
+        state: The old state.
+        approval: What was decided.
     """
     rebuild = Rebuild(
-        approval=approved.approval,
-        state_id=approved.state.state_id,
-        generation=approved.state.generation,
+        approval=approval,
+        state_id=state.state_id,
+        generation=state.generation,
         epoch=last_epoch(log),
-        offsets=load_standing(log, approved.state).offsets,
+        offsets=load_standing(log, state).offsets,
     )
     begin_rebuild(log.store, rebuild)
     return rebuild
@@ -91,6 +97,33 @@ def move_aside(directory: Path, rebuild: Rebuild) -> None:
         rebuild.approval.by,
         where,
     )
+
+
+def new_state_of(
+    plan: Plan,
+    config: Config,
+    kafka: KafkaSettings,
+    now: int,
+    histories: Histories,
+    rebuild: Rebuild | None,
+) -> NewState:
+    """Return what makes a state where there is none.
+
+    Args:
+        plan: What is to run.
+        config: Says where event topics begin.
+        kafka: Where topics are.
+        now: Epoch milliseconds.
+        histories: Where topics begin in files.
+        rebuild: What is carried out, where a state is made anew.
+    """
+    if plan.backfill is not None:
+        return partial(new_backfill_state, plan, plan.backfill, kafka, now, histories)
+    reset = config.kafka.consumer.auto_offset_reset
+    if rebuild is not None and rebuild.approval.begin != "continue":
+        reset = rebuild.approval.begin
+    new_state = partial(new_stream_state, plan, kafka, reset, now, histories)
+    return new_state if rebuild is None else continued(new_state, plan, rebuild)
 
 
 def continued(new_state: NewState, plan: Plan, rebuild: Rebuild) -> NewState:

@@ -176,7 +176,7 @@ def aside() -> tuple[BatchLog, Plan]:
     log = BatchLog(LocalStore(STATE / "writer"))
     approved = approved_rebuild(log, plan, change)
     assert approved is not None
-    begin(log, approved)
+    begin(log, approved.state, approved.approval)
     return log, plan
 
 
