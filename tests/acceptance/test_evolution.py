@@ -2,6 +2,7 @@
 # pyright: basic
 
 import json
+import shutil
 
 import pytest
 from click.testing import CliRunner
@@ -12,6 +13,7 @@ from kaflow_engine.connectors.kafka_client import KafkaSettings, open_producer
 from kaflow_engine.connectors.kafka_control import ControlTopic
 from kaflow_engine.connectors.kafka_read import read_all
 from kaflow_engine.errors import StateError
+from kaflow_engine.model.config import Config
 from kaflow_engine.model.loader import load_pipeline
 from kaflow_engine.plan.diff import change
 from kaflow_engine.runtime import batches
@@ -19,9 +21,9 @@ from kaflow_engine.runtime.application import run_pipelines
 from kaflow_engine.runtime.prepare import prepare
 from kaflow_engine.state.log import BatchLog
 from kaflow_engine.state.store import LocalStore
-from tests.engine.runtime.run_here import config
+from tests.acceptance.bucket_here import KEYS, NAME, Store
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.services]
 
 FILE = """
 name: evolved
@@ -48,10 +50,19 @@ REBUILT = RENAMED.replace("evolved.names d", "(SELECT * FROM evolved.names WHERE
 class World:
     """A pipeline file, the topics it reads, and the rows that came so far."""
 
-    def __init__(self, broker, spark, folder):
+    def __init__(self, broker, spark, folder, bucket):
         self.kafka = KafkaSettings.of([broker.bootstrap])
         self.spark, self.folder = spark, folder
-        self.config = config(broker.bootstrap, str(folder / "state"))
+        keys = {"accessKey": KEYS["access_key"], "secretKey": KEYS["secret_key"]}
+        where = {"enabled": True, "bucket": NAME, "endpoint": bucket.endpoint}
+        s3 = {**where, **keys, "region": KEYS["region"]}
+        checkpoint = {"interval": "1ms", "s3": s3}
+        self.config = Config.model_validate(
+            {
+                "kafka": {"brokers": broker.bootstrap},
+                "state": {"rocksdb": {"path": str(folder / "state"), "checkpoint": checkpoint}},
+            }
+        )
         self.directory = folder / "state" / "evolved"
         self.arguments = ["--set", f"kafka.brokers={broker.bootstrap}"]
         self.arguments += ["--set", f"state.rocksdb.path={folder / 'state'}"]
@@ -94,7 +105,8 @@ class World:
 
 @pytest.fixture(scope="module")
 def world(broker, spark, tmp_path_factory):
-    return World(broker, spark, tmp_path_factory.mktemp("evolved"))
+    with Store() as bucket:
+        yield World(broker, spark, tmp_path_factory.mktemp("evolved"), bucket)
 
 
 @pytest.fixture(scope="module")
@@ -184,3 +196,12 @@ def test_the_old_state_is_set_aside_and_forgotten(world, began, rebuilt):
     assert not (world.directory / "rebuild.json").exists()
     assert ControlTopic(world.kafka, "evolved").states() == {(world.state_id, 1)}
     assert world.plan().startswith("unchanged  evolved_too")
+
+
+def test_another_machine_goes_on_with_the_state_that_was_made_anew(world, rebuilt):
+    state = world.state_id
+    shutil.rmtree(world.directory)
+    world.send("events", {"id": "a", "n": 10})
+    world.run()
+    assert world.state_id == state
+    assert world.rows()[10:] == [{"id": "a", "n": 10, "name": "aa", "tier": "gold", "city": "Bonn"}]
