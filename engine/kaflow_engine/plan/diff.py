@@ -141,7 +141,10 @@ def _settled(old: Document, new: Document, rows: Sequence[bool]) -> Document:
         ]
         before = _harmless(known["before"], step["before"])
         steps.append({**step, "before": before, "sides": [*sides, *more]})
-    return {**new, "topics": topics, "steps": steps}
+    driving, raw = new["driving"], old["driving"]["raw"]
+    if raw == "TRUE" or driving["raw"] is None:  # as many bytes were kept as are wanted, or more
+        driving = {**driving, "raw": raw}
+    return {**new, "topics": topics, "steps": steps, "driving": driving}
 
 
 def _harmless(old: Sequence[Document], new: Sequence[Document]) -> list[Document]:
