@@ -131,7 +131,11 @@ def _settled(old: Document, new: Document, rows: Sequence[bool]) -> Document:
             continue
         known = old["steps"][n]
         sides = [
-            {**side, "columns": _harmless(before["columns"], side["columns"])}
+            {
+                **side,
+                "columns": _harmless(before["columns"], side["columns"]),
+                "ttl": before["ttl"] if _lasts_longer(before, side, old) else side["ttl"],
+            }
             for before, side in zip(known["sides"], step["sides"], strict=False)
         ]
         more = [
@@ -141,10 +145,17 @@ def _settled(old: Document, new: Document, rows: Sequence[bool]) -> Document:
         ]
         before = _harmless(known["before"], step["before"])
         steps.append({**step, "before": before, "sides": [*sides, *more]})
-    driving, raw = new["driving"], old["driving"]["raw"]
-    if raw == "TRUE" or driving["raw"] is None:  # as many bytes were kept as are wanted, or more
-        driving = {**driving, "raw": raw}
+    driving, before = new["driving"], old["driving"]
+    if before["raw"] == "TRUE" or driving["raw"] is None:  # no more bytes are wanted than were kept
+        driving = {**driving, "raw": before["raw"]}
+    if _lasts_longer(before, driving, old):
+        driving = {**driving, "ttl": before["ttl"]}
     return {**new, "topics": topics, "steps": steps, "driving": driving}
+
+
+def _lasts_longer(old: Document, new: Document, plan: Document) -> bool:
+    """Tell whether a longer TTL may be given to what rests; the ledger knows only the old one."""
+    return old["ttl"] <= new["ttl"] and not plan["ledger"]
 
 
 def _harmless(old: Sequence[Document], new: Sequence[Document]) -> list[Document]:

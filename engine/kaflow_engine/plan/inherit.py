@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kaflow_engine.model.columns import Column
+from kaflow_engine.model.durations import format_duration
 from kaflow_engine.operators.layout import GONE, is_gone
 from kaflow_engine.operators.params import Plan, SideParams, StepParams
 
@@ -79,10 +80,13 @@ def migrations(old: Plan, new: Plan) -> tuple[str, ...]:
     for before, step in zip(old.steps, new.steps, strict=False):
         if keeps_rows(old, before):
             found += _read_otherwise("rows that wait", before.before, step.before)
+            found += _lasting("rows that wait", old.driving.ttl, new.driving.ttl)
         for known, side in zip(before.sides, step.sides, strict=False):
             kept = "entries" if side.role == "dimension" else "records"
             owner = f"{kept} of {side.role} '{side.alias}'"
             found += _read_otherwise(owner, known.columns, side.columns)
+            if side.role == "event":
+                found += _lasting(owner, known.ttl, side.ttl)
     if has_joins_of(old, new):
         known = {side.alias for step in old.steps for side in step.sides}
         added = [side for step in new.steps for side in step.sides if side.alias not in known]
@@ -99,6 +103,11 @@ def _read_otherwise(whose: str, old: Sequence[Column], new: Sequence[Column]) ->
             yield f"{whose} keep column '{before.name}' no more"
         elif now.type != before.type:
             yield f"{whose} from before have '{now.name}' as {before.type}, read as {now.type}"
+
+
+def _lasting(whose: str, old: int, new: int) -> Iterator[str]:
+    if old != new:
+        yield f"{whose} that have not expired yet are kept for {format_duration(new)} in all"
 
 
 def has_joins_of(old: Plan, new: Plan) -> bool:

@@ -76,7 +76,9 @@ class Feed:
     def feed(self, records: Batch) -> list[dict[str, object]]:
         rows = []
         for topic, value in (pair for record in records for pair in record.items()):
-            self.time += 1000
+            self.time += 1000 + 60_000 * int(str(value.get("minutes", 0)))
+            if topic == "advance":
+                continue
             row = {"topic": topic, "partition": 0, "offset": self.offsets[topic], "headers": []}
             key = str(value["id"]).encode()
             value_bytes = json.dumps(value).encode()

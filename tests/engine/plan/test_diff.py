@@ -77,6 +77,7 @@ def test_a_field_that_only_one_plan_knows() -> None:
 THREE = "SELECT a.id, b.v FROM a LEFT JOIN b ON a.id = b.id LEFT JOIN b c ON a.id = c.id"
 SWAPPED = "SELECT a.id, b.v FROM a LEFT JOIN b c ON a.id = c.id LEFT JOIN b ON a.id = b.id"
 GOES_ON: list[tuple[str, dict[str, object]]] = [
+    ("a longer TTL", {"window": "2h"}),
     ("delivery", {"delivery": "at_least_once"}),
     ("description and owners", {"description": "joined", "owners": ["x@y.z"]}),
     ("dead letters", {"dead_letters": {"topic": "bad", "max_count": 3}}),
@@ -90,7 +91,7 @@ GOES_ON: list[tuple[str, dict[str, object]]] = [
 REFUSED: list[tuple[str, dict[str, object], str]] = [
     ("a join's kind", {"query": JOINED.replace("LEFT", "INNER")}, "kind is INNER, was LEFT"),
     ("a join's key", {"query": JOINED.replace("a.id = b.id", "a.n = b.v")}, "side 'b': key is"),
-    ("the TTL", {"window": "2h"}, "step 1, side 'b': TTL is 2h, was 1h"),
+    ("a shorter TTL", {"window": "30m"}, "step 1, side 'b': TTL is 30m, was 1h"),
     ("the emission", {"emission": {"type": "final"}}, "emission type is final, was immediate"),
     ("a role", {"state": {"dimensions": ["b"]}}, "role is dimension, was event"),
     ("a topic", {"query": ONE}, "topic 'b' was removed"),
