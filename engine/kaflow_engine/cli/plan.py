@@ -1,6 +1,7 @@
 """`kaflow plan`: what the files would change of what runs, and what needs a decision."""
 
 import getpass
+import os
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
@@ -94,7 +95,9 @@ def command(
     if as_json:
         print_json([_data(each) for each in found])
     else:
-        _show(found, paths)
+        files = " ".join(shlex.quote(str(path)) for path in paths)
+        chosen_config = f" --config {shlex.quote(str(config_path))}" if config_path else ""
+        _show(found, f"kaflow plan {files}{chosen_config}")
     statuses = {each.verdict.status for each in found}
     if "damaged" in statuses:
         raise click.exceptions.Exit(StateError.exit_code)
@@ -117,13 +120,20 @@ def _approve(found: Sequence[Outlook], names: Sequence[str], begin: Begin) -> tu
     now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     wanted = chosen(found, names)
     for each in wanted:
-        approve(each, begin, getpass.getuser(), now)
+        approve(each, begin, _who(), now)
     return tuple(
         replace(each, verdict=replace(each.verdict, approved=begin, batch=1))
         if each in wanted
         else each
         for each in found
     )
+
+
+def _who() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container may run as a number without a name
+        return f"user {os.getuid()}"
 
 
 def _data(found: Outlook) -> dict[str, object]:
@@ -135,11 +145,11 @@ def _data(found: Outlook) -> dict[str, object]:
     }
 
 
-def _show(found: Sequence[Outlook], paths: Sequence[Path]) -> None:
+def _show(found: Sequence[Outlook], command: str) -> None:
     rows = [(WORDS[each.verdict.status], each.name, _where(each)) for each in found]
     for line, each in zip(table_lines(rows) if rows else (), found, strict=True):
         click.echo(line)
-        for reason in _reasons(each, paths):
+        for reason in _reasons(each, command):
             click.echo("\n".join(f"    {part}" for part in reason.splitlines()))
     counts = {word: 0 for word in WORDS.values()}
     for each in found:
@@ -147,7 +157,7 @@ def _show(found: Sequence[Outlook], paths: Sequence[Path]) -> None:
     click.echo(", ".join(f"{count} {word}" for word, count in counts.items() if count))
 
 
-def _reasons(found: Outlook, paths: Sequence[Path]) -> Iterator[str]:
+def _reasons(found: Outlook, command: str) -> Iterator[str]:
     verdict = found.verdict
     yield from verdict.reasons
     for each in found.touched:
@@ -161,8 +171,7 @@ def _reasons(found: Outlook, paths: Sequence[Path]) -> Iterator[str]:
         yield f"approved, --from {verdict.approved}: {BEGINS[verdict.approved]}"
         yield "rows that wait, and records kept for matches, stay behind in the old state"
         return
-    files = " ".join(shlex.quote(str(path)) for path in paths)
-    yield f"{WAY_OUT}, or let it be made anew: kaflow plan {files} --approve {found.name}"
+    yield f"{WAY_OUT}, or let it be made anew: {command} --approve {found.name}"
 
 
 def _where(found: Outlook) -> str:

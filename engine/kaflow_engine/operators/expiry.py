@@ -82,12 +82,15 @@ def _take(bench: Bench, entries: list[tuple[int, bytes]]) -> Stored:
     found: list[tuple[bytes | None, bytes, bytes]] = []
     waiting: list[bool] = []
     gone: list[tuple[int, bytes]] = []
+    ttls = {i: bench.step.sides[i].ttl for i in bench.events}
     values = state.values([entry for _, entry in entries])
     for (at, entry), value in zip(entries, values, strict=True):
         key, side, suffix = split_entry(entry)
-        if value is not None and (due := _due(bench, side, value)) >= bench.batch.horizon:
-            state.postpone(entry, at, due)
-            continue
+        if value is not None:
+            due = stored_ts(value) + ttls.get(side, bench.plan.driving.ttl)
+            if due >= bench.batch.horizon:  # the TTL has grown since
+                state.postpone(entry, at, due)
+                continue
         gone.append((at, entry))
         if side in (DRIVER, KEYLESS, WAITING) and value is not None:
             found.append((None if side == KEYLESS else key, suffix, value))
@@ -100,13 +103,6 @@ def _take(bench: Bench, entries: list[tuple[int, bytes]]) -> Stored:
     if bench.retains and bench.can_wait:
         rows = pa.concat_tables([rows, _take_waiting(bench, drivers)])
     return Stored(drivers=drivers, rows=rows)
-
-
-def _due(bench: Bench, side: int, value: bytes) -> int:
-    """Return when an entry falls due: later than was noted where the TTL has grown since."""
-    own = side < len(bench.step.sides)
-    ttl = bench.step.sides[side].ttl if own else bench.plan.driving.ttl
-    return stored_ts(value) + ttl
 
 
 def _take_waiting(bench: Bench, drivers: pa.Table) -> pa.Table:
