@@ -2,18 +2,24 @@
 # pyright: reportUnknownMemberType=false
 # Dagster's decorators are typed in part
 
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import dagster as dg
 
-from kaflow_dagster.names import DRAIN, PIPELINE, PROCESS, VERSION, dagster_name
+from kaflow_dagster.names import DRAIN, PIPELINE, PROCESS, STATE, VERSION, dagster_name
 from kaflow_dagster.process import Process
 from kaflow_dagster.supervision import Decision, Patience, Session, SessionStatus, Wish, decide
 from kaflow_dagster.views import ProjectView, StreamUnit
 from kaflow_engine.errors import KaflowError
+from kaflow_engine.plan.explain import Resolver
 from kaflow_engine.runtime.outlook import outlook_of
+
+_PATIENCE = 5_000
+"""Milliseconds that a topic's first record is waited for."""
 
 _STATUS: dict[dg.DagsterRunStatus, SessionStatus] = {
     dg.DagsterRunStatus.STARTED: "running",
@@ -50,6 +56,9 @@ def build_supervisor(
     def supervise(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         if unit.problem is not None:
             return dg.SkipReason(f"broken: {unit.problem}")
+        other = _under_another_name(context.instance, unit)
+        if other is not None:
+            return _carry_out(context.instance, other)
         sessions = sessions_of(context.instance, unit.name, limits.attempts + 2)
         wish = Wish(
             pipeline=unit.name,
@@ -70,6 +79,23 @@ def sessions_of(instance: dg.DagsterInstance, pipeline: str, most: int) -> list[
     return [_session(instance, record) for record in found]
 
 
+def _under_another_name(instance: dg.DagsterInstance, unit: StreamUnit) -> Decision | None:
+    """Drain the run of a pipeline that was renamed: nobody supervises the old name any more."""
+    if unit.state is None:
+        return None
+    begun = [dg.DagsterRunStatus[name] for name in ("QUEUED", "STARTING", "STARTED")]
+    live = dg.RunsFilter(tags={STATE: unit.state}, statuses=begun)
+    for run in instance.get_runs(live):
+        name = run.tags.get(PIPELINE)
+        if name == unit.name:
+            continue
+        if DRAIN in run.tags:
+            return Decision(action="ok", reason=f"run {run.run_id} of '{name}' finishes its batch")
+        reason = f"pipeline '{name}' is called '{unit.name}' now"
+        return Decision(action="drain", reason=reason, run_id=run.run_id)
+    return None
+
+
 def _session(instance: dg.DagsterInstance, record: dg.RunRecord) -> Session:
     run = record.dagster_run
     status = _STATUS.get(run.status, "waiting")
@@ -88,16 +114,35 @@ def _session(instance: dg.DagsterInstance, record: dg.RunRecord) -> Session:
 
 
 def _unfit(unit: StreamUnit, project: ProjectView) -> str | None:
-    """Return why the pipelines could not start with their state as that is."""
+    """Return why the pipelines could not start with their state as it is, and the way out."""
     try:
         config = project.load_config()
         for pipeline in unit.pipelines:
-            verdict = outlook_of(project.load(pipeline.name, config), config, stopped=True)
-            if verdict.outlook == "refused":
-                return f"{pipeline.name}: " + "\n".join(verdict.reasons)
+            spec = project.load(pipeline.name, config)
+            verdict = outlook_of(spec, config, stopped=True).verdict
+            if verdict.status == "unclear":  # a state that is there wants columns it does not hold
+                verdict = outlook_of(spec, config, _resolver(), stopped=True).verdict
+            if verdict.decided:
+                continue
+            reasons = "\n".join(verdict.reasons)
+            if verdict.status != "rebuild":
+                return f"{pipeline.name}: {reasons}"
+            files = " ".join(shlex.quote(path) for path in project.paths)
+            settings = f" --config {shlex.quote(project.config)}" if project.config else ""
+            return (
+                f"{pipeline.name} needs a rebuild: {reasons}; "
+                f"kaflow plan {files}{settings} --approve {pipeline.name}"
+            )
     except KaflowError as error:
         return str(error)
     return None
+
+
+def _resolver() -> Resolver:
+    """Return what asks the brokers, where a tick has no other way."""
+    from kaflow_engine.connectors.schemas import resolve_schemas
+
+    return partial(resolve_schemas, wait_ms=_PATIENCE)
 
 
 def _carry_out(instance: dg.DagsterInstance, decision: Decision) -> dg.RunRequest | dg.SkipReason:

@@ -14,7 +14,7 @@ from kaflow_dagster.assets import tables_of
 from kaflow_dagster.background import Background, failure
 from kaflow_dagster.closed import ClosedPartitions
 from kaflow_dagster.health import evaluations
-from kaflow_dagster.names import DRAIN, PIPELINE, PROCESS, VERSION, dagster_name
+from kaflow_dagster.names import DRAIN, PIPELINE, PROCESS, STATE, VERSION, dagster_name
 from kaflow_dagster.process import this_process
 from kaflow_dagster.translator import KaflowTranslator
 from kaflow_dagster.views import ProjectView, StreamUnit
@@ -55,7 +55,12 @@ def build_stream_job(
         description=f"Streams {unit.about}; its sensor keeps it running.",
         # A step in a process of its own would go on when the process of the run is killed.
         executor_def=dg.in_process_executor,
-        tags={PIPELINE: unit.name, VERSION: unit.version, "dagster/max_retries": "0"},
+        tags={
+            PIPELINE: unit.name,
+            VERSION: unit.version,
+            "dagster/max_retries": "0",
+            **({STATE: unit.state} if unit.state else {}),
+        },
     )
     def job() -> None:
         stream()

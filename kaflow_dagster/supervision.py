@@ -117,7 +117,7 @@ def _about_live(session: Session, wish: Wish, now: float, limits: Patience) -> D
     if session.version != wish.version and wish.unfit is not None:
         return Decision(action="ok", reason=f"goes on with its old plan: {wish.unfit}")
     if session.version != wish.version:
-        reason = "the plan has changed, and its state fits the new one"
+        reason = "the plan has changed, and its state fits the new one or may be made anew"
     elif now - session.began > limits.rotation:
         reason = f"it has run for {(now - session.began) / 3600:.0f} h"
     else:

@@ -117,6 +117,12 @@ class StreamUnit:
         return sha256("\n".join(texts).encode()).hexdigest()[:12]
 
     @property
+    def state(self) -> str | None:
+        """The stable id of the one pipeline; None where there are several, or it is broken."""
+        about = self.pipelines[0].explanation if len(self.pipelines) == 1 else None
+        return about.id if about else None
+
+    @property
     def problem(self) -> str | None:
         """Why it cannot run."""
         return next((p.problem for p in self.pipelines if p.problem is not None), None)

@@ -9,12 +9,18 @@ import time
 
 import dagster as dg
 import pytest
+from click.testing import CliRunner
 
 from kaflow_dagster.build import build_kaflow_defs
 from kaflow_dagster.names import DRAIN, PIPELINE, PROCESS, VERSION
 from kaflow_dagster.process import Process, process_of
 from kaflow_dagster.sensor import sessions_of
 from kaflow_dagster.supervision import Patience
+from kaflow_engine.cli.main import kaflow
+from kaflow_engine.model.load_config import load_config
+from kaflow_engine.model.loader import load_pipeline
+from kaflow_engine.runtime.outlook import outlook_of
+from tests.engine.state_here import write_state
 
 PIPELINE_FILE = """
 name: p
@@ -110,6 +116,45 @@ def test_a_broken_file_holds_the_stream(world, tmp_path):
     said = tick(instance, sensor)
     assert said.startswith("held: ")
     assert "p.yaml:3" in said
+
+
+def renamed(tmp_path):
+    text = PIPELINE_FILE.replace("name: p\n", "name: q\nid: p\n")
+    (tmp_path / "p.yaml").write_text(text)
+    repository = build_kaflow_defs([tmp_path / "p.yaml"]).get_repository_def()
+    return repository.get_sensor_def("supervise__q")
+
+
+def test_a_renamed_pipeline_takes_over_when_the_run_of_its_old_name_has_ended(world, tmp_path):
+    instance, _, job = world
+    run = started(instance, job)
+    sensor = renamed(tmp_path)
+    assert tick(instance, sensor) == "drain: pipeline 'p' is called 'q' now"
+    assert instance.get_run_by_id(run.run_id).tags[DRAIN] == "pipeline 'p' is called 'q' now"
+    assert tick(instance, sensor) == f"ok: run {run.run_id} of 'p' finishes its batch"
+    instance.report_run_canceled(run)
+    assert tick(instance, sensor).run_key == "q:first"
+
+
+def test_a_state_that_does_not_fit_holds_the_stream_until_somebody_approves(world, tmp_path):
+    instance, sensor, job = world
+    file = tmp_path / "p.yaml"
+    settings = ["--set", f"state.rocksdb.path={tmp_path / 'state'}"]
+    config = load_config(None)
+    plan = outlook_of(load_pipeline(file), config).new
+    write_state(tmp_path / "state" / "p", plan)
+    timed = "{id: VARCHAR, at: BIGINT}, event_time: at}"
+    file.write_text(PIPELINE_FILE.replace("{id: VARCHAR}}", timed))
+    said = tick(instance, sensor)
+    assert said.startswith("held: p needs a rebuild: topic 'orders': event time is CAST(c.at AS")
+    assert said.endswith(f"; kaflow plan {file} --approve p")
+    run = started(instance, job, **{VERSION: "older"})
+    assert tick(instance, sensor).startswith("ok: goes on with its old plan: p needs a rebuild")
+    done = CliRunner().invoke(kaflow, ["plan", str(file), "--approve", "p", *settings])
+    assert done.exit_code == 0, done.output
+    assert tick(instance, sensor).startswith("drain: the plan has changed")
+    instance.report_run_canceled(run)
+    assert tick(instance, sensor, since=time.time() + 1).run_key == f"p:{run.run_id}"
 
 
 def test_a_process_is_known_by_its_beginning():

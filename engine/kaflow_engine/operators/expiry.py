@@ -25,7 +25,7 @@ from kaflow_engine.operators.keyed import DRIVER, KEYLESS, WAITING
 from kaflow_engine.operators.leaving import FATES, dead_letters, fates, leave
 from kaflow_engine.operators.pairing import add_waiting, combine_stored, load_matches
 from kaflow_engine.operators.schemas import EXCHANGE
-from kaflow_engine.operators.stored import Stored, read_drivers, row_table, waited
+from kaflow_engine.operators.stored import Stored, read_drivers, row_table, stored_ts, waited
 from kaflow_engine.operators.versions import load_versions, look_up
 from kaflow_engine.state.keys import entry_keys, split_entry
 
@@ -81,13 +81,21 @@ def _take(bench: Bench, entries: list[tuple[int, bytes]]) -> Stored:
     state = bench.state
     found: list[tuple[bytes | None, bytes, bytes]] = []
     waiting: list[bool] = []
+    gone: list[tuple[int, bytes]] = []
+    ttls = {i: bench.step.sides[i].ttl for i in bench.events}
     values = state.values([entry for _, entry in entries])
-    for (_, entry), value in zip(entries, values, strict=True):
+    for (at, entry), value in zip(entries, values, strict=True):
         key, side, suffix = split_entry(entry)
+        if value is not None:
+            due = stored_ts(value) + ttls.get(side, bench.plan.driving.ttl)
+            if due >= bench.batch.horizon:  # the TTL has grown since
+                state.postpone(entry, at, due)
+                continue
+        gone.append((at, entry))
         if side in (DRIVER, KEYLESS, WAITING) and value is not None:
             found.append((None if side == KEYLESS else key, suffix, value))
             waiting.append(side == WAITING)
-    state.forget(entries)
+    state.forget(gone)
     keys, suffixes, kept = zip(*found, strict=True) if found else ((), (), ())
     drivers = read_drivers(bench.plan.driving.ttl, -1, keys, suffixes, kept)
     rows = drivers.select(["did", "suffix", "extra"]).filter(pa.array(waiting, pa.bool_()))

@@ -156,6 +156,13 @@ class StepState:
         dues = np.array([at for at, _ in due], np.int64)
         self.change(names, pa.nulls(len(names), pa.binary()), dues)
 
+    def postpone(self, key: bytes, due: int, later: int) -> None:
+        """Move the place of an entry in the index by due time."""
+        changes = self._single[part_of_shard(key[0], self._count)]
+        changes[due_key(key[0], due, key)] = None
+        changes[due_key(key[0], later, key)] = b""
+        self._dues.append(later)
+
     def put(self, key: bytes, value: bytes, due: int | None = None) -> None:
         """Write an entry, and its place in the index by due time where it has one."""
         changes = self._single[part_of_shard(key[0], self._count)]

@@ -3,9 +3,25 @@
 from collections.abc import Sequence
 
 from kaflow_engine.formats.duck import identifier
-from kaflow_engine.operators.encode import columns_of, to_text, unpack
+from kaflow_engine.model.columns import Column
+from kaflow_engine.operators.encode import columns_of, pack, to_text, unpack
 from kaflow_engine.operators.params import StepParams
 from kaflow_engine.sql.shape import BATCH_TIME, MATCHED
+
+GONE = "$gone."
+"""How the place of a column is called that a row once had: it stays, and holds NULL."""
+
+
+def is_gone(column: Column) -> bool:
+    """Tell whether a column is only the place of one that was removed."""
+    return column.name.startswith(GONE)
+
+
+def packed(alias: str, columns: Sequence[Column]) -> str:
+    """Return SQL for columns named `alias.column` as one packed row."""
+    return pack(
+        "NULL" if is_gone(c) else to_text(identifier(f"{alias}.{c.name}"), c.type) for c in columns
+    )
 
 
 def batch_time_column(batch_time: int) -> str:
@@ -31,7 +47,7 @@ def carried(step: StepParams) -> list[str]:
         for k, column in enumerate(side.columns, 1):
             places[f"{side.alias}.{column.name}"] = f"l{i}[{k}]"
         places[f"{side.alias}.{MATCHED}"] = to_text(f"(l{i} IS NOT NULL)", "BOOLEAN")
-    return [places[column.name] for column in step.after]
+    return ["NULL" if is_gone(column) else places[column.name] for column in step.after]
 
 
 def carried_rows(step: StepParams) -> str:

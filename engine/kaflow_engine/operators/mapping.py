@@ -15,11 +15,10 @@ import pyarrow.compute as pc
 from kaflow_engine.formats.duck import identifier, query
 from kaflow_engine.formats.pick import keep, pick
 from kaflow_engine.operators.dead_letters import RAW, expiry_letter, refusal, source_letters
-from kaflow_engine.operators.encode import pack, to_text
 from kaflow_engine.operators.finish import finish_rows
 from kaflow_engine.operators.guard import BadRow, guarded
 from kaflow_engine.operators.intake import BadRecord, Intake, addressed, read_topic
-from kaflow_engine.operators.layout import batch_time_column, keyed
+from kaflow_engine.operators.layout import batch_time_column, keyed, packed
 from kaflow_engine.operators.params import Plan, SideParams, TopicParams
 from kaflow_engine.operators.reports import exchange_rows, partition_reports, report_rows
 from kaflow_engine.operators.schemas import DRIVING, EXCHANGE, READY, SIDE
@@ -120,7 +119,7 @@ class _MapTopic:
 
     def _side(self, stage: int, index: int, side: SideParams) -> pa.Table:
         source, rows = self._source(side.alias)
-        payload = pack(to_text(identifier(f"{side.alias}.{c.name}"), c.type) for c in side.columns)
+        payload = packed(side.alias, side.columns)
         where = ""
         if side.filter and side.role == "event":
             where = f" WHERE {side.filter}"
@@ -166,9 +165,7 @@ class _MapTopic:
             typed = f"SELECT * FROM {source}{where}"
             gone, rows = self._expired(typed, rows)
             return pa.concat_tables([gone, self._finished(typed, rows)])
-        payload = pack(
-            to_text(identifier(f"{driving.alias}.{c.name}"), c.type) for c in driving.columns
-        )
+        payload = packed(driving.alias, driving.columns)
         raw = f"CASE WHEN {driving.raw} THEN {RAW} END" if driving.raw else "NULL::VARCHAR"
         doomed = f"NOT coalesce({driving.needs}, FALSE)" if driving.needs else "FALSE"
         sql = (

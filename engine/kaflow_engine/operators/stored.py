@@ -54,6 +54,11 @@ class Stored:
     """Waiting or emitted rows: did, suffix, and `extra`, which `row_table` takes apart."""
 
 
+def stored_ts(value: bytes) -> int:
+    """Return the event time with which a driving record, or one of an event side, is kept."""
+    return int.from_bytes(value[:8], "little", signed=True)
+
+
 def driver_values(rows: pa.Table, extra: pa.BinaryArray | None = None) -> pa.BinaryArray:
     """Encode rows of table d; what else a row is goes behind them."""
     members = pc.fill_null(bytes_of_lists(rows["members"].combine_chunks()), b"")

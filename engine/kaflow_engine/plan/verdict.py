@@ -1,22 +1,32 @@
-"""What would happen if a pipeline were started: read from its state directory, nothing changed."""
+"""What a start would do with the state that is there: nothing is changed by looking."""
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from kaflow_engine.errors import StateError
 from kaflow_engine.model.columns import Column
-from kaflow_engine.plan.diff import WAY_OUT, Document, differences, obstacles
+from kaflow_engine.operators.params import Plan
+from kaflow_engine.plan.diff import obstacles
+from kaflow_engine.plan.inherit import migrations
+from kaflow_engine.plan.words import Document, differences
+from kaflow_engine.state.approval import Begin
 from kaflow_engine.state.lease import find_holder
 from kaflow_engine.state.log import BatchLog, StateRecord
 from kaflow_engine.state.store import LocalStore
 
-Outlook = Literal["new", "resume", "refused", "running"]
+Status = Literal["unchanged", "kept", "migrated", "rebuild", "new", "removed", "unclear", "damaged"]
+"""`kept`, `migrated`: the state goes on with the new plan, and `migrated` where stored values are
+read otherwise; `rebuild`: it does not; `unclear`: nobody has looked for columns that are wanted."""
 
-CHANGES = "the state goes on with the new plan:"
+DECIDE: frozenset[Status] = frozenset({"rebuild", "unclear", "damaged"})
+"""With these a start is refused, or may be."""
+
 OTHERS = "changed too, and no obstacle:"
+LOOKS = 3
+"""How often a state is read that seems damaged while somebody writes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,16 +61,34 @@ class StoredState:
 class Verdict:
     """What a start would do, and why."""
 
-    outlook: Outlook
+    status: Status
     reasons: tuple[str, ...] = ()
     batch: int | None = None
     """The first batch that would run."""
     watermark: int | None = None
     """Epoch milliseconds."""
+    running: str | None = None
+    """Who runs it now, with the old plan."""
+    approved: Begin | None = None
+    """A rebuild was approved, and from where its events begin."""
+
+    @property
+    def decided(self) -> bool:
+        """Whether a start needs nobody's decision any more."""
+        return self.status not in DECIDE or self.approved is not None
 
 
 def read_state(directory: Path) -> StoredState:
     """Read where a pipeline stands; a directory that does not exist holds no state."""
+    found = _read_state(directory)
+    for _ in range(LOOKS - 1):
+        if found.damage is None or found.holder is None:
+            break
+        found = _read_state(directory)
+    return found
+
+
+def _read_state(directory: Path) -> StoredState:
     log = BatchLog(LocalStore(directory))
     found = find_holder(directory)
     holder = None if found is None else f"{found} runs it"
@@ -81,16 +109,15 @@ def read_state(directory: Path) -> StoredState:
     )
 
 
-def stored_plan(stored: StoredState) -> Document | None:
-    """Return the plan that the state was made for, None if there is no state.
+def stored_plan(stored: StoredState) -> str | None:
+    """Return the plan that the state was made for, as JSON; None if there is no state.
 
     Raises:
         StateError: It is missing or damaged.
     """
     if stored.state is None:
         return None
-    text = BatchLog(LocalStore(stored.directory)).load_plan(stored.state.fingerprint)
-    return json.loads(text)
+    return BatchLog(LocalStore(stored.directory)).load_plan(stored.state.fingerprint)
 
 
 def pinned_schema_ids(stored: StoredState) -> dict[str, int]:
@@ -99,41 +126,47 @@ def pinned_schema_ids(stored: StoredState) -> dict[str, int]:
     Raises:
         StateError: The plan of the state is missing or damaged.
     """
-    plan = stored_plan(stored)
-    topics = plan.get("topics", ()) if plan else ()
+    text = stored_plan(stored)
+    topics = json.loads(text).get("topics", ()) if text else ()
     return {t["name"]: t["schema_id"] for t in topics if t.get("schema_id") is not None}
 
 
-def judge(stored: StoredState, old: Document | None, new: Document) -> Verdict:
+def judge(
+    stored: StoredState, old: Plan | None, new: Plan, approved: Begin | None = None
+) -> Verdict:
     """Decide what a start would do.
 
     Args:
         stored: What the state directory holds.
-        old: The plan of the state, as JSON.
-        new: The plan of the file with the partitions of the state, as JSON.
+        old: The plan of the state.
+        new: The plan of the file, as it inherits the state.
+        approved: Where somebody let the state be made anew.
     """
-    changes = differences(old, _registered(new, old)) if old else ()
-    against = obstacles(old, new) if old else ()
-    if stored.holder is not None:
-        return Verdict(
-            outlook="running",
-            reasons=(stored.holder, *changes),
-            watermark=stored.watermark,
-        )
     if stored.damage is not None:
-        return Verdict(outlook="refused", reasons=(stored.damage,))
+        return Verdict(status="damaged", reasons=(stored.damage,), running=stored.holder)
     if stored.state is None or old is None:
-        return Verdict(outlook="new", reasons=("there is no state yet",), batch=1)
-    if against:
+        return Verdict(
+            status="new", reasons=("there is no state yet",), batch=1, running=stored.holder
+        )
+    changes = differences(asdict(old), _registered(asdict(new), asdict(old)))
+    if against := obstacles(old, new):
         others = _headed(OTHERS, [line for line in changes if line not in against])
-        reasons = (*against, *others, WAY_OUT)
-        return Verdict(outlook="refused", reasons=reasons, watermark=stored.watermark)
+        return Verdict(
+            status="rebuild",
+            reasons=(*against, *others),
+            batch=1 if approved else None,
+            watermark=stored.watermark,
+            running=stored.holder,
+            approved=approved,
+        )
     again = () if stored.opened is None else (f"batch {stored.opened} is run again first",)
+    read = migrations(old, new)
     return Verdict(
-        outlook="resume",
-        reasons=(*again, *_headed(CHANGES, changes)),
+        status="migrated" if read else "kept" if changes else "unchanged",
+        reasons=(*again, *read, *changes),
         batch=stored.committed + 1,
         watermark=stored.watermark,
+        running=stored.holder,
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kaflow_engine.model.config import Config, S3Config
 from kaflow_engine.operators.params import Plan
+from kaflow_engine.state.approval import OLD
 from kaflow_engine.state.bucket import BucketAway, BucketSettings
 from kaflow_engine.state.checkpoints import Checkpoints, Head, Listed, Tell, write_small
 from kaflow_engine.state.log import FIRST, STATE, BatchLog, StateRecord
@@ -19,7 +20,7 @@ LOGGER = logging.getLogger("kaflow.checkpoints")
 RESTORED = "restored.json"
 """There from a restore to the next start: batches may have been delivered that are not logged."""
 
-_LEASE = "lease"
+_STAY = ("lease", OLD)
 _EVERY_S = 5.0
 
 
@@ -142,9 +143,11 @@ def _clear(store: LocalStore) -> None:
     store.delete(STATE)
     root: Path = store.path("")
     for path in root.iterdir() if root.is_dir() else ():
+        if path.name in _STAY:
+            continue
         if path.is_dir():
             shutil.rmtree(path)
-        elif path.name != _LEASE:
+        else:
             path.unlink()
 
 

@@ -4,12 +4,16 @@ import re
 import socket
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from kaflow_engine.model.config import Config
+from kaflow_engine.operators.params import Plan
 from kaflow_engine.runtime.failures import ClusterAway
 from kaflow_engine.runtime.session import cores, is_local
+from kaflow_engine.state.places import OnHost
 
 _STANDALONE = re.compile(r"spark://(.+)")
 _CONNECT_S = 5.0
@@ -70,6 +74,14 @@ def await_executor(
 def task_slots(master: str, spark: SparkSession) -> int:
     """Return how many tasks can run at once at this moment."""
     return cores(master) if is_local(master) else spark.sparkContext.defaultParallelism
+
+
+def copies_of(config: Config, plan: Plan) -> OnHost | None:
+    """Return where tasks keep RocksDB copies; None: in the state directory."""
+    if is_local(config.spark.master):
+        return None
+    folder = config.state.rocksdb.local if plan.backfill is None else None
+    return OnHost(plan.pipeline, Path(folder) if folder else None)
 
 
 def _answers(host: str, port: int) -> bool:

@@ -3,7 +3,7 @@
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +19,7 @@ from kaflow_engine.connectors.kafka_sink import SinkSettings
 from kaflow_engine.masking import masked
 from kaflow_engine.model.config import Config
 from kaflow_engine.operators.params import Plan
-from kaflow_engine.runtime.backfill import BoundedRead, new_backfill_state
+from kaflow_engine.runtime.backfill import BoundedRead
 from kaflow_engine.runtime.batches import BatchRunner
 from kaflow_engine.runtime.bring_back import RESTORED, bring_back, open_checkpoints
 from kaflow_engine.runtime.checkpointer import Checkpointer
@@ -28,23 +28,27 @@ from kaflow_engine.runtime.ends import EndOffsets
 from kaflow_engine.runtime.executor import Shipment
 from kaflow_engine.runtime.failures import to_error
 from kaflow_engine.runtime.group import GroupReporter
-from kaflow_engine.runtime.history import Histories, ends_of_histories
-from kaflow_engine.runtime.history_files import check_unchanged, open_histories
+from kaflow_engine.runtime.history_files import open_histories
 from kaflow_engine.runtime.kept_batches import KeptBatches, batches_left
 from kaflow_engine.runtime.losses import settle_losses
-from kaflow_engine.runtime.masters import await_executor, task_slots
-from kaflow_engine.runtime.offsets import only, reaches
+from kaflow_engine.runtime.masters import await_executor, copies_of, task_slots
+from kaflow_engine.runtime.offsets import reaches
 from kaflow_engine.runtime.patience import Patience
-from kaflow_engine.runtime.plans import fingerprint, made_lenient, plan_of
+from kaflow_engine.runtime.plans import fingerprint
+from kaflow_engine.runtime.rebuild import (
+    Approved,
+    approved_rebuild,
+    begin,
+    move_aside,
+    new_state_of,
+)
 from kaflow_engine.runtime.record_source import RecordSource
+from kaflow_engine.runtime.recovery import read_first, recover
 from kaflow_engine.runtime.run import Run
-from kaflow_engine.runtime.session import is_local
 from kaflow_engine.runtime.snapshots import SnapshotKeeper, in_tasks, in_this_process
 from kaflow_engine.runtime.standing import load_standing
 from kaflow_engine.runtime.state_start import (
-    NewState,
     PlanChange,
-    new_stream_state,
     next_offsets,
     open_state,
     refuse_change,
@@ -54,12 +58,12 @@ from kaflow_engine.runtime.stream import LiveStream
 from kaflow_engine.runtime.table_sink import BackfillTable, table_sink
 from kaflow_engine.runtime.watch import Watch
 from kaflow_engine.runtime.worker import TaskSettings
+from kaflow_engine.state.approval import end_rebuild, load_rebuild
 from kaflow_engine.state.lease import hold_lease
-from kaflow_engine.state.log import BatchLog, Offsets, StateRecord
-from kaflow_engine.state.places import OnHost
+from kaflow_engine.state.log import BatchLog, StateRecord
 from kaflow_engine.state.store import LocalStore
 from kaflow_engine.telemetry.log_context import logging_of
-from kaflow_engine.telemetry.progress import PipelineSummary, RunState
+from kaflow_engine.telemetry.progress import PipelineSummary
 
 LOGGER = logging.getLogger("kaflow.runtime")
 
@@ -130,20 +134,51 @@ class PipelineRun:
     ) -> Ending:
         patience = self.config.retry_deadline / 1000
         await_executor(self.spark, self.config.spark.master, patience, self.limits.stop.is_set)
-        store = LocalStore(directory)
-        log = BatchLog(store)
-        checkpoints = open_checkpoints(self.config, self.plan)
-        if checkpoints is not None:
-            bring_back(store, log, checkpoints, lambda: self.watch.say(state="restoring"))
-        histories = open_histories(self.spark, log, self.plan)
-        new_state = self._new_state(kafka, histories)
-        state, plan = open_state(log, self.plan, kafka, new_state, self.change)
         resources.callback(control.close)
+        log = BatchLog(LocalStore(directory))
+        approved = approved_rebuild(log, self.plan, self.change)
+        if approved is not None:
+            self._end(approved, directory, kafka, control)
+        run, log, state = self._begin(directory, kafka, control, resources, self.plan)
+        return self._live(run, log, state, kafka, directory)
+
+    def _end(
+        self, approved: Approved, directory: Path, kafka: KafkaSettings, control: ControlTopic
+    ) -> None:
+        """Finish what earlier runs have left of a state that is to be made anew, and leave it."""
+        with ExitStack() as resources:
+            run, log, state = self._begin(directory, kafka, control, resources, approved.plan)
+            recover(run, log, kafka)
+        begin(log, state, approved.approval)
+
+    def _begin(
+        self,
+        directory: Path,
+        kafka: KafkaSettings,
+        control: ControlTopic,
+        resources: ExitStack,
+        wanted: Plan,
+    ) -> tuple[Run, BatchLog, StateRecord]:
+        """Take a state over, for a plan; nothing is read yet."""
+        store = LocalStore(directory)
+        rebuild = load_rebuild(store)
+        checkpoints = open_checkpoints(self.config, wanted)
+        if rebuild is not None:
+            move_aside(directory, rebuild)
+        elif checkpoints is not None:
+            bring_back(
+                store, BatchLog(store), checkpoints, lambda: self.watch.say(state="restoring")
+            )
+        log = BatchLog(store)
+        histories = open_histories(self.spark, log, wanted)
+        new_state = new_state_of(self.plan, self.config, kafka, self.clock(), histories, rebuild)
+        state, plan = open_state(log, wanted, kafka, new_state, self.change)
         control.ensure()
         start = control.start_run(
             state.state_id,
             state.generation,
-            after=last_epoch(log),
+            known=rebuild.states if rebuild else (),
+            after=max(last_epoch(log), rebuild.epoch if rebuild else 0),
             doubtful=doubtful(log) if plan.delivery == "exactly_once" else None,
         )
         store.delete(RESTORED)
@@ -158,18 +193,14 @@ class PipelineRun:
             carrier = Checkpointer(checkpoints, store, state, start.epoch)
             carrier.take_over()
             resources.callback(carrier.close, self.config.drain_deadline / 1000)
+        if rebuild is not None:  # only now the old state counts no more in the bucket, either
+            control.forget(rebuild.states)
+            end_rebuild(store, rebuild)
         run = self._prepare(directory, log, state, plan, source, control, start, carrier)
         run.left = batches_left(log, kept, start.epoch, plan.name)
         if run.group is not None:
             resources.callback(run.group.close)
-        return self._live(run, log, state, kafka, directory)
-
-    def _new_state(self, kafka: KafkaSettings, histories: Histories) -> NewState:
-        plan, now = self.plan, self.clock()
-        if plan.backfill is not None:
-            return partial(new_backfill_state, plan, plan.backfill, kafka, now, histories)
-        reset = self.config.kafka.consumer.auto_offset_reset
-        return partial(new_stream_state, plan, kafka, reset, now, histories)
+        return run, log, state
 
     def _prepare(
         self,
@@ -203,7 +234,7 @@ class PipelineRun:
             sink=sink,
             driver=os.getpid(),
             registry=self.config.kafka.schema_registry,
-            copies=self._copies(plan),
+            copies=copies_of(self.config, plan),
         )
         shipment = Shipment.of(settings)
         group = self.config.kafka.consumer.group or f"kaflow-{plan.pipeline}"
@@ -241,12 +272,6 @@ class PipelineRun:
             else None,
         )
 
-    def _copies(self, plan: Plan) -> OnHost | None:
-        if is_local(self.config.spark.master):
-            return None
-        folder = self.config.state.rocksdb.local if plan.backfill is None else None
-        return OnHost(plan.pipeline, Path(folder) if folder else None)
-
     def _live(
         self, run: Run, log: BatchLog, state: StateRecord, kafka: KafkaSettings, directory: Path
     ) -> Ending:
@@ -254,14 +279,13 @@ class PipelineRun:
         places = {topic: range(count) for topic, count in counts.items()}
         goal = run.ends.ask(places) if self.limits.until_caught_up else None
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", run.plan.pipeline)
-        check_unchanged(self.spark, run.histories, run.standing.offsets)
-        self._recover(run, log, kafka, counts)
+        recover(run, log, kafka)
         if run.keeper is not None:
             run.keeper.take_first(run.plan, run.standing, self.clock())
         settle = partial(
             settle_losses, kafka, run.plan, counts=counts, watch=self.watch, histories=run.histories
         )
-        for doing, first in _before_live(run.plan, state, run.histories):
+        for doing, first in read_first(run.plan, state, run.histories):
             if not reaches(run.standing.offsets, first):
                 run.standing, _ = settle(run.standing)
                 self.watch.say(state=doing, counters=run.standing.counters)
@@ -276,30 +300,3 @@ class PipelineRun:
             return ending
         stream = LiveStream(run, kafka, directory / "spark" / str(run.runner.epoch))
         return stream.follow(next_offsets(run.standing.offsets, counts), goal)
-
-    def _recover(
-        self, run: Run, log: BatchLog, kafka: KafkaSettings, counts: Mapping[str, int]
-    ) -> None:
-        """Run the batches again that earlier runs left."""
-        for record in run.left:
-            self.watch.say(state="recovering")
-            run.standing, rest = settle_losses(
-                kafka, run.plan, run.standing, counts, self.watch, run.histories, record
-            )
-            if log.open_batch() is None:
-                log.begin(record)
-            if rest is not None and run.runner.kept is not None:
-                run.runner.kept.excuse(record.number)
-            begun = plan_of(log.load_plan(record.plan))
-            run.replay(record, made_lenient(begun, run.plan), rest)
-
-
-def _before_live(
-    plan: Plan, state: StateRecord, histories: Histories
-) -> Iterator[tuple[RunState, Offsets]]:
-    """Yield what is read first, and up to where; dimensions before events, files before topics."""
-    history = ends_of_histories(histories)
-    yield "reading history", only(history, frozenset(state.dimension_ends))
-    yield "loading dimensions", state.dimension_ends
-    if plan.backfill is None:  # else all topics are read side by side
-        yield "reading history", history

@@ -40,6 +40,12 @@ def fingerprint(plan: Plan) -> str:
     return sha256(plan_text(plan).encode()).hexdigest()[:16]
 
 
+def decided(plan: Plan) -> str:
+    """Return the fingerprint that decisions name: of a plan without what only a registry knows."""
+    topics = tuple(replace(topic, schema_id=None) for topic in plan.topics)
+    return fingerprint(replace(plan, topics=topics, finish=replace(plan.finish, avro_id=None)))
+
+
 @cache
 def _adapter() -> TypeAdapter[Any]:
     return TypeAdapter(Plan)

@@ -1,7 +1,7 @@
 """From pipeline files to plans that can run: columns found, schemas registered, topics made."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from kaflow_engine.connectors.kafka_client import KafkaSettings
@@ -10,14 +10,14 @@ from kaflow_engine.connectors.outputs import create_outputs, register_output
 from kaflow_engine.connectors.schemas import registry_of, require_topics, resolve_schemas
 from kaflow_engine.errors import ModelError, Problems, SourceError
 from kaflow_engine.formats.registry import Registry
-from kaflow_engine.model.columns import Column, widened
+from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.plan.build import build_plan, check_pipeline, declared_columns
+from kaflow_engine.plan.build import check_pipeline
 from kaflow_engine.plan.chain import producers_first
 from kaflow_engine.plan.pipeline import PlannedPipeline
-from kaflow_engine.plan.verdict import pinned_schema_ids, read_state
-from kaflow_engine.sql.read import topics_of
+from kaflow_engine.plan.verdict import read_state
+from kaflow_engine.runtime.planning import plan_with_state, with_schema_ids
 
 Say = Callable[[str], None]
 Columns = tuple[Column, ...]
@@ -118,15 +118,6 @@ def plan_pipeline(
         ModelError: Mistakes in the file.
         SourceError: Columns cannot be found.
     """
-    names = topics_of(spec.query, spec.place("query"))
-    watched = any(topic.on_schema_change == "fail" for topic in spec.topics.values())
-    stored = read_state(Path(config.state.rocksdb.path).absolute() / spec.id)
-    pinned = stored.columns
-    ids = pinned_schema_ids(stored) if watched else {}
-    declared = {name: declared_columns(spec, name) for name in names}
-    known = {name: declared[name] or pinned.get(name) for name in names}
-    schemas = {name: columns for name, columns in known.items() if columns is not None}
-    unknown = [name for name in names if name not in schemas]
     patience = waiting or Waiting()
 
     def resolve(topics: Sequence[str]) -> dict[str, Columns]:
@@ -139,19 +130,8 @@ def plan_pipeline(
             stopped=patience.stopped,
         )
 
-    schemas |= resolve(unknown)
-    from_state = [name for name in names if declared[name] is None and name in pinned]
-    growing = [n for n in from_state if spec.topic(n).on_schema_change == "add_nullable"]
-    schemas |= widened(schemas, resolve(growing))
-    try:
-        return _with_schema_ids(build_plan(spec, config, schemas), ids)
-    except ModelError:
-        if not from_state:
-            raise
-    # The state pins the columns that the query used; a changed query may want others too.
-    fresh = resolve(from_state)
-    planned = build_plan(spec, config, schemas | widened(schemas, fresh))
-    return _with_schema_ids(planned, ids)
+    stored = read_state(Path(config.state.rocksdb.path).absolute() / spec.id)
+    return plan_with_state(spec, config, stored, resolve)
 
 
 def _pin_schemas(planned: PlannedPipeline, registry: Registry | None) -> PlannedPipeline:
@@ -172,14 +152,4 @@ def _pin_schemas(planned: PlannedPipeline, registry: Registry | None) -> Planned
                 "start when its producer has registered a schema, or remove on_schema_change",
             )
         found[name] = latest.id
-    return _with_schema_ids(planned, found)
-
-
-def _with_schema_ids(planned: PlannedPipeline, ids: Mapping[str, int]) -> PlannedPipeline:
-    topics = tuple(
-        replace(topic, schema_id=ids[topic.name])
-        if topic.name in ids and planned.spec.topic(topic.name).on_schema_change == "fail"
-        else topic
-        for topic in planned.plan.topics
-    )
-    return replace(planned, plan=replace(planned.plan, topics=topics))
+    return with_schema_ids(planned, found)

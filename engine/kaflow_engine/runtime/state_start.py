@@ -10,12 +10,16 @@ from kaflow_engine.connectors.kafka_admin import offsets, require
 from kaflow_engine.connectors.kafka_client import KafkaSettings
 from kaflow_engine.errors import StateError
 from kaflow_engine.operators.params import Plan
+from kaflow_engine.plan.inherit import inherit
 from kaflow_engine.runtime.history import Histories, begin_in_histories
 from kaflow_engine.runtime.offsets import merged
 from kaflow_engine.runtime.plans import fingerprint, plan_of, plan_text
 from kaflow_engine.state.log import BatchLog, Offsets, StateRecord
 
 LOGGER = logging.getLogger("kaflow.runtime")
+
+Schemas = dict[str, dict[str, str]]
+"""Topic to column to DuckDB type."""
 
 PlanChange = Callable[[Plan, Plan], None]
 """Takes the plan of the state and the new one; raises StateError where the state does not fit."""
@@ -39,7 +43,7 @@ def open_state(
     new_state: NewState,
     change: PlanChange = refuse_change,
 ) -> tuple[StateRecord, Plan]:
-    """Return the state of a pipeline and the plan with the partitions that the state has.
+    """Return the state of a pipeline and the plan as it inherits that state.
 
     Args:
         log: The batch log.
@@ -68,7 +72,11 @@ def open_state(
         plan = replace(plan, partitions=state.partitions)
     mark = fingerprint(plan)
     if mark != state.fingerprint:
-        change(plan_of(log.load_plan(state.fingerprint)), plan)
+        old = plan_of(log.load_plan(state.fingerprint))
+        plan = inherit(old, plan)
+        mark = fingerprint(plan)
+        if mark != state.fingerprint:
+            change(old, plan)
     added = {topic: count for topic, count in counts.items() if topic not in state.start}
     if added or mark != state.fingerprint:
         log.save_plan(mark, plan_text(plan))
@@ -78,10 +86,20 @@ def open_state(
             fingerprint=mark,
             start=merged(state.start, fresh.start),
             dimension_ends=merged(state.dimension_ends, fresh.dimension_ends),
-            schemas={**fresh.schemas, **state.schemas},
+            schemas=_grown(state.schemas, plan),
         )
         log.replace_state(state)
     return state, plan
+
+
+def _grown(pinned: Schemas, plan: Plan) -> Schemas:
+    """Return the columns that are pinned, and behind them those that a plan uses besides."""
+    grown = {topic: dict(columns) for topic, columns in pinned.items()}
+    for topic in plan.topics:
+        known = grown.setdefault(topic.name, {})
+        for column in topic.columns:
+            known.setdefault(column.name, column.type)
+    return grown
 
 
 def next_offsets(at: Offsets, counts: dict[str, int]) -> Offsets:

@@ -1,5 +1,6 @@
 """The states under a state directory, found by the id or the name of their pipeline."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,8 +46,8 @@ def found_state(directory: Path) -> FoundState:
     """Return what a directory holds."""
     stored = read_state(directory)
     try:
-        name = str((stored_plan(stored) or {})["name"])
-    except (KaflowError, KeyError):
+        name = str(json.loads(stored_plan(stored) or "{}")["name"])
+    except (KaflowError, KeyError, ValueError):
         name = directory.name
     return FoundState(id=directory.name, name=name, stored=stored)
 

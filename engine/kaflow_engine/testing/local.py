@@ -107,6 +107,10 @@ class LocalPipeline:
             total.update(commit.counters)
         return total
 
+    def go_on(self, plan: Plan) -> None:
+        """Take another plan from the next batch on; one that is open is run with its own."""
+        self._plan = plan
+
     def run(self, records: pa.Table, batch_time: int) -> LocalBatch:
         """Run one batch, to the end of its commit.
 
@@ -117,7 +121,11 @@ class LocalPipeline:
         number = len(self._world.commits) + 1
         watermark = END if self._at_end else self.watermark
         batch = LoggedBatch(
-            number=number, batch_time=batch_time, watermark=watermark, records=records
+            number=number,
+            plan=self._plan,
+            batch_time=batch_time,
+            watermark=watermark,
+            records=records,
         )
         while len(self._world.commits) < number:
             try:
@@ -155,28 +163,28 @@ class LocalPipeline:
             watermark=logged.watermark,
             epoch=self._epoch,
         )
-        report = self._once(batch, logged.records)
-        if self._replay and report != self._once(batch, logged.records):
+        report = self._once(logged.plan, batch, logged.records)
+        if self._replay and report != self._once(logged.plan, batch, logged.records):
             raise StateError(f"batch {batch.batch} gave another report when it was replayed")
         watermark = advance(
-            self._standing(), self._plan.topics, report, logged.batch_time, self._read_to_end
+            self._standing(), logged.plan.topics, report, logged.batch_time, self._read_to_end
         )
         if logged.watermark == END:
             watermark = replace(watermark, value=END)
         self._world.commit(watermark, report.counters)
 
-    def _once(self, batch: BatchContext, records: pa.Table) -> BatchReport:
-        everything = range(self._plan.partitions)
+    def _once(self, plan: Plan, batch: BatchContext, records: pa.Table) -> BatchReport:
+        everything = range(plan.partitions)
         task = _LocalTask(self._world, everything, self._schema_by_id)
         if not self._spread:
-            return read_reports(run_stages(self._plan, batch, records, task))
+            return read_reports(run_stages(plan, batch, records, task))
         rows = records
-        for stage in range(self._plan.stage_count):
+        for stage in range(plan.stage_count):
             pieces = _by_source(rows) if stage == 0 else _by_part(rows, everything)
             found: list[pa.Table] = []
             for part, piece in pieces:
                 task.partitions = [part]
-                found.append(run_stage(self._plan, stage, batch, piece, task))
+                found.append(run_stage(plan, stage, batch, piece, task))
             rows = pa.concat_tables([EXCHANGE.empty_table(), *found])
         return read_reports(rows)
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.errors import StateError
+from kaflow_engine.operators.params import Plan
 from kaflow_engine.operators.schemas import OUTPUT
 from kaflow_engine.operators.watermark import WatermarkState
 from kaflow_engine.state.changes import last_per_key
@@ -49,6 +50,7 @@ class LoggedBatch:
     """All that a batch depends on, written down before it runs."""
 
     number: int
+    plan: Plan
     batch_time: int
     watermark: int | None
     records: pa.Table

@@ -1,0 +1,147 @@
+"""Batches under one plan, and then under another that goes on with its state."""
+# pyright: basic
+
+import json
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pytest
+
+from kaflow_engine.operators.params import Plan
+from kaflow_engine.operators.schemas import RECORDS
+from kaflow_engine.plan.diff import obstacles
+from kaflow_engine.plan.inherit import inherit
+from kaflow_engine.runtime.plans import plan_of as read_plan
+from kaflow_engine.runtime.plans import plan_text
+from kaflow_engine.testing.local import LocalPipeline, never
+from kaflow_engine.testing.local_world import Crashed
+from tests.engine.plan.evolution import Change, load_fixture, plan_of
+
+START = 1_767_225_600_000
+Batch = list[dict[str, dict[str, object]]]
+"""Records, each with the name of its topic."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """Batches before and after a change, and the rows that come after it."""
+
+    title: str
+    query: str
+    then: str
+    before: dict[str, object] = field(default_factory=dict)
+    after: dict[str, object] = field(default_factory=dict)
+    columns: dict[str, dict[str, str]] = field(default_factory=dict)
+    given: list[Batch]
+    given_then: list[Batch]
+    rows: list[dict[str, object]]
+
+
+TIER = "SELECT e.id, d.name, d.tier FROM events e LEFT JOIN names d ON e.id = d.id"
+PLAIN = TIER.replace(", d.tier", "")
+CASES = [Case(**entry) for entry in load_fixture("rows.yaml")]
+NAMES = [case.title for case in CASES]
+
+
+class Feed:
+    """Feeds a pipeline under one plan and then under another."""
+
+    def __init__(self, case: Case, *, spread: bool = False) -> None:
+        self.case = case
+        self.old, self.new = self._plan(case.query, {}, {}), None
+        later = self._plan(case.then, case.after, case.columns)
+        assert obstacles(self.old, later) == ()
+        self.new = read_plan(plan_text(inherit(self.old, later)))
+        topics = {topic.name: [0] for topic in self.new.topics}
+        self.offsets = dict.fromkeys(topics, 0)
+        self.time = START
+        self.pipeline = LocalPipeline(
+            self.old, topics, spread=spread, replay=True, point=self.point
+        )
+        self.point_of_change = never
+
+    def _plan(self, query: str, more: dict, columns: dict) -> Plan:
+        change = Change(
+            title="",
+            query=query,
+            before=self.case.before,
+            after=more,
+            columns=columns,
+        )
+        return plan_of(change, after=True)
+
+    def point(self, when: str, step: str) -> None:
+        self.point_of_change(when, step)
+
+    def feed(self, records: Batch) -> list[dict[str, object]]:
+        rows = []
+        for topic, value in (pair for record in records for pair in record.items()):
+            self.time += 1000 + 60_000 * int(str(value.get("minutes", 0)))
+            if topic == "advance":
+                continue
+            row = {"topic": topic, "partition": 0, "offset": self.offsets[topic], "headers": []}
+            key = str(value["id"]).encode()
+            value_bytes = json.dumps(value).encode()
+            rows.append(row | {"timestamp": self.time, "key": key, "value": value_bytes})
+            self.offsets[topic] += 1
+        table = pa.Table.from_pylist(rows, schema=RECORDS)
+        done = self.pipeline.run(table, self.time)
+        return [json.loads(row["value"]) for row in done.output.to_pylist() if row["kind"] == 0]
+
+
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+def test_rows_after_a_change(case: Case) -> None:
+    feed = Feed(case, spread=True)
+    for records in case.given:
+        feed.feed(records)
+    feed.pipeline.go_on(feed.new)
+    found = [row for records in case.given_then for row in feed.feed(records)]
+    assert sorted(map(str, found)) == sorted(map(str, case.rows))
+
+
+PLACES = ("before delivered", "after delivered", "after changes_written", "after batch_logged")
+
+
+@pytest.mark.parametrize(
+    ("case", "place"),
+    [(case, PLACES[n % len(PLACES)]) for n, case in enumerate(CASES)],
+    ids=NAMES,
+)
+def test_a_batch_that_was_open_is_run_with_its_own_plan(case: Case, place: str) -> None:
+    """The last batch before the change is left open, and the new plan comes before it is done."""
+    feed, peace = Feed(case), Feed(case)
+    expected = [peace.feed(records) for records in case.given]
+    assert [feed.feed(records) for records in case.given[:-1]] == expected[:-1]
+    crashed = []
+
+    def crash(when: str, step: str) -> None:
+        if f"{when} {step}" == place and not crashed:
+            crashed.append(step)
+            feed.pipeline.go_on(feed.new)
+            raise Crashed(copies_lost=True)
+
+    feed.point_of_change = crash
+    again = feed.feed(case.given[-1])
+    assert sorted(map(str, again)) == sorted(map(str, expected[-1]))
+    feed.pipeline.go_on(feed.new)
+    found = [row for records in case.given_then for row in feed.feed(records)]
+    assert sorted(map(str, found)) == sorted(map(str, case.rows))
+
+
+def test_a_change_after_a_change() -> None:
+    """What was removed and comes back is NULL where it was stored before; nothing is mixed up."""
+    first = Case(title="", query=TIER, then=PLAIN, given=[], given_then=[], rows=[])
+    feed = Feed(first)
+    feed.feed([{"names": {"id": "a", "name": "Ann", "tier": "gold"}}])
+    feed.pipeline.go_on(feed.new)
+    feed.feed([{"names": {"id": "b", "name": "Bob", "tier": "blue"}}])
+    back = inherit(feed.new, feed.old)
+    assert back != feed.old
+    feed.pipeline.go_on(back)
+    feed.feed([{"names": {"id": "c", "name": "Cid", "tier": "grey"}}])
+    found = feed.feed([{"events": {"id": key}} for key in "abc"])
+    assert [(row["name"], row["tier"]) for row in found] == [
+        ("Ann", None),
+        ("Bob", None),
+        ("Cid", "grey"),
+    ]

@@ -1,0 +1,68 @@
+"""Pairs of pipeline files, as fixtures hold them, and their plans."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kaflow_engine.errors import Location
+from kaflow_engine.model.columns import Column
+from kaflow_engine.model.config import Config
+from kaflow_engine.model.loader import pipeline_from_mapping
+from kaflow_engine.operators.params import Plan
+from kaflow_engine.plan.build import build_plan
+from kaflow_engine.sql.read import topics_of
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "evolution"
+COLUMNS = {
+    "events": {"id": "VARCHAR", "n": "INTEGER", "other": "VARCHAR"},
+    "names": {"id": "VARCHAR", "name": "VARCHAR", "tier": "VARCHAR"},
+    "places": {"id": "VARCHAR", "city": "VARCHAR"},
+    "clicks": {"id": "VARCHAR", "page": "VARCHAR", "n": "INTEGER"},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """What is written instead, and what comes of it."""
+
+    title: str
+    query: str
+    before: dict[str, object] = field(default_factory=dict)
+    after: dict[str, object]
+    columns: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Declared anew."""
+    status: str = ""
+    reason: str = ""
+    """One of the reasons, whole; empty: there is none."""
+
+
+def load_fixture(name: str) -> list[dict[str, Any]]:
+    """Return the entries of a file of fixtures."""
+    return yaml.safe_load((FIXTURES / name).read_text())
+
+
+CHANGES = [Change(**entry) for entry in load_fixture("changes.yaml")]
+
+
+def plan_of(change: Change, *, after: bool) -> Plan:
+    """Return the plan before or after a change."""
+    given: dict[str, object] = {
+        "name": "p",
+        "query": change.query,
+        "output": {"topic": "o", "key": "id"},
+        "state": {"dimensions": ["names", "places"]},
+        "partitions": 2,
+        **change.before,
+        **(change.after if after else {}),
+    }
+    at = Location("p.yaml")
+    topics = topics_of(str(given["query"]), at)
+    state = dict(given["state"]) if isinstance(given["state"], dict) else {}
+    state["dimensions"] = [topic for topic in state.get("dimensions", ()) if topic in topics]
+    given["state"] = state
+    spec = pipeline_from_mapping(given, at, {})
+    columns = {**COLUMNS, **(change.columns if after else {})}
+    schemas = {t: tuple(Column(n, kind) for n, kind in columns[t].items()) for t in topics}
+    return build_plan(spec, Config(), schemas).plan

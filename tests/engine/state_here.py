@@ -1,0 +1,59 @@
+"""State directories as runs leave them."""
+
+from pathlib import Path
+
+from kaflow_engine.operators.params import Plan
+from kaflow_engine.operators.watermark import WatermarkState
+from kaflow_engine.runtime.plans import fingerprint, plan_text
+from kaflow_engine.state.log import BatchLog, BatchRecord, CommitRecord, StateRecord
+from kaflow_engine.state.store import LocalStore
+
+MARK = 1_767_225_600_000
+"""The watermark after each batch."""
+
+
+def write_state(
+    directory: Path, plan: Plan, batches: int = 0, *, opened: bool = False, state_id: str = "s"
+) -> BatchLog:
+    """Write the state that a run of so many batches leaves.
+
+    Args:
+        directory: Of the pipeline.
+        plan: What has run.
+        batches: How many were committed.
+        opened: Whether one more was begun.
+        state_id: Of the state.
+    """
+    log, mark = BatchLog(LocalStore(directory)), fingerprint(plan)
+    log.save_plan(mark, plan_text(plan))
+    log.create_state(
+        StateRecord(
+            state_id=state_id,
+            generation=1,
+            partitions=plan.partitions,
+            created_ms=0,
+            start={},
+            dimension_ends={},
+            schemas={t.name: {c.name: c.type for c in t.columns} for t in plan.topics},
+            fingerprint=mark,
+        )
+    )
+    for number in range(1, batches + 1 + opened):
+        log.begin(
+            BatchRecord(
+                number=number,
+                epoch=1,
+                plan=mark,
+                batch_time=0,
+                watermark=None,
+                ranges={},
+                read_to_end=(),
+                bounded_end=False,
+            )
+        )
+        if number <= batches:
+            watermark = WatermarkState(value=MARK).to_json()
+            log.commit(
+                CommitRecord(number=number, epoch=1, changes={}, watermark=watermark, next_due=None)
+            )
+    return log
