@@ -58,7 +58,7 @@ from kaflow_engine.runtime.stream import LiveStream
 from kaflow_engine.runtime.table_sink import BackfillTable, table_sink
 from kaflow_engine.runtime.watch import Watch
 from kaflow_engine.runtime.worker import TaskSettings
-from kaflow_engine.state.approval import end_rebuild, load_rebuild
+from kaflow_engine.state.approval import end_rebuild, is_made, load_rebuild
 from kaflow_engine.state.lease import hold_lease
 from kaflow_engine.state.log import BatchLog, StateRecord
 from kaflow_engine.state.store import LocalStore
@@ -163,12 +163,13 @@ class PipelineRun:
         store = LocalStore(directory)
         rebuild = load_rebuild(store)
         checkpoints = open_checkpoints(self.config, wanted)
-        if rebuild is not None:
+        if rebuild is not None and not is_made(directory, rebuild):
             move_aside(directory, rebuild)
         elif checkpoints is not None:
             bring_back(
                 store, BatchLog(store), checkpoints, lambda: self.watch.say(state="restoring")
             )
+            rebuild = load_rebuild(store)
         log = BatchLog(store)
         histories = open_histories(self.spark, log, wanted)
         new_state = new_state_of(self.plan, self.config, kafka, self.clock(), histories, rebuild)

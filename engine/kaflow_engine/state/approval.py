@@ -85,6 +85,15 @@ def begin_rebuild(store: Store, rebuild: Rebuild) -> None:
     store.delete(APPROVED)
 
 
+def is_made(directory: Path, rebuild: Rebuild) -> bool:
+    """Tell whether the new state is there already."""
+    store = LocalStore(directory)
+    if not store.exists(STATE):
+        return False
+    state = cast(dict[str, Any], json.loads(store.get(STATE)))
+    return state["state_id"] != rebuild.state_id
+
+
 def set_aside(directory: Path, rebuild: Rebuild) -> Path:
     """Move the old state away, unless a new one is there; interrupted, the next call goes on.
 
@@ -95,7 +104,7 @@ def set_aside(directory: Path, rebuild: Rebuild) -> Path:
         StateError: It cannot be moved.
     """
     target = directory / OLD / rebuild.state_id
-    if _state_id(directory) not in (None, rebuild.state_id):
+    if is_made(directory, rebuild):
         return target
     try:
         target.mkdir(parents=True, exist_ok=True)
@@ -116,13 +125,6 @@ def end_rebuild(store: Store, rebuild: Rebuild) -> None:
     """Note beside the old state what became of it: the new one runs."""
     store.put(f"{OLD}/{rebuild.state_id}/{REBUILD}", _adapter(Rebuild).dump_json(rebuild, indent=1))
     store.delete(REBUILD)
-
-
-def _state_id(directory: Path) -> str | None:
-    store = LocalStore(directory)
-    if not store.exists(STATE):
-        return None
-    return str(cast(dict[str, Any], json.loads(store.get(STATE)))["state_id"])
 
 
 def _load(store: Store, name: str, kind: type[R]) -> R | None:
