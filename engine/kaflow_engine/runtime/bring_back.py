@@ -62,14 +62,11 @@ def checkpoints_of(s3: S3Config, pipeline: str) -> Checkpoints:
     return Checkpoints(settings, pipeline)
 
 
-def bring_back(
-    store: LocalStore, log: BatchLog, checkpoints: Checkpoints, begins: Callable[[], None]
-) -> None:
+def bring_back(store: LocalStore, checkpoints: Checkpoints, begins: Callable[[], None]) -> None:
     """Restore the newest sound checkpoint if the local state is missing or outdated.
 
     Args:
         store: The state directory.
-        log: The batch log in it.
         checkpoints: Where to take it from.
         begins: Called before a restore begins.
 
@@ -77,6 +74,7 @@ def bring_back(
         Damaged: No checkpoint is sound.
         BucketAway: The store does not answer, and there is no local state to go on with.
     """
+    log = BatchLog(store)
     local = log.load_state()
     try:
         found = checkpoints.head()

@@ -166,9 +166,7 @@ class PipelineRun:
         if rebuild is not None and not is_made(directory, rebuild):
             move_aside(directory, rebuild)
         elif checkpoints is not None:
-            bring_back(
-                store, BatchLog(store), checkpoints, lambda: self.watch.say(state="restoring")
-            )
+            bring_back(store, checkpoints, partial(self.watch.say, state="restoring"))
             rebuild = load_rebuild(store)
         log = BatchLog(store)
         histories = open_histories(self.spark, log, wanted)
