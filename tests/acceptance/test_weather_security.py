@@ -10,6 +10,7 @@ from kaflow_engine.cli.main import kaflow
 from kaflow_engine.connectors.kafka_admin import create_topic, describe
 from kaflow_engine.connectors.kafka_client import KafkaSettings, open_producer
 from kaflow_engine.connectors.kafka_errors import BrokerAway, LoginRefused
+from kaflow_engine.connectors.kafka_oauth import java_options
 from kaflow_engine.connectors.kafka_read import read_all
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
@@ -17,6 +18,7 @@ from kaflow_engine.runtime.prepare import prepare
 from kaflow_engine.testing.broker import Broker
 from kaflow_engine.testing.broker_security import Secure
 from tests.acceptance.certificates import issue
+from tests.acceptance.tokens import Tokens
 
 USER, PASSWORD = "ann", "s3cret-and-long"
 
@@ -29,8 +31,18 @@ def issued(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def secured(issued):
-    secure = Secure(identity=issued.identity, users={USER: PASSWORD}, clients=issued.ca)
+def tokens():
+    return Tokens(USER, PASSWORD)
+
+
+@pytest.fixture(scope="module")
+def secured(issued, tokens):
+    secure = Secure(
+        identity=issued.identity,
+        users={USER: PASSWORD},
+        clients=issued.ca,
+        tokens=tokens.write_keys(issued.ca.with_name("keys.json")),
+    )
     with Broker(secure=secure) as running:
         yield running
 
@@ -61,31 +73,56 @@ def spec(name):
 @pytest.mark.spark
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_rows_arrive_over_tls(spark, secured, issued, unique, tmp_path, caplog, mechanism):
+    caplog.set_level("DEBUG")
+    told = run(spark, secured, properties(issued, mechanism), unique, tmp_path)
+    assert not [text for text in (caplog.text, *told) if PASSWORD in text]
+
+
+@pytest.mark.spark
+def test_rows_arrive_by_token(spark, secured, issued, tokens, unique, tmp_path, caplog):
+    caplog.set_level("DEBUG")
+    written = properties(issued, "OAUTHBEARER")
+    del written["sasl.username"], written["sasl.password"]
+    with tokens.served() as address:
+        written |= {
+            "sasl.oauthbearer.method": "oidc",
+            "sasl.oauthbearer.client.id": USER,
+            "sasl.oauthbearer.client.secret": PASSWORD,
+            "sasl.oauthbearer.token.endpoint.url": address,
+            "sasl.oauthbearer.scope": "read write",
+        }
+        # the session is older than the address
+        option = java_options(written).removeprefix("-D").split("=", 1)
+        spark.sparkContext._jvm.java.lang.System.setProperty(*option)
+        told = run(spark, secured, written, unique, tmp_path)
+    assert not [text for text in (caplog.text, *told) if PASSWORD in text]
+    assert {scope for _, scope in tokens.asked} == {"read write"}
+    assert any(agent.startswith("Java") for agent, _ in tokens.asked)
+    assert any(not agent.startswith("Java") for agent, _ in tokens.asked)
+
+
+def run(spark, secured, written, name, folder):
+    """Send rows through a pipeline; return what was said and kept of the settings."""
     from kaflow_engine.runtime.application import run_pipelines
 
-    caplog.set_level("DEBUG")
     config = Config.model_validate(
         {
-            "kafka": {
-                "brokers": secured.secured,
-                "properties": properties(issued, mechanism),
-            },
-            "state": {"rocksdb": {"path": str(tmp_path)}},
+            "kafka": {"brokers": secured.secured, "properties": written},
+            "state": {"rocksdb": {"path": str(folder)}},
         }
     )
     kafka = KafkaSettings.of(config.kafka.brokers, config.kafka.properties)
-    create_topic(kafka, f"{unique}.in", 2)
+    create_topic(kafka, f"{name}.in", 2)
     producer = open_producer(kafka).api
     for n in range(50):
-        producer.produce(f"{unique}.in", json.dumps({"id": f"k{n}", "n": n}).encode())
+        producer.produce(f"{name}.in", json.dumps({"id": f"k{n}", "n": n}).encode())
     assert producer.flush(30) == 0
-    (planned,) = prepare([spec(unique)], config)
+    (planned,) = prepare([spec(name)], config)
     run_pipelines([planned.plan], config, until_caught_up=True, spark=spark)
-    found = read_all(kafka, f"{unique}.out")
+    found = read_all(kafka, f"{name}.out")
     assert sorted(json.loads(v)["n"] for v in found["value"].to_pylist()) == list(range(50))
-    told = [caplog.text, repr(kafka), repr(config), repr(planned)]
-    written = [f.read_text("latin-1") for f in tmp_path.rglob("*.json")]
-    assert not [text for text in (*told, *written) if PASSWORD in text]
+    kept = [f.read_text("latin-1") for f in folder.rglob("*.json")]
+    return [repr(kafka), repr(config), repr(planned), *kept]
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])

@@ -142,7 +142,8 @@ class Broker:
         _format(command, self._data)
         config = self._data / "server.properties"
         config.write_text(_properties(ports, self._data / "logs", self._secure))
-        child = Child([*command, "kafka.Kafka", str(config)], self._data / "broker.log")
+        options = [] if self._secure is None else self._secure.java_options
+        child = Child([*command, *options, "kafka.Kafka", str(config)], self._data / "broker.log")
         self._child = child
         try:
             child.wait_until(self._answers, f"the Kafka broker at {self.bootstrap}", START_SECONDS)

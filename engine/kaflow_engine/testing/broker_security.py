@@ -21,7 +21,7 @@ _ITERATIONS = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secure:
-    """How clients are let in: with PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512."""
+    """How clients are let in: with PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER."""
 
     identity: Path
     """PEM file: the broker's private key, then its certificate and those above it."""
@@ -29,6 +29,15 @@ class Secure:
     """User name → password."""
     clients: Path | None = None
     """PEM file: the authority that clients need a certificate of; None: they need none."""
+    tokens: Path | None = None
+    """JWKS file: the keys that sign tokens for the audience `kafka`; None: no OAUTHBEARER."""
+
+    @property
+    def java_options(self) -> list[str]:
+        """What the broker's JVM must be told."""
+        if self.tokens is None:
+            return []
+        return [f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={self.tokens.as_uri()}"]
 
 
 def with_secure_listener(properties: str, port: int, secure: Secure) -> str:
@@ -57,6 +66,17 @@ def with_secure_listener(properties: str, port: int, secure: Secure) -> str:
             "ssl.client.auth": "required",
             "ssl.truststore.type": "PEM",
             "ssl.truststore.location": str(secure.clients),
+        }
+    if secure.tokens is not None:
+        oauth = "org.apache.kafka.common.security.oauthbearer"
+        own["sasl.enabled.mechanisms"] += ",OAUTHBEARER"
+        own |= {
+            "oauthbearer.sasl.jaas.config": f"{oauth}.OAuthBearerLoginModule required;",
+            "oauthbearer.sasl.server.callback.handler.class": (
+                f"{oauth}.OAuthBearerValidatorCallbackHandler"
+            ),
+            "sasl.oauthbearer.jwks.endpoint.url": secure.tokens.as_uri(),
+            "sasl.oauthbearer.expected.audience": "kafka",
         }
     added = [f"listener.name.secure.{name}={value}" for name, value in own.items()]
     return "\n".join([*changed, *added, ""])
