@@ -15,6 +15,7 @@ from kaflow_dagster.process import Process
 from kaflow_dagster.supervision import Decision, Patience, Session, SessionStatus, Wish, decide
 from kaflow_dagster.views import ProjectView, StreamUnit
 from kaflow_engine.errors import KaflowError
+from kaflow_engine.masking import without_secrets
 from kaflow_engine.plan.explain import Resolver
 from kaflow_engine.runtime.outlook import outlook_of
 
@@ -124,7 +125,7 @@ def _unfit(unit: StreamUnit, project: ProjectView) -> str | None:
                 verdict = outlook_of(spec, config, _resolver(), stopped=True).verdict
             if verdict.decided:
                 continue
-            reasons = "\n".join(verdict.reasons)
+            reasons = without_secrets("\n".join(verdict.reasons))
             if verdict.status != "rebuild":
                 return f"{pipeline.name}: {reasons}"
             files = " ".join(shlex.quote(path) for path in project.paths)

@@ -1,15 +1,19 @@
+import io
 import re
 import sys
 from pathlib import Path
 
 import pytest
 
+from kaflow_engine import masking
 from kaflow_engine.errors import RunError
-from kaflow_engine.model.config import SparkConfig
+from kaflow_engine.model.config import Config, KafkaConfig, SparkConfig
+from kaflow_engine.runtime.application import spark_settings
 from kaflow_engine.runtime.session import (
     FIXED,
     ON_A_CLUSTER,
     SETTINGS,
+    _forward,
     as_submitted,
     driver_options,
     java_options,
@@ -115,3 +119,21 @@ def test_what_was_submitted_holds_unless_the_configuration_says_otherwise():
 def test_what_was_submitted_must_fit(given, told):
     with pytest.raises(RunError, match=told):
         as_submitted(SparkConfig(master="local[2]"), [Path("/a.jar")], given)
+
+
+def test_what_spark_says_holds_no_secret(caplog, monkeypatch):
+    monkeypatch.setattr(masking, "_known", set())
+    masking.remember(["Key-4711-of-mine"])
+    _forward(io.BytesIO(b"WARN Thing: could not log in with Key-4711-of-mine\n"))
+    assert "could not log in with ***" in caplog.text
+
+
+def test_java_may_ask_the_server_of_tokens():
+    endpoint = "https://idp/token"
+    kafka = {"properties": {"sasl.oauthbearer.token.endpoint.url": endpoint}}
+    option = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={endpoint}"
+    plain = Config.model_validate({"spark": {"conf": {"spark.driver.extraJavaOptions": "-Xint"}}})
+    assert spark_settings(plain) == plain.spark
+    found = spark_settings(plain.model_copy(update={"kafka": KafkaConfig.model_validate(kafka)}))
+    assert found.conf["spark.driver.extraJavaOptions"] == f"-Xint {option}"
+    assert found.conf["spark.executor.extraJavaOptions"] == option
