@@ -42,7 +42,7 @@ _OUTSIDE = re.compile(
     r"|json_execute_serialized_sql|truncate_duckdb_logs"
 )
 """Functions that read files or settings, reach the network, or hold a task up."""
-_PLAIN_TABLE = {"this", "alias", "db", "catalog"}
+_PLAIN_TABLE = {"this", "alias", "db", "catalog", "joins"}
 
 
 def reject_clauses(query: exp.Select) -> Iterator[Refusal]:
