@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from kaflow_engine.cli.main import kaflow
 from kaflow_engine.connectors.kafka_client import KafkaSettings
+from tests.acceptance.bucket_here import Store
 from tests.acceptance.crash_here import Order
 from tests.acceptance.crash_pipeline import create_outputs, delivered, load_topics, log_of
 
@@ -35,9 +36,10 @@ class World:
         create_outputs(self.kafka, name)
         return name
 
-    def run(self, name: str, crash_at: str = ""):
+    def run(self, name: str, crash_at: str = "", **more):
         """Run a pipeline until it has read everything, or is killed."""
-        (end,) = self._forks.run([replace(self._order, name=name, crash_at=crash_at)])
+        order = replace(self._order, name=name, crash_at=crash_at, **more)
+        (end,) = self._forks.run([order])
         assert end.how == ("killed" if crash_at else "ended"), end
         return end
 
@@ -93,6 +95,24 @@ def test_a_state_that_is_rescaled_between_runs_gives_the_same_rows(world, unbrok
         for found in (world.state("size", pipeline, "--json") for pipeline in (name, "unbroken"))
     ]
     assert counts[0] == counts[1]
+
+
+@pytest.mark.services
+@pytest.mark.parametrize("run_before", [False, True])
+def test_a_machine_that_is_lost_after_a_rescale_is_replaced(world, unbroken, run_before):
+    name = world.create(f"moved-{run_before}")
+    with Store() as bucket:
+        more = {"bucket": bucket.endpoint, "snapshots": "1ms"}
+        world.run(name, "commit_logged:1", **more)
+        world.state("rescale", name, "--partitions", "5")
+        if run_before:
+            world.run(name, "committed:4", **more)
+        shutil.rmtree(world.path / name)
+        assert world.run(name, **more).said == ""
+    (state,) = [s for s in json.loads(world.state("ls", "--json").stdout) if s["id"] == name]
+    # what only this machine knew is gone, and with it a rescale that no run has carried on
+    assert (state["partitions"], state["generation"]) == ((5, 2) if run_before else (2, 1))
+    assert world.seen(name) == unbroken
 
 
 def test_a_state_that_was_dropped_begins_anew(world, unbroken):

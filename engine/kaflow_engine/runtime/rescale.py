@@ -28,12 +28,12 @@ from kaflow_engine.state.copies import ready_copy
 from kaflow_engine.state.log import FIRST, BatchLog, BatchRecord, CommitRecord, StateRecord
 from kaflow_engine.state.places import COPIES
 from kaflow_engine.state.reader import StateRef
-from kaflow_engine.state.rocks import RocksCopy, open_copy
+from kaflow_engine.state.rocks import RocksCopy, open_copy, wipe
 from kaflow_engine.state.snapshots import complete_snapshot, load_snapshot, take_snapshot
 from kaflow_engine.state.store import Damaged, Store
 
 STAGED = "rescaled"
-"""Where the copies of the new generation are made, in the state directory."""
+"""Where partitions of the new generation are made, one at a time, in the state directory."""
 
 _AT_ONCE = 20_000
 _BELOW_ALL = -(1 << 60)
@@ -105,9 +105,7 @@ def rescale(
         _close_generation(log, state, old, standing, epoch)
     log.save_plan(after.fingerprint, plan_text(new))
     log.replace_state(after)
-    shutil.rmtree(directory / COPIES, ignore_errors=True)
-    if (directory / STAGED).exists():
-        (directory / STAGED).rename(directory / COPIES)
+    shutil.rmtree(directory / COPIES, ignore_errors=True)  # the next run builds its own
     return Rescaled(state=after, batch=batch, before=state.partitions, entries=entries)
 
 
@@ -260,7 +258,7 @@ def _stage(
     now: int,
     say: Say,
 ) -> int:
-    """Make the copies of a new generation and their snapshot; return how many entries they have."""
+    """Take the first snapshot of a new generation; return how many entries it has."""
     taken: dict[str, str] = {}
     entries = 0
     for step in plan.state_steps:
@@ -270,8 +268,10 @@ def _stage(
                 entries += _fill(copy, sources, step, shards_of(part, plan.partitions))
                 copy.advance(batch, store=True)
                 taken[name] = take_snapshot(snapshots, ref, name, copy)
+            wipe(folder / name)
             say(f"partition {name}: {entries} entries so far")
     complete_snapshot(snapshots, ref, batch, now, taken)
+    shutil.rmtree(folder, ignore_errors=True)
     return entries
 
 
