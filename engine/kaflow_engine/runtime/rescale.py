@@ -83,7 +83,7 @@ def rescale(
     state = log.load_state()
     if state is None:
         raise StateError(f"there is no state in '{directory}'", hint="run the pipeline first")
-    if not FIRST <= partitions <= SHARDS:
+    if not 1 <= partitions <= SHARDS:
         raise StateError(f"a state has 1 to {SHARDS} partitions, not {partitions}")
     old = check_rescale(log, state)
     _finish_idle_batch(log, state, old, epoch)
