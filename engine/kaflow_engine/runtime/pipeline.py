@@ -135,8 +135,7 @@ class PipelineRun:
         patience = self.config.retry_deadline / 1000
         await_executor(self.spark, self.config.spark.master, patience, self.limits.stop.is_set)
         resources.callback(control.close)
-        log = BatchLog(LocalStore(directory))
-        approved = approved_rebuild(log, self.plan, self.change)
+        approved = approved_rebuild(BatchLog(LocalStore(directory)), self.plan, self.change)
         if approved is not None:
             self._end(approved, directory, kafka, control)
         run, log, state = self._begin(directory, kafka, control, resources, self.plan)

@@ -93,6 +93,8 @@ class Checkpoints:
             replace(settings, prefix=f"{settings.prefix.strip('/')}/{pipeline}".lstrip("/"))
         )
         self.pipeline = pipeline
+        self._read: dict[str, Manifest] = {}
+        self._there: set[str] = set()  # objects of the state, when it was last looked
 
     def head(self) -> tuple[Head, str] | None:
         """Return the head and its tag; None before the first.
@@ -128,7 +130,7 @@ class Checkpoints:
             BucketAway: The store does not answer.
         """
         files = list(_files_of(store, ref, batch))
-        there = self.bucket.sizes(f"{ref.state_id}/files/")
+        there = self.bucket.sizes(f"{ref.state_id}/")  # somebody may have tidied up
         missing = [f for f in files if f.content is None and there.get(_object(ref, f)) != f.bytes]
         with ThreadPoolExecutor(2) as threads:  # each transfer has threads of its own
             for done in [
@@ -146,6 +148,8 @@ class Checkpoints:
             self.bucket.put(name, data, None)
         except ObjectChanged:
             pass  # its name says that it is the same
+        self._read[name] = manifest
+        self._there = {*there, name, *(_object(ref, f) for f in missing)}
         return Listed(
             batch=batch,
             created_ms=created_ms,
@@ -156,10 +160,13 @@ class Checkpoints:
 
     def load(self, listed: Listed) -> Manifest:
         """Return the manifest of a checkpoint; Damaged if it is missing or altered."""
+        if listed.manifest in self._read:
+            return self._read[listed.manifest]
         found = self.bucket.get(listed.manifest)
         if found is None or sha256(found[0]).hexdigest() != listed.sha256:
             raise _damaged(listed.manifest)
-        return _parse(listed.manifest, found[0], Manifest)
+        self._read[listed.manifest] = _parse(listed.manifest, found[0], Manifest)
+        return self._read[listed.manifest]
 
     def check(self, listed: Listed, tell: Tell, scratch: Path) -> None:
         """Read all files of a checkpoint.
@@ -195,11 +202,12 @@ class Checkpoints:
                 tell(done, listed.bytes)
 
     def prune(self, head: Head) -> None:
-        """Remove what no checkpoint of a head names; of other states nothing."""
+        """Remove what no checkpoint of a head names, behind an upload; of other states nothing."""
         kept = {listed.manifest for listed in head.checkpoints}
         for listed in head.checkpoints:
             kept |= {_object(head.ref, file) for file in self.load(listed).files}
-        self.bucket.delete([n for n in self.bucket.sizes(f"{head.state_id}/") if n not in kept])
+        self.bucket.delete(self._there - kept)
+        self._read = {name: read for name, read in self._read.items() if name in kept}
 
     def drop(self) -> None:
         """Remove all of the pipeline's checkpoints, what counts first."""
