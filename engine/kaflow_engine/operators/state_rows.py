@@ -19,6 +19,7 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.accounts import class_sql
 from kaflow_engine.operators.encode import from_text, unpack
 from kaflow_engine.operators.keyed import read_place
+from kaflow_engine.operators.layout import GONE
 from kaflow_engine.operators.ledger import read_account
 from kaflow_engine.operators.params import Plan, SideParams
 from kaflow_engine.operators.state_sides import StateSide, state_sides
@@ -197,6 +198,7 @@ def _decoded(
         (column, from_text(f"l_{name}[{place}]", column.type))
         for name, columns in packed
         for place, column in enumerate(columns, 1)
+        if GONE not in column.name
     ]
     chosen = [*more, *values]
     fixed = [column.name for column in FIXED]

@@ -9,10 +9,13 @@ import pytest
 
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.operators.schemas import RECORDS
+from kaflow_engine.operators.state_rows import decode
+from kaflow_engine.operators.state_sides import state_sides
 from kaflow_engine.plan.diff import obstacles
 from kaflow_engine.plan.inherit import inherit
 from kaflow_engine.runtime.plans import plan_of as read_plan
 from kaflow_engine.runtime.plans import plan_text
+from kaflow_engine.state.keys import entry_key
 from kaflow_engine.testing.local import LocalPipeline, never
 from kaflow_engine.testing.local_world import Crashed
 from tests.engine.plan.evolution import Change, load_fixture, plan_of
@@ -145,3 +148,14 @@ def test_a_change_after_a_change() -> None:
         ("Bob", None),
         ("Cid", "grey"),
     ]
+
+
+def test_the_place_of_a_column_that_was_removed_is_not_shown() -> None:
+    case = Case(
+        title="", query=TIER, then=TIER.replace("d.name, ", ""), given=[], given_then=[], rows=[]
+    )
+    plan = Feed(case).new
+    side = next(side for side in state_sides(plan) if side.kind == "dimension")
+    value = START.to_bytes(8, "big") + b'["Ann", "gold"]'
+    (row,) = decode(plan, side, [entry_key(b"\0a", side.byte)], [value]).json_rows()
+    assert row["value"] == {"d.tier": "gold"}
