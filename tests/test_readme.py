@@ -19,10 +19,12 @@ from kaflow_engine.connectors.kafka_client import KafkaSettings
 from kaflow_engine.connectors.kafka_read import read_all
 from kaflow_engine.errors import Location
 from kaflow_engine.model.loader import load_pipeline, pipeline_from_mapping
+from tests.page import first_words
 
 ROOT = Path(__file__).parent.parent
 TEXT = ROOT.joinpath("README.md").read_text()
 DEV = "kaflow dev"
+PIPELINES = "dbt_style_models/pipelines"
 
 
 def blocks(kind: str) -> list[str]:
@@ -137,6 +139,21 @@ def test_the_example_runs_as_it_is_told(surroundings, tmp_path):
     assert [heads, only] == blocks("text")[0].splitlines()
     assert outputs[1].startswith("resume  user_enrichment")
     assert outputs[3].splitlines()[3].endswith("adds up")
+    operate(surroundings, tmp_path)
+
+
+def operate(surroundings: dict[str, str], folder: Path) -> None:
+    """Run the commands of the operations page over the state that the first page has left."""
+    for command in (*first_words("kaflow", "state"), *first_words("kaflow", "plan")):
+        here = command.replace("120", "1").replace(" pipelines ", f" {PIPELINES} ")
+        done = subprocess.run(
+            program(here), cwd=folder, env=surroundings, capture_output=True, text=True, check=False
+        )
+        if "--approve" in command:  # there is nothing to approve
+            assert "needs no approval" in done.stderr, command
+        else:
+            assert done.returncode == 0, (command, done.stderr)
+            assert done.stdout or (folder / "rows.parquet").exists(), command
 
 
 def compare_rows(broker: str) -> None:

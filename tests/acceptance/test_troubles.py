@@ -14,6 +14,7 @@ from bench.troubles import RECORDS, TROUBLES, run_troubles
 from kaflow_engine.telemetry.metric_table import METRICS
 from kaflow_engine.testing.child import free_ports
 from tests.engine.telemetry.receiver import receive_grpc
+from tests.page import first_words
 from tests.system import find_program
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.services]
@@ -28,6 +29,7 @@ class Scrape:
     def __init__(self, folder):
         self.folder = folder
         self.checked = None
+        self.status = {}
         self.series = {}
         self.queries = {}
 
@@ -35,6 +37,9 @@ class Scrape:
         """Let Prometheus scrape a process, and ask it for everything."""
         with urlopen(f"{address}/metrics") as answer:
             text = answer.read()
+        (curl,) = first_words("curl")
+        _, *asked = curl.replace("http://127.0.0.1:8080", address).split()
+        self.status = json.loads(subprocess.check_output([find_program("curl"), *asked]))
         command = [find_program("prometheus").replace("prometheus", "promtool"), "check", "metrics"]
         self.checked = subprocess.run(command, input=text, capture_output=True, check=False)
         target = address.removeprefix("http://")
@@ -118,6 +123,11 @@ def test_the_verdict_names_what_to_look_at(findings):
     assert held["waiting"]["rows"] == 200
     assert "topic 'orders', partition 1, offset 0" in findings["broken_record"].status["last_error"]
     assert findings["slow_sink"].status["verdict"]["evidence"]["produce"] > 0.3
+
+
+def test_the_port_answers_as_the_page_says(findings, scrape):
+    assert {each["pipeline"] for each in scrape.status["pipelines"]}
+    assert all(each["verdict"]["why"] for each in scrape.status["pipelines"])
 
 
 def test_prometheus_takes_every_metric(findings, scrape):
