@@ -27,8 +27,8 @@ from kaflow_engine.plan.diff import WAY_OUT
 from kaflow_engine.plan.explain import Columns, Resolver
 from kaflow_engine.plan.project import load_checked
 from kaflow_engine.plan.verdict import Status
-from kaflow_engine.runtime.approve import EVERY, approve, chosen
 from kaflow_engine.runtime.outlook import Outlook, outlooks
+from kaflow_engine.runtime.start.approve import EVERY, approve, chosen
 from kaflow_engine.state.approval import Begin
 
 NEEDS_DECISION = 1

@@ -9,11 +9,11 @@ from kaflow_engine.cli.options import configuration, json_option
 from kaflow_engine.cli.output import Steps, print_json
 from kaflow_engine.cli.state_list import configured
 from kaflow_engine.errors import KaflowError
-from kaflow_engine.runtime.drop import Remembered, drop, remembered
-from kaflow_engine.runtime.offline import held, take_epoch
-from kaflow_engine.runtime.offline_snapshot import snapshot_now
-from kaflow_engine.runtime.rescale import already, check_rescale, rescale
-from kaflow_engine.runtime.states import find_state, refuse_running, state_root
+from kaflow_engine.runtime.states.drop import Remembered, drop, remembered
+from kaflow_engine.runtime.states.found import find_state, refuse_running, state_root
+from kaflow_engine.runtime.states.held import held, take_epoch
+from kaflow_engine.runtime.states.rescale import already, check_rescale, rescale
+from kaflow_engine.runtime.states.snapshot import snapshot_now
 
 
 @click.command("rescale")

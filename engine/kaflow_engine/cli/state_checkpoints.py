@@ -10,7 +10,7 @@ from kaflow_engine.cli.options import config_option, configuration, json_option,
 from kaflow_engine.cli.output import Clock, print_json, print_table
 from kaflow_engine.errors import ModelError, StateError
 from kaflow_engine.model.config import Config
-from kaflow_engine.runtime.bring_back import checkpoints_of, restore
+from kaflow_engine.runtime.start.bring_back import checkpoints_of, restore
 from kaflow_engine.state.checkpoints import Checkpoints, Head, Listed, Tell
 from kaflow_engine.state.lease import hold_lease
 from kaflow_engine.state.log import BatchLog

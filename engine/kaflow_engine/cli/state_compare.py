@@ -12,10 +12,16 @@ from kaflow_engine.cli.options import configuration, json_option
 from kaflow_engine.cli.output import Steps, print_json, print_table
 from kaflow_engine.cli.state_list import configured
 from kaflow_engine.model.config import Config
-from kaflow_engine.runtime.state_diff import Difference, differences
-from kaflow_engine.runtime.state_view import open_view
-from kaflow_engine.runtime.states import find_state, found_state, log_of, readable, snapshots_of
-from kaflow_engine.runtime.states import state_root as root_of
+from kaflow_engine.runtime.states.diff import Difference, differences
+from kaflow_engine.runtime.states.found import (
+    find_state,
+    found_state,
+    log_of,
+    readable,
+    snapshots_of,
+)
+from kaflow_engine.runtime.states.found import state_root as root_of
+from kaflow_engine.runtime.states.view import open_view
 from kaflow_engine.state.log import STATE
 
 _SHOWN = 100

@@ -12,12 +12,9 @@ import click
 from kaflow_engine.cli.options import config_option, configuration, json_option, set_option
 from kaflow_engine.cli.output import Steps, print_json, print_table
 from kaflow_engine.errors import KaflowError, StateError
-from kaflow_engine.runtime.offline import held
 from kaflow_engine.runtime.plans import plan_of
 from kaflow_engine.runtime.snapshots import state_partitions
-from kaflow_engine.runtime.state_sizes import SideSize, sizes
-from kaflow_engine.runtime.state_view import open_view
-from kaflow_engine.runtime.states import (
+from kaflow_engine.runtime.states.found import (
     FoundState,
     bytes_in,
     find_state,
@@ -27,6 +24,9 @@ from kaflow_engine.runtime.states import (
     snapshots_of,
     state_root,
 )
+from kaflow_engine.runtime.states.held import held
+from kaflow_engine.runtime.states.sizes import SideSize, sizes
+from kaflow_engine.runtime.states.view import open_view
 from kaflow_engine.state.places import COPIES
 from kaflow_engine.state.verify import Verified, verify
 

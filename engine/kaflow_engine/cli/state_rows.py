@@ -16,9 +16,15 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.model.durations import format_duration
 from kaflow_engine.operators.state_rows import Decoded
 from kaflow_engine.operators.state_sides import StateSide, chosen_sides, operator_of, state_sides
-from kaflow_engine.runtime.state_rows import StateTable, decoded_parts, parts_for
-from kaflow_engine.runtime.state_view import StateView, moment_of, open_view
-from kaflow_engine.runtime.states import find_state, log_of, readable, snapshots_of, state_root
+from kaflow_engine.runtime.states.found import (
+    find_state,
+    log_of,
+    readable,
+    snapshots_of,
+    state_root,
+)
+from kaflow_engine.runtime.states.rows import StateTable, decoded_parts, parts_for
+from kaflow_engine.runtime.states.view import StateView, moment_of, open_view
 
 FORMATS = ("table", "json", "parquet", "duckdb")
 _SHOWN = 100

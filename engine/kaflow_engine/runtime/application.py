@@ -24,7 +24,7 @@ from kaflow_engine.runtime.masters import require_master
 from kaflow_engine.runtime.memory import release_now_and_then
 from kaflow_engine.runtime.pipeline import PipelineRun
 from kaflow_engine.runtime.session import start_session
-from kaflow_engine.runtime.state_start import PlanChange, refuse_change
+from kaflow_engine.runtime.start.open_state import PlanChange, refuse_change
 from kaflow_engine.runtime.stop import Limits
 from kaflow_engine.runtime.watch import OnProgress, Watch
 from kaflow_engine.state.lease import hold_lease

@@ -14,11 +14,11 @@ from kaflow_engine.operators.watermark import END, Place, advance, holder
 from kaflow_engine.runtime.crash import CrashPoint, crash_point
 from kaflow_engine.runtime.executor import SMALL, Executed, Shipment, execute_batch, no_records
 from kaflow_engine.runtime.failures import to_error
-from kaflow_engine.runtime.kept_batches import KeptBatches
 from kaflow_engine.runtime.notes import changes_of, task_phases
 from kaflow_engine.runtime.offsets import empty_ranges, ends_of, merged, size_of
 from kaflow_engine.runtime.record_source import RecordSource
 from kaflow_engine.runtime.standing import Standing, counted, next_due
+from kaflow_engine.runtime.start.kept_batches import KeptBatches
 from kaflow_engine.runtime.table_sink import TableSink
 from kaflow_engine.runtime.ticks import is_due
 from kaflow_engine.state.log import BatchLog, BatchRecord, CommitRecord, Ranges

@@ -21,38 +21,38 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.runtime.backfill import BoundedRead
 from kaflow_engine.runtime.batches import BatchRunner
-from kaflow_engine.runtime.bring_back import RESTORED, bring_back, open_checkpoints
-from kaflow_engine.runtime.checkpointer import Checkpointer
-from kaflow_engine.runtime.earlier_runs import check_delivered, doubtful, last_epoch
 from kaflow_engine.runtime.ends import EndOffsets
 from kaflow_engine.runtime.executor import Shipment
 from kaflow_engine.runtime.failures import to_error
 from kaflow_engine.runtime.group import GroupReporter
 from kaflow_engine.runtime.history_files import open_histories
-from kaflow_engine.runtime.kept_batches import KeptBatches, batches_left
 from kaflow_engine.runtime.losses import settle_losses
 from kaflow_engine.runtime.masters import await_executor, copies_of, task_slots
 from kaflow_engine.runtime.offsets import reaches
 from kaflow_engine.runtime.patience import Patience
 from kaflow_engine.runtime.plans import fingerprint
-from kaflow_engine.runtime.rebuild import (
+from kaflow_engine.runtime.record_source import RecordSource
+from kaflow_engine.runtime.run import Run
+from kaflow_engine.runtime.snapshots import SnapshotKeeper, in_tasks, in_this_process
+from kaflow_engine.runtime.standing import load_standing
+from kaflow_engine.runtime.start.bring_back import RESTORED, bring_back, open_checkpoints
+from kaflow_engine.runtime.start.checkpointer import Checkpointer
+from kaflow_engine.runtime.start.earlier_runs import check_delivered, doubtful, last_epoch
+from kaflow_engine.runtime.start.kept_batches import KeptBatches, batches_left
+from kaflow_engine.runtime.start.open_state import (
+    PlanChange,
+    next_offsets,
+    open_state,
+    refuse_change,
+)
+from kaflow_engine.runtime.start.rebuild import (
     Approved,
     approved_rebuild,
     begin,
     move_aside,
     new_state_of,
 )
-from kaflow_engine.runtime.record_source import RecordSource
-from kaflow_engine.runtime.recovery import read_first, recover
-from kaflow_engine.runtime.run import Run
-from kaflow_engine.runtime.snapshots import SnapshotKeeper, in_tasks, in_this_process
-from kaflow_engine.runtime.standing import load_standing
-from kaflow_engine.runtime.state_start import (
-    PlanChange,
-    next_offsets,
-    open_state,
-    refuse_change,
-)
+from kaflow_engine.runtime.start.recovery import read_first, recover
 from kaflow_engine.runtime.stop import Ending, Limits
 from kaflow_engine.runtime.stream import LiveStream
 from kaflow_engine.runtime.table_sink import BackfillTable, table_sink

@@ -11,11 +11,11 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from kaflow_engine.operators.params import Plan
-from kaflow_engine.runtime.checkpointer import Checkpointer
 from kaflow_engine.runtime.crash import CrashPoint, crash_point
 from kaflow_engine.runtime.executor import Shipment
 from kaflow_engine.runtime.snapshot_task import SNAPSHOT, snapshot_partition, snapshot_task
 from kaflow_engine.runtime.standing import Standing
+from kaflow_engine.runtime.start.checkpointer import Checkpointer
 from kaflow_engine.state.log import BatchLog
 from kaflow_engine.state.places import InState
 from kaflow_engine.state.reader import StateRef

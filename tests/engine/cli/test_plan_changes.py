@@ -16,7 +16,7 @@ from kaflow_engine.operators.params import Backfill, Plan
 from kaflow_engine.plan.diff import change
 from kaflow_engine.runtime.backfill import backfill_plan
 from kaflow_engine.runtime.outlook import outlook_of
-from kaflow_engine.runtime.rebuild import approved_rebuild, begin, continued, move_aside
+from kaflow_engine.runtime.start.rebuild import approved_rebuild, begin, continued, move_aside
 from kaflow_engine.state.approval import Begin, end_rebuild, load_approval, load_rebuild
 from kaflow_engine.state.log import BatchLog
 from kaflow_engine.state.store import LocalStore

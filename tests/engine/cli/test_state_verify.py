@@ -134,7 +134,7 @@ def test_a_healthy_state_is_sound(made, tmp_path):
 
 
 def test_a_rescaled_state_is_sound(made, tmp_path):
-    from kaflow_engine.runtime.rescale import rescale
+    from kaflow_engine.runtime.states.rescale import rescale
 
     shutil.copytree(made, tmp_path / "own")
     here = StateHere(tmp_path / "own", PLAN)

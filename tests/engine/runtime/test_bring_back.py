@@ -4,8 +4,8 @@
 import pytest
 
 from kaflow_engine.errors import StateError
-from kaflow_engine.runtime.bring_back import is_outdated
-from kaflow_engine.runtime.kept_batches import batches_left, to_kept
+from kaflow_engine.runtime.start.bring_back import is_outdated
+from kaflow_engine.runtime.start.kept_batches import batches_left, to_kept
 from kaflow_engine.state.checkpoints import Head, Listed, kept
 from kaflow_engine.state.log import BatchLog, BatchRecord, CommitRecord, StateRecord
 from kaflow_engine.state.store import LocalStore

@@ -8,8 +8,8 @@ import pytest
 
 from kaflow_engine.errors import StateError
 from kaflow_engine.operators.schemas import RECORDS
-from kaflow_engine.runtime.bring_back import RESTORED
-from kaflow_engine.runtime.rescale import rescale
+from kaflow_engine.runtime.start.bring_back import RESTORED
+from kaflow_engine.runtime.states.rescale import rescale
 from kaflow_engine.state.copies import ready_copy
 from kaflow_engine.state.log import BatchLog
 from kaflow_engine.state.places import COPIES

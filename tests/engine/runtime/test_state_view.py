@@ -5,9 +5,9 @@ import pytest
 from kaflow_engine.errors import StateError
 from kaflow_engine.operators.state_rows import decode
 from kaflow_engine.operators.state_sides import chosen_sides, describe, state_sides
-from kaflow_engine.runtime.rescale import rescale
-from kaflow_engine.runtime.state_diff import differences
-from kaflow_engine.runtime.state_view import open_view
+from kaflow_engine.runtime.states.diff import differences
+from kaflow_engine.runtime.states.rescale import rescale
+from kaflow_engine.runtime.states.view import open_view
 from kaflow_engine.state.log import BatchLog
 from kaflow_engine.state.store import LocalStore
 from tests.engine.runtime.state_here import MINUTE, START, StateHere, record_table, state_plan

@@ -9,7 +9,7 @@ from kaflow_engine.runtime.executor import Executed
 from kaflow_engine.runtime.notes import skew, state_sizes
 from kaflow_engine.runtime.session import cores
 from kaflow_engine.runtime.standing import Standing
-from kaflow_engine.runtime.state_start import next_offsets
+from kaflow_engine.runtime.start.open_state import next_offsets
 from kaflow_engine.runtime.watch import Watch, lag_of, operator_of
 from tests.engine.runtime.plans_here import lookup_plan
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from kaflow_engine.operators.state_rows import decode
 from kaflow_engine.operators.state_sides import StateSide, operator_of, state_sides
-from kaflow_engine.runtime.state_view import StateView
+from kaflow_engine.runtime.states.view import StateView
 
 Change = Literal["added", "removed", "changed"]
 

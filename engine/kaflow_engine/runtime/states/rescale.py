@@ -18,10 +18,10 @@ from kaflow_engine.operators.params import Plan
 from kaflow_engine.operators.reports import BatchReport
 from kaflow_engine.operators.shards import SHARDS, part_of_shard, shards_of
 from kaflow_engine.operators.watermark import advance
-from kaflow_engine.runtime.bring_back import RESTORED
 from kaflow_engine.runtime.offsets import empty_ranges, size_of
 from kaflow_engine.runtime.plans import fingerprint, plan_of, plan_text
 from kaflow_engine.runtime.standing import Standing, load_standing
+from kaflow_engine.runtime.start.bring_back import RESTORED
 from kaflow_engine.runtime.ticks import is_due
 from kaflow_engine.state.changes import to_changes
 from kaflow_engine.state.copies import ready_copy

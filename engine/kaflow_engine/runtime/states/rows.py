@@ -15,7 +15,7 @@ from kaflow_engine.formats.duck import SETTINGS, identifier, literal
 from kaflow_engine.operators.shards import part_of_shard
 from kaflow_engine.operators.state_rows import FIXED, Decoded, decode
 from kaflow_engine.operators.state_sides import StateSide, operator_of
-from kaflow_engine.runtime.state_view import AT_ONCE, StateView
+from kaflow_engine.runtime.states.view import AT_ONCE, StateView
 from kaflow_engine.state.keys import entry_key
 from kaflow_engine.state.reader import Entries
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.operators.state_sides import describe, operator_of, state_sides
-from kaflow_engine.runtime.state_view import StateView, entries_between
+from kaflow_engine.runtime.states.view import StateView, entries_between
 from kaflow_engine.state.packed import heads
 
 _HEAD = np.dtype([("shard", "u1"), ("side", "u1")])

@@ -6,10 +6,10 @@ No epoch is taken: nothing of the log changes, and a run elsewhere must not be f
 from collections.abc import Callable
 
 from kaflow_engine.errors import StateError
-from kaflow_engine.runtime.offline import Offline
 from kaflow_engine.runtime.plans import plan_of
 from kaflow_engine.runtime.snapshots import SnapshotKeeper, in_this_process, state_partitions
 from kaflow_engine.runtime.standing import load_standing
+from kaflow_engine.runtime.states.held import Offline
 from kaflow_engine.state.log import FIRST
 
 

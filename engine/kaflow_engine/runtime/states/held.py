@@ -13,7 +13,7 @@ from kaflow_engine.connectors.kafka_client import KafkaSettings
 from kaflow_engine.connectors.kafka_control import ControlTopic
 from kaflow_engine.errors import StateError
 from kaflow_engine.model.config import Config
-from kaflow_engine.runtime.states import (
+from kaflow_engine.runtime.states.found import (
     FoundState,
     log_of,
     readable,

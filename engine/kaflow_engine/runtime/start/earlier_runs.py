@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from kaflow_engine.connectors.kafka_control import RunStart
 from kaflow_engine.errors import StateError
-from kaflow_engine.runtime.bring_back import RESTORED
+from kaflow_engine.runtime.start.bring_back import RESTORED
 from kaflow_engine.state.log import BatchLog
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from kaflow_engine.connectors.kafka_client import KafkaSettings
 from kaflow_engine.connectors.kafka_control import ControlTopic
 from kaflow_engine.model.config import Config
-from kaflow_engine.runtime.bring_back import checkpoints_of
+from kaflow_engine.runtime.start.bring_back import checkpoints_of
 from kaflow_engine.state.lease import hold_lease
 from kaflow_engine.state.log import STATE
 

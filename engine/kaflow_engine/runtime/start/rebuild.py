@@ -12,12 +12,12 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.plan.inherit import inherit
 from kaflow_engine.runtime.backfill import new_backfill_state
-from kaflow_engine.runtime.earlier_runs import last_epoch
 from kaflow_engine.runtime.history import Histories
 from kaflow_engine.runtime.offsets import merged, only
 from kaflow_engine.runtime.plans import decided, plan_of
 from kaflow_engine.runtime.standing import load_standing
-from kaflow_engine.runtime.state_start import NewState, PlanChange, new_stream_state
+from kaflow_engine.runtime.start.earlier_runs import last_epoch
+from kaflow_engine.runtime.start.open_state import NewState, PlanChange, new_stream_state
 from kaflow_engine.state.approval import (
     Approval,
     Rebuild,
