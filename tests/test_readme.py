@@ -137,7 +137,7 @@ def test_the_example_runs_as_it_is_told(surroundings, tmp_path):
             compare_rows(surroundings["KAFLOW__KAFKA__BROKERS"])
     heads, only = outputs[0].splitlines()[2:4]
     assert [heads, only] == blocks("text")[0].splitlines()
-    assert outputs[1].startswith("resume  user_enrichment")
+    assert outputs[1].startswith("unchanged  user_enrichment")
     assert outputs[3].splitlines()[3].endswith("adds up")
     operate(surroundings, tmp_path)
 
@@ -153,7 +153,8 @@ def operate(surroundings: dict[str, str], folder: Path) -> None:
             assert "needs no approval" in done.stderr, command
         else:
             assert done.returncode == 0, (command, done.stderr)
-            assert done.stdout or (folder / "rows.parquet").exists(), command
+            assert "rows" in done.stdout + done.stderr or "key" in done.stdout, command
+    assert (folder / "rows.parquet").exists()
 
 
 def compare_rows(broker: str) -> None:
