@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from kaflow_engine.cli.options import config_option, configuration, json_option, set_option
-from kaflow_engine.cli.output import Clock, print_json, print_table
+from kaflow_engine.cli.output import Clock, Steps, print_json, print_table
 from kaflow_engine.errors import ModelError, StateError
 from kaflow_engine.model.config import Config
 from kaflow_engine.runtime.start.bring_back import checkpoints_of, restore
@@ -15,8 +15,6 @@ from kaflow_engine.state.checkpoints import Checkpoints, Head, Listed, Tell
 from kaflow_engine.state.lease import hold_lease
 from kaflow_engine.state.log import BatchLog
 from kaflow_engine.state.store import Damaged, LocalStore
-
-_EVERY_MIB = 256
 
 
 @click.command("checkpoints")
@@ -139,12 +137,5 @@ def _cell(value: object) -> str:
 
 
 def _told(clock: Clock) -> Tell:
-    said = 0
-
-    def tell(done: int, whole: int) -> None:
-        nonlocal said
-        if done - said >= _EVERY_MIB << 20:
-            said = done
-            clock.say(f"{done >> 20} of {whole >> 20} MiB")
-
-    return tell
+    steps = Steps(clock)
+    return lambda done, whole: steps.say(f"{done >> 20} of {whole >> 20} MiB")
