@@ -62,7 +62,7 @@ def resolve_schemas(
         return found
     kafka = KafkaSettings.of(config.kafka.brokers, config.kafka.properties)
     partitions = require_topics(kafka, missing, {topic: _place(spec, topic) for topic in missing})
-    deadline = time.monotonic() + wait_ms / 1000
+    deadline = None
     told: set[str] = set()
     while True:
         for topic in missing:
@@ -72,7 +72,9 @@ def resolve_schemas(
         missing = [topic for topic in missing if topic not in found]
         if not missing:
             return {topic: found[topic] for topic in given}
-        if time.monotonic() > deadline or stopped():
+        if deadline is None:  # a first look may take long, and nothing waited yet
+            deadline = time.monotonic() + wait_ms / 1000
+        if time.monotonic() >= deadline or stopped():
             raise _unknown(spec, config, missing[0])
         for topic in missing:
             if topic not in told:
