@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 LONGEST = (
     "test_platform.py",
     "test_killed.py",
-    "test_checkpoints.py",
+    "test_against_oracle.py",
     "test_cluster.py",
+    "test_checkpoints.py",
     "test_live.py",
     "test_live_changes.py",
     "test_crash_points.py",
@@ -31,7 +32,11 @@ LONGEST = (
     "test_backfill.py",
     "test_evolution.py",
     "test_checkpoints_on_spark.py",
+    "test_readme.py",
+    "test_weather_large.py",
     "test_troubles.py",
+    "test_otlp.py",
+    "test_error_texts.py",
     "test_dead_letters.py",
     "test_demo.py",
 )

@@ -13,7 +13,7 @@ from pathlib import Path
 from kaflow_engine.runtime.class_archive import archive_options, spark_archive
 from kaflow_engine.runtime.crash import VARIABLE
 from kaflow_engine.runtime.java import find_java
-from kaflow_engine.testing.cluster import children, parent
+from kaflow_engine.testing.processes import Processes, look
 from tests.acceptance.cluster_child import DONE
 from tests.acceptance.crash_pipeline import log_of
 from tests.conftest import SHORT_LIVED
@@ -78,8 +78,8 @@ class Driver:
         """Return worker, executor and task of who stands still at a crash point."""
         self._order.write_text(f"{point}:*:pause")
         task = self.until(self._stopped, f"a task to come to '{point}'")
-        executor = parent(parent(task))  # between them is Python's daemon
-        return parent(executor), executor, task
+        executor = look(look(task).parent).parent  # between them is Python's daemon
+        return look(executor).parent, executor, task
 
     def go_on(self):
         """Wait for one more commit."""
@@ -119,22 +119,15 @@ class Driver:
 
     def tasks(self):
         """Return the Python processes in which executors run tasks."""
-        daemons = [pid for executor in self.cluster.executors() for pid in children(executor)]
-        return [task for daemon in daemons for task in children(daemon)]
+        now = Processes()
+        daemons = [pid for executor in self.cluster.executors() for pid in now.children(executor)]
+        return [task for daemon in daemons for task in now.children(daemon)]
 
     def _stopped(self):
-        return next((task for task in self.tasks() if state_of(task) == "T"), None)
+        return next((task for task in self.tasks() if look(task).state == "T"), None)
 
     def _last_words(self):
         return self._errors.read_text()[-3000:]
-
-
-def state_of(pid):
-    """Return the letter of a process's state; X once it is gone."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return "X"
 
 
 def kill(*pids):

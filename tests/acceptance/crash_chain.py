@@ -15,6 +15,7 @@ from kaflow_engine.connectors.kafka_control_records import ControlView
 from kaflow_engine.connectors.kafka_transactions import ControlReader, control_topic
 from kaflow_engine.runtime.crash import VARIABLE
 from kaflow_engine.testing.broker import Broker
+from kaflow_engine.testing.processes import Processes, look
 from tests.acceptance.crash_pipeline import create_outputs, log_of
 
 ROOT = Path(__file__).parents[2]
@@ -40,7 +41,7 @@ class Chain:
         return self
 
     def __exit__(self, *about: object) -> None:
-        for pid in (*self._tree(), *self._left):
+        for pid in (*Processes().tree(self.driver), *self._left):
             _send(pid, signal.SIGKILL)
         if self._process is not None:
             self._process.wait()
@@ -101,7 +102,7 @@ class Chain:
                 self.start()
                 self._until(lambda: self._epoch() > epoch, "the next run to begin")
                 _send(stopped, signal.SIGCONT)
-                self._until(lambda: not _alive(stopped), "the sleeper to end")
+                self._until(lambda: look(stopped).ended, "the sleeper to end")
             case "jvm":
                 self._until(lambda: self._jvm() is not None, "the JVM")
                 _send(self._jvm(), signal.SIGKILL)
@@ -139,21 +140,19 @@ class Chain:
         _send(self.driver, signal.SIGKILL)
         self._process.wait()
 
-    def _tree(self) -> list[int]:
-        found = [self.driver]
-        for pid in found:
-            found += _children(pid)
-        return found
-
     def _stopped(self) -> list[int]:
-        return [pid for pid in self._tree() if _state(pid) == "T"]
+        now = Processes()
+        return [pid for pid in now.tree(self.driver) if now[pid].state == "T"]
 
-    def _jvm(self) -> int | None:
-        return next((pid for pid in _children(self.driver) if _name(pid) == "java"), None)
+    def _jvm(self, now: Processes | None = None) -> int | None:
+        now = now or Processes()
+        return next((pid for pid in now.children(self.driver) if now[pid].name == "java"), None)
 
     def _workers(self) -> list[int]:
-        daemons = [pid for pid in _children(self._jvm() or 0) if _name(pid).startswith("python")]
-        return [worker for daemon in daemons for worker in _children(daemon)]
+        now = Processes()
+        below = now.children(self._jvm(now) or 0)
+        daemons = [pid for pid in below if now[pid].name.startswith("python")]
+        return [worker for daemon in daemons for worker in now.children(daemon)]
 
     def _epoch(self) -> int:
         topic = control_topic(self.name)
@@ -168,7 +167,7 @@ class Chain:
         while not (found := look()):
             assert self._process.poll() is None, f"ended, waiting for {what}: {self._last_words()}"
             assert time.monotonic() < deadline, f"waited too long for {what}: {self._last_words()}"
-            time.sleep(0.02)
+            time.sleep(0.05)
         return found
 
     def _last_words(self) -> str:
@@ -179,36 +178,3 @@ def _send(pid: int | None, number: signal.Signals) -> None:
     with suppress(ProcessLookupError):
         if pid is not None:
             os.kill(pid, number)
-
-
-def _children(pid: int) -> list[int]:
-    # The kernel's own lists of children lie below threads, and those of a JVM come and go.
-    return [found for found in _processes() if _fields(found)[1] == str(pid)]
-
-
-def _processes() -> list[int]:
-    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-
-
-def _stat(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return "0 (gone) X 0"
-
-
-def _name(pid: int) -> str:
-    return _stat(pid).partition("(")[2].rpartition(")")[0]
-
-
-def _state(pid: int) -> str:
-    return _fields(pid)[0]
-
-
-def _fields(pid: int) -> list[str]:
-    """State, parent and what follows them."""
-    return _stat(pid).rpartition(")")[2].split()
-
-
-def _alive(pid: int) -> bool:
-    return _state(pid) not in "XZ"

@@ -7,7 +7,8 @@ import pytest
 
 from kaflow_engine.testing.broker import Broker
 from kaflow_engine.testing.cluster import Cluster
-from tests.acceptance.cluster_driver import Driver, kill, state_of
+from kaflow_engine.testing.processes import look
+from tests.acceptance.cluster_driver import Driver, kill
 from tests.acceptance.crash_pipeline import create_outputs, delivered, load_topics, log_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.services]
@@ -95,5 +96,5 @@ def test_executors_and_their_tasks_end_with_the_driver(results, driver):
     left = [*driver.cluster.executors(), *driver.tasks()]
     assert left
     driver.kill()
-    driver.until(lambda: all(state_of(pid) in "XZ" for pid in left), "all of them to end")
+    driver.until(lambda: all(look(pid).ended for pid in left), "all of them to end")
     assert not driver.cluster.executors()

@@ -48,7 +48,7 @@ EVERY = tuple((point, victim) for point in get_args(CrashPoint) for victim in VI
 RANDOM = ("driver",) * 3 + ("jvm",) * 2 + ("worker",) * 13 + ("broker",) * 2
 OPENING = ("before_slot", "slot_claimed")
 """A run passes them once, at its first delivery."""
-EVENTS = 40_000 if ASKED else 6_000
+EVENTS = 40_000 if ASKED else 4_000
 """Enough that a chain ends before its input does: while a kill is under way, others go on."""
 
 

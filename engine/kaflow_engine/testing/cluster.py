@@ -11,6 +11,7 @@ from kaflow_engine.errors import RunError
 from kaflow_engine.runtime.class_archive import archive_options, spark_archive
 from kaflow_engine.runtime.java import find_java
 from kaflow_engine.testing.child import Child, free_ports, listening
+from kaflow_engine.testing.processes import Processes
 
 LOCAL = "127.0.0.1"
 START_SECONDS = 120.0
@@ -103,10 +104,11 @@ class Cluster:
 
     def executors(self) -> tuple[int, ...]:
         """Return the process ids of executors, in the order of their workers."""
+        now = Processes()
         return tuple(
             pid
             for worker in self.workers
-            for pid in children(worker)
+            for pid in now.children(worker)
             if _EXECUTOR in _command_line(pid)
         )
 
@@ -156,21 +158,6 @@ def spark_home() -> Path:
     if found is None or found.origin is None:
         raise RunError("pyspark is not installed", hint="pip install pyspark")
     return Path(found.origin).parent
-
-
-def children(pid: int) -> tuple[int, ...]:
-    """Return the processes whose parent is `pid`."""
-    processes = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
-    return tuple(sorted(found for found in processes if parent(found) == pid))
-
-
-def parent(pid: int) -> int | None:
-    """Return the parent of a process; None once it has ended."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:  # it has just ended
-        return None
-    return int(stat.rpartition(")")[2].split()[1])
 
 
 def _command_line(pid: int) -> str:
