@@ -48,14 +48,14 @@ setup: $(VENV)/.stamp ## create .venv from requirements.lock
 	@$(@D)/bin/kaflow doctor --archive
 	@touch $@
 
-test: lint ## lint, fast tests, then random and slow ones and those that start Spark, Kafka and services
-	@echo "== fast tests"
-	@$(BIN)/python -m pytest -q $(PARALLEL) -m "not ($(MARKED))" $(ARGS) || $(NONE_LEFT)
+test: setup ## lint and fast tests, then random and slow ones and those that start Spark, Kafka and services
+	@$(MAKE) --no-print-directory -j2 lint test-fast
 	@echo "== random cases, slow tests, and those with Spark, Kafka and services"
 	@$(BIN)/python -m pytest -q $(BY_FILE) -m "$(MARKED)" $(ARGS) || $(NONE_LEFT)
 
 test-fast: setup ## fast tests only
-	@$(BIN)/python -m pytest -q $(PARALLEL) -m "not ($(MARKED))" $(ARGS)
+	@echo "== fast tests"
+	@$(BIN)/python -m pytest -q $(PARALLEL) -m "not ($(MARKED))" $(ARGS) || $(NONE_LEFT)
 
 lint: setup ## ruff, pyright, the import contracts, and known vulnerabilities of packages
 	@echo "== ruff"

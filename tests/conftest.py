@@ -17,12 +17,11 @@ if TYPE_CHECKING:
 
 LONGEST = (
     "test_platform.py",
+    "test_live.py",
     "test_killed.py",
     "test_against_oracle.py",
     "test_cluster.py",
     "test_checkpoints.py",
-    "test_live.py",
-    "test_live_changes.py",
     "test_crash_points.py",
     "test_checkpoint_troubles.py",
     "test_run.py",

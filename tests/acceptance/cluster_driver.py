@@ -92,7 +92,7 @@ class Driver:
         deadline = time.monotonic() + PATIENCE_S
         while not (found := look()):
             assert time.monotonic() < deadline, f"waited for {what}: {self._last_words()}"
-            time.sleep(0.05)
+            time.sleep(0.2)
         return found
 
     def _config(self, master):

@@ -167,7 +167,7 @@ class Chain:
         while not (found := look()):
             assert self._process.poll() is None, f"ended, waiting for {what}: {self._last_words()}"
             assert time.monotonic() < deadline, f"waited too long for {what}: {self._last_words()}"
-            time.sleep(0.05)
+            time.sleep(0.2)
         return found
 
     def _last_words(self) -> str:

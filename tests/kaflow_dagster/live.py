@@ -64,7 +64,7 @@ class Live:
         while not (found := holds()):
             assert self.dev.runs, self.dev.words()
             assert time.monotonic() < began + seconds, f"waited for {what}: {self.dev.words()}"
-            time.sleep(0.2)
+            time.sleep(0.5)
         return found, time.monotonic() - began
 
     def switch_on(self, pipeline: str) -> None:

@@ -1,4 +1,8 @@
-"""A stream under supervision in a running Dagster: killed, terminated, hung."""
+"""A stream under supervision in a running Dagster: killed, terminated, hung; another plan, another
+Dagster, no JVM.
+
+One instance for all of them, because each start takes its time: a test takes the stream as it is.
+"""
 # pyright: basic
 
 import os
@@ -8,7 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.kaflow_dagster.live_stream import NAME, PATIENCE_S, Feed, next_run, reason, running
+from tests.kaflow_dagster.live_stream import (
+    NAME,
+    PATIENCE_S,
+    Feed,
+    next_run,
+    reason,
+    running,
+    version,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.services]
 
@@ -52,3 +64,58 @@ def test_a_run_that_hangs_is_killed_and_another_one_streams(live, kafka):
     live.until(feed.complete, PATIENCE_S, "rows after the hung run")
     assert not Path(f"/proc/{pid}/cmdline").exists() or not Path(f"/proc/{pid}/cmdline").read_text()
     sys.stdout.write(f"streams again {seconds:.0f} s after the process was stopped\n")
+
+
+def test_a_changed_pipeline_is_taken_up_and_a_broken_one_is_shown(live, kafka):
+    feed = Feed(kafka, "c")
+    feed.send()
+    live.switch_on(NAME)
+    old, _ = live.until(lambda: running(live), PATIENCE_S, "a run")
+    live.until(feed.complete, PATIENCE_S, "the first rows")
+    model = live.folder / "models" / "enriched_events.sql"
+    text = model.read_text()
+    model.write_text(f"{text}\nWHERE e.event_type <> 'nothing'\n")
+    live.folder.joinpath("pipelines", "broken.yaml").write_text("name: broken\nqery: SELECT 1\n")
+    live.instance.reload()
+    new, seconds = live.until(lambda: next_run(live, old), PATIENCE_S, "a run of the new plan")
+    feed.send()
+    live.until(feed.complete, PATIENCE_S, "rows of the new plan")
+    sys.stdout.write(f"the new plan streams {seconds:.0f} s after the reload\n")
+    assert version(new) != version(old)
+    assert [r["status"] for r in live.runs(NAME)][:2] == ["STARTED", "SUCCESS"]
+    live.instance.switch_on("supervise__broken")
+    told, _ = live.until(lambda: why_broken(live), PATIENCE_S, "why the broken pipeline is not run")
+    assert told.startswith("broken: ")
+    assert "pipelines/broken.yaml:2: unknown key 'qery'" in told
+
+
+def why_broken(live):
+    """Return what the newest tick of the broken pipeline says; one that has begun says nothing."""
+    return next((tick["skipReason"] for tick in live.ticks("broken") if tick["skipReason"]), None)
+
+
+def jvm_of(pid):
+    """Return the JVM below a process."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        text = stat.read_text() if stat.exists() else ""
+        if "(java)" in text and int(text[text.rindex(")") + 2 :].split()[1]) == pid:
+            return int(stat.parent.name)
+    raise AssertionError(f"process {pid} has no JVM")
+
+
+def test_a_stream_outlives_dagster_and_comes_back_without_its_jvm(live, kafka):
+    feed = Feed(kafka, "r")
+    live.switch_on(NAME)
+    run, _ = live.until(lambda: running(live), PATIENCE_S, "a run")
+    feed.send()
+    live.until(feed.complete, PATIENCE_S, "the first rows")
+    live.restart()  # page, daemon and code server
+    feed.send()
+    live.until(feed.complete, PATIENCE_S, "rows after the restart")
+    live.until(lambda: live.ticks(NAME), PATIENCE_S, "a tick of the new daemon")
+    assert running(live)["runId"] == run["runId"]
+
+    os.kill(jvm_of(live.worker(run)), signal.SIGKILL)
+    feed.send()
+    _, seconds = live.until(feed.complete, 2 * PATIENCE_S, "rows after the death of the JVM")
+    sys.stdout.write(f"rows again {seconds:.0f} s after the death of the JVM\n")

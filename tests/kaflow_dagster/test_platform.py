@@ -154,4 +154,4 @@ def until(process, log, holds):
     while not holds():
         assert process.poll() is None, log.read_text()
         assert time.monotonic() < end, log.read_text()
-        time.sleep(0.5)
+        time.sleep(1)

@@ -17,6 +17,7 @@ from kaflow_engine.operators.shards import SHARDS, first_parts, part_of_shard, s
 from kaflow_engine.operators.task import Task
 from kaflow_engine.state.changes import CHANGES, to_changes
 from kaflow_engine.state.keys import (
+    DUE,
     due_key,
     due_keys,
     due_range,
@@ -25,6 +26,7 @@ from kaflow_engine.state.keys import (
     split_due,
 )
 from kaflow_engine.state.packed import Items
+from kaflow_engine.state.reader import StateReader
 
 DRIVER, WAITING, MATCH, KEYLESS, EMITTED = 100, 101, 102, 103, 104
 """Side bytes of entries that are not a side's own: retained driving records, waiting rows, matches
@@ -135,8 +137,11 @@ class StepState:
         found: list[tuple[int, bytes]] = []
         for part in self._task.partitions:
             state = self._task.state(self._step, part)
-            for shard in shards_of(part, self._count):
+            for shard, soonest in _soonest(state, shards_of(part, self._count)):
                 start, stop = due_range(shard, horizon)
+                if stop is not None and soonest >= stop:
+                    self._dues.append(split_due(soonest)[1])
+                    continue
                 while True:
                     keys = state.range(start, stop, _AT_ONCE - len(found)).keys
                     found += [split_due(key)[1:] for key in keys]
@@ -221,3 +226,22 @@ class StepState:
 
 def _objects(array: pa.BinaryArray) -> list[bytes]:
     return array.to_numpy(zero_copy_only=False).tolist()
+
+
+def _soonest(state: StateReader, shards: range) -> Iterator[tuple[int, bytes]]:
+    """Yield shards that have an index by due time, and its first key; the others are passed over.
+
+    A small batch would otherwise look twice into each of 256 shards.
+    """
+    shard = shards.start
+    while shard < shards.stop:
+        # no key of a shard lies behind its index, so the next one tells which shard has any
+        keys = state.range(bytes((shard, DUE)), None, 1).keys
+        if not keys:
+            return
+        (soonest,) = keys
+        if soonest[0] == shard:
+            yield shard, soonest
+            shard += 1
+        else:
+            shard = soonest[0]

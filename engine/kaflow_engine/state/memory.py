@@ -44,7 +44,7 @@ class MemoryState:
 
     def range(self, start: bytes, stop: bytes | None, most: int | None = None) -> Entries:
         """Return the first `most` entries with `start` <= key < `stop`; None: no bound."""
-        keys = self._between(start, stop)[:most]
+        keys = self._between(start, stop, most)
         return Entries(keys, [self._entries[key] for key in keys])
 
     def apply(self, changes: pa.Table) -> None:
@@ -59,10 +59,11 @@ class MemoryState:
                     self._added.append(key)
                 entries[key] = value
 
-    def _between(self, start: bytes, stop: bytes | None) -> list[bytes]:
+    def _between(self, start: bytes, stop: bytes | None, most: int | None = None) -> list[bytes]:
         keys = self._ordered()
+        first = bisect_left(keys, start)
         end = len(keys) if stop is None else bisect_left(keys, stop)
-        return keys[bisect_left(keys, start) : end]
+        return keys[first : end if most is None else min(end, first + most)]
 
     def _ordered(self) -> list[bytes]:
         if self._sorted is None:
