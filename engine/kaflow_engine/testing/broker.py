@@ -156,12 +156,13 @@ class Broker:
 
     def stop(self) -> None:
         """Stop the broker; its records go too, unless `data` was given."""
-        if self._child is not None:
-            self._child.stop()
-            self._child = None
         if self._scratch is not None:
+            self.kill()  # nothing of it is kept, and an orderly end may take half a minute
             self._scratch.cleanup()
             self._scratch = self._data = None
+        elif self._child is not None:
+            self._child.stop()
+            self._child = None
 
     def kill(self) -> None:
         """End the broker as a crash would; `start` brings it back with its records and ports."""

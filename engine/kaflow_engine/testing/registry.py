@@ -82,7 +82,7 @@ class SchemaRegistry:
     def stop(self) -> None:
         """Stop the registry; its schemas go."""
         if self._child is not None:
-            self._child.stop()
+            self._child.kill()  # nothing of it is kept
             self._child = None
         if self._scratch is not None:
             self._scratch.cleanup()
