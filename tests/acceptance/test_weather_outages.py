@@ -43,7 +43,7 @@ def test_a_run_gives_up_after_its_deadline(tmp_path):
     settings = ("--set", "kafka.brokers=127.0.0.1:9", "--set", "retry_deadline=1500ms")
     begun = time.monotonic()
     done = CliRunner().invoke(kaflow, ["run", str(tmp_path / "p.yaml"), *settings])
-    assert 1 <= time.monotonic() - begun < 30
+    assert 1 <= time.monotonic() - begun < 10
     assert done.exit_code == 11
     assert done.stderr.count("waiting for a broker at 127.0.0.1:9, at most 1.5 s") == 1
     assert "no broker at 127.0.0.1:9 answered within 1.5 s" in done.stderr

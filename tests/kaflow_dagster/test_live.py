@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from kaflow_engine.testing.processes import Processes
 from tests.kaflow_dagster.live_stream import (
     NAME,
     PATIENCE_S,
@@ -96,11 +97,9 @@ def why_broken(live):
 
 def jvm_of(pid):
     """Return the JVM below a process."""
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        text = stat.read_text() if stat.exists() else ""
-        if "(java)" in text and int(text[text.rindex(")") + 2 :].split()[1]) == pid:
-            return int(stat.parent.name)
-    raise AssertionError(f"process {pid} has no JVM")
+    now = Processes()
+    (jvm,) = [child for child in now.children(pid) if now[child].name == "java"]
+    return jvm
 
 
 def test_a_stream_outlives_dagster_and_comes_back_without_its_jvm(live, kafka):

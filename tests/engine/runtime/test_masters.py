@@ -12,7 +12,7 @@ def test_a_master_that_does_not_answer_is_told_at_once():
     start = time.monotonic()
     with pytest.raises(ClusterAway, match="no Spark master answers at spark://127") as told:
         require_master(f"spark://127.0.0.1:{port}")
-    assert time.monotonic() - start < 30
+    assert time.monotonic() - start < 5
     assert "spark.master" in told.value.hint
     assert told.value.exit_code == 1
 

@@ -20,7 +20,7 @@ def alive(pid: int) -> bool:
 
 
 def gone(pid: int) -> bool:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 5
     while alive(pid) and time.monotonic() < deadline:
         time.sleep(0.01)
     return not alive(pid)
