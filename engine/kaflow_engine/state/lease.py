@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from kaflow_engine.errors import StateError
+from kaflow_engine.errors import DrainIncomplete, StateError
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,14 @@ class Holder:
 def hold_lease(directory: Path) -> Generator[None]:
     """Hold the state directory until the end of the block, or of the process.
 
+    Of the process where the block ends in DrainIncomplete: its batch may still run.
+
     Raises:
         StateError: Another process holds it; says which. Or it cannot be written.
     """
     require_writable(directory)
     handle = os.open(directory / "lease", os.O_RDWR | os.O_CREAT, 0o644)
+    kept = False
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -47,8 +50,12 @@ def hold_lease(directory: Path) -> Generator[None]:
         os.ftruncate(handle, 0)
         os.pwrite(handle, about, 0)
         yield
+    except DrainIncomplete:
+        kept = True
+        raise
     finally:
-        os.close(handle)
+        if not kept:
+            os.close(handle)
 
 
 def require_writable(directory: Path) -> None:

@@ -25,6 +25,10 @@ class NameMissing(Damaged):
     """A name that was to be read does not exist."""
 
 
+class Foreign(Damaged):
+    """Something stored belongs to another state, or to another generation of it."""
+
+
 class Store(Protocol):
     """Named files; names are relative, with `/`. What a call wrote survives a power cut."""
 

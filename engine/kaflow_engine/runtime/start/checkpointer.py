@@ -5,7 +5,7 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
-from kaflow_engine.errors import SinkError
+from kaflow_engine.errors import TakenOver
 from kaflow_engine.state.bucket import BucketAway, ObjectChanged
 from kaflow_engine.state.checkpoints import Checkpoints, Head, Listed, kept, settled_files
 from kaflow_engine.state.log import BatchLog, StateRecord
@@ -38,7 +38,7 @@ class Checkpointer:
         what has no checkpoint.
 
         Raises:
-            SinkError: A newer run has taken over already.
+            TakenOver: A newer run has taken over already.
             Damaged: The head cannot be read.
         """
         try:
@@ -94,7 +94,7 @@ class Checkpointer:
             now: Epoch milliseconds.
 
         Raises:
-            SinkError: Another run has taken over.
+            TakenOver: Another run has taken over.
         """
         if not self.busy:
             self._settle()
@@ -132,14 +132,14 @@ class Checkpointer:
     def _settle(self) -> None:
         """Look how the last upload ended: a store that fails must not end the stream."""
         failure = self._upload.exception() if self._upload is not None else None
-        if isinstance(failure, SinkError):
+        if isinstance(failure, TakenOver):
             raise failure
         if failure is not None:
             self._failures += 1
             LOGGER.warning("no checkpoint was written: %s", failure)
 
-    def _replaced(self) -> SinkError:
-        return SinkError(
+    def _replaced(self) -> TakenOver:
+        return TakenOver(
             f"another run of pipeline '{self._checkpoints.pipeline}' has taken over its "
             f"checkpoints in {self._checkpoints.bucket}",
             hint="a pipeline has one run at a time; stop this one",
