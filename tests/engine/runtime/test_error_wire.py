@@ -20,7 +20,7 @@ from kaflow_engine.errors import (
 )
 from kaflow_engine.runtime.error_wire import SECRET, TaskFailed
 from kaflow_engine.runtime.failures import _KINDS, carried, to_error
-from kaflow_engine.sql.scope import NeedsSchema
+from kaflow_engine.sql.scope import NeedsSchema, UnknownColumn
 
 
 class Py4JJavaError(Exception):
@@ -54,8 +54,8 @@ def test_errors_that_list_others_arrive_as_their_text() -> None:
 
 def test_every_error_of_ours_has_its_place_in_the_table() -> None:
     ours = {k.__name__ for k in _below(KaflowError) if k.__module__.startswith("kaflow_engine.")}
-    own_words = {kind.__name__ for kind in (UnknownName, Problems, NeedsSchema)}
-    assert ours - own_words == set(_KINDS)
+    of_files = {kind.__name__ for kind in (UnknownName, Problems, NeedsSchema, UnknownColumn)}
+    assert ours - of_files == set(_KINDS)
 
 
 def _below(kind: type[KaflowError]) -> Iterator[type[KaflowError]]:
