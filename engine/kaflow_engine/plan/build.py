@@ -18,7 +18,7 @@ from kaflow_engine.operators.params import (
     TopicParams,
 )
 from kaflow_engine.plan.mistakes import Mistakes
-from kaflow_engine.plan.output import output_schema, wrong_names, wrong_types
+from kaflow_engine.plan.output import output_schema, wrong_conditions, wrong_names, wrong_types
 from kaflow_engine.plan.pipeline import PlannedPipeline
 from kaflow_engine.plan.raw import raw_condition
 from kaflow_engine.plan.steps import (
@@ -162,6 +162,8 @@ def _plan(
         if (kind := mistakes.attempt(lambda o=output: binder.type_of(o.expr))) is not None
     ]
     mistakes.found += wrong_types(spec, [column for column, _ in outputs])
+    if len(outputs) == len(shape.outputs):
+        mistakes.found += wrong_conditions(spec, [column for column, _ in outputs])
     steps = mistakes.attempt(lambda: key_steps(shape, binder))
     roles = topic_roles(spec, config, topics)
     params = mistakes.attempt(lambda: topic_params(spec, config, roles, shape, used, schemas))

@@ -5,12 +5,13 @@ from collections.abc import Iterator, Sequence
 from typing import cast
 
 from kaflow_engine.errors import ModelError, Problems, SqlError, UnknownName
-from kaflow_engine.model.checks import wrong_checks
+from kaflow_engine.model.checks import conditions, wrong_checks
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.model.yaml_file import raise_all
 from kaflow_engine.plan.avro_fit import wrong_fields
 from kaflow_engine.sql.bind import check_types, normal_type
+from kaflow_engine.sql.conditions import check_condition
 from kaflow_engine.sql.scope import UnknownColumn
 
 
@@ -61,6 +62,17 @@ def wrong_types(spec: PipelineSpec, columns: Sequence[Column]) -> list[ModelErro
         elif (said := normal_type(about.data_type)) != (kind := kinds[name.lower()]):
             hint = f"write data_type: {kind}, or CAST(… AS {said}) AS {name} in the query"
             wrong.append(ModelError(f"column '{name}' is {kind}, not {said}", place, hint))
+    return wrong
+
+
+def wrong_conditions(spec: PipelineSpec, columns: Sequence[Column]) -> list[ModelError]:
+    """Return an error for each check whose `row_condition` is no condition on output columns."""
+    wrong: list[ModelError] = []
+    for number, condition in conditions(spec):
+        try:
+            check_condition(condition, columns, spec.place("checks", number))
+        except ModelError as error:
+            wrong.append(error)
     return wrong
 
 
