@@ -45,10 +45,10 @@ def is_secret(name: str) -> bool:
 
     >>> is_secret("sasl.password"), is_secret("secretKey"), is_secret("security.protocol")
     (True, True, False)
-    >>> is_secret("otlp.headers.x-tenant"), is_secret("http.token")
-    (True, True)
+    >>> is_secret("otlp.headers.x-tenant"), is_secret("http.token"), is_secret("http.token_file")
+    (True, True, False)
     """
-    return _SECRET_NAME.search(name) is not None
+    return _SECRET_NAME.search(name) is not None and not name.endswith("_file")
 
 
 def masked(name: str, value: str) -> str:

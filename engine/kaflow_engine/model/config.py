@@ -134,7 +134,9 @@ class HttpConfig(Spec):
     port: int = Field(default=8080, ge=0, le=65_535)
     """0: any free port. Where it is taken the next free one, which is logged."""
     token: Filled | None = Field(default=None, repr=False)
-    """What `/status` and `/metrics` ask for; None: nothing."""
+    """What `/status` and `/metrics` ask for; a host that others reach needs one."""
+    token_file: Filled | None = None
+    """The file that holds the token, instead of `token`."""
 
 
 class OtlpConfig(Spec):

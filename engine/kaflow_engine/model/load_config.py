@@ -8,6 +8,7 @@ from kaflow_engine.errors import ModelError
 from kaflow_engine.masking import remember_settings
 from kaflow_engine.model import specs
 from kaflow_engine.model.config import CheckpointConfig, Config
+from kaflow_engine.model.http_access import with_token
 from kaflow_engine.model.layers import environment_tree, overrides_tree
 from kaflow_engine.model.mistakes import place
 from kaflow_engine.model.reading import build, check_keys
@@ -75,9 +76,11 @@ def load_config(
     mistakes = [*(document.mistakes if document else ())]
     mistakes += [mistake for layer in checked for mistake in layer.mistakes]
     if isinstance(built, Config):
-        remember_settings(built.model_dump(by_alias=True))
-        raise_all([*mistakes, *_without_bucket(built, tree), *_of_the_engine(built, tree)])
-        return built
+        config, of_token = with_token(built, tree, read_secret)
+        remember_settings(config.model_dump(by_alias=True))
+        mistakes += [*_without_bucket(built, tree), *_of_the_engine(built, tree), *of_token]
+        raise_all(mistakes)
+        return config
     raise_all([*mistakes, *built])
     raise ModelError("this is not a configuration", tree.at)
 

@@ -104,6 +104,20 @@ def _content(
     if read is None:
         hint = "name it there, or set a variable and write ${NAME}"
         return ModelError("only the configuration takes values from files", at, hint)
+    return content(path, at, read, default)
+
+
+def content(
+    path: str, at: Location, read: Callable[[str], str], default: str | None = None
+) -> str | ModelError:
+    """Return what a file holds, or what is wrong with it.
+
+    Args:
+        path: Of the file.
+        at: Where it is named.
+        read: Reads it.
+        default: Takes the place of a file that is not there.
+    """
     try:
         return read(path)
     except FileNotFoundError:
