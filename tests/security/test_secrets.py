@@ -55,6 +55,7 @@ state:
 http: {{port: 0, token: {SECRETS["http"]}}}
 otlp: {{headers: {{authorization: "Bearer {SECRETS["otlp"]}"}}}}
 spark: {{conf: {{spark.hadoop.fs.s3a.secret.key: {SECRETS["spark"]}}}}}
+env: [THEIR_PASSWORD]
 vars: {{api_token: {SECRETS["var"]}}}
 logging: {{level: debug}}
 retry_deadline: 1s

@@ -7,8 +7,7 @@ from kaflow_engine.errors import Location
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.shapes import Inside, file_keys, inside
 from kaflow_engine.model.tree import Entries, Entry, Node, Scalar, from_plain, lay_over
-
-PREFIX = "KAFLOW__"
+from kaflow_engine.model.variables import SETTINGS
 
 COMMAND_LINE = Location("command line")
 
@@ -21,10 +20,10 @@ def environment_tree(environment: Mapping[str, str]) -> Node:
     """
     layers: list[Node] = []
     for name in sorted(environment):
-        if not name.upper().startswith(PREFIX):
+        if not name.upper().startswith(SETTINGS):
             continue
         at = Location(f"environment {name}")
-        path = _path(name[len(PREFIX) :].split("__"))
+        path = _path(name[len(SETTINGS) :].split("__"))
         text = environment[name]
         value = Scalar(at=at, text=text or None, written=text, value=text)
         layers.append(_nested(path, value, at))

@@ -14,7 +14,7 @@ from kaflow_engine.model.rules import RULES
 from kaflow_engine.model.shapes import Shape, file_keys
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.model.tree import Entries, Items, Node, Scalar, describe, from_plain, walk
-from kaflow_engine.model.variables import read_environment
+from kaflow_engine.model.variables import variables_of_authors
 from kaflow_engine.model.yaml_file import Document, from_yaml, in_order, raise_all, read_yaml
 
 SHAPE = Shape(
@@ -45,13 +45,13 @@ def load_pipeline(path: Path, variables: Mapping[str, str] | None = None) -> Pip
 
     Args:
         path: The file.
-        variables: Values for `${VAR}`; None: the environment.
+        variables: Values for `${VAR}`; None: those of authors.
 
     Raises:
         ModelError: The file cannot be read, or holds a mistake.
         Problems: It holds several.
     """
-    known = read_environment() if variables is None else variables
+    known = variables_of_authors() if variables is None else variables
     return _sound(read_pipeline(read_yaml(Path(path), known)))
 
 
@@ -93,14 +93,14 @@ def pipeline_from_mapping(
     Args:
         mapping: A tree of this package, a composed YAML node, or plain data.
         at: Where it stands; plain data stands there as a whole.
-        variables: Values for `${VAR}` in a composed YAML node; None: the environment.
+        variables: Values for `${VAR}` in a composed YAML node; None: those of authors.
 
     Raises:
         ModelError: It holds a mistake.
         Problems: It holds several.
     """
     if isinstance(mapping, yaml.Node):
-        known = read_environment() if variables is None else variables
+        known = variables_of_authors() if variables is None else variables
         return _sound(read_pipeline(from_yaml(mapping, at.file, known)))
     root = from_plain(mapping, at) if isinstance(mapping, Mapping) else mapping
     return _sound(read_pipeline(Document(root=root, mistakes=())))

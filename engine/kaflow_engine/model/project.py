@@ -18,7 +18,7 @@ from kaflow_engine.model.loader import (
     unreadable,
 )
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.model.variables import read_environment
+from kaflow_engine.model.variables import variables_of_authors
 from kaflow_engine.model.yaml_file import raise_as_found, read_yaml
 
 SUFFIXES = (".yaml", ".yml")
@@ -56,7 +56,7 @@ def load_project(
     Args:
         paths: As `read_project` takes them.
         config: The configuration; the file it was read from is not a pipeline.
-        variables: Values for `${VAR}`; None: the environment.
+        variables: Values for `${VAR}`; None: those that the configuration allows.
 
     Raises:
         ModelError: A file holds a mistake, is missing, or no file was found.
@@ -104,9 +104,9 @@ def read_project(
             folders called `models`. Folders whose name starts with a dot are left out, and so are
             case files, the configuration, and YAML that shares no key with a pipeline file.
         config: The configuration; the file it was read from is not a pipeline.
-        variables: Values for `${VAR}`; None: the environment.
+        variables: Values for `${VAR}`; None: those that the configuration allows.
     """
-    known = read_environment() if variables is None else variables
+    known = variables_of_authors((config or Config()).env) if variables is None else variables
     search = _Search(variables=known, configuration=_file_of(config))
     for path in map(Path, paths):
         if path.is_dir():

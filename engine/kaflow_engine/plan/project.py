@@ -54,7 +54,7 @@ def check_project(
     Args:
         paths: As `read_project` takes them.
         config: For defaults; the file it was read from is not a pipeline.
-        variables: Values for `${VAR}`; None: the environment.
+        variables: Values for `${VAR}`; None: those that the configuration allows.
     """
     files = read_project(paths, config, variables)
     readings = _connected(files, config)
@@ -103,7 +103,7 @@ def load_one(
         paths: As `read_project` takes them.
         name: Of the pipeline.
         config: For defaults; the file it was read from is not a pipeline.
-        variables: Values for `${VAR}`; None: the environment.
+        variables: Values for `${VAR}`; None: those that the configuration allows.
         at: Where the pipeline is asked for.
 
     Raises:
