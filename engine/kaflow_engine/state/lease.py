@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from kaflow_engine.errors import DrainIncomplete, StateError
+from kaflow_engine.state.private import close_to_others, make_private
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,8 @@ def hold_lease(directory: Path) -> Generator[None]:
         StateError: Another process holds it; says which. Or it cannot be written.
     """
     require_writable(directory)
-    handle = os.open(directory / "lease", os.O_RDWR | os.O_CREAT, 0o644)
+    close_to_others(directory)
+    handle = os.open(directory / "lease", os.O_RDWR | os.O_CREAT, 0o600)
     kept = False
     try:
         try:
@@ -65,7 +67,7 @@ def require_writable(directory: Path) -> None:
         StateError: They cannot.
     """
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_private(directory)
         with TemporaryFile(dir=directory):
             pass
     except OSError as error:
