@@ -19,7 +19,7 @@ from kaflow_engine.cli.options import (
     paths_argument,
     set_option,
 )
-from kaflow_engine.cli.output import Clock, print_json, table_lines
+from kaflow_engine.cli.output import Clock, print_json, say_notices, table_lines
 from kaflow_engine.errors import StateError
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
@@ -87,6 +87,7 @@ def command(
     """
     config = configuration(config_path, settings)
     project = load_checked(paths, config)
+    say_notices(project.notices)
     resolve = _telling(resolver()) if connect else None
     whole = all(path.is_dir() for path in paths)
     found = outlooks(project.pipelines, config, resolve, whole=whole)

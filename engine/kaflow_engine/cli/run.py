@@ -12,6 +12,7 @@ from kaflow_engine.cli.options import (
     paths_argument,
     set_option,
 )
+from kaflow_engine.cli.output import say_notices
 from kaflow_engine.cli.progress_file import progress_file
 from kaflow_engine.cli.running import Manner, run_in_front
 from kaflow_engine.cli.stopping import stop_requests
@@ -56,6 +57,7 @@ def command(
     """
     config = configuration(config_path, settings, master)
     project = load_checked(paths, config)
+    say_notices(project.notices)
     manner = Manner(
         until_caught_up=until_caught_up, max_records=max_records, plain=plain, as_json=as_json
     )

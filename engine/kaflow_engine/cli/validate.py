@@ -11,7 +11,7 @@ from kaflow_engine.cli.options import (
     paths_argument,
     set_option,
 )
-from kaflow_engine.cli.output import print_json, print_table
+from kaflow_engine.cli.output import print_json, print_table, say_notices
 from kaflow_engine.errors import KaflowError, ModelError
 from kaflow_engine.plan.project import CheckedProject, check_project
 
@@ -38,9 +38,7 @@ def command(
 def _show(project: CheckedProject) -> None:
     for mistake in project.mistakes:
         click.echo(f"error: {mistake}", err=True)
-    for each in project.pipelines:
-        for notice in each.notices:
-            click.echo(f"notice: {notice}", err=True)
+    say_notices(_notices(project))
     if project.pipelines:
         print_table(
             [
@@ -51,8 +49,12 @@ def _show(project: CheckedProject) -> None:
     click.echo(_summary(project))
 
 
+def _notices(project: CheckedProject) -> list[ModelError]:
+    return [*(notice for each in project.pipelines for notice in each.notices), *project.notices]
+
+
 def _summary(project: CheckedProject) -> str:
-    notices = sum(len(each.notices) for each in project.pipelines)
+    notices = len(_notices(project))
     parts = [
         _count(len(project.pipelines), "pipeline"),
         _count(len(project.mistakes), "mistake"),
@@ -77,6 +79,7 @@ def _data(project: CheckedProject) -> object:
             for each in project.pipelines
         ],
         "mistakes": [_error(mistake) for mistake in project.mistakes],
+        "notices": [_error(notice) for notice in project.notices],
     }
 
 

@@ -33,6 +33,8 @@ class Project:
 
     pipelines: tuple[PipelineSpec, ...]
     config: Config = field(default_factory=Config)
+    notices: tuple[ModelError, ...] = ()
+    """What is doubtful between files."""
 
     def pipeline(self, name: str) -> PipelineSpec:
         """Return the pipeline of this name.
