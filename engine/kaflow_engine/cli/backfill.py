@@ -12,6 +12,7 @@ from kaflow_engine.cli.options import (
     json_option,
     master_option,
     set_option,
+    with_config,
 )
 from kaflow_engine.cli.progress_file import progress_file
 from kaflow_engine.cli.running import Manner, run_in_front
@@ -77,8 +78,9 @@ def command(
         raise click.BadParameter("--to must be later than --from", param_hint="--to")
     if end > time.time() * 1000:
         raise click.BadParameter(f"{instant(end)} lies in the future", param_hint="--to")
+    paths, config_path = with_config(paths, config_path, (Path(),))
     config = configuration(config_path, settings, master)
-    spec = load_one(paths or (Path(),), name, config)
+    spec = load_one(paths, name, config)
     wanted = Backfill(start=start, end=end, slack=spec.backfill.slack)
     check_backfill(spec, config, wanted, force)
     manner = Manner(plain=plain, as_json=as_json, backfill=wanted, restart=restart)

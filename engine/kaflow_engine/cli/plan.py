@@ -18,6 +18,7 @@ from kaflow_engine.cli.options import (
     json_option,
     paths_argument,
     set_option,
+    with_config,
 )
 from kaflow_engine.cli.output import Clock, print_json, say_notices, table_lines
 from kaflow_engine.errors import StateError
@@ -85,6 +86,7 @@ def command(
     Nothing is changed, but for a decision that --approve writes down. The exit code is 1 if a
     decision is needed, and 14 if a state is damaged.
     """
+    paths, config_path = with_config(paths, config_path)
     config = configuration(config_path, settings)
     project = load_checked(paths, config)
     say_notices(project.notices)

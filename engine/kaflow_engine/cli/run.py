@@ -11,6 +11,7 @@ from kaflow_engine.cli.options import (
     master_option,
     paths_argument,
     set_option,
+    with_config,
 )
 from kaflow_engine.cli.output import say_notices
 from kaflow_engine.cli.progress_file import progress_file
@@ -55,6 +56,7 @@ def command(
 
     A stop by Ctrl-C or SIGTERM finishes the batch that runs. The next run goes on from there.
     """
+    paths, config_path = with_config(paths, config_path)
     config = configuration(config_path, settings, master)
     project = load_checked(paths, config)
     say_notices(project.notices)

@@ -6,7 +6,12 @@ from pathlib import Path
 
 import click
 
-from kaflow_engine.cli.options import config_option, json_option, paths_argument
+from kaflow_engine.cli.options import (
+    config_option,
+    json_option,
+    paths_argument,
+    with_config,
+)
 from kaflow_engine.cli.output import print_json
 from kaflow_engine.errors import KaflowError, ModelError
 from kaflow_engine.masking import without_secrets
@@ -72,6 +77,7 @@ def command(
     as_json: bool,
 ) -> None:
     """Run the cases in files, and in folders that are searched for them."""
+    paths, config_path = with_config(paths, config_path)
     around = Surroundings(project=project, config_path=config_path or find_config(Path()))
     variables = variables_of_authors(load_config(around.config_path).env)
     cases = _read(find_cases(paths), variables)

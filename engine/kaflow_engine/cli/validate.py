@@ -10,6 +10,7 @@ from kaflow_engine.cli.options import (
     json_option,
     paths_argument,
     set_option,
+    with_config,
 )
 from kaflow_engine.cli.output import print_json, print_table, say_notices
 from kaflow_engine.errors import KaflowError, ModelError
@@ -25,6 +26,7 @@ def command(
     paths: tuple[Path, ...], config_path: Path | None, settings: tuple[str, ...], as_json: bool
 ) -> None:
     """Check pipeline files, and all those in folders."""
+    paths, config_path = with_config(paths, config_path)
     config = configuration(config_path, settings)
     project = check_project(paths, config)
     if as_json:

@@ -9,6 +9,7 @@ import yaml
 
 from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.model import specs
+from kaflow_engine.model.kinds import kind_of
 from kaflow_engine.model.reading import build, check_keys, salvage
 from kaflow_engine.model.rules import RULES
 from kaflow_engine.model.shapes import Shape, file_keys
@@ -61,6 +62,10 @@ def read_pipeline(document: Document) -> Reading:
     if not isinstance(root, Entries) or not root.entries:
         return Reading(at=root.at, mistakes=in_order(document.mistakes) or (_no_pipeline(root),))
     at = root.entries[0].at
+    try:
+        kind_of(root)
+    except ModelError as error:
+        return unreadable(Path(at.file), error, _name_in(root))
     checked = check_keys(root, PipelineSpec, SHAPE)
     tree = checked.tree
     known = {"at": at, "places": _places(tree)}
@@ -72,8 +77,7 @@ def read_pipeline(document: Document) -> Reading:
     if not isinstance(built, PipelineSpec):
         mistakes += built
         spec = salvage(tree, PipelineSpec, SHAPE, known, from_plain(_NEEDED, at))
-    name = root.get("name")
-    text = name.text if isinstance(name, Scalar) else None
+    text = _name_in(root)
     named = text if spec is None or spec.name == text else None
     return Reading(at=at, name=named, spec=spec, mistakes=in_order(mistakes))
 
@@ -113,6 +117,11 @@ def _sound(reading: Reading) -> PipelineSpec:
     return reading.spec
 
 
+def _name_in(root: Entries) -> str | None:
+    name = root.get("name")
+    return name.text if isinstance(name, Scalar) else None
+
+
 def _no_pipeline(root: Node) -> ModelError:
     if isinstance(root, Entries):
         return ModelError("no pipeline stands here", root.at, "a pipeline starts with name: …")
@@ -128,11 +137,13 @@ def holds_cases(root: Node) -> bool:
     return isinstance(first, Entries) and first.get("case") is not None
 
 
-def is_foreign(root: Node) -> bool:
-    """Return whether a YAML file is about something else: no key is one of ours, or nearly so."""
+def is_foreign(root: Node, spec: type[specs.Spec] = PipelineSpec) -> bool:
+    """Return whether a YAML file is about something else: no key is one of a specification, or
+    nearly so.
+    """
     if not isinstance(root, Entries) or not root.entries:
         return False
-    known = list(file_keys(PipelineSpec))
+    known = list(file_keys(spec))
     return not any(get_close_matches(e.key, known, n=1, cutoff=0.75) for e in root.entries)
 
 

@@ -36,7 +36,7 @@ class CheckedProject:
     others: tuple[ModelError, ...]
     """What is wrong with paths, and between files."""
     notices: tuple[ModelError, ...] = ()
-    """What is doubtful between files."""
+    """What is doubtful, and in no file alone."""
 
     @property
     def mistakes(self) -> tuple[ModelError, ...]:
@@ -71,7 +71,9 @@ def check_project(
     right = [each.spec for each in found if each.spec and not each.mistakes]
     by_name = sorted(found, key=lambda each: (each.name or "", each.at))
     return CheckedProject(
-        pipelines=tuple(by_name), others=tuple(others), notices=tuple(_circles(right))
+        pipelines=tuple(by_name),
+        others=tuple(others),
+        notices=(*_unused(files.unused), *_circles(right)),
     )
 
 
@@ -210,6 +212,12 @@ def _groups_called_as_pipelines(specs: Sequence[PipelineSpec]) -> Iterator[Model
                 spec.place("group"),
                 "call the group otherwise",
             )
+
+
+def _unused(configurations: Sequence[Path]) -> Iterator[ModelError]:
+    for file in configurations:
+        hint = "name it before the pipelines, or with --config"
+        yield ModelError("this configuration is not used", Location(str(file)), hint)
 
 
 def _circles(specs: Sequence[PipelineSpec]) -> Iterator[ModelError]:
