@@ -1,5 +1,6 @@
 """The image: sound by its linter, locked, without rights it does not need, and healthy or not."""
 
+import json
 import os
 import re
 import shutil
@@ -9,8 +10,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from kaflow_engine.model.config import HttpConfig
+from kaflow_engine.cli.main import kaflow
+from kaflow_engine.model.config import Config, HttpConfig
 from kaflow_engine.model.load_config import load_config
 from kaflow_engine.telemetry.metrics import Metrics
 from kaflow_engine.telemetry.server import serve
@@ -45,6 +48,26 @@ def test_one_process_gets_the_signals():
     found = dict(instructions())
     assert found["ENTRYPOINT"] == '["tini", "--", "kaflow"]'
     assert found["STOPSIGNAL"] == "SIGTERM"
+
+
+def test_without_arguments_it_runs_what_is_mounted(tmp_path, monkeypatch):
+    fixtures = ROOT / "tests" / "fixtures"
+    (tmp_path / "pipelines").mkdir()
+    shutil.copy(fixtures / "pipelines" / "user_enrichment.yaml", tmp_path / "pipelines")
+    shutil.copy(fixtures / "config" / "get_started.yaml", tmp_path / "config.yaml")
+    arguments = json.loads(dict(instructions())["CMD"])
+    assert arguments[0] == "run"
+    check_kaflow(arguments)
+    for name, value in image_environment().items():
+        monkeypatch.setenv(name, value)
+    here = [argument.replace("/app", str(tmp_path)) for argument in arguments[1:]]
+    done = CliRunner().invoke(kaflow, ["validate", *here])
+    assert done.exit_code == 0, done.output
+    assert "1 pipeline, 0 mistakes" in done.output
+    shown = CliRunner().invoke(kaflow, ["config", "show", *here[-2:]]).output
+    assert re.search(r"state.rocksdb.path +/data/rocksdb +.*config.yaml:8", shown)
+    (made,) = [rest for name, rest in instructions() if name == "RUN" and "mkdir" in rest]
+    assert "chown kaflow:kaflow /project /app /data" in made
 
 
 def test_its_settings_exist():

@@ -10,7 +10,7 @@ from kaflow_engine.model import specs
 from kaflow_engine.model.config import CheckpointConfig, Config
 from kaflow_engine.model.http_access import with_token
 from kaflow_engine.model.kinds import holds_configuration, kind_of
-from kaflow_engine.model.layers import environment_tree, overrides_tree
+from kaflow_engine.model.layers import BELOW, environment_tree, overrides_tree
 from kaflow_engine.model.loader import is_foreign
 from kaflow_engine.model.mistakes import place
 from kaflow_engine.model.reading import build, check_keys
@@ -111,7 +111,7 @@ def load_config(
     environment: Mapping[str, str] | None = None,
     overrides: Mapping[str, object] | Node | None = None,
 ) -> Config:
-    """Build the configuration: defaults < file < environment < overrides.
+    """Build the configuration: defaults < `KAFLOW_DEFAULT__…` < file < environment < overrides.
 
     Args:
         path: The file; None: there is none.
@@ -125,6 +125,7 @@ def load_config(
     variables = read_environment() if environment is None else environment
     document = read_yaml(path, variables, read_secret) if path else None
     layers = [
+        environment_tree(variables, BELOW),
         *([_mapping(document)] if document else []),
         environment_tree(variables),
         overrides_tree(overrides or {}) if isinstance(overrides, Mapping | None) else overrides,

@@ -46,6 +46,8 @@ def test_later_layers_win_and_origins_are_kept(tmp_path: Path) -> None:
         "state:\n  ttl: ${TTL:-3h}\n  rocksdb: {path: /f}\nlogging: {level: WARN}\n"
     )
     environment = {
+        "KAFLOW_DEFAULT__STATE__TTL": "4h",
+        "KAFLOW_DEFAULT__WAREHOUSE": "/d",
         "KAFLOW__KAFKA__BROKERS": "a:1, b:2",
         "KAFLOW__STATE__ROCKSDB__PATH": "/e",
         "KAFLOW__KAFKA__PROPERTIES__C_D": "3",
@@ -59,6 +61,7 @@ def test_later_layers_win_and_origins_are_kept(tmp_path: Path) -> None:
     assert config.kafka.properties == {"a.b": "1", "c.d": "3", "e.f": "4"}
     assert (config.state.ttl, config.state.rocksdb.path) == (10_800_000, "/o")
     assert config.logging.level == "warning"
+    assert config.warehouse == "/d"
     origins = {setting.key: setting.origin for setting in settings_of(config)}
     assert origins["kafka.brokers"] == "environment KAFLOW__KAFKA__BROKERS"
     assert origins["kafka.useAvro"] == f"{file}:3"
@@ -69,6 +72,7 @@ def test_later_layers_win_and_origins_are_kept(tmp_path: Path) -> None:
     assert origins["state.rocksdb.path"] == "command line"
     assert origins["logging.level"] == f"{file}:8"
     assert origins["logging.format"] == "default"
+    assert origins["warehouse"] == "environment KAFLOW_DEFAULT__WAREHOUSE"
 
 
 @pytest.mark.parametrize(
