@@ -114,6 +114,10 @@ class StateError(RunError):
     exit_code = 14
 
 
+class StateHeld(StateError):
+    """State that another process holds until it ends."""
+
+
 class DrainIncomplete(RunError):
     """A stop that did not finish before its deadline."""
 

@@ -39,6 +39,7 @@ from kaflow_engine.runtime.stop import Limits
 from kaflow_engine.runtime.ticks import is_due
 from kaflow_engine.runtime.watch import Watch
 from kaflow_engine.state import bucket, store
+from kaflow_engine.state.lease import hold_lease
 from tests.acceptance.crash_pipeline import START, crash_plan
 
 ROOT = Path(__file__).parents[2]
@@ -186,7 +187,7 @@ def _run(order: Order) -> None:
     if order.writes is not None:
         _kill_behind(order.writes)
     config = config_of(order)
-    pipeline.PipelineRun(
+    run = pipeline.PipelineRun(
         spark=_NO_SPARK,  # type: ignore[arg-type]
         plan=crash_plan(order.name, order.inputs, order.delivery),
         config=config,
@@ -194,7 +195,9 @@ def _run(order: Order) -> None:
         watch=Watch(order.name, lambda progress: None),
         clock=lambda: NOW,
         change=change,
-    ).run()
+    )
+    with hold_lease(Path(order.path) / run.plan.pipeline):
+        run.run()
 
 
 def config_of(order: Order) -> Config:

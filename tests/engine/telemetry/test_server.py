@@ -37,6 +37,8 @@ def metrics_of(*progress):
     ("states", "live", "ready"),
     [
         ((), 200, 503),
+        (("standby",), 200, 503),
+        (("standby", "standby"), 200, 503),
         (("starting",), 200, 503),
         (("loading dimensions",), 200, 503),
         (("running",), 200, 200),
