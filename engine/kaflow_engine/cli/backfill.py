@@ -18,8 +18,8 @@ from kaflow_engine.cli.progress_file import progress_file
 from kaflow_engine.cli.running import Manner, run_in_front
 from kaflow_engine.cli.stopping import stop_requests
 from kaflow_engine.operators.params import Backfill, instant
-from kaflow_engine.plan.owner import check_backfill
 from kaflow_engine.plan.project import load_one
+from kaflow_engine.runtime.owner import check_backfill
 
 
 class InstantType(click.ParamType[int]):
@@ -81,8 +81,8 @@ def command(
     paths, config_path = with_config(paths, config_path, (Path(),))
     config = configuration(config_path, settings, master)
     spec = load_one(paths, name, config)
-    wanted = Backfill(start=start, end=end, slack=spec.backfill.slack)
-    check_backfill(spec, config, wanted, force)
+    wanted = Backfill(start=start, end=end, slack=spec.backfill.slack, force=force)
+    check_backfill(spec, config, wanted)
     manner = Manner(plain=plain, as_json=as_json, backfill=wanted, restart=restart)
     with stop_requests() as asked, progress_file(progress_path) as note:
         run_in_front([spec], config, manner, asked, note)

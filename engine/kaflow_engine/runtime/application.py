@@ -4,7 +4,7 @@ import shutil
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -159,6 +159,11 @@ def _forget(plan: Plan, config: Config, root: Path) -> None:
 
 
 def _refuse_other_plan(old: Plan, new: Plan) -> None:
+    assert old.backfill is not None
+    assert new.backfill is not None
+    forced = replace(old.backfill, force=new.backfill.force)  # is decided at each start
+    if replace(old, backfill=forced) == new:
+        return
     raise StateError(
         f"this backfill of pipeline '{new.name}' was begun with another version of it",
         hint="add --restart to begin it anew",
