@@ -15,6 +15,9 @@ from types import TracebackType
 from kaflow_engine.errors import DrainIncomplete, StateError, StateHeld
 from kaflow_engine.state.private import close_to_others, make_private
 
+LEASE = "lease"
+"""The file in a state directory that whoever holds it has locked."""
+
 
 @dataclass(frozen=True, slots=True)
 class Holder:
@@ -109,11 +112,13 @@ class Leases:
 
 
 def _take(directory: Path) -> int:
-    path = directory / "lease"
+    path = directory / LEASE
     while True:
         try:
             make_private(directory)
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        except FileNotFoundError:
+            continue  # a drop has removed the directory in between
         except OSError as error:
             raise _not_writable(directory, error) from error
         try:
@@ -170,7 +175,7 @@ def _not_writable(directory: Path, error: OSError) -> StateError:
 def find_holder(directory: Path) -> Holder | None:
     """Return who holds the state directory; None if nobody does."""
     try:
-        handle = os.open(directory / "lease", os.O_RDONLY)
+        handle = os.open(directory / LEASE, os.O_RDONLY)
     except OSError:
         return None
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kaflow_engine.errors import DrainIncomplete, StateError, StateHeld
-from kaflow_engine.state.lease import Leases, find_holder, hold_lease
+from kaflow_engine.state.lease import LEASE, Leases, find_holder, hold_lease
 
 
 def test_a_second_holder_is_told_who_has_it(tmp_path: Path):
@@ -21,6 +21,28 @@ def test_a_second_holder_is_told_who_has_it(tmp_path: Path):
         assert error.value.hint
     with hold_lease(tmp_path / "state"):
         pass
+
+
+def test_a_lease_that_is_removed_while_it_is_taken_is_taken_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    lock = fcntl.flock
+    locked: list[int] = []
+
+    def lock_late(handle: int, how: int):
+        if not locked:
+            (tmp_path / LEASE).unlink()
+        locked.append(handle)
+        lock(handle, how)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(fcntl, "flock", lock_late)
+        lease = hold_lease(tmp_path)
+        lease.__enter__()
+    assert len(locked) == 2
+    with pytest.raises(StateError, match="another run holds"), hold_lease(tmp_path):
+        pass
+    lease.__exit__(None, None, None)
 
 
 @pytest.mark.slow

@@ -25,6 +25,7 @@ class Checkpointer:
         self._epoch = epoch
         self._head: Head | None = None
         self._tag: str | None = None
+        self._in_doubt: Head | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._upload: Future[None] | None = None
         self._failures = 0
@@ -123,11 +124,20 @@ class Checkpointer:
         self._checkpoints.prune(self._head or head)
 
     def _publish(self, head: Head) -> None:
+        self._settle_doubt()
+        self._in_doubt = head
         try:
             self._tag = self._checkpoints.put_head(head, self._tag)
         except ObjectChanged as error:
             raise self._replaced() from error
-        self._head = head
+        self._head, self._in_doubt = head, None
+
+    def _settle_doubt(self) -> None:
+        """Look whether the last head was written although the store did not say so."""
+        found = self._checkpoints.head() if self._in_doubt is not None else None
+        if found is not None and found[0] == self._in_doubt:
+            self._tag = found[1]
+        self._in_doubt = None
 
     def _settle(self) -> None:
         """Look how the last upload ended: a store that fails must not end the stream."""
