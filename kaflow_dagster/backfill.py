@@ -28,7 +28,8 @@ _OPTIONS = {
         bool,
         default_value=False,
         is_required=False,
-        description="Also over partitions that the stream may still write to.",
+        description="Also where the stream may still write, or rows would go that are not made "
+        "again.",
     ),
     "restart": dg.Field(
         bool,

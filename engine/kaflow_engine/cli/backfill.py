@@ -42,7 +42,11 @@ class InstantType(click.ParamType[int]):
 @click.argument("paths", nargs=-1, metavar="[PATH]…", type=click.Path(path_type=Path))
 @click.option("--from", "start", type=InstantType(), required=True, help="First event time.")
 @click.option("--to", "end", type=InstantType(), required=True, help="Event time to end before.")
-@click.option("--force", is_flag=True, help="Also over times that the stream may still write to.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Also where the stream may still write, or rows would go that are not made again.",
+)
 @click.option("--restart", is_flag=True, help="Do not go on with an earlier, unfinished try.")
 @click.option("--plain", is_flag=True, help="Print lines instead of a live table.")
 @click.option(

@@ -5,8 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
 
-from kaflow_engine.connectors.kafka_admin import offsets
+from kaflow_engine.connectors.kafka_admin import offsets, topic_settings
 from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.errors import StateError
 from kaflow_engine.operators.params import Backfill, Plan
 from kaflow_engine.operators.watermark import END
 from kaflow_engine.runtime.history import Histories, begin_in_histories
@@ -92,8 +93,10 @@ def new_backfill_state(
 
     Raises:
         SourceError: No broker answers, or a topic does not exist.
-        StateError: The stream may still write rows of the range.
+        StateError: The stream may still write rows of the range, or the topic of driving records
+            does not keep them all.
     """
+    refuse_compacted(plan, wanted, kafka)
     stream = plan.pipeline.removesuffix(f".{backfill_name(wanted)}")
     taken = require_settled(root / stream, plan.name, wanted)
     last = offsets(kafka, counts, "latest")
@@ -125,6 +128,23 @@ def new_backfill_state(
         fingerprint=fingerprint(plan),
         goal=goal,
     )
+
+
+def refuse_compacted(plan: Plan, wanted: Backfill, kafka: KafkaSettings) -> None:
+    """Refuse to replace rows of records that the broker may have removed among those it keeps.
+
+    Raises:
+        StateError: The topic of driving records is compacted.
+    """
+    topic = plan.topics[plan.driving.topic].name
+    if wanted.force or plan.finish.table is None:
+        return
+    if "compact" in topic_settings(kafka, topic).get("cleanup.policy", ""):
+        raise StateError(
+            f"topic '{topic}' is compacted: table '{plan.finish.target}' may have rows of records "
+            "that are gone, which a backfill would remove",
+            hint="force the backfill, and the table has rows of the records that are left",
+        )
 
 
 class BoundedRead:

@@ -18,7 +18,8 @@ from kaflow_engine.operators.params import Backfill
 from kaflow_engine.operators.schemas import OUTPUT
 from kaflow_engine.operators.table_rows import typed_rows
 from kaflow_engine.plan.build import build_plan
-from kaflow_engine.runtime import losses
+from kaflow_engine.runtime import backfill, losses
+from kaflow_engine.runtime.backfill import refuse_compacted
 from kaflow_engine.runtime.failures import DataLost
 from kaflow_engine.runtime.losses import settle_losses
 from kaflow_engine.runtime.standing import Standing
@@ -78,10 +79,10 @@ def test_rows_of_what_was_read_are_replaced(tmp_path):
     plan = plan_in(tmp_path)
     stream = StreamTable(plan.finish.table, replace(STATE, state_id="stream"))
     stream.take(1, written(plan, "s", 1, 2, 4, 5))
-    backfill = table_sink(plan, STATE, LocalStore(tmp_path / "state"))
-    backfill.take(1, written(plan, "b1", 2, 3))
-    backfill.take(2, written(plan, "b2", 4))
-    backfill.finish()
+    sink = table_sink(plan, STATE, LocalStore(tmp_path / "state"))
+    sink.take(1, written(plan, "b1", 2, 3))
+    sink.take(2, written(plan, "b2", 4))
+    sink.finish()
     assert offsets_in(plan) == [1, 2, 3, 4, 5]
 
 
@@ -96,12 +97,12 @@ def test_a_file_that_was_vacuumed_before_its_commit(tmp_path, damage, said):
     plan = plan_in(tmp_path)
     stream = StreamTable(plan.finish.table, replace(STATE, state_id="stream"))
     stream.take(1, written(plan, "s", 2))
-    backfill = table_sink(plan, STATE, LocalStore(tmp_path / "state"))
-    backfill.take(1, written(plan, "b1", 2))
-    backfill.take(2, written(plan, "b2", 3))
+    sink = table_sink(plan, STATE, LocalStore(tmp_path / "state"))
+    sink.take(1, written(plan, "b1", 2))
+    sink.take(2, written(plan, "b2", 3))
     damage(tmp_path / "kept" / "_day=2026-01-01" / "b2.parquet")
     with pytest.raises(StateError, match=f"{said}.*: _day=2026-01-01/b2.parquet") as caught:
-        backfill.finish()
+        sink.finish()
     assert caught.value.hint == (
         "add --restart to begin the backfill again; vacuum tables with a retention longer than the "
         "longest backfill"
@@ -109,11 +110,11 @@ def test_a_file_that_was_vacuumed_before_its_commit(tmp_path, damage, said):
     assert offsets_in(plan) == [2]
 
 
-@pytest.mark.parametrize(("backfill", "force", "refused"), [(0, 0, 0), (1, 0, 1), (1, 1, 0)])
-def test_no_row_goes_with_a_record_that_is_lost(tmp_path, monkeypatch, backfill, force, refused):
+@pytest.mark.parametrize(("is_backfill", "force", "refused"), [(0, 0, 0), (1, 0, 1), (1, 1, 0)])
+def test_no_row_goes_with_a_record_that_is_lost(tmp_path, monkeypatch, is_backfill, force, refused):
     """Whatever `on_data_loss` says: the stream may have made a row of it."""
     plan = plan_in(tmp_path, bool(force))
-    plan = plan if backfill else replace(plan, backfill=None)
+    plan = plan if is_backfill else replace(plan, backfill=None)
     ends = {"earliest": {"clicks": {0: 4}}, "latest": {"clicks": {0: 9}}}
     monkeypatch.setattr(losses, "offsets", lambda kafka, counts, when, **more: ends[when])
     standing = Standing(batch=1, batch_time=0, offsets={"clicks": {0: 2}})
@@ -127,3 +128,16 @@ def test_no_row_goes_with_a_record_that_is_lost(tmp_path, monkeypatch, backfill,
         return
     with pytest.raises(DataLost, match="2 offsets are lost\n  hint: the table may have rows"):
         settled()
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("policy", ["compact", "compact,delete", "delete", None])
+def test_a_topic_that_is_compacted(tmp_path, monkeypatch, policy, force):
+    plan = plan_in(tmp_path, force)
+    settings = {"cleanup.policy": policy} if policy else {}  # where a broker does not say
+    monkeypatch.setattr(backfill, "topic_settings", lambda kafka, topic: settings)
+    if force or policy in ("delete", None):
+        refuse_compacted(plan, plan.backfill, None)
+        return
+    with pytest.raises(StateError, match="topic 'clicks' is compacted: table 'kept' may have rows"):
+        refuse_compacted(plan, plan.backfill, None)
