@@ -72,10 +72,7 @@ SINK = "output"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineRun:
-    """Runs one pipeline until a limit, a stop, or a failure that trying again cannot mend.
-
-    Its state directory is held by the caller.
-    """
+    """Runs one pipeline until a limit, a stop, or a failure that trying again cannot mend."""
 
     spark: SparkSession
     plan: Plan
@@ -86,7 +83,7 @@ class PipelineRun:
     clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
 
     def run(self) -> PipelineSummary:
-        """Run the pipeline.
+        """Run the pipeline, whose state directory the caller holds.
 
         Raises:
             KaflowError: It failed for good.
