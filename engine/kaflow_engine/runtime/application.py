@@ -73,9 +73,9 @@ def run_pipelines(
     )
     for plan in plans:
         on_progress(Progress(pipeline=plan.name))
-    require_master(config.spark.master)
     root = Path(config.state.rocksdb.path).absolute()
     with leases or Leases(root, [plan.pipeline for plan in plans]).take() as held:
+        require_master(config.spark.master)
         session = spark or start_session(spark_settings(config), find_java(), spark_kafka_jars())
         try:
             runs = [
