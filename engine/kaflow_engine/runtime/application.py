@@ -20,7 +20,7 @@ from kaflow_engine.runtime.backfill import backfill_plan
 from kaflow_engine.runtime.failures import to_error
 from kaflow_engine.runtime.jars import spark_kafka_jars
 from kaflow_engine.runtime.java import find_java
-from kaflow_engine.runtime.masters import require_master, unprotected, warn_of_others
+from kaflow_engine.runtime.masters import require_master, warn_unless_protected
 from kaflow_engine.runtime.memory import release_now_and_then
 from kaflow_engine.runtime.pipeline import PipelineRun
 from kaflow_engine.runtime.session import start_session
@@ -77,9 +77,8 @@ def run_pipelines(
     with leases or Leases(root, [plan.pipeline for plan in plans]).take() as held:
         require_master(config.spark.master)
         session = spark or start_session(spark_settings(config), find_java(), spark_kafka_jars())
-        conf = dict(session.sparkContext.getConf().getAll())
-        warn_of_others(unprotected(config.spark.master, conf))
         try:
+            warn_unless_protected(session, config.spark.master)
             runs = [
                 PipelineRun(
                     spark=session,

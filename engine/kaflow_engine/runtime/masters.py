@@ -68,9 +68,15 @@ def unprotected(master: str, conf: Mapping[str, str]) -> tuple[str, ...]:
     )
 
 
+def warn_unless_protected(spark: SparkSession, master: str) -> None:
+    """Warn, once in a process, where others may read and run what this cluster does."""
+    if not is_local(master):
+        warn_of(unprotected(master, dict(spark.sparkContext.getConf().getAll())))
+
+
 @cache
-def warn_of_others(off: tuple[str, ...]) -> None:
-    """Warn of settings that are off, once in a process."""
+def warn_of(off: tuple[str, ...]) -> None:
+    """Warn of settings that are off, the first time."""
     if off:
         LOGGER.warning(
             "%s off: who reaches the ports of this cluster can read its records and passwords and "

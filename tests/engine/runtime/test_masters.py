@@ -5,7 +5,7 @@ from kaflow_engine.runtime.masters import (
     addresses,
     require_master,
     unprotected,
-    warn_of_others,
+    warn_of,
 )
 from kaflow_engine.testing.child import free_ports
 
@@ -45,10 +45,10 @@ def test_what_keeps_others_from_a_cluster(master, conf, off):
 
 
 def test_what_is_off_is_a_warning_once(caplog):
-    warn_of_others.cache_clear()
+    warn_of.cache_clear()
     for _ in range(3):
-        warn_of_others(tuple(ON))
-        warn_of_others(())
+        warn_of(tuple(ON))
+        warn_of(())
     (told,) = caplog.records
     assert told.levelname == "WARNING"
     assert told.getMessage().startswith(
