@@ -91,6 +91,8 @@ class BackfillTable:
         Raises:
             StateError: Files are gone, or rows do not name the record they were made of.
         """
+        if self._sink.committed():  # and its files may be others by now
+            return
         files = [
             TableFile(*row)
             for name in self._store.list(f"{_FILES}/")

@@ -84,6 +84,10 @@ def test_rows_of_what_was_read_are_replaced(tmp_path):
     sink.take(2, written(plan, "b2", 4))
     sink.finish()
     assert offsets_in(plan) == [1, 2, 3, 4, 5]
+    DeltaTable(plan.finish.table.path).optimize.compact()
+    (tmp_path / "kept" / "_day=2026-01-01" / "b1.parquet").unlink()
+    sink.finish()  # as after a crash behind the commit
+    assert offsets_in(plan) == [1, 2, 3, 4, 5]
 
 
 DAMAGE = [
