@@ -104,11 +104,13 @@ class Chain:
                 _send(stopped, signal.SIGCONT)
                 self._until(lambda: look(stopped).ended, "the sleeper to end")
             case "jvm":
-                self._until(lambda: self._jvm() is not None, "the JVM")
-                _send(self._jvm(), signal.SIGKILL)
+                gone = self._until(self._jvm, "the JVM")
+                _send(gone, signal.SIGKILL)
                 _send(stopped, signal.SIGCONT)
-                assert self._process.wait(PATIENCE_S) > 0, "a driver without its JVM must fail"
-                self.start()
+                self._until_ended(lambda: self._jvm() not in (None, gone), "another JVM")
+                if self._process.poll() is not None:  # it had only just started
+                    assert self._process.returncode > 0, "a driver without its JVM must fail"
+                    self.start()
             case "worker" | "workers":
                 if stopped in (None, self.driver):
                     self._until(lambda: bool(self._workers()), "a Python worker")
@@ -163,9 +165,13 @@ class Chain:
         return view.epoch
 
     def _until(self, look: Callable[[], T], what: str) -> T:
+        found = self._until_ended(look, what)
+        assert found, f"ended, waiting for {what}: {self._last_words()}"
+        return found
+
+    def _until_ended(self, look: Callable[[], T], what: str) -> T:
         deadline = time.monotonic() + PATIENCE_S
-        while not (found := look()):
-            assert self._process.poll() is None, f"ended, waiting for {what}: {self._last_words()}"
+        while not (found := look()) and self._process.poll() is None:
             assert time.monotonic() < deadline, f"waited too long for {what}: {self._last_words()}"
             time.sleep(0.2)
         return found

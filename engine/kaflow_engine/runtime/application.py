@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -24,6 +25,7 @@ from kaflow_engine.runtime.masters import require_master, warn_unless_protected
 from kaflow_engine.runtime.memory import release_now_and_then
 from kaflow_engine.runtime.pipeline import PipelineRun
 from kaflow_engine.runtime.session import start_session
+from kaflow_engine.runtime.sessions import Sessions
 from kaflow_engine.runtime.start.open_state import PlanChange, refuse_change
 from kaflow_engine.runtime.stop import Limits
 from kaflow_engine.runtime.watch import OnProgress, Watch
@@ -48,7 +50,8 @@ def run_pipelines(
 ) -> RunSummary:
     """Run pipelines until each has ended.
 
-    A pipeline that fails does not stop the others; its error is raised when they have ended.
+    A pipeline that fails does not stop the others; its error is raised when they have ended. Where
+    Spark ends, the pipelines go on with a new session.
 
     Args:
         plans: What to run.
@@ -76,12 +79,17 @@ def run_pipelines(
     root = Path(config.state.rocksdb.path).absolute()
     with leases or Leases(root, [plan.pipeline for plan in plans]).take() as held:
         require_master(config.spark.master)
-        session = spark or start_session(spark_settings(config), find_java(), spark_kafka_jars())
+        sessions = Sessions(
+            partial(start_session, spark_settings(config), find_java(), spark_kafka_jars())
+            if spark is None
+            else lambda: spark
+        )
         try:
-            warn_unless_protected(session, config.spark.master)
+            warn_unless_protected(sessions.get(), config.spark.master)
             runs = [
                 PipelineRun(
-                    spark=session,
+                    spark=sessions.get(),
+                    newest=sessions.get,
                     plan=plan,
                     config=config,
                     limits=limits,
@@ -93,7 +101,7 @@ def run_pipelines(
             return _supervise(runs, held, limits, config.drain_deadline / 1000)
         finally:
             if spark is None:
-                session.stop()
+                sessions.close()
 
 
 def spark_settings(config: Config) -> SparkConfig:

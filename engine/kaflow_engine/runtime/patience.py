@@ -1,11 +1,18 @@
 """How often a pipeline starts again, and when it gives up."""
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from threading import Event
 
 from kaflow_engine.errors import KaflowError
-from kaflow_engine.runtime.failures import is_outage, is_retryable
+from kaflow_engine.masking import masked
+from kaflow_engine.runtime.failures import is_outage, is_retryable, to_error
+from kaflow_engine.runtime.stop import Ending
+from kaflow_engine.runtime.watch import Watch
+
+LOGGER = logging.getLogger("kaflow.runtime")
 
 MOST_FAILURES = 6
 """Failures in a row, without a batch committed between, after which a pipeline ends."""
@@ -54,3 +61,37 @@ class Patience:
         if state == "starting" or not is_retryable(failure) or self._others >= MOST_FAILURES:
             return None
         return min(_BACKOFF_S * 2 ** (self._others - 1), _MOST_BACKOFF_S)
+
+
+def keep_trying(
+    attempt: Callable[[], Ending], patience: Patience, name: str, watch: Watch, stop: Event
+) -> Ending:
+    """Run a pipeline until an attempt ends it, or one fails for good.
+
+    Args:
+        attempt: Takes the pipeline over and runs it.
+        patience: Decides what follows a failure.
+        name: Of the pipeline.
+        watch: Its progress.
+        stop: Set: after a failure there is no other attempt.
+
+    Raises:
+        KaflowError: What ended the last attempt.
+    """
+    while True:
+        try:
+            return attempt()
+        except Exception as error:
+            failure = to_error(error, f"running pipeline '{name}'")
+            pause = patience.after(failure, watch.batches, watch.now.state)
+            if pause is None:
+                raise failure from error
+            if stop.is_set():
+                LOGGER.warning("pipeline '%s' stops within a batch: %s", name, failure)
+                return "drained"
+            failures, said = patience.failures, masked("", str(failure))
+            LOGGER.warning("pipeline '%s' starts again: %s", name, failure)
+            LOGGER.debug("%s", getattr(failure, "details", ""))
+            watch.say(state="degraded", failures=failures, last_error=said)
+            if stop.wait(pause):
+                return "drained"

@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from kaflow_engine.runtime.history_files import open_histories
 from kaflow_engine.runtime.losses import settle_losses
 from kaflow_engine.runtime.masters import await_executor, copies_of, task_slots
 from kaflow_engine.runtime.offsets import reaches
-from kaflow_engine.runtime.patience import Patience
+from kaflow_engine.runtime.patience import Patience, keep_trying
 from kaflow_engine.runtime.plans import fingerprint
 from kaflow_engine.runtime.record_source import RecordSource
 from kaflow_engine.runtime.run import Run
@@ -81,6 +81,8 @@ class PipelineRun:
     watch: Watch
     change: PlanChange = refuse_change
     clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    newest: Callable[[], SparkSession] | None = None
+    """Gives the session that follows `spark` once that has ended; None: none does."""
 
     def run(self) -> PipelineSummary:
         """Run the pipeline, whose state directory the caller holds.
@@ -111,26 +113,19 @@ class PipelineRun:
     def _supervise(self, directory: Path) -> Ending:
         kafka = KafkaSettings.of(self.config.kafka.brokers, self.config.kafka.properties)
         control = ControlTopic(kafka, self.plan.pipeline)
-        patience = Patience(self.config.retry_deadline / 1000)
-        while True:
-            try:
-                with ExitStack() as resources:
-                    return self._attempt(directory, kafka, control, resources)
-            except Exception as error:
-                failure = to_error(error, f"running pipeline '{self.plan.name}'")
-                pause = patience.after(failure, self.watch.batches, self.watch.now.state)
-                if pause is None:
-                    raise failure from error
-                failures, said = patience.failures, masked("", str(failure))
-                LOGGER.warning("pipeline '%s' starts again: %s", self.plan.name, failure)
-                LOGGER.debug("%s", getattr(failure, "details", ""))
-                self.watch.say(state="degraded", failures=failures, last_error=said)
-                if self.limits.stop.wait(pause):
-                    return "drained"
 
-    def _attempt(
+        def attempt() -> Ending:
+            run = replace(self, spark=self.newest()) if self.newest else self
+            with ExitStack() as resources:
+                return run.attempt(directory, kafka, control, resources)
+
+        patience = Patience(self.config.retry_deadline / 1000)
+        return keep_trying(attempt, patience, self.plan.name, self.watch, self.limits.stop)
+
+    def attempt(
         self, directory: Path, kafka: KafkaSettings, control: ControlTopic, resources: ExitStack
     ) -> Ending:
+        """Take the state over and run, once; whoever calls decides what follows a failure."""
         patience = self.config.retry_deadline / 1000
         await_executor(self.spark, self.config.spark.master, patience, self.limits.stop.is_set)
         resources.callback(control.close)

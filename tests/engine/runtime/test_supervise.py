@@ -29,7 +29,7 @@ def run(path: Path, stop: threading.Event, attempts: list[Any], monkeypatch: Any
             raise end
         return end
 
-    monkeypatch.setattr(PipelineRun, "_attempt", attempt)
+    monkeypatch.setattr(PipelineRun, "attempt", attempt)
     monkeypatch.setattr(patience, "_BACKOFF_S", 0.0)
     config = Config.model_validate({"state": {"rocksdb": {"path": str(path)}}})
     found = PipelineRun(
