@@ -204,6 +204,7 @@ def _supervise(
         if limits.stop.is_set():
             asked = asked or time.monotonic()
             if time.monotonic() - asked > deadline + _GRACE_S:
+                limits.overdue.set()
                 alive = ", ".join(f"'{r.plan.name}'" for r in runs if _alive(r, threads))
                 raise DrainIncomplete(
                     f"{alive} did not stop within {deadline:g} s",

@@ -4,12 +4,11 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Event
 
-from kaflow_engine.errors import KaflowError
+from kaflow_engine.errors import DrainIncomplete, KaflowError
 from kaflow_engine.masking import masked
 from kaflow_engine.runtime.failures import is_outage, is_retryable, to_error
-from kaflow_engine.runtime.stop import Ending
+from kaflow_engine.runtime.stop import Ending, Limits
 from kaflow_engine.runtime.watch import Watch
 
 LOGGER = logging.getLogger("kaflow.runtime")
@@ -64,7 +63,7 @@ class Patience:
 
 
 def keep_trying(
-    attempt: Callable[[], Ending], patience: Patience, name: str, watch: Watch, stop: Event
+    attempt: Callable[[], Ending], patience: Patience, name: str, watch: Watch, limits: Limits
 ) -> Ending:
     """Run a pipeline until an attempt ends it, or one fails for good.
 
@@ -73,10 +72,11 @@ def keep_trying(
         patience: Decides what follows a failure.
         name: Of the pipeline.
         watch: Its progress.
-        stop: Set: after a failure there is no other attempt.
+        limits: After a stop there is no other attempt.
 
     Raises:
         KaflowError: What ended the last attempt.
+        DrainIncomplete: It was cut off, and its tasks may still run.
     """
     while True:
         try:
@@ -86,12 +86,14 @@ def keep_trying(
             pause = patience.after(failure, watch.batches, watch.now.state)
             if pause is None:
                 raise failure from error
-            if stop.is_set():
+            if limits.overdue.is_set():
+                raise DrainIncomplete(f"pipeline '{name}' did not stop in time") from error
+            if limits.stop.is_set():
                 LOGGER.warning("pipeline '%s' stops within a batch: %s", name, failure)
                 return "drained"
             failures, said = patience.failures, masked("", str(failure))
             LOGGER.warning("pipeline '%s' starts again: %s", name, failure)
             LOGGER.debug("%s", getattr(failure, "details", ""))
             watch.say(state="degraded", failures=failures, last_error=said)
-            if stop.wait(pause):
+            if limits.stop.wait(pause):
                 return "drained"

@@ -120,7 +120,7 @@ class PipelineRun:
                 return run.attempt(directory, kafka, control, resources)
 
         patience = Patience(self.config.retry_deadline / 1000)
-        return keep_trying(attempt, patience, self.plan.name, self.watch, self.limits.stop)
+        return keep_trying(attempt, patience, self.plan.name, self.watch, self.limits)
 
     def attempt(
         self, directory: Path, kafka: KafkaSettings, control: ControlTopic, resources: ExitStack
