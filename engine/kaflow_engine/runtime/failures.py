@@ -45,7 +45,7 @@ _AWAY = re.compile(r"TimeoutException|DisconnectException|NetworkException|Broke
 _FULL = re.compile(r"No space left on device|Disk quota exceeded")
 _JVM_GONE = re.compile(
     r"Answer from Java side is empty|Connection refused|Py4JNetworkError|SparkContext was shut down"
-    r"|An error occurred while calling [\w.:]+$",
+    r"|An error occurred while calling [\w:.$]*\w$",
     re.MULTILINE,
 )
 _STOPPED = re.compile(r"stopped SparkContext|LiveListenerBus is stopped|SparkContext was shut down")
@@ -84,17 +84,8 @@ _KINDS: Mapping[str, type[KaflowError]] = {
         *(ModelError, SqlError, RunError, SourceError, SinkError, LimitReached, StateError),
         *(TakenOver, DrainIncomplete, DataLost, LossSuspected, TaskFailed, RecordRefused),
         *(BrokerAway, BrokerAwaySink, LoginRefused, LoginRefusedSink, RowRefused, MissingTopic),
-        *(RegistryAway, SchemaChanged, BucketAway, ObjectChanged),
-        *(
-            NameTaken,
-            Damaged,
-            NameMissing,
-            Foreign,
-            SparkEnded,
-            ClusterAway,
-            ExecutorsUnfit,
-            ExecutorLost,
-        ),
+        *(RegistryAway, SchemaChanged, BucketAway, ObjectChanged, NameTaken, NameMissing),
+        *(Damaged, Foreign, SparkEnded, ClusterAway, ExecutorsUnfit, ExecutorLost),
     )
 }
 """What a task may say of itself; an error of another class arrives as one it derives from."""

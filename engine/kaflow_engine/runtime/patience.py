@@ -83,11 +83,11 @@ def keep_trying(
             return attempt()
         except Exception as error:
             failure = to_error(error, f"running pipeline '{name}'")
+            if limits.overdue.is_set():
+                raise DrainIncomplete(f"pipeline '{name}' did not stop in time") from failure
             pause = patience.after(failure, watch.batches, watch.now.state)
             if pause is None:
                 raise failure from error
-            if limits.overdue.is_set():
-                raise DrainIncomplete(f"pipeline '{name}' did not stop in time") from error
             if limits.stop.is_set():
                 LOGGER.warning("pipeline '%s' stops within a batch: %s", name, failure)
                 return "drained"

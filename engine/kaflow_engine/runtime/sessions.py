@@ -94,7 +94,8 @@ def _print_nothing(session: SparkSession) -> None:
     def log(request: object, address: object) -> None:
         LOGGER.debug("the JVM at %s hung up", address)
 
-    server.handle_error = log
+    if server is not None:
+        server.handle_error = log
 
 
 def _runs(gateway: Any) -> bool:

@@ -86,6 +86,12 @@ def test_an_unforeseen_error_of_a_task_says_what_it_was():
             "Spark's JVM ended",
         ),
         (
+            "py4j.protocol.Py4JJavaError: An error occurred while calling o136.start.\n"
+            ": org.apache.kafka.common.errors.TimeoutException: no metadata\n\tat x",
+            BrokerAway,
+            "Kafka failed while reading: TimeoutException: no metadata",
+        ),
+        (
             "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.\n"
             "org.apache.spark.api.java",
             SparkEnded,
