@@ -8,6 +8,7 @@ KaflowError
 └── RunError            the files are fine, running them failed
     ├── SourceError     reading a topic or the schema registry
     ├── SinkError       writing a topic
+    │   └── TakenOver   another run of the pipeline has begun
     ├── LimitReached    a budget the author set is used up
     ├── StateError      state that is damaged or does not fit the plan
     └── DrainIncomplete a stop that did not finish in time
@@ -101,6 +102,10 @@ class SinkError(RunError):
     """A topic cannot be written."""
 
     exit_code = 12
+
+
+class TakenOver(SinkError):
+    """Another run of the pipeline has begun; this one must end."""
 
 
 class LimitReached(RunError):

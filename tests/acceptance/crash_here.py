@@ -28,6 +28,7 @@ import pyarrow.dataset  # the same
 from kaflow_engine.connectors.kafka_read import read_ranges
 from kaflow_engine.errors import KaflowError
 from kaflow_engine.model.config import Config
+from kaflow_engine.operators.params import Plan
 from kaflow_engine.operators.reports import read_reports
 from kaflow_engine.operators.schemas import RECORDS
 from kaflow_engine.plan.diff import change
@@ -70,6 +71,10 @@ class Order:
     """How many writes to the bucket a run survives."""
     full_after: int | None = None
     """How many files the state directory takes before its disk is full."""
+    warehouse: str = ""
+    """Where the pipeline has a table instead of an output topic."""
+    changed: bool = False
+    """Whether its file was changed so that the state does not fit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,13 +193,18 @@ def _run(order: Order) -> None:
     config = config_of(order)
     pipeline.PipelineRun(
         spark=_NO_SPARK,  # type: ignore[arg-type]
-        plan=crash_plan(order.name, order.inputs, order.delivery),
+        plan=plan_of(order),
         config=config,
         limits=Limits(until_caught_up=True, stop=threading.Event()),
         watch=Watch(order.name, lambda progress: None),
         clock=lambda: NOW,
         change=change,
     ).run()
+
+
+def plan_of(order: Order) -> Plan:
+    """Return the plan of a run."""
+    return crash_plan(order.name, order.inputs, order.delivery, order.warehouse, order.changed)
 
 
 def config_of(order: Order) -> Config:

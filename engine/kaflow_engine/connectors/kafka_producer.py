@@ -21,7 +21,7 @@ from kaflow_engine.connectors.kafka_transactions import (
     transactional_id,
     write_acknowledged,
 )
-from kaflow_engine.errors import SinkError
+from kaflow_engine.errors import TakenOver
 
 TIMEOUT = 30_000
 
@@ -146,13 +146,7 @@ def _open_exactly_once(sink: SinkSettings, crash_point: Callable[[str], None]) -
     crash_point("slot_claimed")
     more = _config(sink.kafka, refusals)
     client = open_transactional(sink.kafka, slot, sink.transaction_timeout, TIMEOUT, **more)
-    newest = _newest_epoch(sink, topic)
-    if newest != sink.epoch:
-        raise SinkError(
-            f"run {sink.epoch} of pipeline '{sink.pipeline_id}' may not write: run {newest} has "
-            "taken over",
-            hint="a pipeline has one run at a time; stop this one",
-        )
+    _require_newest(sink)
     return Writer(client, refusals, sink.epoch, True, sink.kafka, os.getpid())
 
 
@@ -165,6 +159,7 @@ def _open_plain(sink: SinkSettings) -> Writer:
         client.api.list_topics(timeout=TIMEOUT / 1000)
     except KafkaException as failure:
         raise client.trouble(failure, "opening a producer", TIMEOUT).as_sink() from failure
+    _require_newest(sink)
     return Writer(client, refusals, sink.epoch, False, sink.kafka, os.getpid())
 
 
@@ -174,14 +169,20 @@ def _config(settings: KafkaSettings, refusals: Refusals) -> dict[str, object]:
     return {**tuned, **_NEEDED, "on_delivery": refusals}
 
 
-def _newest_epoch(sink: SinkSettings, topic: str) -> int:
+def _require_newest(sink: SinkSettings) -> None:
+    topic = control_topic(sink.pipeline_id)
     reader = ControlReader(sink.kafka, topic, TIMEOUT, committed=False, start=sink.epoch_offset)
     try:
         view = ControlView()
         view.take(reader.read_on())
     finally:
         reader.close()
-    return view.epoch
+    if view.epoch != sink.epoch:
+        raise TakenOver(
+            f"run {sink.epoch} of pipeline '{sink.pipeline_id}' may not write: run {view.epoch} "
+            "has taken over",
+            hint="a pipeline has one run at a time; stop this one",
+        )
 
 
 def milliseconds(since: float) -> float:
