@@ -5,104 +5,34 @@ Without Spark, as in `test_crash_points.py`. A story yields a run to start, or o
 gets how it ended; the runs of all stories go side by side.
 """
 
-import json
-import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from deltalake import DeltaTable
 
-from kaflow_engine.connectors.kafka_admin import delete_topics
-from kaflow_engine.connectors.kafka_transactions import control_topic
-from kaflow_engine.errors import SinkError, StateError
 from kaflow_engine.plan.inherit import inherit
 from kaflow_engine.runtime.plans import decided
 from kaflow_engine.runtime.plans import plan_of as plan_of_text
 from kaflow_engine.state.approval import Approval, save_approval
-from tests.acceptance.crash_here import Order, plan_of
-from tests.acceptance.crash_pipeline import create_outputs, delivered, log_of
+from tests.acceptance.crash_here import plan_of
+from tests.acceptance.crash_pipeline import log_of
+from tests.acceptance.stories import (
+    MOST,
+    World,
+    asleep,
+    directory_of,
+    done,
+    empty,
+    killed,
+    load_profiles,
+    refused,
+    take_back,
+    taken_over,
+    tell,
+)
 
 pytestmark = [pytest.mark.kafka, pytest.mark.services]
-
-MOST = 80
-"""Records of a batch."""
-
-
-class World:
-    """What all stories share."""
-
-    def __init__(self, broker, order, bucket, folder):
-        self.kafka, self.folder = broker.settings, folder
-        self.topic = replace(order, most=MOST)
-        self.table = replace(self.topic, warehouse=str(folder / "warehouse"))
-        self.safe = {"bucket": bucket.endpoint, "snapshots": "1ms"}
-        self.peace = {}
-
-    def named(self, order, name):
-        create_outputs(self.kafka, name)
-        return replace(order, name=name)
-
-    def copy(self, order):
-        """Copy the state directory of a pipeline; return the same run over the copy."""
-        path = self.folder / f"copy-{order.name}"
-        shutil.copytree(directory_of(order), path / order.name)
-        return replace(order, path=str(path))
-
-    def forget(self, order):
-        delete_topics(self.kafka, [control_topic(order.name)])
-
-    def rows(self, order):
-        """Return the rows that a pipeline has written, sorted."""
-        if order.warehouse:
-            table = DeltaTable(f"{order.warehouse}/{order.name}").to_pyarrow_table()
-            return sorted(json.dumps(row, default=str) for row in table.to_pylist())
-        found = delivered(self.kafka, order.name, log_of(Path(order.path), order.name))
-        return sorted(row for rows in found.rows.values() for row in rows)
-
-
-def directory_of(order):
-    return Path(order.path) / order.name
-
-
-def asleep(order, at):
-    """Return the same run, which stops once where `at` says."""
-    file = Path(order.path) / f"{order.name}.crash"
-    file.write_text(f"{at}:pause")
-    return replace(order, crash_at=f"@{file}")
-
-
-def take_back(order, *batches):
-    for number in batches:
-        for kind in ("batches", "commits"):
-            (directory_of(order) / kind / f"{number}.json").unlink(missing_ok=True)
-        shutil.rmtree(directory_of(order) / "changes" / str(number), ignore_errors=True)
-    shutil.rmtree(directory_of(order) / "copies", ignore_errors=True)
-
-
-def empty(directory, keep=("lease",)):
-    for path in directory.iterdir():
-        if path.name not in keep:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
-def killed(end):
-    assert (end.how, end.said) == ("killed", ""), end
-
-
-def done(end):
-    assert (end.how, end.said) == ("ended", ""), end
-
-
-def refused(end, said):
-    assert end.exit_code == StateError.exit_code, end
-    assert re.search(said, end.said, re.DOTALL), end.said
-
-
-def taken_over(end):
-    assert end.exit_code == SinkError.exit_code, end
-    assert "has taken over" in end.said
 
 
 def in_peace(world, kind):
@@ -175,6 +105,17 @@ def copied(world, kind, at):
         assert set(world.rows(second)) == set(world.peace[kind])
     else:
         assert world.rows(order) == world.peace[kind]
+
+
+def silent(world):
+    """A run that has nothing to deliver ends as well when another one has begun."""
+    order = world.named(replace(world.topic, inputs="silent"), "silent")
+    first = yield asleep(order, "before_batch:2")
+    assert first.how == "stopped"
+    done((yield world.copy(order)))
+    assert world.rows(order) == []
+    taken_over((yield first))
+    assert log_of(Path(order.path), order.name).last_commit().number == 1
 
 
 def left_alone(world, kind):
@@ -263,10 +204,14 @@ STORIES = {
     **{f"again: {point}": (run_again, point) for point in ("mapped", "before_commit_log")},
     "another batch of that number": (other_batch,),
     **{
-        f"copied: table, {at}": (copied, "table", at)
-        for at in ("before_batch:3", "before_commit_log:3")
+        f"copied: {kind}, {at}": (copied, kind, at)
+        for kind, at in (
+            ("table", "before_batch:3"),
+            ("table", "before_commit_log:3"),
+            ("at_least_once", "before_batch:3"),
+        )
     },
-    "copied: at least once": (copied, "at_least_once", "before_batch:3"),
+    "copied: nothing to deliver": (silent,),
     **{f"left alone: {kind}": (left_alone, kind) for kind in KINDS},
     "forked": (forked,),
     **{f"rebuilt: {begin}": (rebuilt, begin) for begin in ("continue", "earliest")},
@@ -279,27 +224,9 @@ STORIES = {
 def told(crash_broker, forks, order, bucket, tmp_path_factory):
     """How each story ended: None, or what went wrong."""
     world = World(crash_broker, order, bucket, tmp_path_factory.mktemp("fences"))
+    load_profiles(crash_broker.settings, "silent")
     (world.folder / "strangers").mkdir()
-    told, going = {}, {}
-    for name, (story, *about) in STORIES.items():
-        going[name] = story(world, *about), None
-    while going:
-        wanted = {}
-        for name, (story, end) in going.items():
-            try:
-                wanted[name] = story, story.send(end)
-            except StopIteration:
-                told[name] = None
-            except Exception as error:
-                told[name] = error
-        runs = [name for name, (_, what) in wanted.items() if isinstance(what, Order)]
-        wakes = [name for name in wanted if name not in runs]
-        ends = dict(zip(runs, forks.run([wanted[name][1] for name in runs]), strict=True))
-        if wakes:
-            woken = forks.wake([wanted[name][1] for name in wakes])
-            ends |= dict(zip(wakes, woken, strict=True))
-        going = {name: (wanted[name][0], ends[name]) for name in wanted}
-    return told
+    return tell(forks, {name: story(world, *about) for name, (story, *about) in STORIES.items()})
 
 
 @pytest.mark.parametrize("name", STORIES)

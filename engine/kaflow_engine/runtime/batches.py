@@ -25,8 +25,8 @@ from kaflow_engine.state.log import BatchLog, BatchRecord, CommitRecord, Ranges
 from kaflow_engine.state.mark import batch_mark
 
 Clock = Callable[[], int]
-Claim = Callable[[int, str], None]
-"""Takes a batch and its mark, before it is committed; fails where another run has begun."""
+Claim = Callable[[BatchRecord, BatchReport], None]
+"""Takes a batch whose tasks are done; fails where another run has begun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class BatchRunner:
         self.kept = kept
         self._small = small
         self.table = table
-        self._claim = claim  # None: the transactions of tasks say what was delivered
+        self._claim = claim
 
     @property
     def epoch(self) -> int:
@@ -197,7 +197,7 @@ class BatchRunner:
         if self.kept is not None:
             self.kept.ran(record.number, executed.report)
         if self._claim is not None:
-            self._claim(record.number, batch_mark(record))
+            self._claim(record, executed.report)
         if self.table is not None:
             sink = shipment.settings.sink
             self.table.take(record, executed.report, sink is None or sink.same_rows)

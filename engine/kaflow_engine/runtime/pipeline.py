@@ -21,6 +21,7 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.runtime.backfill import BoundedRead
 from kaflow_engine.runtime.batches import BatchRunner
+from kaflow_engine.runtime.claims import Claims
 from kaflow_engine.runtime.ends import EndOffsets
 from kaflow_engine.runtime.executor import Shipment
 from kaflow_engine.runtime.failures import to_error
@@ -56,7 +57,7 @@ from kaflow_engine.runtime.start.rebuild import (
 from kaflow_engine.runtime.start.recovery import read_first, recover
 from kaflow_engine.runtime.stop import Ending, Limits
 from kaflow_engine.runtime.stream import LiveStream
-from kaflow_engine.runtime.table_sink import BackfillTable, is_claimed, table_sink
+from kaflow_engine.runtime.table_sink import BackfillTable, table_sink
 from kaflow_engine.runtime.watch import Watch
 from kaflow_engine.runtime.worker import TaskSettings
 from kaflow_engine.state.approval import is_made, load_rebuild
@@ -246,7 +247,7 @@ class PipelineRun:
                 KeptBatches(control, start.batches, lambda: carrier.covered) if carrier else None,
                 self.clock,
                 table=table_sink(plan, state, log.store, control.require_newest),
-                claim=control.claim if is_claimed(plan) else None,
+                claim=Claims.of(control, plan).claim,
             ),
             standing=load_standing(log, state),
             ends=EndOffsets(kafka),

@@ -108,15 +108,6 @@ def table_sink(
     return BackfillTable(table, plan.backfill, state, store, require_newest)
 
 
-def is_claimed(plan: Plan) -> bool:
-    """Tell whether the driver notes each batch: transactions of Kafka do not cover all its rows.
-
-    A backfill into a table adds nothing before its end.
-    """
-    streams = plan.finish.table is not None and plan.backfill is None
-    return streams or plan.delivery != "exactly_once"
-
-
 def look_at_table(plan: Plan) -> None:
     """Look whether the table of a plan, if it has one, can be written; nothing is changed.
 
