@@ -28,7 +28,6 @@ import pyarrow.dataset  # the same
 from kaflow_engine.connectors.kafka_read import read_ranges
 from kaflow_engine.errors import KaflowError
 from kaflow_engine.model.config import Config
-from kaflow_engine.operators.params import Plan
 from kaflow_engine.operators.reports import read_reports
 from kaflow_engine.operators.schemas import RECORDS
 from kaflow_engine.plan.diff import change
@@ -193,18 +192,13 @@ def _run(order: Order) -> None:
     config = config_of(order)
     pipeline.PipelineRun(
         spark=_NO_SPARK,  # type: ignore[arg-type]
-        plan=plan_of(order),
+        plan=crash_plan(order.name, order.inputs, order.delivery, order.warehouse, order.changed),
         config=config,
         limits=Limits(until_caught_up=True, stop=threading.Event()),
         watch=Watch(order.name, lambda progress: None),
         clock=lambda: NOW,
         change=change,
     ).run()
-
-
-def plan_of(order: Order) -> Plan:
-    """Return the plan of a run."""
-    return crash_plan(order.name, order.inputs, order.delivery, order.warehouse, order.changed)
 
 
 def config_of(order: Order) -> Config:

@@ -12,11 +12,9 @@ from pathlib import Path
 import pytest
 
 from kaflow_engine.plan.inherit import inherit
-from kaflow_engine.runtime.plans import decided
-from kaflow_engine.runtime.plans import plan_of as plan_of_text
+from kaflow_engine.runtime.plans import decided, plan_of
 from kaflow_engine.state.approval import Approval, save_approval
-from tests.acceptance.crash_here import plan_of
-from tests.acceptance.crash_pipeline import log_of
+from tests.acceptance.crash_pipeline import crash_plan, log_of
 from tests.acceptance.stories import (
     MOST,
     World,
@@ -169,7 +167,8 @@ def rebuilt(world, begin):
 def approve(order, begin):
     log = log_of(Path(order.path), order.name)
     mark = log.load_state().fingerprint
-    new = decided(inherit(plan_of_text(log.load_plan(mark)), plan_of(order)))
+    plan = crash_plan(order.name, order.inputs, order.delivery, order.warehouse, order.changed)
+    new = decided(inherit(plan_of(log.load_plan(mark)), plan))
     about = {"begin": begin, "reasons": (), "by": "t", "at": "2026-01-01T00:00:00Z"}
     save_approval(log.store, Approval(pipeline=order.name, old=mark, new=new, **about))
 
