@@ -71,6 +71,10 @@ class Order:
     """How many writes to the bucket a run survives."""
     full_after: int | None = None
     """How many files the state directory takes before its disk is full."""
+    warehouse: str = ""
+    """Where the pipeline has a table instead of an output topic."""
+    changed: bool = False
+    """Whether its file was changed so that the state does not fit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +193,7 @@ def _run(order: Order) -> None:
     config = config_of(order)
     run = pipeline.PipelineRun(
         spark=_NO_SPARK,  # type: ignore[arg-type]
-        plan=crash_plan(order.name, order.inputs, order.delivery),
+        plan=crash_plan(order.name, order.inputs, order.delivery, order.warehouse, order.changed),
         config=config,
         limits=Limits(until_caught_up=True, stop=threading.Event()),
         watch=Watch(order.name, lambda progress: None),

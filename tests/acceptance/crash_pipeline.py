@@ -29,6 +29,9 @@ FROM "{0}.events" e
 LEFT JOIN "{0}.profiles" p ON e.id = p.id
 LEFT JOIN "{0}.payments" y ON e.n = y.n
 """
+CHANGED = QUERY.replace(
+    'LEFT JOIN "{0}.profiles" p', """LEFT JOIN (SELECT * FROM "{0}.profiles" WHERE tier <> 'x') p"""
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +54,27 @@ def load_topics(kafka: KafkaSettings, name: str, events: int) -> None:
     assert producer.flush(30) == 0
 
 
-def crash_plan(name: str, inputs: str, delivery: str = "exactly_once") -> Plan:
-    """Plan pipeline `name` over the topics `<inputs>.<side>`; it writes `<name>.out`."""
+def crash_plan(
+    name: str,
+    inputs: str,
+    delivery: str = "exactly_once",
+    warehouse: str = "",
+    changed: bool = False,
+) -> Plan:
+    """Plan pipeline `name` over the topics `<inputs>.<side>`.
+
+    It writes the topic `<name>.out`, or the table `name` where there is a warehouse. A plan that is
+    `changed` does not fit the state of one that is not.
+    """
     patient = {"idle_timeout": "7d"}  # the time a crash takes must not move the watermark
+    if warehouse:  # dead letters would be transactions of Kafka
+        patient["on_error"] = "skip"
     spec = {
         "name": name,
-        "query": QUERY.format(inputs),
-        "output": {"topic": f"{name}.out", "format": "json", "key": "id"},
+        "query": (CHANGED if changed else QUERY).format(inputs),
+        "output": {"table": name}
+        if warehouse
+        else {"topic": f"{name}.out", "format": "json", "key": "id"},
         "dead_letters": {"topic": f"{name}.dead"},
         "emission": {"type": "smart", "require": ["tier"], "on_expiry": "emit"},
         "state": {"dimensions": [f"{inputs}.profiles"]},
@@ -70,7 +87,8 @@ def crash_plan(name: str, inputs: str, delivery: str = "exactly_once") -> Plan:
         f"{inputs}.{side}": tuple(Column(column, "VARCHAR") for column in columns)
         for side, columns in SIDES.items()
     }
-    return build_plan(PipelineSpec.model_validate(spec), Config(), schemas).plan
+    config = Config(warehouse=warehouse) if warehouse else Config()
+    return build_plan(PipelineSpec.model_validate(spec), config, schemas).plan
 
 
 def create_outputs(kafka: KafkaSettings, name: str) -> None:

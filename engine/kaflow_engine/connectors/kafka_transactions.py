@@ -106,10 +106,11 @@ class ControlReader:
         self._next = start
 
     def read_on(self, end: int | None = None) -> list[Pair]:
-        """Return the records up to the uncommitted end.
+        """Return further records, up to the end that this reader may see.
 
         Args:
-            end: That end, for a reader of committed records: it waits for open transactions.
+            end: The uncommitted end, for a reader of committed records: it waits for open
+                transactions instead of ending in front of them.
 
         Raises:
             SourceError: The topic cannot be read.
@@ -134,7 +135,7 @@ class ControlReader:
         return [(m.key() or b"", m.value()) for m in messages]
 
     def end(self) -> int:
-        """Return the offset behind the last record, committed or not."""
+        """Return the offset behind the last record that this reader may see."""
         place = TopicPartition(self._topic, 0)
         doing = f"asking for the end of topic '{self._topic}'"
         try:

@@ -220,9 +220,11 @@ def _run(run: PipelineRun, outcomes: _Outcomes, leases: Leases) -> None:
     try:
         outcomes.summaries[run.plan.name] = run.run()
     except Exception as error:
-        outcomes.errors.append(to_error(error, f"running pipeline '{run.plan.name}'"))
-    finally:
-        leases.release(run.plan.pipeline)
+        failure = to_error(error, f"running pipeline '{run.plan.name}'")
+        outcomes.errors.append(failure)
+        if isinstance(failure, DrainIncomplete):
+            return  # its batch may still run, so the process keeps the lease
+    leases.release(run.plan.pipeline)
 
 
 def _alive(run: PipelineRun, threads: Sequence[threading.Thread]) -> bool:

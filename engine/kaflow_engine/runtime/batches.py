@@ -22,8 +22,11 @@ from kaflow_engine.runtime.start.kept_batches import KeptBatches
 from kaflow_engine.runtime.table_sink import TableSink
 from kaflow_engine.runtime.ticks import is_due
 from kaflow_engine.state.log import BatchLog, BatchRecord, CommitRecord, Ranges
+from kaflow_engine.state.mark import batch_mark
 
 Clock = Callable[[], int]
+Claim = Callable[[BatchRecord, BatchReport], None]
+"""Takes a batch whose tasks are done; fails where another run has begun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +60,7 @@ class BatchRunner:
         clock: Clock = lambda: time.time_ns() // 1_000_000,
         small: int = SMALL,
         table: TableSink | None = None,
+        claim: Claim | None = None,
     ) -> None:
         self.source, self.log = source, log
         self.clock = clock
@@ -66,6 +70,7 @@ class BatchRunner:
         self.kept = kept
         self._small = small
         self.table = table
+        self._claim = claim
 
     @property
     def epoch(self) -> int:
@@ -164,6 +169,7 @@ class BatchRunner:
             watermark=record.watermark,
             epoch=self.epoch,
             due=is_due(record.watermark, standing.next_due),
+            mark=batch_mark(record),
         )
         frame = records if size and records is not None else self._nothing
         try:
@@ -190,8 +196,11 @@ class BatchRunner:
         ran = time.perf_counter()
         if self.kept is not None:
             self.kept.ran(record.number, executed.report)
+        if self._claim is not None:
+            self._claim(record, executed.report)
         if self.table is not None:
-            self.table.take(record.number, executed.report)
+            sink = shipment.settings.sink
+            self.table.take(record, executed.report, sink is None or sink.same_rows)
         after = self._commit(standing, record, shipment.settings.plan, executed.report)
         done = time.perf_counter()
         spent = {"log": logged - start, "execute": ran - logged, "commit": done - ran}

@@ -21,6 +21,7 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.runtime.backfill import BoundedRead
 from kaflow_engine.runtime.batches import BatchRunner
+from kaflow_engine.runtime.claims import Claims
 from kaflow_engine.runtime.ends import EndOffsets
 from kaflow_engine.runtime.executor import Shipment
 from kaflow_engine.runtime.failures import to_error
@@ -35,9 +36,9 @@ from kaflow_engine.runtime.record_source import RecordSource
 from kaflow_engine.runtime.run import Run
 from kaflow_engine.runtime.snapshots import SnapshotKeeper, in_tasks, in_this_process
 from kaflow_engine.runtime.standing import load_standing
-from kaflow_engine.runtime.start.bring_back import RESTORED, bring_back, open_checkpoints
+from kaflow_engine.runtime.start.bring_back import bring_back, open_checkpoints
 from kaflow_engine.runtime.start.checkpointer import Checkpointer
-from kaflow_engine.runtime.start.earlier_runs import check_delivered, doubtful, last_epoch
+from kaflow_engine.runtime.start.earlier_runs import check_start, doubtful, last_epoch
 from kaflow_engine.runtime.start.kept_batches import KeptBatches, batches_left
 from kaflow_engine.runtime.start.open_state import (
     PlanChange,
@@ -51,6 +52,7 @@ from kaflow_engine.runtime.start.rebuild import (
     begin,
     move_aside,
     new_state_of,
+    replace_state,
 )
 from kaflow_engine.runtime.start.recovery import read_first, recover
 from kaflow_engine.runtime.stop import Ending, Limits
@@ -58,7 +60,7 @@ from kaflow_engine.runtime.stream import LiveStream
 from kaflow_engine.runtime.table_sink import BackfillTable, table_sink
 from kaflow_engine.runtime.watch import Watch
 from kaflow_engine.runtime.worker import TaskSettings
-from kaflow_engine.state.approval import end_rebuild, is_made, load_rebuild
+from kaflow_engine.state.approval import is_made, load_rebuild
 from kaflow_engine.state.log import BatchLog, StateRecord
 from kaflow_engine.state.store import LocalStore
 from kaflow_engine.telemetry.log_context import logging_of
@@ -169,14 +171,12 @@ class PipelineRun:
         start = control.start_run(
             state.state_id,
             state.generation,
-            known=rebuild.states if rebuild else (),
+            partial(check_start, log, state, plan, rebuild, checkpoints is not None),
             after=max(last_epoch(log), rebuild.epoch if rebuild else 0),
             doubtful=doubtful(log) if plan.delivery == "exactly_once" else None,
         )
-        store.delete(RESTORED)
         LOGGER.debug("run %d begins behind batch %d", start.epoch, log.next_number() - 1)
         kept: Mapping[int, Mapping[str, Any]] = start.batches if checkpoints else {}
-        check_delivered(log, start, kept, plan.name)
         source = RecordSource(
             spark=self.spark, kafka=kafka, pipeline=plan.pipeline, histories=histories
         )
@@ -186,8 +186,7 @@ class PipelineRun:
             carrier.take_over()
             resources.callback(carrier.close, self.config.drain_deadline / 1000)
         if rebuild is not None:  # only now the old state counts no more in the bucket, either
-            control.forget(rebuild.states)
-            end_rebuild(store, rebuild)
+            replace_state(rebuild, store, control, plan, state)
         run = self._prepare(directory, log, state, plan, source, control, start, carrier)
         run.left = batches_left(log, kept, start.epoch, plan.name)
         if run.group is not None:
@@ -241,7 +240,8 @@ class PipelineRun:
                 partial(task_slots, self.config.spark.master, self.spark),
                 KeptBatches(control, start.batches, lambda: carrier.covered) if carrier else None,
                 self.clock,
-                table=table_sink(plan, state, log.store),
+                table=table_sink(plan, state, log.store, control.require_newest),
+                claim=Claims.of(control, plan).claim,
             ),
             standing=load_standing(log, state),
             ends=EndOffsets(kafka),

@@ -11,6 +11,7 @@ from kaflow_engine.runtime.losses import settle_losses
 from kaflow_engine.runtime.offsets import only
 from kaflow_engine.runtime.plans import made_lenient, plan_of
 from kaflow_engine.runtime.run import Run
+from kaflow_engine.runtime.start.bring_back import RESTORED
 from kaflow_engine.state.log import BatchLog, Offsets, StateRecord
 from kaflow_engine.telemetry.progress import RunState
 
@@ -18,9 +19,7 @@ from kaflow_engine.telemetry.progress import RunState
 def recover(run: Run, log: BatchLog, kafka: KafkaSettings) -> None:
     """Run the batches again that earlier runs left."""
     check_unchanged(run.spark, run.histories, run.standing.offsets)
-    if not run.left:
-        return
-    counts = require(kafka, [topic.name for topic in run.plan.topics])
+    counts = require(kafka, [topic.name for topic in run.plan.topics]) if run.left else {}
     for record in run.left:
         run.watch.say(state="recovering")
         run.standing, rest = settle_losses(
@@ -32,6 +31,7 @@ def recover(run: Run, log: BatchLog, kafka: KafkaSettings) -> None:
             run.runner.kept.excuse(record.number)
         begun = plan_of(log.load_plan(record.plan))
         run.replay(record, made_lenient(begun, run.plan), rest)
+    log.store.delete(RESTORED)  # only now the log has all that was delivered
 
 
 def read_first(
