@@ -190,14 +190,15 @@ class BatchLog:
                 ) from error
 
     def load_plan(self, fingerprint: str) -> str:
-        """Return the plan (JSON text) of a fingerprint; Damaged if it is missing or no JSON."""
+        """Return the plan (JSON text) of a fingerprint; Damaged if it is missing or another one."""
         name = f"plans/{fingerprint}.json"
-        data = self.store.get(name)
         try:
-            json.loads(data)
-        except ValueError as error:
+            plan = self.store.get(name).decode()
+        except UnicodeDecodeError as error:
             raise _damaged(name) from error
-        return data.decode()
+        if plan_mark(plan) != fingerprint:
+            raise _damaged(name)
+        return plan
 
     def prune(self, before: int) -> None:
         """Remove batches, commits and change files below a number, and plans none names any more.
@@ -252,6 +253,11 @@ class BatchLog:
 
     def _numbers(self, folder: str) -> list[int]:
         return [_number(name) for name in self.store.list(folder)]
+
+
+def plan_mark(plan: str) -> str:
+    """Return the fingerprint of a plan (JSON text): what two plans share only if they are equal."""
+    return sha256(plan.encode()).hexdigest()[:16]
 
 
 def _to_json(
