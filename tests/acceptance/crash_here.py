@@ -62,6 +62,7 @@ class Order:
     staged: bool = False
     """Whether batches run stage by stage instead of in one task."""
     delivery: str = "exactly_once"
+    on_data_loss: str = "fail"
     most: int = MOST
     """Records of a batch."""
     bucket: str = ""
@@ -188,7 +189,7 @@ def _run(order: Order) -> None:
     config = config_of(order)
     pipeline.PipelineRun(
         spark=_NO_SPARK,  # type: ignore[arg-type]
-        plan=crash_plan(order.name, order.inputs, order.delivery),
+        plan=crash_plan(order.name, order.inputs, order.delivery, order.on_data_loss),
         config=config,
         limits=Limits(until_caught_up=True, stop=threading.Event()),
         watch=Watch(order.name, lambda progress: None),

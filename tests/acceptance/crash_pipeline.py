@@ -51,9 +51,12 @@ def load_topics(kafka: KafkaSettings, name: str, events: int) -> None:
     assert producer.flush(30) == 0
 
 
-def crash_plan(name: str, inputs: str, delivery: str = "exactly_once") -> Plan:
+def crash_plan(
+    name: str, inputs: str, delivery: str = "exactly_once", on_data_loss: str = "fail"
+) -> Plan:
     """Plan pipeline `name` over the topics `<inputs>.<side>`; it writes `<name>.out`."""
-    patient = {"idle_timeout": "7d"}  # the time a crash takes must not move the watermark
+    # the time a crash takes must not move the watermark
+    patient = {"idle_timeout": "7d", "on_data_loss": on_data_loss}
     spec = {
         "name": name,
         "query": QUERY.format(inputs),

@@ -6,6 +6,7 @@ from secrets import token_hex
 
 from kaflow_engine.connectors.kafka_admin import offsets
 from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.connectors.kafka_topics import topic_ids
 from kaflow_engine.operators.params import Backfill, Plan
 from kaflow_engine.operators.watermark import END
 from kaflow_engine.runtime.history import Histories, begin_in_histories
@@ -79,6 +80,7 @@ def new_backfill_state(
     Raises:
         SourceError: No broker answers, or a topic does not exist.
     """
+    ids = topic_ids(kafka, counts)
     last = offsets(kafka, counts, "latest")
     first = begin_in_histories(offsets(kafka, counts, "earliest"), histories)
     start, goal = dict(first), dict(last)
@@ -101,6 +103,7 @@ def new_backfill_state(
         schemas={t.name: {c.name: c.type for c in t.columns} for t in plan.topics},
         fingerprint=fingerprint(plan),
         goal=goal,
+        topic_ids=ids,
     )
 
 

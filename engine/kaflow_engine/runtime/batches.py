@@ -139,6 +139,7 @@ class BatchRunner:
             ranges=ranges,
             read_to_end=read_to_end,
             bounded_end=bounded_end,
+            topic_ids=standing.topic_ids,
         )
         if self.kept is not None:  # first, so that no log has a batch that the topic lacks
             self.kept.put(record)
@@ -219,6 +220,7 @@ class BatchRunner:
             batch=record.number,
             batch_time=record.batch_time,
             offsets=merged(standing.offsets, ends_of(record.ranges)),
+            topic_ids={**standing.topic_ids, **record.topic_ids},
             watermark=watermark,
             next_due=next_due(standing, record, report),
             counters=counted(standing.counters, report),

@@ -15,7 +15,8 @@ from kaflow_engine.connectors.kafka_client import (
     answer_of,
     open_admin,
 )
-from kaflow_engine.state.log import Offsets
+from kaflow_engine.connectors.kafka_topics import ids_of, topic_facts
+from kaflow_engine.state.log import Offsets, TopicIds
 
 
 class EndOffsets:
@@ -50,3 +51,11 @@ class EndOffsets:
                 doing = f"asking for the end of topic '{place.topic}'"
                 raise self._client.trouble(failure, doing, self._timeout).as_source() from failure
         return found
+
+    def topic_ids(self, topics: Iterable[str]) -> TopicIds:
+        """Return the ids of those topics that exist and have one.
+
+        Raises:
+            SourceError: No broker answers, or a topic may not be described.
+        """
+        return ids_of(topic_facts(self._client, topics, self._timeout))

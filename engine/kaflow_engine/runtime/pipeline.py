@@ -26,9 +26,8 @@ from kaflow_engine.runtime.executor import Shipment
 from kaflow_engine.runtime.failures import to_error
 from kaflow_engine.runtime.group import GroupReporter
 from kaflow_engine.runtime.history_files import open_histories
-from kaflow_engine.runtime.losses import settle_losses
 from kaflow_engine.runtime.masters import await_executor, copies_of, task_slots
-from kaflow_engine.runtime.offsets import reaches
+from kaflow_engine.runtime.offsets import only
 from kaflow_engine.runtime.patience import Patience
 from kaflow_engine.runtime.plans import fingerprint
 from kaflow_engine.runtime.record_source import RecordSource
@@ -41,7 +40,6 @@ from kaflow_engine.runtime.start.earlier_runs import check_delivered, doubtful, 
 from kaflow_engine.runtime.start.kept_batches import KeptBatches, batches_left
 from kaflow_engine.runtime.start.open_state import (
     PlanChange,
-    next_offsets,
     open_state,
     refuse_change,
 )
@@ -184,7 +182,11 @@ class PipelineRun:
         kept: Mapping[int, Mapping[str, Any]] = start.batches if checkpoints else {}
         check_delivered(log, start, kept, plan.name)
         source = RecordSource(
-            spark=self.spark, kafka=kafka, pipeline=plan.pipeline, histories=histories
+            spark=self.spark,
+            kafka=kafka,
+            pipeline=plan.pipeline,
+            histories=histories,
+            topic_ids=state.topic_ids,
         )
         carrier = None
         if checkpoints is not None:
@@ -235,12 +237,13 @@ class PipelineRun:
             copies=copies_of(self.config, plan),
         )
         shipment = Shipment.of(settings)
+        standing = load_standing(log, state)
         group = self.config.kafka.consumer.group or f"kaflow-{plan.pipeline}"
         return Run(
             spark=self.spark,
             plan=plan,
             runner=BatchRunner(
-                source,
+                source.of(standing.topic_ids),
                 log,
                 fingerprint(plan),
                 shipment,
@@ -249,7 +252,7 @@ class PipelineRun:
                 self.clock,
                 table=table_sink(plan, state, log.store),
             ),
-            standing=load_standing(log, state),
+            standing=standing,
             ends=EndOffsets(kafka),
             watch=self.watch,
             limits=self.limits,
@@ -280,16 +283,8 @@ class PipelineRun:
         recover(run, log, kafka)
         if run.keeper is not None:
             run.keeper.take_first(run.plan, run.standing, self.clock())
-        settle = partial(
-            settle_losses, kafka, run.plan, counts=counts, watch=self.watch, histories=run.histories
-        )
-        for doing, first in read_first(run.plan, state, run.histories):
-            if not reaches(run.standing.offsets, first):
-                run.standing, _ = settle(run.standing)
-                self.watch.say(state=doing, counters=run.standing.counters)
-                if ending := run.read_to(first):
-                    return ending
-        run.standing, _ = settle(run.standing)
+        if ending := read_first(run, state, kafka, counts):
+            return ending
         self.watch.say(state="running", failures=0, counters=run.standing.counters)
         if run.plan.backfill is not None:
             ending = BoundedRead(run, kafka, run.plan.backfill, state.goal).follow()
@@ -297,4 +292,4 @@ class PipelineRun:
                 table.finish()
             return ending
         stream = LiveStream(run, kafka, directory / "spark" / str(run.runner.epoch))
-        return stream.follow(next_offsets(run.standing.offsets, counts), goal)
+        return stream.follow(only(run.standing.offsets, frozenset(counts)), goal)
