@@ -9,6 +9,7 @@ from typing import Any
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
+from kaflow_engine.connectors.kafka_admin import no_offset
 from kaflow_engine.connectors.kafka_client import (
     PATIENT,
     KafkaSettings,
@@ -48,8 +49,8 @@ class EndOffsets:
             try:
                 found[place.topic][place.partition] = answer_of(answer, self._timeout).offset
             except KafkaException as failure:
-                doing = f"asking for the end of topic '{place.topic}'"
-                raise self._client.trouble(failure, doing, self._timeout).as_source() from failure
+                error = no_offset(self._client, place.topic, failure, self._timeout)
+                raise error from failure
         return found
 
     def topic_ids(self, topics: Iterable[str]) -> TopicIds:

@@ -4,7 +4,6 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from kaflow_engine.connectors.kafka_admin import (
-    GroupCommitter,
     TopicInfo,
     create_topic,
     delete_topics,
@@ -14,6 +13,7 @@ from kaflow_engine.connectors.kafka_admin import (
     topic_settings,
 )
 from kaflow_engine.connectors.kafka_client import KafkaSettings, open_consumer, open_producer
+from kaflow_engine.connectors.kafka_group import GroupCommitter
 from kaflow_engine.connectors.kafka_transactions import open_transactional
 from kaflow_engine.errors import SourceError
 
