@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from confluent_kafka import KafkaException, Producer
 
-from kaflow_engine.connectors.kafka_admin import create_topic, describe
+from kaflow_engine.connectors.kafka_admin import describe
 from kaflow_engine.connectors.kafka_client import Client, KafkaSettings
 from kaflow_engine.connectors.kafka_read import read_all
 from kaflow_engine.connectors.kafka_transactions import (
@@ -19,6 +19,7 @@ from kaflow_engine.connectors.kafka_transactions import (
     transactional_id,
 )
 from kaflow_engine.connectors.letters import Letter, chosen, read_letters
+from kaflow_engine.connectors.replication import Replication, create_kept
 from kaflow_engine.model.letters import REDRIVE, redrive_mark
 
 TIMEOUT = 30_000
@@ -86,7 +87,7 @@ def redrive(
         SinkError: A broker refuses, or another redrive of the pipeline has begun.
     """
     notes = redriven_topic(topic)
-    create_topic(settings, notes, 1, {"cleanup.policy": "compact"})
+    create_kept(settings, notes, {"cleanup.policy": "compact"}, Replication())
     name = transactional_id(pipeline_id, "redrive")
     # a redrive that still runs is fenced before the notes are read
     client = open_transactional(settings, name, 2 * TIMEOUT, TIMEOUT)
