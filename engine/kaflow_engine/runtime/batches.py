@@ -11,6 +11,7 @@ from kaflow_engine.operators.params import Plan
 from kaflow_engine.operators.reports import BatchReport
 from kaflow_engine.operators.task import BatchContext
 from kaflow_engine.operators.watermark import END, Place, advance, holder
+from kaflow_engine.runtime.batch_clock import wall_clock
 from kaflow_engine.runtime.crash import CrashPoint, crash_point
 from kaflow_engine.runtime.executor import SMALL, Executed, Shipment, execute_batch, no_records
 from kaflow_engine.runtime.failures import to_error
@@ -54,7 +55,7 @@ class BatchRunner:
         shipment: Shipment,
         tasks: Callable[[], int],
         kept: KeptBatches | None = None,
-        clock: Clock = lambda: time.time_ns() // 1_000_000,
+        clock: Clock = wall_clock,
         small: int = SMALL,
         table: TableSink | None = None,
     ) -> None:

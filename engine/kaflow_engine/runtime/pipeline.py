@@ -3,9 +3,9 @@
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,12 @@ from kaflow_engine.connectors.kafka_admin import require
 from kaflow_engine.connectors.kafka_client import KafkaSettings
 from kaflow_engine.connectors.kafka_control import ControlTopic, RunStart
 from kaflow_engine.connectors.kafka_sink import SinkSettings
+from kaflow_engine.connectors.replication import Replication
 from kaflow_engine.masking import masked
 from kaflow_engine.model.config import Config
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.runtime.backfill import BoundedRead
+from kaflow_engine.runtime.batch_clock import BatchClock
 from kaflow_engine.runtime.batches import BatchRunner
 from kaflow_engine.runtime.ends import EndOffsets
 from kaflow_engine.runtime.executor import Shipment
@@ -79,7 +81,7 @@ class PipelineRun:
     limits: Limits
     watch: Watch
     change: PlanChange = refuse_change
-    clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    clock: BatchClock = field(default_factory=BatchClock)
 
     def run(self) -> PipelineSummary:
         """Run the pipeline.
@@ -109,7 +111,8 @@ class PipelineRun:
 
     def _supervise(self, directory: Path) -> Ending:
         kafka = KafkaSettings.of(self.config.kafka.brokers, self.config.kafka.properties)
-        control = ControlTopic(kafka, self.plan.pipeline)
+        replication = Replication.of(self.config.kafka)
+        control = ControlTopic(kafka, self.plan.pipeline, replication=replication)
         patience = Patience(self.config.retry_deadline / 1000)
         while True:
             try:
@@ -170,6 +173,8 @@ class PipelineRun:
         new_state = new_state_of(self.plan, self.config, kafka, self.clock(), histories, rebuild)
         state, plan = open_state(log, wanted, kafka, new_state, self.change)
         control.ensure()
+        skew, tell = self.config.max_clock_skew, self.watch.say
+        self.clock.confirm(control.broker_time, skew, lambda ahead: tell(clock_ahead=ahead))
         start = control.start_run(
             state.state_id,
             state.generation,

@@ -1,9 +1,11 @@
 """What comes before a stream is live: batches that were left, and what is read first."""
 
+import logging
 from collections.abc import Iterator, Mapping
 
 from kaflow_engine.connectors.kafka_admin import require
 from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.runtime.batch_clock import warn_of_future
 from kaflow_engine.runtime.history import ends_of_histories
 from kaflow_engine.runtime.history_files import check_unchanged
 from kaflow_engine.runtime.losses import settle_losses
@@ -13,6 +15,8 @@ from kaflow_engine.runtime.run import Run
 from kaflow_engine.runtime.stop import Ending
 from kaflow_engine.state.log import BatchLog, Offsets, StateRecord
 from kaflow_engine.telemetry.progress import RunState
+
+LOGGER = logging.getLogger("kaflow.runtime")
 
 
 def recover(run: Run, log: BatchLog, kafka: KafkaSettings) -> None:
@@ -49,7 +53,13 @@ def read_first(
     Raises:
         DataLost: Records are gone under `on_data_loss: fail`.
     """
+    warn_of_future(run.standing.batch_time, run.runner.clock())
     _settle(run, kafka, counts)
+    if nameless := sorted(counts.keys() - run.standing.topic_ids.keys()):
+        LOGGER.info(
+            "the brokers give no ids to %s: only offsets show that such a topic was recreated",
+            ", ".join(nameless),
+        )
     for doing, goal in _first(run, state):
         if not reaches(run.standing.offsets, goal):
             run.watch.say(state=doing, counters=run.standing.counters)
