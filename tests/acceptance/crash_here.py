@@ -5,8 +5,6 @@ transactional sink. `python -m tests.acceptance.crash_here` is the process that 
 no client and no thread, so that its children start clean and at once.
 """
 
-import errno
-import itertools
 import json
 import os
 import signal
@@ -30,17 +28,19 @@ from kaflow_engine.errors import KaflowError
 from kaflow_engine.model.config import Config
 from kaflow_engine.operators.reports import read_reports
 from kaflow_engine.operators.schemas import RECORDS
+from kaflow_engine.operators.watermark import next_change
 from kaflow_engine.plan.diff import change
 from kaflow_engine.runtime import batches, crash, patience, pipeline, record_source
+from kaflow_engine.runtime.batch_clock import BatchClock
 from kaflow_engine.runtime.executor import Executed
 from kaflow_engine.runtime.offsets import ends_of, merged, next_cut, ranges_between, reaches
 from kaflow_engine.runtime.stage_task import RESULT, of_stream, stage_task, whole_task
 from kaflow_engine.runtime.stop import Limits
 from kaflow_engine.runtime.ticks import is_due
 from kaflow_engine.runtime.watch import Watch
-from kaflow_engine.state import bucket, store
 from kaflow_engine.state.lease import hold_lease
 from tests.acceptance.crash_pipeline import START, crash_plan
+from tests.acceptance.faults_here import fill, kill_behind, wild
 
 ROOT = Path(__file__).parents[2]
 NOW = START + 10 * 60_000
@@ -63,6 +63,12 @@ class Order:
     staged: bool = False
     """Whether batches run stage by stage instead of in one task."""
     delivery: str = "exactly_once"
+    on_data_loss: str = "fail"
+    jumps_after: int | None = None
+    """After how many readings the clock is a month ahead."""
+    brokers_ahead: int = 0
+    """By how many milliseconds the clock of the brokers is ahead of this one."""
+    max_clock_skew: str = "5m"
     most: int = MOST
     """Records of a batch."""
     bucket: str = ""
@@ -186,18 +192,26 @@ def _run(order: Order) -> None:
     batches.execute_batch = _staged if order.staged else _whole  # type: ignore[assignment]
     pipeline.LiveStream = _Live  # type: ignore[misc]
     patience._BACKOFF_S = 0.02
+    pipeline.ControlTopic.broker_time = lambda control: NOW + order.brokers_ahead  # type: ignore[method-assign]
     if order.full_after is not None:
-        _fill(order.full_after)
+        fill(order.full_after)
     if order.writes is not None:
-        _kill_behind(order.writes)
+        kill_behind(order.writes)
     config = config_of(order)
     run = pipeline.PipelineRun(
         spark=_NO_SPARK,  # type: ignore[arg-type]
-        plan=crash_plan(order.name, order.inputs, order.delivery, order.warehouse, order.changed),
+        plan=crash_plan(
+            order.name,
+            order.inputs,
+            order.delivery,
+            order.warehouse,
+            order.changed,
+            order.on_data_loss,
+        ),
         config=config,
         limits=Limits(until_caught_up=True, stop=threading.Event()),
         watch=Watch(order.name, lambda progress: None),
-        clock=lambda: NOW,
+        clock=BatchClock(wild(order.jumps_after, NOW), lambda: 0),
         change=change,
     )
     with hold_lease(Path(order.path) / run.plan.pipeline):
@@ -215,43 +229,8 @@ def config_of(order: Order) -> Config:
             "state": {"rocksdb": {"path": order.path, "checkpoint": checkpoint}},
             "max_records": order.most,
             "retry_deadline": "2s",
+            "max_clock_skew": order.max_clock_skew,
         }
-    )
-
-
-def _kill_behind(writes: int) -> None:
-    """Kill this process at the write to the bucket after so many."""
-    left = itertools.count(writes, -1)
-
-    def counted(write: Any) -> Any:
-        def write_or_die(*about: Any) -> Any:
-            if next(left) <= 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return write(*about)
-
-        return write_or_die
-
-    bucket.Bucket.put = counted(bucket.Bucket.put)  # type: ignore[method-assign]
-    bucket.Bucket.upload = counted(bucket.Bucket.upload)  # type: ignore[method-assign]
-
-
-def _fill(room: int) -> None:
-    """Let every file after the first `room` ones fail as on a full disk, half written."""
-    left = itertools.count(room, -1)
-
-    def full(write: Any) -> Any:
-        def write_some(target: Path, data: bytes) -> None:
-            if next(left) > 0:
-                return write(target, data)
-            target.write_bytes(bytes(data)[: len(data) // 2])
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-        return write_some
-
-    copy = store._copy
-    store._write = full(store._write)
-    store._copy = lambda source, target: (
-        full(lambda path, data: None)(target, source.read_bytes()) or copy(source, target)
     )
 
 
@@ -266,9 +245,16 @@ class _Live:
         while not reaches(run.standing.offsets, goal):
             at = run.standing.offsets
             run.batch(ranges_between(at, merged(at, ends_of(next_cut(at, goal, run.most_records)))))
-        if is_due(run.standing.watermark.value, run.standing.next_due):
+        while self._due():
             run.tick()
         return "caught up"
+
+    def _due(self) -> bool:
+        run, at = self._run, self._run.standing
+        everywhere = {(t, p): True for t, ps in at.offsets.items() for p in ps}
+        now = max(run.runner.clock(), at.batch_time)
+        after = next_change(at.watermark, run.plan.topics, everywhere, now)
+        return is_due(after.value, at.next_due)
 
 
 def _read(source: Any, ranges: Any) -> pa.Table:

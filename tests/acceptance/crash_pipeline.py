@@ -60,13 +60,15 @@ def crash_plan(
     delivery: str = "exactly_once",
     warehouse: str = "",
     changed: bool = False,
+    on_data_loss: str = "fail",
 ) -> Plan:
     """Plan pipeline `name` over the topics `<inputs>.<side>`.
 
     It writes the topic `<name>.out`, or the table `name` where there is a warehouse. A plan that is
     `changed` does not fit the state of one that is not.
     """
-    patient = {"idle_timeout": "7d"}  # the time a crash takes must not move the watermark
+    # the time a crash takes must not move the watermark
+    patient = {"idle_timeout": "7d", "on_data_loss": on_data_loss}
     if warehouse:  # dead letters would be transactions of Kafka
         patient["on_error"] = "skip"
     spec = {

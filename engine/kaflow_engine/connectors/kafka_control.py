@@ -7,7 +7,7 @@ from typing import Self
 
 from confluent_kafka import Producer
 
-from kaflow_engine.connectors.kafka_admin import create_topic, describe, topic_settings
+from kaflow_engine.connectors.kafka_admin import describe
 from kaflow_engine.connectors.kafka_client import Client, KafkaSettings
 from kaflow_engine.connectors.kafka_control_records import (
     DRIVER,
@@ -19,6 +19,7 @@ from kaflow_engine.connectors.kafka_control_records import (
     Slot,
     to_bytes,
 )
+from kaflow_engine.connectors.kafka_control_topic import ensure_control_topic
 from kaflow_engine.connectors.kafka_run_start import RunStart, run_start
 from kaflow_engine.connectors.kafka_transactions import (
     ControlReader,
@@ -26,17 +27,10 @@ from kaflow_engine.connectors.kafka_transactions import (
     in_transaction,
     open_transactional,
     transactional_id,
+    write_acknowledged,
 )
+from kaflow_engine.connectors.replication import Replication
 from kaflow_engine.errors import StateError, TakenOver
-
-TOPIC_SETTINGS = {
-    "cleanup.policy": "compact",
-    "min.cleanable.dirty.ratio": "0.1",
-    "segment.ms": "600000",
-    "segment.bytes": "16777216",
-}
-"""A marker per partition and batch: small segments keep what a start must read small."""
-
 
 Check = Callable[[RunStart], None]
 """Refuses a start, by what was delivered and kept."""
@@ -53,8 +47,15 @@ class ControlTopic:
     process, but not once another process has taken over.
     """
 
-    def __init__(self, settings: KafkaSettings, pipeline_id: str, timeout: int = 30_000) -> None:
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        pipeline_id: str,
+        timeout: int = 30_000,
+        replication: Replication | None = None,
+    ) -> None:
         self.settings = settings
+        self._replication = replication or Replication()
         self.pipeline_id = pipeline_id
         self.topic = control_topic(pipeline_id)
         self._timeout = timeout
@@ -79,23 +80,18 @@ class ControlTopic:
             SourceError: No broker answers.
             StateError: It exists, but is not fit.
         """
-        info = describe(self.settings, [self.topic], self._timeout)[self.topic]
-        if not info.exists and create_topic(
-            self.settings, self.topic, 1, TOPIC_SETTINGS, timeout=self._timeout
-        ):
-            return
-        if info.exists and info.partitions != 1:
-            raise StateError(
-                f"topic '{self.topic}' has {info.partitions} partitions instead of one",
-                hint="it is the pipeline's own; delete it while the pipeline has no state, or give "
-                "the pipeline another id",
-            )
-        policy = topic_settings(self.settings, self.topic, self._timeout).get("cleanup.policy")
-        if policy is not None and policy != "compact":
-            raise StateError(
-                f"topic '{self.topic}' has cleanup.policy '{policy}' and would forget deliveries",
-                hint="set its cleanup.policy to 'compact'",
-            )
+        ensure_control_topic(self.settings, self.topic, self._replication, self._timeout)
+
+    def broker_time(self) -> int | None:
+        """Return the clock of the broker that keeps the topic, in epoch milliseconds.
+
+        None: it keeps the clocks of writers, and may not be told otherwise.
+
+        Raises:
+            SinkError: No broker answers, or it refuses.
+        """
+        nothing = to_bytes(Slot("clock", None))  # removes what never was, so nothing stays of it
+        return write_acknowledged(self.settings, self.topic, [nothing], self._timeout)
 
     def start_run(
         self,

@@ -9,13 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from confluent_kafka import KafkaException, Producer, TopicCollection
 
-from kaflow_engine.connectors.kafka_admin import (
-    create_topic,
-    describe,
-    offsets,
-    require,
-    topic_settings,
-)
+from kaflow_engine.connectors.kafka_admin import describe, offsets, require, topic_settings
 from kaflow_engine.connectors.kafka_client import (
     PATIENT,
     Client,
@@ -31,6 +25,7 @@ from kaflow_engine.connectors.kafka_transactions import (
     transactional_id,
 )
 from kaflow_engine.connectors.letters import Letter, chosen, read_letters
+from kaflow_engine.connectors.replication import Replication, create_kept
 from kaflow_engine.errors import StateError
 from kaflow_engine.model.letters import REDRIVE, redrive_mark
 
@@ -142,7 +137,7 @@ def redrive(
         StateError: The topic of notes would forget some, or another redrive into it does not end.
     """
     notes = redriven_topic(topic)
-    if not create_topic(settings, notes, 1, {"cleanup.policy": "compact"}):
+    if not create_kept(settings, notes, {"cleanup.policy": "compact"}, Replication()):
         _refuse_other_policy(settings, notes)
     name = transactional_id(pipeline_id, "redrive")
     # a redrive that still runs is fenced before the notes are read

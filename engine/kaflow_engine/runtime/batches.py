@@ -11,6 +11,7 @@ from kaflow_engine.operators.params import Plan
 from kaflow_engine.operators.reports import BatchReport
 from kaflow_engine.operators.task import BatchContext
 from kaflow_engine.operators.watermark import END, Place, advance, holder
+from kaflow_engine.runtime.batch_clock import wall_clock
 from kaflow_engine.runtime.crash import CrashPoint, crash_point
 from kaflow_engine.runtime.executor import SMALL, Executed, Shipment, execute_batch, no_records
 from kaflow_engine.runtime.failures import to_error
@@ -57,7 +58,7 @@ class BatchRunner:
         shipment: Shipment,
         tasks: Callable[[], int],
         kept: KeptBatches | None = None,
-        clock: Clock = lambda: time.time_ns() // 1_000_000,
+        clock: Clock = wall_clock,
         small: int = SMALL,
         table: TableSink | None = None,
         claim: Claim | None = None,
@@ -144,6 +145,7 @@ class BatchRunner:
             ranges=ranges,
             read_to_end=read_to_end,
             bounded_end=bounded_end,
+            topic_ids=standing.topic_ids,
         )
         if self.kept is not None:  # first, so that no log has a batch that the topic lacks
             self.kept.put(record)
@@ -228,6 +230,7 @@ class BatchRunner:
             batch=record.number,
             batch_time=record.batch_time,
             offsets=merged(standing.offsets, ends_of(record.ranges)),
+            topic_ids={**standing.topic_ids, **record.topic_ids},
             watermark=watermark,
             next_due=next_due(standing, record, report),
             counters=counted(standing.counters, report),

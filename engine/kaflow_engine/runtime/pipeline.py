@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,12 @@ from kaflow_engine.connectors.kafka_admin import require
 from kaflow_engine.connectors.kafka_client import KafkaSettings
 from kaflow_engine.connectors.kafka_control import ControlTopic, RunStart
 from kaflow_engine.connectors.kafka_sink import SinkSettings
+from kaflow_engine.connectors.replication import Replication
 from kaflow_engine.masking import masked
 from kaflow_engine.model.config import Config
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.runtime.backfill import BoundedRead
+from kaflow_engine.runtime.batch_clock import BatchClock
 from kaflow_engine.runtime.batches import BatchRunner
 from kaflow_engine.runtime.claims import Claims
 from kaflow_engine.runtime.ends import EndOffsets
@@ -27,9 +29,8 @@ from kaflow_engine.runtime.executor import Shipment
 from kaflow_engine.runtime.failures import to_error
 from kaflow_engine.runtime.group import GroupReporter
 from kaflow_engine.runtime.history_files import open_histories
-from kaflow_engine.runtime.losses import settle_losses
 from kaflow_engine.runtime.masters import await_executor, copies_of, task_slots
-from kaflow_engine.runtime.offsets import reaches
+from kaflow_engine.runtime.offsets import only
 from kaflow_engine.runtime.patience import Patience, keep_trying
 from kaflow_engine.runtime.plans import fingerprint
 from kaflow_engine.runtime.record_source import RecordSource
@@ -42,7 +43,6 @@ from kaflow_engine.runtime.start.earlier_runs import check_start, doubtful, last
 from kaflow_engine.runtime.start.kept_batches import KeptBatches, batches_left
 from kaflow_engine.runtime.start.open_state import (
     PlanChange,
-    next_offsets,
     open_state,
     refuse_change,
 )
@@ -82,7 +82,7 @@ class PipelineRun:
     limits: Limits
     watch: Watch
     change: PlanChange = refuse_change
-    clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    clock: BatchClock = field(default_factory=BatchClock)
     newest: Callable[[], SparkSession] | None = None
     """Gives the session that follows `spark` once that has ended; None: none does."""
 
@@ -114,7 +114,8 @@ class PipelineRun:
 
     def _supervise(self, directory: Path) -> Ending:
         kafka = KafkaSettings.of(self.config.kafka.brokers, self.config.kafka.properties)
-        control = ControlTopic(kafka, self.plan.pipeline)
+        replication = Replication.of(self.config.kafka)
+        control = ControlTopic(kafka, self.plan.pipeline, replication=replication)
 
         def attempt() -> Ending:
             run = replace(self, spark=self.newest()) if self.newest else self
@@ -168,6 +169,8 @@ class PipelineRun:
         new_state = new_state_of(self.plan, self.config, kafka, self.clock(), histories, rebuild)
         state, plan = open_state(log, wanted, kafka, new_state, self.change)
         control.ensure()
+        skew, tell = self.config.max_clock_skew, self.watch.say
+        self.clock.confirm(control.broker_time, skew, lambda ahead: tell(clock_ahead=ahead))
         start = control.start_run(
             state.state_id,
             state.generation,
@@ -178,7 +181,11 @@ class PipelineRun:
         LOGGER.debug("run %d begins behind batch %d", start.epoch, log.next_number() - 1)
         kept: Mapping[int, Mapping[str, Any]] = start.batches if checkpoints else {}
         source = RecordSource(
-            spark=self.spark, kafka=kafka, pipeline=plan.pipeline, histories=histories
+            spark=self.spark,
+            kafka=kafka,
+            pipeline=plan.pipeline,
+            histories=histories,
+            topic_ids=state.topic_ids,
         )
         carrier = None
         if checkpoints is not None:
@@ -228,12 +235,13 @@ class PipelineRun:
             copies=copies_of(self.config, plan),
         )
         shipment = Shipment.of(settings)
+        standing = load_standing(log, state)
         group = self.config.kafka.consumer.group or f"kaflow-{plan.pipeline}"
         return Run(
             spark=self.spark,
             plan=plan,
             runner=BatchRunner(
-                source,
+                source.of(standing.topic_ids),
                 log,
                 fingerprint(plan),
                 shipment,
@@ -243,7 +251,7 @@ class PipelineRun:
                 table=table_sink(plan, state, log.store, control.require_newest),
                 claim=Claims.of(control, plan).claim,
             ),
-            standing=load_standing(log, state),
+            standing=standing,
             ends=EndOffsets(kafka),
             watch=self.watch,
             limits=self.limits,
@@ -274,16 +282,8 @@ class PipelineRun:
         recover(run, log, kafka)
         if run.keeper is not None:
             run.keeper.take_first(run.plan, run.standing, self.clock())
-        settle = partial(
-            settle_losses, kafka, run.plan, counts=counts, watch=self.watch, histories=run.histories
-        )
-        for doing, first in read_first(run.plan, state, run.histories):
-            if not reaches(run.standing.offsets, first):
-                run.standing, _ = settle(run.standing)
-                self.watch.say(state=doing, counters=run.standing.counters)
-                if ending := run.read_to(first):
-                    return ending
-        run.standing, _ = settle(run.standing)
+        if ending := read_first(run, state, kafka, counts):
+            return ending
         self.watch.say(state="running", failures=0, counters=run.standing.counters)
         if run.plan.backfill is not None:
             ending = BoundedRead(run, kafka, run.plan.backfill, state.goal).follow()
@@ -291,4 +291,4 @@ class PipelineRun:
                 table.finish()
             return ending
         stream = LiveStream(run, kafka, directory / "spark" / str(run.runner.epoch))
-        return stream.follow(next_offsets(run.standing.offsets, counts), goal)
+        return stream.follow(only(run.standing.offsets, frozenset(counts)), goal)

@@ -40,6 +40,19 @@ def test_the_first_run_makes_the_topic(kafka: KafkaSettings, unique: str) -> Non
     assert topic_settings(kafka, control.topic)["cleanup.policy"] == "compact"
 
 
+def test_the_broker_tells_its_time(kafka: KafkaSettings, unique: str) -> None:
+    create_topic(kafka, control_topic(unique), 1, {"cleanup.policy": "compact"})
+    control = ControlTopic(kafka, unique)
+    assert control.broker_time() is None  # a topic of an earlier version has the time of writers
+    control.ensure()
+    first, second = control.broker_time(), control.broker_time()
+    assert first is not None
+    assert second is not None
+    assert first <= second
+    assert control.states() == set()
+    assert control.start_run("s1", 1).epoch == 1
+
+
 def test_epochs_rise(kafka: KafkaSettings, unique: str) -> None:
     epochs = [ControlTopic(kafka, unique).start_run("s1", 1, after=a).epoch for a in (0, 0, 7, 0)]
     assert epochs == [1, 2, 8, 9]

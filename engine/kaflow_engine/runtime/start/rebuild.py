@@ -79,12 +79,14 @@ def begin(log: BatchLog, state: StateRecord, approval: Approval) -> Rebuild:
         state: The old state.
         approval: What was decided.
     """
+    standing = load_standing(log, state)
     rebuild = Rebuild(
         approval=approval,
         state_id=state.state_id,
         generation=state.generation,
         epoch=last_epoch(log),
-        offsets=load_standing(log, state).offsets,
+        offsets=standing.offsets,
+        topic_ids=standing.topic_ids,
     )
     begin_rebuild(log.store, rebuild)
     return rebuild
@@ -168,6 +170,8 @@ def continued(new_state: NewState, plan: Plan, rebuild: Rebuild) -> NewState:
     def made(counts: Mapping[str, int]) -> StateRecord:
         fresh = new_state(counts)
         ended = only(rebuild.offsets, events & frozenset(counts))
-        return replace(fresh, start=merged(fresh.start, ended))
+        read = {topic: rebuild.topic_ids[topic] for topic in ended if topic in rebuild.topic_ids}
+        start = merged(fresh.start, ended)
+        return replace(fresh, start=start, topic_ids={**fresh.topic_ids, **read})
 
     return made
