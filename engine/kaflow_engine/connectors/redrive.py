@@ -7,16 +7,11 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from confluent_kafka import KafkaException, Producer, TopicCollection
+from confluent_kafka import KafkaException, Producer
 
 from kaflow_engine.connectors.kafka_admin import describe, offsets, require, topic_settings
-from kaflow_engine.connectors.kafka_client import (
-    PATIENT,
-    Client,
-    KafkaSettings,
-    answer_of,
-    open_admin,
-)
+from kaflow_engine.connectors.kafka_client import Client, KafkaSettings
+from kaflow_engine.connectors.kafka_topics import topic_ids
 from kaflow_engine.connectors.kafka_transactions import (
     ControlReader,
     Receipts,
@@ -157,13 +152,7 @@ def redrive(
 
 def _topic_id(settings: KafkaSettings, topic: str) -> str:
     """Return what tells a topic from others that have its name before or after it."""
-    client = open_admin(settings)
-    answers = client.api.describe_topics(TopicCollection([topic]), request_timeout=PATIENT)
-    try:
-        return str(answer_of(answers[topic], TIMEOUT).topic_id)
-    except KafkaException as failure:
-        doing = f"describing topic '{topic}'"
-        raise client.trouble(failure, doing, TIMEOUT).as_source() from failure
+    return topic_ids(settings, [topic]).get(topic, "")
 
 
 def _refuse_other_policy(settings: KafkaSettings, notes: str) -> None:
