@@ -25,6 +25,8 @@ import pandas  # noqa: F401  # pyarrow wants it later, and children would each l
 import pyarrow as pa
 import pyarrow.dataset  # the same
 
+from kaflow_engine.connectors import kafka_sink
+from kaflow_engine.connectors.kafka_pace import Pace
 from kaflow_engine.connectors.kafka_read import read_ranges
 from kaflow_engine.errors import KaflowError
 from kaflow_engine.model.config import Config
@@ -68,6 +70,8 @@ class Order:
     """Endpoint of a store with a bucket called `kaflow`, for checkpoints."""
     writes: int | None = None
     """How many writes to the bucket a run survives."""
+    piece: int | None = None
+    """About how many bytes a transaction takes."""
     full_after: int | None = None
     """How many files the state directory takes before its disk is full."""
 
@@ -181,6 +185,9 @@ def _run(order: Order) -> None:
     batches.execute_batch = _staged if order.staged else _whole  # type: ignore[assignment]
     pipeline.LiveStream = _Live  # type: ignore[misc]
     patience._BACKOFF_S = 0.02
+    if order.piece is not None:
+        pace = Pace(fill=0.0, queued=4 * order.piece, flush=30.0, stall=30.0)
+        kafka_sink.pace_of = lambda *about: pace  # type: ignore[assignment]
     if order.full_after is not None:
         _fill(order.full_after)
     if order.writes is not None:

@@ -179,7 +179,7 @@ def _found(
 ) -> tuple[KafkaSettings, PipelineSpec, list[Letter]]:
     config = configuration(config_path, settings)
     spec = load_one(paths or (Path(),), name, config)
-    kafka = KafkaSettings.of(config.kafka.brokers, config.kafka.properties)
+    kafka = KafkaSettings.configured(config.kafka)
     return kafka, spec, find_letters(kafka, _topic(spec), name)
 
 

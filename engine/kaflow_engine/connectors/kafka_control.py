@@ -23,6 +23,7 @@ from kaflow_engine.connectors.kafka_transactions import (
     ControlReader,
     control_topic,
     in_transaction,
+    newest_epoch,
     open_transactional,
     transactional_id,
 )
@@ -53,6 +54,7 @@ class ControlTopic:
         self._state: tuple[str, int] = ("", 0)
         self._process = token_hex(8)
         self._before: int | None = None  # the newest epoch when this process began its last run
+        self._epoch: tuple[int, int] | None = None  # of its last run, and where that stands
 
     def __enter__(self) -> Self:
         return self
@@ -125,12 +127,13 @@ class ControlTopic:
             self._refuse_replaced(view)
             if doubtful is not None and not view.epoch:
                 raise self._lost(doubtful)
-            self._driver = open_transactional(self.settings, name, self._timeout, self._timeout)
+            self._driver = self._open(name)
             # epochs count even if their run was stopped before it could commit them
             view.take(reader.read_on())
             self._before = view.epoch
             epoch = max(view.epoch, after) + 1
             epoch_offset = self._write([Epoch(epoch, self._process)])
+            self._epoch = epoch, epoch_offset
             view.take(reader.read_on())
             self._fence([slot for slot, of in view.slots.items() if of < epoch])
             end = reader.end()
@@ -217,17 +220,24 @@ class ControlTopic:
         if not records:
             return -1
         pairs = [to_bytes(record) for record in records]
-        return in_transaction(self._driver, self.topic, pairs, self._timeout)
+        return in_transaction(self._driver, self.topic, pairs, self._timeout, self._is_newest)
+
+    def _is_newest(self) -> bool:
+        if self._epoch is None:
+            return False
+        epoch, start = self._epoch
+        return newest_epoch(self.settings, self.topic, start, self._timeout) == epoch
+
+    def _open(self, name: str) -> Client[Producer]:
+        allowed = self.settings.transaction_timeout
+        return open_transactional(self.settings, name, allowed, self._timeout)
 
     def _fence(self, slots: Collection[str]) -> None:
         if not slots:
             return
 
-        def fence(slot: str) -> None:
-            open_transactional(self.settings, slot, self._timeout, self._timeout)
-
         with ThreadPoolExecutor(8) as threads:
-            list(threads.map(fence, slots))
+            list(threads.map(self._open, slots))
         self._write([Slot(slot, None) for slot in slots])
 
     def _refuse_replaced(self, view: ControlView) -> None:

@@ -7,11 +7,12 @@ kind      key, besides `kind`                                 value
 ========  ==================================================  ===================================
 epoch     (nothing: there is one)                             epoch, process
 slot      id, the transactional id of a producer              epoch; null once it is fenced
-marker    state, generation, sink, partition                  batch, epoch, rows
+marker    state, generation, sink, partition                  batch, epoch, rows, maybe digest
 batch     state, generation, batch                            the batch record; null once covered
 ========  ==================================================  ===================================
 
-A marker says: the rows of this delivery partition are delivered up to and including `batch`.
+A marker says: the rows of this delivery partition are delivered up to and including `batch`. With
+a `digest` it says so of the first `rows` rows of that batch, and that it has more of them.
 """
 
 import json
@@ -50,7 +51,9 @@ class Marker:
     """None: the state was dropped."""
     epoch: int = 0
     rows: int = 0
-    """Rows and dead letters of the partition in that batch."""
+    """Rows and dead letters of the partition in that batch, so far."""
+    digest: str = ""
+    """Checksum of these rows where the batch has more of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +127,8 @@ def to_bytes(record: ControlRecord) -> Pair:
                 "sink": record.sink,
                 "partition": record.partition,
             }
-            content = {"batch": record.batch, "epoch": record.epoch, "rows": record.rows}
+            digest = {"digest": record.digest} if record.digest else {}
+            content = {"batch": record.batch, "epoch": record.epoch, "rows": record.rows, **digest}
             return _json(key), None if record.batch is None else _json(content)
         case BatchRecord(state=state, generation=generation, batch=batch, record=content):
             key = {"kind": "batch", "state": state, "generation": generation, "batch": batch}

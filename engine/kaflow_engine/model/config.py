@@ -6,10 +6,13 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from kaflow_engine.model.durations import Duration
+from kaflow_engine.model.durations import Duration, format_duration
 from kaflow_engine.model.specs import Filled, Path, Spec, refuse
 
 _BROKER = re.compile(r"(?:[A-Z_]+://)?(?:\[[0-9A-Fa-f:.%]+\]|[^\s,:/]+):[0-9]{1,5}")
+
+SHORTEST, LONGEST = 1_000, 86_400_000
+"""Between these milliseconds a transaction may take; Kafka's clients take no less."""
 
 _ADDRESS = re.compile(r"https?://[^\s/]+(/\S*)?", re.IGNORECASE)
 
@@ -41,6 +44,16 @@ def _url(text: str) -> str:
 def _positive(milliseconds: int) -> int:
     if milliseconds <= 0:
         raise refuse("must be longer than 0")
+    return milliseconds
+
+
+def _transaction_timeout(milliseconds: int) -> int:
+    if not SHORTEST <= milliseconds <= LONGEST:
+        shortest, longest = format_duration(SHORTEST), format_duration(LONGEST)
+        raise refuse(
+            f"must be between {shortest} and {longest}",
+            "the brokers' own limit is 'transaction.max.timeout.ms', 15m unless they say otherwise",
+        )
     return milliseconds
 
 
@@ -76,6 +89,9 @@ class KafkaConfig(Spec):
     use_avro: bool = Field(default=False, alias="useAvro")
     """Input topics that do not say their format are Avro instead of JSON."""
     consumer: ConsumerConfig = ConsumerConfig()
+    transaction_timeout: Annotated[Duration, AfterValidator(_transaction_timeout)] = 60_000
+    """After which the brokers abort a transaction; how long rows are gathered for one, and waited
+    for, follows from it."""
     properties: dict[str, str] = Field(default={}, repr=False)
     """Client settings passed through, such as `security.protocol`."""
 
@@ -168,6 +184,9 @@ class Config(Spec):
     """What `var` finds in dbt-style models."""
     max_records: int = Field(default=400_000, gt=0)
     """Most records of one micro-batch."""
+    max_batch_bytes: int | None = Field(default=None, gt=0)
+    """Most bytes of one micro-batch, as far as they can be told before it is read; None: a KiB for
+    each of `max_records`."""
     warehouse: str = "warehouse"
     """The folder of tables."""
     drain_deadline: Duration = 60_000
@@ -177,6 +196,11 @@ class Config(Spec):
     """Where each value that is not a default comes from; not a key of the file."""
     file: str | None = Field(default=None, exclude=True)
     """The configuration file that was read; not a key of it."""
+
+    @property
+    def most_bytes(self) -> int:
+        """Most bytes of one micro-batch."""
+        return self.max_batch_bytes or self.max_records * 1024
 
     def origin(self, *path: str) -> str:
         """Return `default`, `file:line`, `environment KAFLOW__…` or `command line`."""

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from pyspark.sql import DataFrame
 
+from kaflow_engine.connectors.kafka_undelivered import require_same
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.operators.reports import BatchReport
 from kaflow_engine.operators.task import BatchContext
@@ -14,7 +15,7 @@ from kaflow_engine.operators.watermark import END, Place, advance, holder
 from kaflow_engine.runtime.crash import CrashPoint, crash_point
 from kaflow_engine.runtime.executor import SMALL, Executed, Shipment, execute_batch, no_records
 from kaflow_engine.runtime.failures import to_error
-from kaflow_engine.runtime.notes import changes_of, task_phases
+from kaflow_engine.runtime.notes import changes_of, rows_of_slots, task_phases
 from kaflow_engine.runtime.offsets import empty_ranges, ends_of, merged, size_of
 from kaflow_engine.runtime.record_source import RecordSource
 from kaflow_engine.runtime.standing import Standing, counted, next_due
@@ -108,8 +109,10 @@ class BatchRunner:
     ) -> BatchDone:
         """Run a batch again that was logged and not committed, with the plan of that time."""
         settings = replace(self._shipment.settings, plan=plan)
-        if settings.sink is not None and records is not None:
-            settings = replace(settings, sink=replace(settings.sink, same_rows=False))
+        if settings.sink is not None:
+            tries = self.epoch - record.epoch
+            sink = replace(settings.sink, same_rows=records is None, tries=tries)
+            settings = replace(settings, sink=sink)
         shipment = Shipment.of(settings)
         return self._finish(standing, record, shipment, records, time.perf_counter())
 
@@ -188,6 +191,9 @@ class BatchRunner:
         logged = time.perf_counter()
         executed = self.execute(standing, record, records, shipment)
         ran = time.perf_counter()
+        sink = shipment.settings.sink
+        if sink is not None and sink.same_rows and sink.has_begun(record.number):
+            require_same(sink, record.number, rows_of_slots(executed.report), alone=True)
         if self.kept is not None:
             self.kept.ran(record.number, executed.report)
         if self.table is not None:

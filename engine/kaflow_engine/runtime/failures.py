@@ -14,6 +14,7 @@ from kaflow_engine.connectors.kafka_errors import (
     LoginRefused,
     LoginRefusedSink,
     RowRefused,
+    TransactionTimeoutRefused,
 )
 from kaflow_engine.errors import (
     KaflowError,
@@ -172,6 +173,8 @@ def is_retryable(error: KaflowError) -> bool:
         case LoginRefused() | LoginRefusedSink():
             return False
         case MissingTopic() | RowRefused() | SchemaChanged() | RecordRefused():
+            return False
+        case TransactionTimeoutRefused():
             return False
         case SourceError() | SinkError() | RunError():
             return _TAKEN_OVER not in error.message  # two runs would fence each other for ever

@@ -110,7 +110,7 @@ class PipelineRun:
         )
 
     def _supervise(self, directory: Path) -> Ending:
-        kafka = KafkaSettings.of(self.config.kafka.brokers, self.config.kafka.properties)
+        kafka = KafkaSettings.configured(self.config.kafka)
         control = ControlTopic(kafka, self.plan.pipeline)
         patience = Patience(self.config.retry_deadline / 1000)
         while True:

@@ -71,7 +71,7 @@ def take_epoch(config: Config, found: FoundState, at: Offline) -> int:
     """
     opened, last = at.log.open_batch(), at.log.last_commit()
     after = max(last.epoch if last else 0, opened.epoch if opened else 0)
-    kafka = KafkaSettings.of(config.kafka.brokers, config.kafka.properties)
+    kafka = KafkaSettings.configured(config.kafka)
     with ControlTopic(kafka, found.id) as control:
         control.ensure()
         start = control.start_run(at.state.state_id, at.state.generation, after=after)
