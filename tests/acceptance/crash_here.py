@@ -41,13 +41,14 @@ from kaflow_engine.runtime.stop import Limits
 from kaflow_engine.runtime.ticks import is_due
 from kaflow_engine.runtime.watch import Watch
 from kaflow_engine.state import bucket, store
-from tests.acceptance.crash_pipeline import START, crash_plan
+from tests.acceptance.crash_pipeline import START, copy_plan, crash_plan
 
 ROOT = Path(__file__).parents[2]
 NOW = START + 10 * 60_000
 """Batch time of every batch: a clock that stands still makes runs comparable."""
 MOST = 150
 TOGETHER = 4
+PLANS = {"crash": crash_plan, "copy": copy_plan}
 _NO_SPARK = SimpleNamespace(sparkContext=SimpleNamespace(setLocalProperty=lambda *a: None))
 
 
@@ -64,6 +65,9 @@ class Order:
     staged: bool = False
     """Whether batches run stage by stage instead of in one task."""
     delivery: str = "exactly_once"
+    pipeline: str = "crash"
+    """Or `copy`, which only reads and writes."""
+    transaction_timeout: str = "60s"
     most: int = MOST
     """Records of a batch."""
     bucket: str = ""
@@ -195,7 +199,7 @@ def _run(order: Order) -> None:
     config = config_of(order)
     pipeline.PipelineRun(
         spark=_NO_SPARK,  # type: ignore[arg-type]
-        plan=crash_plan(order.name, order.inputs, order.delivery),
+        plan=PLANS[order.pipeline](order.name, order.inputs, order.delivery),
         config=config,
         limits=Limits(until_caught_up=True, stop=threading.Event()),
         watch=Watch(order.name, lambda progress: None),
@@ -211,7 +215,10 @@ def config_of(order: Order) -> Config:
     checkpoint = {"interval": order.snapshots, **({"s3": s3} if order.bucket else {})}
     return Config.model_validate(
         {
-            "kafka": {"brokers": order.broker},
+            "kafka": {
+                "brokers": order.broker,
+                "transaction_timeout": order.transaction_timeout,
+            },
             "state": {"rocksdb": {"path": order.path, "checkpoint": checkpoint}},
             "max_records": order.most,
             "retry_deadline": "2s",

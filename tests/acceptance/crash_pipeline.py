@@ -73,6 +73,21 @@ def crash_plan(name: str, inputs: str, delivery: str = "exactly_once") -> Plan:
     return build_plan(PipelineSpec.model_validate(spec), Config(), schemas).plan
 
 
+def copy_plan(name: str, inputs: str, delivery: str = "exactly_once") -> Plan:
+    """Plan pipeline `name`, which writes what is in `<inputs>.events` to `<name>.out`."""
+    topic = f"{inputs}.events"
+    spec = {
+        "name": name,
+        "query": f'SELECT e.id, e.text FROM "{topic}" e',
+        "output": {"topic": f"{name}.out", "format": "json", "key": "id"},
+        "dead_letters": {"topic": f"{name}.dead"},
+        "partitions": 2,
+        "delivery": delivery,
+    }
+    schemas = {topic: tuple(Column(column, "VARCHAR") for column in ("id", "text"))}
+    return build_plan(PipelineSpec.model_validate(spec), Config(), schemas).plan
+
+
 def create_outputs(kafka: KafkaSettings, name: str) -> None:
     """Create the topics that pipeline `name` writes."""
     create_topic(kafka, f"{name}.out", 2)
