@@ -35,7 +35,6 @@ from kaflow_engine.operators.schemas import RECORDS
 from kaflow_engine.plan.diff import change
 from kaflow_engine.runtime import batches, crash, patience, pipeline, record_source
 from kaflow_engine.runtime.executor import Executed
-from kaflow_engine.runtime.offsets import ends_of, merged, next_cut, ranges_between, reaches
 from kaflow_engine.runtime.stage_task import RESULT, of_stream, stage_task, whole_task
 from kaflow_engine.runtime.stop import Limits
 from kaflow_engine.runtime.ticks import is_due
@@ -66,7 +65,6 @@ class Order:
     """Whether batches run stage by stage instead of in one task."""
     delivery: str = "exactly_once"
     pipeline: str = "crash"
-    """Or `copy`, which only reads and writes."""
     transaction_timeout: str = "60s"
     most: int = MOST
     """Records of a batch."""
@@ -74,8 +72,7 @@ class Order:
     """Endpoint of a store with a bucket called `kaflow`, for checkpoints."""
     writes: int | None = None
     """How many writes to the bucket a run survives."""
-    piece: int | None = None
-    """About how many bytes a transaction takes."""
+    piece: int | None = None  # bytes of a transaction
     full_after: int | None = None
     """How many files the state directory takes before its disk is full."""
 
@@ -190,7 +187,7 @@ def _run(order: Order) -> None:
     pipeline.LiveStream = _Live  # type: ignore[misc]
     patience._BACKOFF_S = 0.02
     if order.piece is not None:
-        pace = Pace(fill=0.0, queued=4 * order.piece, flush=30.0, stall=30.0)
+        pace = Pace(fill=0, queued=4 * order.piece, flush=30, stall=30)
         kafka_sink.pace_of = lambda *about: pace  # type: ignore[assignment]
     if order.full_after is not None:
         _fill(order.full_after)
@@ -215,10 +212,7 @@ def config_of(order: Order) -> Config:
     checkpoint = {"interval": order.snapshots, **({"s3": s3} if order.bucket else {})}
     return Config.model_validate(
         {
-            "kafka": {
-                "brokers": order.broker,
-                "transaction_timeout": order.transaction_timeout,
-            },
+            "kafka": {"brokers": order.broker, "transaction_timeout": order.transaction_timeout},
             "state": {"rocksdb": {"path": order.path, "checkpoint": checkpoint}},
             "max_records": order.most,
             "retry_deadline": "2s",
@@ -270,9 +264,7 @@ class _Live:
 
     def follow(self, start: Any, goal: Any) -> str:
         run = self._run
-        while not reaches(run.standing.offsets, goal):
-            at = run.standing.offsets
-            run.batch(ranges_between(at, merged(at, ends_of(next_cut(at, goal, run.most_records)))))
+        run.read_to(goal)
         if is_due(run.standing.watermark.value, run.standing.next_due):
             run.tick()
         return "caught up"

@@ -78,13 +78,13 @@ def copy_plan(name: str, inputs: str, delivery: str = "exactly_once") -> Plan:
     topic = f"{inputs}.events"
     spec = {
         "name": name,
-        "query": f'SELECT e.id, e.text FROM "{topic}" e',
+        "query": f'SELECT e.id, e.n, e.text FROM "{topic}" e',
         "output": {"topic": f"{name}.out", "format": "json", "key": "id"},
         "dead_letters": {"topic": f"{name}.dead"},
         "partitions": 2,
         "delivery": delivery,
     }
-    schemas = {topic: tuple(Column(column, "VARCHAR") for column in ("id", "text"))}
+    schemas = {topic: tuple(Column(column, "VARCHAR") for column in ("id", "n", "text"))}
     return build_plan(PipelineSpec.model_validate(spec), Config(), schemas).plan
 
 

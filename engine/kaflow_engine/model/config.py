@@ -185,8 +185,8 @@ class Config(Spec):
     max_records: int = Field(default=400_000, gt=0)
     """Most records of one micro-batch."""
     max_batch_bytes: int | None = Field(default=None, gt=0)
-    """Most bytes of one micro-batch, as far as they can be told before it is read; None: a KiB for
-    each of `max_records`."""
+    """Most bytes of one micro-batch, as far as they can be told before it is read; None: 256 MiB,
+    or a KiB for each of `max_records` where that is more."""
     warehouse: str = "warehouse"
     """The folder of tables."""
     drain_deadline: Duration = 60_000
@@ -200,7 +200,7 @@ class Config(Spec):
     @property
     def most_bytes(self) -> int:
         """Most bytes of one micro-batch."""
-        return self.max_batch_bytes or self.max_records * 1024
+        return self.max_batch_bytes or max(256 * 2**20, self.max_records * 2**10)
 
     def origin(self, *path: str) -> str:
         """Return `default`, `file:line`, `environment KAFLOW__…` or `command line`."""

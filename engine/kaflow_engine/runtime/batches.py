@@ -8,6 +8,7 @@ from functools import cached_property
 from pyspark.sql import DataFrame
 
 from kaflow_engine.connectors.kafka_undelivered import require_same
+from kaflow_engine.errors import StateError
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.operators.reports import BatchReport
 from kaflow_engine.operators.task import BatchContext
@@ -115,6 +116,14 @@ class BatchRunner:
             settings = replace(settings, sink=sink)
         shipment = Shipment.of(settings)
         return self._finish(standing, record, shipment, records, time.perf_counter())
+
+    def is_held(self, record: BatchRecord) -> bool:
+        """Tell whether any sink has something of a batch, or of a later one."""
+        sink = self._shipment.settings.sink
+        delivered = () if sink is None else sink.delivered.values()
+        if any(found.batch >= record.number for found in delivered):
+            return True
+        return self.table is not None and self.table.holds(record.number)
 
     def records_of(self, ranges: Ranges) -> DataFrame:
         """Return the records of ranges, which may be empty."""
@@ -230,6 +239,11 @@ class BatchRunner:
             counters=counted(standing.counters, report),
         )
         self._pass("before_commit_log", record.number)
+        if self.log.load_batch(record.number).ranges != record.ranges:
+            raise StateError(
+                f"another run has cut batch {record.number} again",
+                hint="one run at a time may write this state; stop the other one",
+            )
         self.log.commit(
             CommitRecord(
                 number=record.number,

@@ -9,6 +9,7 @@ from kaflow_engine.operators.watermark import WatermarkState
 from kaflow_engine.runtime.offsets import ends_of, merged
 from kaflow_engine.runtime.ticks import is_due
 from kaflow_engine.state.log import FIRST, BatchLog, BatchRecord, Offsets, StateRecord
+from kaflow_engine.state.store import Damaged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,12 @@ def load_standing(log: BatchLog, state: StateRecord) -> Standing:
     if commit is None:
         return Standing(batch=FIRST - 1, batch_time=0, offsets=state.start)
     batch = log.load_batch(commit.number)
+    if commit.epoch < batch.epoch:
+        raise Damaged(
+            f"batch {batch.number} was committed as run {commit.epoch} cut it, and run "
+            f"{batch.epoch} has cut it again",
+            hint="two runs wrote this state at once; restore the whole directory from one backup",
+        )
     return Standing(
         batch=commit.number,
         batch_time=batch.batch_time,

@@ -28,6 +28,10 @@ class TableSink(Protocol):
         """Take the files that the tasks of a batch report."""
         ...
 
+    def holds(self, batch: int) -> bool:
+        """Tell whether files of a batch were taken."""
+        ...
+
 
 class StreamTable:
     """Adds each batch to the table in a commit of its own."""
@@ -49,6 +53,10 @@ class StreamTable:
         if files:
             self._sink.add(batch, files)
 
+    def holds(self, batch: int) -> bool:
+        """Tell whether the table has a batch."""
+        return self._sink.committed() >= batch
+
 
 class BackfillTable:
     """Keeps the files of all batches until they replace the partitions of the range."""
@@ -65,6 +73,10 @@ class BackfillTable:
         if files:
             rows = [astuple(file) for file in files]
             self._store.put(f"{_FILES}/{batch}.json", json.dumps(rows).encode())
+
+    def holds(self, batch: int) -> bool:
+        """Tell whether files of a batch are noted."""
+        return self._store.exists(f"{_FILES}/{batch}.json")
 
     def finish(self) -> None:
         """Let what all batches wrote replace the partitions of the range, in one commit."""

@@ -11,6 +11,7 @@ from kaflow_engine.runtime.losses import settle_losses
 from kaflow_engine.runtime.offsets import only
 from kaflow_engine.runtime.plans import made_lenient, plan_of
 from kaflow_engine.runtime.run import Run
+from kaflow_engine.runtime.start.recut import recut
 from kaflow_engine.state.log import BatchLog, Offsets, StateRecord
 from kaflow_engine.telemetry.progress import RunState
 
@@ -21,7 +22,8 @@ def recover(run: Run, log: BatchLog, kafka: KafkaSettings) -> None:
     if not run.left:
         return
     counts = require(kafka, [topic.name for topic in run.plan.topics])
-    for record in run.left:
+    *settled, last = run.left
+    for record in (*settled, recut(run, log, last)):
         run.watch.say(state="recovering")
         run.standing, rest = settle_losses(
             kafka, run.plan, run.standing, counts, run.watch, run.histories, record
