@@ -99,7 +99,7 @@ def deliver(
             if sink.exactly_once:
                 phases |= _transactions(sink, writer, batch, todo, crash_point)
             else:
-                phases |= _plain(sink, writer, todo.rows, crash_point)
+                phases |= _plain(writer, todo.rows, crash_point)
         except (KafkaException, SystemError, TooSlow) as failure:
             discard(sink)
             error = _failed(sink, writer, failure, todo.rows)
@@ -171,11 +171,9 @@ def _mark(
     producer.produce(control_topic(sink.pipeline_id), value, key, 0)
 
 
-def _plain(
-    sink: SinkSettings, writer: Writer, rows: pa.Table, pass_point: CrashPoint
-) -> dict[str, float]:
+def _plain(writer: Writer, rows: pa.Table, pass_point: CrashPoint) -> dict[str, float]:
     start = time.perf_counter()
-    outgoing = Outgoing(writer, rows, pace_of(None, sink.tries))
+    outgoing = Outgoing(writer, rows, pace_of(None))
     outgoing.fill()
     pass_point("rows_produced")
     produced = time.perf_counter()
