@@ -51,7 +51,7 @@ def build_redrive_job(
         try:
             config = project.load_config()
             spec = project.load(name, config)
-            kafka = KafkaSettings.of(config.kafka.brokers, config.kafka.properties)
+            kafka = KafkaSettings.configured(config.kafka)
             sent: list[Letter] = []
             if not context.op_config["dry_run"]:
                 sent = redrive(kafka, topic, name, spec.id, where)

@@ -23,9 +23,12 @@ import pandas  # noqa: F401  # pyarrow wants it later, and children would each l
 import pyarrow as pa
 import pyarrow.dataset  # the same
 
+from kaflow_engine.connectors import kafka_sink
+from kaflow_engine.connectors.kafka_pace import Pace
 from kaflow_engine.connectors.kafka_read import read_ranges
 from kaflow_engine.errors import KaflowError
 from kaflow_engine.model.config import Config
+from kaflow_engine.operators.params import Plan
 from kaflow_engine.operators.reports import read_reports
 from kaflow_engine.operators.schemas import RECORDS
 from kaflow_engine.operators.watermark import next_change
@@ -33,13 +36,12 @@ from kaflow_engine.plan.diff import change
 from kaflow_engine.runtime import batches, crash, patience, pipeline, record_source
 from kaflow_engine.runtime.batch_clock import BatchClock
 from kaflow_engine.runtime.executor import Executed
-from kaflow_engine.runtime.offsets import ends_of, merged, next_cut, ranges_between, reaches
 from kaflow_engine.runtime.stage_task import RESULT, of_stream, stage_task, whole_task
 from kaflow_engine.runtime.stop import Limits
 from kaflow_engine.runtime.ticks import is_due
 from kaflow_engine.runtime.watch import Watch
 from kaflow_engine.state.lease import hold_lease
-from tests.acceptance.crash_pipeline import START, crash_plan
+from tests.acceptance.crash_pipeline import START, copy_plan, crash_plan
 from tests.acceptance.faults_here import fill, kill_behind, wild
 
 ROOT = Path(__file__).parents[2]
@@ -69,12 +71,15 @@ class Order:
     brokers_ahead: int = 0
     """By how many milliseconds the clock of the brokers is ahead of this one."""
     max_clock_skew: str = "5m"
+    pipeline: str = "crash"
+    transaction_timeout: str = "60s"
     most: int = MOST
     """Records of a batch."""
     bucket: str = ""
     """Endpoint of a store with a bucket called `kaflow`, for checkpoints."""
     writes: int | None = None
     """How many writes to the bucket a run survives."""
+    piece: int | None = None  # bytes of a transaction
     full_after: int | None = None
     """How many files the state directory takes before its disk is full."""
     warehouse: str = ""
@@ -193,6 +198,9 @@ def _run(order: Order) -> None:
     pipeline.LiveStream = _Live  # type: ignore[misc]
     patience._BACKOFF_S = 0.02
     pipeline.ControlTopic.broker_time = lambda control: NOW + order.brokers_ahead  # type: ignore[method-assign]
+    if order.piece is not None:
+        pace = Pace(fill=0, queued=4 * order.piece, flush=30, stall=30)
+        kafka_sink.pace_of = lambda *about: pace  # type: ignore[assignment]
     if order.full_after is not None:
         fill(order.full_after)
     if order.writes is not None:
@@ -200,14 +208,7 @@ def _run(order: Order) -> None:
     config = config_of(order)
     run = pipeline.PipelineRun(
         spark=_NO_SPARK,  # type: ignore[arg-type]
-        plan=crash_plan(
-            order.name,
-            order.inputs,
-            order.delivery,
-            order.warehouse,
-            order.changed,
-            order.on_data_loss,
-        ),
+        plan=plan_of(order),
         config=config,
         limits=Limits(until_caught_up=True, stop=threading.Event()),
         watch=Watch(order.name, lambda progress: None),
@@ -218,6 +219,20 @@ def _run(order: Order) -> None:
         run.run()
 
 
+def plan_of(order: Order) -> Plan:
+    """Plan the pipeline of a run."""
+    if order.pipeline == "copy":
+        return copy_plan(order.name, order.inputs, order.delivery)
+    return crash_plan(
+        order.name,
+        order.inputs,
+        order.delivery,
+        order.warehouse,
+        order.changed,
+        order.on_data_loss,
+    )
+
+
 def config_of(order: Order) -> Config:
     """Return the configuration of a run."""
     keys = {"accessKey": "any", "secretKey": "any", "region": "eu-west-1"}
@@ -225,7 +240,7 @@ def config_of(order: Order) -> Config:
     checkpoint = {"interval": order.snapshots, **({"s3": s3} if order.bucket else {})}
     return Config.model_validate(
         {
-            "kafka": {"brokers": order.broker},
+            "kafka": {"brokers": order.broker, "transaction_timeout": order.transaction_timeout},
             "state": {"rocksdb": {"path": order.path, "checkpoint": checkpoint}},
             "max_records": order.most,
             "retry_deadline": "2s",
@@ -242,9 +257,7 @@ class _Live:
 
     def follow(self, start: Any, goal: Any) -> str:
         run = self._run
-        while not reaches(run.standing.offsets, goal):
-            at = run.standing.offsets
-            run.batch(ranges_between(at, merged(at, ends_of(next_cut(at, goal, run.most_records)))))
+        run.read_to(goal)
         while self._due():
             run.tick()
         return "caught up"

@@ -93,6 +93,21 @@ def crash_plan(
     return build_plan(PipelineSpec.model_validate(spec), config, schemas).plan
 
 
+def copy_plan(name: str, inputs: str, delivery: str = "exactly_once") -> Plan:
+    """Plan pipeline `name`, which writes what is in `<inputs>.events` to `<name>.out`."""
+    topic = f"{inputs}.events"
+    spec = {
+        "name": name,
+        "query": f'SELECT e.id, e.n, e.text FROM "{topic}" e',
+        "output": {"topic": f"{name}.out", "format": "json", "key": "id"},
+        "dead_letters": {"topic": f"{name}.dead"},
+        "partitions": 2,
+        "delivery": delivery,
+    }
+    schemas = {topic: tuple(Column(column, "VARCHAR") for column in ("id", "n", "text"))}
+    return build_plan(PipelineSpec.model_validate(spec), Config(), schemas).plan
+
+
 def create_outputs(kafka: KafkaSettings, name: str) -> None:
     """Create the topics that pipeline `name` writes."""
     create_topic(kafka, f"{name}.out", 2)

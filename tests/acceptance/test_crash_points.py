@@ -20,6 +20,8 @@ POINTS = get_args(CrashPoint)
 ONCE_PER_RUN = ("before_slot", "slot_claimed")
 """They are passed at the first delivery of a run, the others in batch 2."""
 WOKEN = POINTS[::2]
+PIECE = 3_000
+"""Bytes of a transaction: some rows of a batch, so that it takes several."""
 
 
 def orders_for(crash_broker, order, way, points=POINTS, **more):
@@ -34,6 +36,7 @@ def orders_for(crash_broker, order, way, points=POINTS, **more):
             name=name,
             crash_at=f"{point}:{batch}",
             snapshots="1ms" if "snapshot" in point else "1h",
+            piece=PIECE,
             **more,
         )
     return found

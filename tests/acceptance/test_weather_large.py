@@ -56,6 +56,32 @@ def test_five_megabytes_go_through_where_the_topics_take_them(spark, broker, uni
     assert rows[1]["text"] == text
 
 
+def test_a_backlog_of_large_records_is_read_in_small_batches(spark, broker, unique, tmp_path):
+    from kaflow_engine.runtime.application import run_pipelines  # it imports Spark
+
+    kafka = KafkaSettings.of([broker.bootstrap])
+    create_topic(kafka, f"{unique}.in", 2)
+    spec = PipelineSpec.model_validate(
+        {
+            "name": unique,
+            "query": f'SELECT e.n, e.text FROM "{unique}.in" e',
+            "output": {"topic": f"{unique}.out"},
+            "topics": {f"{unique}.in": {"columns": {"n": "BIGINT", "text": "VARCHAR"}}},
+        }
+    )
+    producer = open_producer(kafka).api
+    for n in range(60):
+        value = {"n": n, "text": "x" * 50_000}
+        producer.produce(f"{unique}.in", json.dumps(value).encode(), partition=n % 2)
+    assert producer.flush(30) == 0
+    config = config_for(broker, tmp_path).model_copy(update={"max_batch_bytes": 2**20})
+    (planned,) = prepare([spec], config)
+    summary = run_pipelines([planned.plan], config, until_caught_up=True, spark=spark)
+    rows = [json.loads(v) for v in read_all(kafka, f"{unique}.out")["value"].to_pylist()]
+    assert sorted(row["n"] for row in rows) == list(range(60))
+    assert summary.pipelines[unique].batches == 3
+
+
 def widen(kafka, topic):
     """Do what the error says."""
     from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource

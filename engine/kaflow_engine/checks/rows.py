@@ -53,7 +53,7 @@ def topic_rows(
     Raises:
         SourceError: It cannot be read, or holds something that is no row.
     """
-    kafka = KafkaSettings.of(config.kafka.brokers, config.kafka.properties)
+    kafka = KafkaSettings.configured(config.kafka)
     counts = require(kafka, [topic])
     end = offsets(kafka, counts, "latest")[topic]
     found = offsets(kafka, counts, max(0, since))[topic]

@@ -186,7 +186,7 @@ def _found(
     paths, config_path = with_config(paths, config_path, (Path(),))
     config = configuration(config_path, settings)
     spec = load_one(paths, name, config)
-    kafka = KafkaSettings.of(config.kafka.brokers, config.kafka.properties)
+    kafka = KafkaSettings.configured(config.kafka)
     return kafka, spec, find_letters(kafka, _topic(spec), name)
 
 

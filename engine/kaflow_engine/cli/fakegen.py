@@ -119,7 +119,7 @@ def command(
         return
     overrides = {"kafka.brokers": brokers} if brokers else None
     kafka = load_config(config_file or find_config(Path.cwd()), overrides=overrides).kafka
-    settings = KafkaSettings.of(kafka.brokers, kafka.properties)
+    settings = KafkaSettings.configured(kafka)
     records = fake_records(stream)  # an unknown topic is noticed before any is created
     for topic in create_topics(settings, stream.topics, partitions):
         click.echo(f"created topic {topic}", err=True)

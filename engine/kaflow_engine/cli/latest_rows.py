@@ -47,7 +47,7 @@ def follow_rows(plans: Sequence[PlannedPipeline], config: Config, show: Show) ->
 def _follow(plans: Sequence[PlannedPipeline], config: Config, show: Show, ended: Event) -> None:
     topics = ((planned.plan.finish.topic, planned) for planned in plans)
     by_topic = {topic: planned for topic, planned in topics if topic is not None}
-    settings = KafkaSettings.of(config.kafka.brokers, config.kafka.properties)
+    settings = KafkaSettings.configured(config.kafka)
     try:
         follower = Follower(settings, by_topic)
         try:

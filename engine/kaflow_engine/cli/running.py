@@ -230,7 +230,7 @@ def _say_others(newest: Sequence[Progress], raised: BaseException) -> None:
 def _try_settings(config: Config) -> None:
     """Let the Kafka client look at its settings, and say where those stand that it refuses."""
     try:
-        open_admin(KafkaSettings.of(config.kafka.brokers, config.kafka.properties))
+        open_admin(KafkaSettings.configured(config.kafka))
     except ModelError as error:
         names = (name for name in config.kafka.properties if f"'{name}'" in error.message)
         name = next(names, None)

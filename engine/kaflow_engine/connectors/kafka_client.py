@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, TimeoutError
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
@@ -18,6 +18,7 @@ from kaflow_engine.connectors.kafka_errors import (
     trouble,
 )
 from kaflow_engine.connectors.kafka_options import is_secret, to_java, to_librdkafka
+from kaflow_engine.model.config import KafkaConfig
 
 LOGGER = logging.getLogger("kaflow.kafka")
 _EXPECTED = (
@@ -54,12 +55,20 @@ class KafkaSettings:
     brokers: tuple[str, ...]
     properties: tuple[tuple[str, str], ...] = ()
     """Client properties as the author wrote them, in librdkafka's or the Java client's names."""
+    transaction_timeout: int = 60_000
+    """Milliseconds after which the brokers abort a transaction that is still open."""
 
     @staticmethod
     def of(brokers: Iterable[str], properties: Mapping[str, str] | None = None) -> "KafkaSettings":
-        """Return settings from what the configuration holds."""
+        """Return settings for brokers, with client properties."""
         pairs = {name: str(value) for name, value in (properties or {}).items()}
         return KafkaSettings(tuple(brokers), tuple(sorted(pairs.items())))
+
+    @staticmethod
+    def configured(kafka: KafkaConfig) -> "KafkaSettings":
+        """Return settings from what the configuration holds."""
+        found = KafkaSettings.of(kafka.brokers, kafka.properties)
+        return replace(found, transaction_timeout=kafka.transaction_timeout)
 
     @property
     def bootstrap(self) -> str:

@@ -25,6 +25,7 @@ from kaflow_engine.connectors.kafka_transactions import (
     ControlReader,
     control_topic,
     in_transaction,
+    newest_epoch,
     open_transactional,
     transactional_id,
     write_acknowledged,
@@ -61,10 +62,10 @@ class ControlTopic:
         self._timeout = timeout
         self._driver: Client[Producer] | None = None
         self._state: tuple[str, int] = ("", 0)
-        self._epoch = 0
         self._claimed: Marker | None = None  # the newest of the driver's own markers
         self._process = token_hex(8)
         self._before: int | None = None  # the newest epoch when this process began its last run
+        self._epoch = 0, -1  # of its last run, and where that stands in the topic
 
     def __enter__(self) -> Self:
         return self
@@ -135,12 +136,13 @@ class ControlTopic:
                 raise self._lost(doubtful)
             markers.take(committed.read_on())
             check(run_start(markers, state_id, generation, view.epoch, -1))
-            self._driver = open_transactional(self.settings, name, self._timeout, self._timeout)
+            self._driver = self._open(name)
             # epochs count even if their run was stopped before it could commit them
             view.take(reader.read_on())
             self._before = view.epoch
             epoch = max(view.epoch, after) + 1
             epoch_offset = self._write([Epoch(epoch, self._process)])
+            self._epoch = epoch, epoch_offset
             view.take(reader.read_on())
             self._fence([slot for slot, of in view.slots.items() if of < epoch])
             markers.take(committed.read_on(reader.end()))
@@ -149,7 +151,7 @@ class ControlTopic:
             committed.close()
         start = run_start(markers, state_id, generation, epoch, epoch_offset)
         check(start)
-        self._state, self._epoch = (state_id, generation), epoch
+        self._state = (state_id, generation)
         self._claimed = markers.markers.get((state_id, generation, DRIVER, 0))
         return start
 
@@ -174,7 +176,7 @@ class ControlTopic:
                 sink=DRIVER,
                 partition=0,
                 batch=batch,
-                epoch=self._epoch,
+                epoch=self._epoch[0],
                 mark=mark,
             )
         self._write([self._claimed])
@@ -185,7 +187,7 @@ class ControlTopic:
         Raises:
             SinkError: A newer run has started, or the broker fails.
         """
-        self._write([Epoch(self._epoch, self._process)])
+        self._write([Epoch(self._epoch[0], self._process)])
 
     def put_batch(self, batch: int, record: Mapping[str, object]) -> None:
         """Keep a batch record, acknowledged.
@@ -259,17 +261,22 @@ class ControlTopic:
         if not records:
             return -1
         pairs = [to_bytes(record) for record in records]
-        return in_transaction(self._driver, self.topic, pairs, self._timeout)
+        return in_transaction(self._driver, self.topic, pairs, self._timeout, self._is_newest)
+
+    def _is_newest(self) -> bool:
+        epoch, start = self._epoch
+        return start >= 0 and newest_epoch(self.settings, self.topic, start, self._timeout) == epoch
+
+    def _open(self, name: str) -> Client[Producer]:
+        allowed = self.settings.transaction_timeout
+        return open_transactional(self.settings, name, allowed, self._timeout)
 
     def _fence(self, slots: Collection[str]) -> None:
         if not slots:
             return
 
-        def fence(slot: str) -> None:
-            open_transactional(self.settings, slot, self._timeout, self._timeout)
-
         with ThreadPoolExecutor(8) as threads:
-            list(threads.map(fence, slots))
+            list(threads.map(self._open, slots))
         self._write([Slot(slot, None) for slot in slots])
 
     def _refuse_replaced(self, view: ControlView) -> None:

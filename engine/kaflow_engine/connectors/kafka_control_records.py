@@ -7,11 +7,12 @@ kind      key, besides `kind`                                 value
 ========  ==================================================  ===================================
 epoch     (nothing: there is one)                             epoch, process
 slot      id, the transactional id of a producer              epoch; null once it is fenced
-marker    state, generation, sink, partition                  batch, epoch, rows, mark
+marker    state, generation, sink, partition                  batch, epoch, rows, mark, maybe digest
 batch     state, generation, batch                            the batch record; null once covered
 ========  ==================================================  ===================================
 
-A marker says: the rows of this delivery partition are delivered up to and including `batch`. Where
+A marker says: the rows of this delivery partition are delivered up to and including `batch`. With
+a `digest` it says so of the first `rows` rows of that batch, and that it has more of them. Where
 delivery is not a transaction of Kafka, the driver writes one for the whole sink (`DRIVER`) before
 it commits a batch.
 """
@@ -55,9 +56,11 @@ class Marker:
     """None: the state was dropped."""
     epoch: int = 0
     rows: int = 0
-    """Rows and dead letters of the partition in that batch; 0 in the driver's own markers."""
+    """Rows and dead letters of the partition in that batch, so far; 0 in the driver's own."""
     mark: str = ""
     """`batch_mark` of that batch."""
+    digest: str = ""
+    """Checksum of these rows where the batch has more of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +139,7 @@ def to_bytes(record: ControlRecord) -> Pair:
                 "epoch": record.epoch,
                 "rows": record.rows,
                 "mark": record.mark,
+                **({"digest": record.digest} if record.digest else {}),
             }
             return _json(key), None if record.batch is None else _json(content)
         case BatchRecord(state=state, generation=generation, batch=batch, record=content):

@@ -83,6 +83,10 @@ _REFUSED = {
         "the topic refuses the record",
         "a compacted topic takes no record without a key",
     ),
+    "INVALID_TRANSACTION_TIMEOUT": (
+        "the brokers do not let a transaction take as long as 'kafka.transaction_timeout' says",
+        "lower 'kafka.transaction_timeout', or raise 'transaction.max.timeout.ms' of the brokers",
+    ),
     "TOPIC_EXCEPTION": ("the brokers do not take the name of the topic", None),
     **dict.fromkeys(
         _BEHIND, ("too few replicas of the topic are in sync", "start the brokers that are missing")
@@ -128,6 +132,14 @@ class RowRefused(SinkError):
     """A topic does not take a row, and will not as long as its settings are what they are."""
 
 
+class OutOfTime(SinkError):
+    """A transaction took longer than the brokers let it; smaller ones may not."""
+
+
+class TransactionTimeoutRefused(SinkError):
+    """The brokers do not let a transaction take as long as the configuration says."""
+
+
 _ROW = frozenset({"MSG_SIZE_TOO_LARGE", "INVALID_TIMESTAMP", "INVALID_RECORD", "TOPIC_EXCEPTION"})
 
 
@@ -152,6 +164,8 @@ class Trouble(Exception):
             kind = RowRefused
         if self.code in FENCED:
             kind = TakenOver
+        if self.code == "INVALID_TRANSACTION_TIMEOUT":
+            kind = TransactionTimeoutRefused
         return kind(self.message, hint=self.hint)
 
     @property

@@ -13,10 +13,11 @@ from uuid import uuid4
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from kaflow_engine.connectors.kafka_client import Client, KafkaSettings, open_producer
-from kaflow_engine.connectors.kafka_control_records import ControlView, Slot, to_bytes
+from kaflow_engine.connectors.kafka_control_records import Slot, to_bytes
+from kaflow_engine.connectors.kafka_run_start import Delivered
 from kaflow_engine.connectors.kafka_transactions import (
-    ControlReader,
     control_topic,
+    newest_epoch,
     open_transactional,
     transactional_id,
     write_acknowledged,
@@ -58,12 +59,16 @@ class SinkSettings:
     epoch_offset: int = 0
     """`RunStart.epoch_offset`: from where a writer looks for a newer epoch."""
     exactly_once: bool = True
-    transaction_timeout: int = 60_000
-    """Milliseconds after which the broker gives up an abandoned transaction."""
-    delivered: Mapping[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
-    """Delivery partition → last delivered batch and its rows (`RunStart.delivered_to`)."""
+    delivered: Mapping[int, Delivered] = field(default_factory=dict[int, Delivered])
+    """By delivery partition (`RunStart.delivered_to`)."""
     same_rows: bool = True
     """Whether a batch that runs again must have the rows it had."""
+    tries: int = 0
+    """How many earlier runs have begun the batch, and not finished it."""
+
+    def has_begun(self, batch: int) -> bool:
+        """Tell whether rows of a batch have been delivered by earlier runs."""
+        return any(found.batch == batch for found in self.delivered.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +137,15 @@ def discard(sink: SinkSettings) -> None:
     _WRITERS.pop((sink.pipeline_id, sink.sink), None)
 
 
+def is_newest(sink: SinkSettings) -> bool:
+    """Tell whether no newer run has started; a fenced producer then had too little time.
+
+    Raises:
+        SourceError: The pipeline's own topic cannot be read.
+    """
+    return _newest_epoch(sink) == sink.epoch
+
+
 def close_producers() -> None:
     """Close every producer this process keeps."""
     _WRITERS.clear()
@@ -146,7 +160,7 @@ def _open_exactly_once(sink: SinkSettings, crash_point: Callable[[str], None]) -
     write_acknowledged(sink.kafka, topic, [to_bytes(Slot(slot, sink.epoch))], TIMEOUT)
     crash_point("slot_claimed")
     more = _config(sink.kafka, refusals)
-    client = open_transactional(sink.kafka, slot, sink.transaction_timeout, TIMEOUT, **more)
+    client = open_transactional(sink.kafka, slot, sink.kafka.transaction_timeout, TIMEOUT, **more)
     _require_newest(sink)
     return Writer(client, refusals, sink.epoch, True, sink.kafka, os.getpid())
 
@@ -171,19 +185,18 @@ def _config(settings: KafkaSettings, refusals: Refusals) -> dict[str, object]:
 
 
 def _require_newest(sink: SinkSettings) -> None:
-    topic = control_topic(sink.pipeline_id)
-    reader = ControlReader(sink.kafka, topic, TIMEOUT, committed=False, start=sink.epoch_offset)
-    try:
-        view = ControlView()
-        view.take(reader.read_on())
-    finally:
-        reader.close()
-    if view.epoch != sink.epoch:
+    newest = _newest_epoch(sink)
+    if newest != sink.epoch:
         raise TakenOver(
-            f"run {sink.epoch} of pipeline '{sink.pipeline_id}' may not write: run {view.epoch} "
-            "has taken over",
+            f"run {sink.epoch} of pipeline '{sink.pipeline_id}' may not write: run {newest} has "
+            "taken over",
             hint="a pipeline has one run at a time; stop this one",
         )
+
+
+def _newest_epoch(sink: SinkSettings) -> int:
+    topic = control_topic(sink.pipeline_id)
+    return newest_epoch(sink.kafka, topic, sink.epoch_offset, TIMEOUT)
 
 
 def milliseconds(since: float) -> float:

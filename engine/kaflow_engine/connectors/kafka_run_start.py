@@ -2,10 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from kaflow_engine.connectors.holding import Holding
 from kaflow_engine.connectors.kafka_control_records import ControlView
+
+
+class Delivered(NamedTuple):
+    """What was delivered of a delivery partition."""
+
+    batch: int
+    """The last batch of which it was given rows."""
+    rows: int
+    """Rows and dead letters of that batch."""
+    digest: str = ""
+    """Checksum of these rows where the batch has more of them; empty: it has no more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,18 +27,20 @@ class RunStart:
     epoch_offset: int
     """Where the epoch stands in the topic; a newer epoch can only stand behind it."""
     delivered: Mapping[tuple[str, int], int]
-    """`(sink, delivery partition)` → the last batch that was delivered."""
+    """`(sink, delivery partition)` → the last batch that was delivered, maybe in part."""
     rows: Mapping[tuple[str, int], int]
     """`(sink, delivery partition)` → rows and dead letters of that partition in that batch."""
+    digests: Mapping[tuple[str, int], str]
+    """`(sink, delivery partition)` → checksum of these rows, where the batch has more of them."""
     batches: Mapping[int, Mapping[str, Any]]
     """Batch records kept here for this state and generation, by batch."""
     holdings: frozenset[Holding]
     """What was delivered, from whatever state."""
 
-    def delivered_to(self, sink: str) -> dict[int, tuple[int, int]]:
-        """Return delivery partition → last delivered batch of one sink, and its rows."""
+    def delivered_to(self, sink: str) -> dict[int, Delivered]:
+        """Return what was delivered to one sink, by delivery partition."""
         return {
-            p: (batch, self.rows[name, p])
+            p: Delivered(batch, self.rows[name, p], self.digests.get((name, p), ""))
             for (name, p), batch in self.delivered.items()
             if name == sink
         }
@@ -47,6 +60,7 @@ def run_start(
         epoch_offset=epoch_offset,
         delivered={place: m.batch for place, m in mine.items() if m.batch is not None},
         rows={place: m.rows for place, m in mine.items()},
+        digests={place: m.digest for place, m in mine.items() if m.digest},
         batches={
             batch: record
             for (state, of, batch), record in view.batches.items()

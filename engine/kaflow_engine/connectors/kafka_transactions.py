@@ -1,7 +1,7 @@
 """Transactional producers, and reading the pipeline's own topic: shared by driver and workers."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from confluent_kafka import (
     TIMESTAMP_LOG_APPEND_TIME,
@@ -19,8 +19,8 @@ from kaflow_engine.connectors.kafka_client import (
     open_consumer,
     open_producer,
 )
-from kaflow_engine.connectors.kafka_control_records import Pair
-from kaflow_engine.connectors.kafka_errors import MISSING, MOVING, error_of
+from kaflow_engine.connectors.kafka_control_records import ControlView, Pair
+from kaflow_engine.connectors.kafka_errors import FENCED, MISSING, MOVING, OutOfTime, error_of
 from kaflow_engine.connectors.kafka_read import collect
 from kaflow_engine.errors import StateError
 
@@ -176,13 +176,51 @@ class ControlReader:
         self._client.api.close()
 
 
+def newest_epoch(settings: KafkaSettings, topic: str, start: int, timeout: int) -> int:
+    """Return the newest run epoch from an offset of the pipeline's own topic on, committed or not.
+
+    Raises:
+        SourceError: The topic cannot be read.
+    """
+    reader = ControlReader(settings, topic, timeout, committed=False, start=start)
+    try:
+        view = ControlView()
+        view.take(reader.read_on())
+    finally:
+        reader.close()
+    return view.epoch
+
+
+def out_of_time(settings: KafkaSettings, doing: str) -> OutOfTime:
+    """Return the error for a transaction that the brokers gave up, or would have."""
+    allowed = settings.transaction_timeout / 1000
+    return OutOfTime(
+        f"a transaction took longer than the {allowed:g} s of 'kafka.transaction_timeout' "
+        f"({doing})",
+        hint="the batch goes on in smaller transactions; raise 'kafka.transaction_timeout' if this "
+        "comes again, and look for a quota or for brokers that are overloaded",
+    )
+
+
 def in_transaction(
-    client: Client[Producer], topic: str, pairs: Sequence[Pair], timeout: int
+    client: Client[Producer],
+    topic: str,
+    pairs: Sequence[Pair],
+    timeout: int,
+    is_newest: Callable[[], bool],
 ) -> int:
     """Write records in one transaction; returns the offset of the last one.
 
+    Args:
+        client: Who writes.
+        topic: Where to.
+        pairs: The records.
+        timeout: Milliseconds to wait.
+        is_newest: Whether no newer run has started; a fenced producer then had too little time.
+
     Raises:
         SinkError: Another run has taken over, no broker answers, or it refuses.
+        OutOfTime: The brokers aborted the transaction, as when this machine stood still.
     """
     receipts = Receipts()
     doing = f"writing topic '{topic}'"
@@ -194,6 +232,8 @@ def in_transaction(
     except KafkaException as failure:
         error = client.trouble(receipts.error or failure, doing, timeout).as_sink()
         abort(client, timeout)
+        if error_of(failure).name() in FENCED and is_newest():
+            error = out_of_time(client.settings, doing)
         raise error from failure
     return receipts.offset
 

@@ -136,7 +136,7 @@ def redrive(
         _refuse_other_policy(settings, notes)
     name = transactional_id(pipeline_id, "redrive")
     # a redrive that still runs is fenced before the notes are read
-    client = open_transactional(settings, name, 2 * TIMEOUT, TIMEOUT)
+    client = open_transactional(settings, name, settings.transaction_timeout, TIMEOUT)
     wanted = [
         letter
         for letter in chosen(find_letters(settings, topic, pipeline, patience), where)

@@ -60,7 +60,7 @@ def resolve_schemas(
     missing = [topic for topic in given if topic not in found]
     if not missing:
         return found
-    kafka = KafkaSettings.of(config.kafka.brokers, config.kafka.properties)
+    kafka = KafkaSettings.configured(config.kafka)
     partitions = require_topics(kafka, missing, {topic: _place(spec, topic) for topic in missing})
     deadline = None
     told: set[str] = set()

@@ -6,13 +6,15 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from kaflow_engine.model.durations import Duration
+from kaflow_engine.model.durations import Duration, format_duration
 from kaflow_engine.model.specs import Filled, Path, Spec, refuse
 from kaflow_engine.model.variables import AUTHORS
 
 _BROKER = re.compile(r"(?:[A-Z_]+://)?(?:\[[0-9A-Fa-f:.%]+\]|[^\s,:/]+):[0-9]{1,5}")
 
 _VARIABLE = re.compile(r"[A-Za-z_*][A-Za-z0-9_*]*")
+SHORTEST, LONGEST = 1_000, 86_400_000
+"""Between these milliseconds a transaction may take; Kafka's clients take no less."""
 
 _ADDRESS = re.compile(r"https?://[^\s/]+(/\S*)?", re.IGNORECASE)
 
@@ -54,6 +56,16 @@ def _positive(milliseconds: int) -> int:
     return milliseconds
 
 
+def _transaction_timeout(milliseconds: int) -> int:
+    if not SHORTEST <= milliseconds <= LONGEST:
+        shortest, longest = format_duration(SHORTEST), format_duration(LONGEST)
+        raise refuse(
+            f"must be between {shortest} and {longest}",
+            "the brokers' own limit is 'transaction.max.timeout.ms', 15m unless they say otherwise",
+        )
+    return milliseconds
+
+
 def _level(value: object) -> object:
     if not isinstance(value, str):
         return value
@@ -91,6 +103,9 @@ class KafkaConfig(Spec):
     there are three brokers."""
     min_insync_replicas: int | None = Field(default=None, gt=0)
     """The same for their `min.insync.replicas`; of its own 2."""
+    transaction_timeout: Annotated[Duration, AfterValidator(_transaction_timeout)] = 60_000
+    """After which the brokers abort a transaction; how long rows are gathered for one, and waited
+    for, follows from it."""
     properties: dict[str, str] = Field(default={}, repr=False)
     """Client settings passed through, such as `security.protocol`."""
 
@@ -190,6 +205,9 @@ class Config(Spec):
     text. The configuration itself may expand all."""
     max_records: int = Field(default=400_000, gt=0)
     """Most records of one micro-batch."""
+    max_batch_bytes: int | None = Field(default=None, gt=0)
+    """Most bytes of one micro-batch, as far as they can be told before it is read; None: 256 MiB,
+    or a KiB for each of `max_records` where that is more."""
     warehouse: str = "warehouse"
     """The folder of tables."""
     drain_deadline: Duration = 60_000
@@ -201,6 +219,11 @@ class Config(Spec):
     """Where each value that is not a default comes from; not a key of the file."""
     file: str | None = Field(default=None, exclude=True)
     """The configuration file that was read; not a key of it."""
+
+    @property
+    def most_bytes(self) -> int:
+        """Most bytes of one micro-batch."""
+        return self.max_batch_bytes or max(256 * 2**20, self.max_records * 2**10)
 
     def origin(self, *path: str) -> str:
         """Return `default`, `file:line`, `environment KAFLOW__…` or `command line`."""

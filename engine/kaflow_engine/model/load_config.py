@@ -32,6 +32,7 @@ _OWNED = {
     "bootstrap.servers": "set kafka.brokers",
     "metadata.broker.list": "set kafka.brokers",
     "group.id": "set kafka.consumer.group",
+    "transaction.timeout.ms": "set kafka.transaction_timeout",
     **dict.fromkeys(
         ("enable.auto.commit", "enable.idempotence", "isolation.level", "transactional.id"),
         "remove it; `delivery` of a pipeline says what is guaranteed",

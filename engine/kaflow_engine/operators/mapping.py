@@ -20,7 +20,12 @@ from kaflow_engine.operators.guard import BadRow, guarded
 from kaflow_engine.operators.intake import BadRecord, Intake, addressed, read_topic
 from kaflow_engine.operators.layout import batch_time_column, keyed, packed
 from kaflow_engine.operators.params import Plan, SideParams, TopicParams
-from kaflow_engine.operators.reports import exchange_rows, partition_reports, report_rows
+from kaflow_engine.operators.reports import (
+    bytes_of,
+    exchange_rows,
+    partition_reports,
+    report_rows,
+)
 from kaflow_engine.operators.schemas import DRIVING, EXCHANGE, READY, SIDE
 from kaflow_engine.operators.shards import output_parts, parts_of, spread
 from kaflow_engine.operators.task import BatchContext, Task
@@ -80,7 +85,9 @@ class _MapTopic:
         self._count()
         timed = [t.select(["rn", "$ts"]) for t in (self.intake.rows, self.intake.tombstones)]
         read = partition_reports(self.topic.name, self.intake.records, pa.concat_tables(timed))
-        yield report_rows(self.last, [*read, {"counters": dict(self.counters)}])
+        sizes = {self.topic.name: bytes_of(self.intake.records)}
+        own = {"counters": dict(self.counters), "sizes": sizes}
+        yield report_rows(self.last, [*read, own])
 
     @property
     def _roles(self) -> int:

@@ -34,6 +34,8 @@ class BatchReport:
         default_factory=dict[tuple[str, int], PartitionReport]
     )
     counters: Mapping[str, int] = field(default_factory=dict[str, int])
+    sizes: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Bytes that were read of each topic: keys, values and headers."""
     next_due: int | None = None
     """A lower bound of what falls due next, among what this batch touched."""
     lookups: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
@@ -76,6 +78,11 @@ def partition_reports(
         yield {"partition": [topic, place, latest.get(place), *read]}
 
 
+def bytes_of(records: pa.Table) -> int:
+    """Return the bytes of keys, values and headers of records (schema RECORDS)."""
+    return records.select(["key", "value", "headers"]).nbytes
+
+
 def exchange_rows(count: int, **columns: Any) -> pa.Table:
     """Build rows of schema EXCHANGE from arrays and constants; what is not named is null."""
     arrays: list[Any] = []
@@ -94,6 +101,7 @@ def read_reports(rows: pa.Table) -> BatchReport:
     """Add up the report rows of a batch."""
     partitions: dict[tuple[str, int], PartitionReport] = {}
     counters: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
     dues: list[int] = []
     lookups: dict[str, tuple[int, int]] = {}
     notes: list[Mapping[str, Any]] = []
@@ -105,6 +113,7 @@ def read_reports(rows: pa.Table) -> BatchReport:
                 max_ts=max_ts, first_offset=first, last_offset=last, count=count
             )
         counters.update(report.get("counters", {}))
+        sizes.update(report.get("sizes", {}))
         dues += report.get("due", [])
         for topic, (rows_left, matched) in report.get("lookups", {}).items():
             known = lookups.get(topic, (0, 0))
@@ -114,6 +123,7 @@ def read_reports(rows: pa.Table) -> BatchReport:
     return BatchReport(
         partitions=partitions,
         counters={name: count for name, count in sorted(counters.items()) if count},
+        sizes=dict(sizes),
         next_due=min(dues, default=None),
         lookups=lookups,
         notes=tuple(notes),

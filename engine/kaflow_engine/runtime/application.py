@@ -162,7 +162,7 @@ def run_backfill(
 
 def _forget(plan: Plan, config: Config, root: Path) -> None:
     """Remove what a backfill kept for itself."""
-    kafka = KafkaSettings.of(config.kafka.brokers, config.kafka.properties)
+    kafka = KafkaSettings.configured(config.kafka)
     delete_topics(kafka, [control_topic(plan.pipeline)])
     shutil.rmtree(root / plan.pipeline, ignore_errors=True)
 

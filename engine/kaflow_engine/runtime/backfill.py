@@ -180,7 +180,7 @@ class BoundedRead:
             until = min(time + step, self._until)
             ends = self._ends(until)
             size = size_of(ranges_between(self._run.standing.offsets, ends))
-            if size > self._run.most_records and step > 1:
+            if size > self._run.limit.records and step > 1:
                 step = max(1, step // 2)
                 continue
             yield ends

@@ -7,6 +7,8 @@ from functools import cached_property
 
 from pyspark.sql import DataFrame
 
+from kaflow_engine.connectors.kafka_undelivered import require_same
+from kaflow_engine.errors import StateError
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.operators.reports import BatchReport
 from kaflow_engine.operators.task import BatchContext
@@ -15,7 +17,7 @@ from kaflow_engine.runtime.batch_clock import wall_clock
 from kaflow_engine.runtime.crash import CrashPoint, crash_point
 from kaflow_engine.runtime.executor import SMALL, Executed, Shipment, execute_batch, no_records
 from kaflow_engine.runtime.failures import to_error
-from kaflow_engine.runtime.notes import changes_of, task_phases
+from kaflow_engine.runtime.notes import changes_of, rows_of_slots, task_phases
 from kaflow_engine.runtime.offsets import empty_ranges, ends_of, merged, size_of
 from kaflow_engine.runtime.record_source import RecordSource
 from kaflow_engine.runtime.standing import Standing, counted, next_due
@@ -62,6 +64,7 @@ class BatchRunner:
         small: int = SMALL,
         table: TableSink | None = None,
         claim: Claim | None = None,
+        held: int = 0,
     ) -> None:
         self.source, self.log = source, log
         self.clock = clock
@@ -72,6 +75,7 @@ class BatchRunner:
         self._small = small
         self.table = table
         self._claim = claim
+        self._held = held  # the newest batch that a marker names, whoever wrote it
 
     @property
     def epoch(self) -> int:
@@ -114,10 +118,18 @@ class BatchRunner:
     ) -> BatchDone:
         """Run a batch again that was logged and not committed, with the plan of that time."""
         settings = replace(self._shipment.settings, plan=plan)
-        if settings.sink is not None and records is not None:
-            settings = replace(settings, sink=replace(settings.sink, same_rows=False))
+        if settings.sink is not None:
+            tries = self.epoch - record.epoch
+            sink = replace(settings.sink, same_rows=records is None, tries=tries)
+            settings = replace(settings, sink=sink)
         shipment = Shipment.of(settings)
         return self._finish(standing, record, shipment, records, time.perf_counter())
+
+    def is_held(self, record: BatchRecord) -> bool:
+        """Tell whether any sink has something of a batch, or of a later one."""
+        if self._held >= record.number:
+            return True
+        return self.table is not None and self.table.holds(record.number)
 
     def records_of(self, ranges: Ranges) -> DataFrame:
         """Return the records of ranges, which may be empty."""
@@ -196,6 +208,9 @@ class BatchRunner:
         logged = time.perf_counter()
         executed = self.execute(standing, record, records, shipment)
         ran = time.perf_counter()
+        sink = shipment.settings.sink
+        if sink is not None and sink.same_rows and sink.has_begun(record.number):
+            require_same(sink, record.number, rows_of_slots(executed.report), alone=True)
         if self.kept is not None:
             self.kept.ran(record.number, executed.report)
         if self._claim is not None:
@@ -236,6 +251,11 @@ class BatchRunner:
             counters=counted(standing.counters, report),
         )
         self._pass("before_commit_log", record.number)
+        if self.log.load_batch(record.number).ranges != record.ranges:
+            raise StateError(
+                f"another run has cut batch {record.number} again",
+                hint="one run at a time may write this state; stop the other one",
+            )
         self.log.commit(
             CommitRecord(
                 number=record.number,

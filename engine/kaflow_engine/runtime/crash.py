@@ -19,6 +19,7 @@ CrashPoint = Literal[
     "rows_produced",
     "marker_produced",
     "before_commit",
+    "piece_committed",
     "committed",
     "before_commit_log",
     "commit_logged",

@@ -11,7 +11,9 @@ from kaflow_engine.connectors.kafka_errors import (
     BrokerAwaySink,
     LoginRefused,
     LoginRefusedSink,
+    OutOfTime,
     RowRefused,
+    TransactionTimeoutRefused,
 )
 from kaflow_engine.connectors.kafka_topics import TooFewBrokers
 from kaflow_engine.errors import (
@@ -89,7 +91,7 @@ _KINDS: Mapping[str, type[KaflowError]] = {
         *(BrokerAway, BrokerAwaySink, LoginRefused, LoginRefusedSink, RowRefused, MissingTopic),
         *(RegistryAway, SchemaChanged, BucketAway, ObjectChanged, NameTaken, NameMissing),
         *(Damaged, Foreign, SparkEnded, ClusterAway, ExecutorsUnfit, ExecutorLost),
-        *(ClockWrong, StateHeld, TooFewBrokers),
+        *(ClockWrong, StateHeld, TooFewBrokers, OutOfTime, TransactionTimeoutRefused),
     )
 }
 """What a task may say of itself; an error of another class arrives as one it derives from."""
@@ -187,6 +189,8 @@ def is_retryable(error: KaflowError) -> bool:
             return False
         case TakenOver():
             return False  # two runs would fence each other for ever
+        case TransactionTimeoutRefused():
+            return False
         case SourceError() | SinkError() | RunError():
             return True
         case _:

@@ -7,6 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from kaflow_engine.connectors.kafka_client import KafkaSettings
 from kaflow_engine.connectors.kafka_group import GroupCommitter
 from kaflow_engine.errors import KaflowError
+from kaflow_engine.operators.params import Plan
 from kaflow_engine.runtime.crash import crash_point
 from kaflow_engine.state.log import Offsets
 
@@ -47,3 +48,10 @@ class GroupReporter:
             except KaflowError as error:
                 LOGGER.warning("consumer group '%s' is not up to date: %s", self._group, error)
             crash_point("group_committed", batch, os.getpid())
+
+
+def group_reporter(kafka: KafkaSettings, plan: Plan, group: str | None) -> GroupReporter | None:
+    """Return what reports the offsets of a stream; None for a backfill, which has none to show."""
+    if plan.backfill is not None:
+        return None
+    return GroupReporter(kafka, group or f"kaflow-{plan.pipeline}")

@@ -22,12 +22,13 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.runtime.backfill import BoundedRead
 from kaflow_engine.runtime.batch_clock import BatchClock
+from kaflow_engine.runtime.batch_limit import BatchLimit, weigher
 from kaflow_engine.runtime.batches import BatchRunner
 from kaflow_engine.runtime.claims import Claims
 from kaflow_engine.runtime.ends import EndOffsets
 from kaflow_engine.runtime.executor import Shipment
 from kaflow_engine.runtime.failures import to_error
-from kaflow_engine.runtime.group import GroupReporter
+from kaflow_engine.runtime.group import group_reporter
 from kaflow_engine.runtime.history_files import open_histories
 from kaflow_engine.runtime.masters import await_executor, copies_of, task_slots
 from kaflow_engine.runtime.offsets import only
@@ -113,7 +114,7 @@ class PipelineRun:
         )
 
     def _supervise(self, directory: Path) -> Ending:
-        kafka = KafkaSettings.of(self.config.kafka.brokers, self.config.kafka.properties)
+        kafka = KafkaSettings.configured(self.config.kafka)
         replication = Replication.of(self.config.kafka)
         control = ControlTopic(kafka, self.plan.pipeline, replication=replication)
 
@@ -212,31 +213,30 @@ class PipelineRun:
         carrier: Checkpointer | None,
     ) -> Run:
         checkpoint, kafka = self.config.state.rocksdb.checkpoint, source.kafka
-        sink = SinkSettings(
-            kafka=kafka,
-            pipeline_id=plan.pipeline,
-            state_id=state.state_id,
-            generation=state.generation,
-            sink=SINK,
-            epoch=start.epoch,
-            epoch_offset=start.epoch_offset,
-            exactly_once=plan.delivery == "exactly_once",
-            delivered=start.delivered_to(SINK),
+        shipment = Shipment.of(
+            TaskSettings(
+                plan=plan,
+                directory=directory,
+                state=state.ref,
+                epoch=start.epoch,
+                snapshots=log.store,
+                sink=SinkSettings(
+                    kafka=kafka,
+                    pipeline_id=plan.pipeline,
+                    state_id=state.state_id,
+                    generation=state.generation,
+                    sink=SINK,
+                    epoch=start.epoch,
+                    epoch_offset=start.epoch_offset,
+                    exactly_once=plan.delivery == "exactly_once",
+                    delivered=start.delivered_to(SINK),
+                ),
+                driver=os.getpid(),
+                registry=self.config.kafka.schema_registry,
+                copies=copies_of(self.config, plan),
+            )
         )
-        settings = TaskSettings(
-            plan=plan,
-            directory=directory,
-            state=state.ref,
-            epoch=start.epoch,
-            snapshots=log.store,
-            sink=sink,
-            driver=os.getpid(),
-            registry=self.config.kafka.schema_registry,
-            copies=copies_of(self.config, plan),
-        )
-        shipment = Shipment.of(settings)
         standing = load_standing(log, state)
-        group = self.config.kafka.consumer.group or f"kaflow-{plan.pipeline}"
         return Run(
             spark=self.spark,
             plan=plan,
@@ -250,17 +250,18 @@ class PipelineRun:
                 self.clock,
                 table=table_sink(plan, state, log.store, control.require_newest),
                 claim=Claims.of(control, plan).claim,
+                held=max(start.delivered.values(), default=0),
             ),
             standing=standing,
             ends=EndOffsets(kafka),
             watch=self.watch,
             limits=self.limits,
-            most_records=self.config.max_records,
+            limit=BatchLimit(self.config.max_records, self.config.most_bytes, weigher(source)),
             drain_seconds=self.config.drain_deadline / 1000,
-            group=GroupReporter(kafka, group) if plan.backfill is None else None,
+            group=group_reporter(kafka, plan, self.config.kafka.consumer.group),
             keeper=SnapshotKeeper(
                 in_tasks(self.spark, shipment)
-                if settings.copies
+                if shipment.settings.copies
                 else in_this_process(directory, state.ref, log, log.store),
                 log,
                 state.ref,

@@ -58,7 +58,7 @@ def prepare(
     """
     check(specs, config)
     patience = waiting or Waiting()
-    kafka = KafkaSettings.of(config.kafka.brokers, config.kafka.properties)
+    kafka = KafkaSettings.configured(config.kafka)
     await_brokers(kafka, config.retry_deadline, say, patience.stopped)
     ready: dict[str, PlannedPipeline] = {}
     for spec in producers_first(specs):
@@ -85,7 +85,7 @@ def check(specs: Sequence[PipelineSpec], config: Config | None = None) -> None:
 
 def _prepare(spec: PipelineSpec, config: Config, say: Say, waiting: Waiting) -> PlannedPipeline:
     planned = plan_pipeline(spec, config, say, waiting)
-    kafka = KafkaSettings.of(config.kafka.brokers, config.kafka.properties)
+    kafka = KafkaSettings.configured(config.kafka)
     names = [topic.name for topic in planned.plan.topics]
     counts = require_topics(kafka, names, dict.fromkeys(names, spec.place("query")))
     registry = registry_of(config)

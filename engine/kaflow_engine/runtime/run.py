@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from kaflow_engine.operators.params import Plan
+from kaflow_engine.runtime.batch_limit import BatchLimit
 from kaflow_engine.runtime.batches import BatchDone, BatchRunner, tick_ranges
 from kaflow_engine.runtime.budget import check_budget
 from kaflow_engine.runtime.ends import EndOffsets
@@ -47,7 +48,7 @@ class Run:
     ends: EndOffsets
     watch: Watch
     limits: Limits
-    most_records: int
+    limit: BatchLimit
     drain_seconds: float
     group: GroupReporter | None = None
     keeper: SnapshotKeeper | None = None
@@ -68,13 +69,24 @@ class Run:
             done = self.runner.run_batch(
                 self.standing, ranges, read_to_end(ranges, ends), records, bounded_end
             )
-            self._after(done, ends)
+            self._after(done, ranges, ends)
         return done
 
     def go_on(self, standing: Standing) -> None:
         """Go on from where losses were settled."""
         self.standing = standing
         self.runner.source = self.runner.source.of(standing.topic_ids)
+
+    def take(self, goal: Offsets, records: DataFrame) -> None:
+        """Run the records up to a goal, which Spark has, in one batch or in several.
+
+        With several they are read again; a limit may end it before the goal.
+        """
+        ranges = ranges_between(self.standing.offsets, goal)
+        if self.limit.fits(ranges):
+            self.batch(ranges, records)
+        else:
+            self.read_to(goal)
 
     @property
     def ending(self) -> Ending | None:
@@ -90,7 +102,8 @@ class Run:
             if ending := self.ending:
                 return ending
             at = self.standing.offsets
-            ends = ends_of(next_cut(at, goal, self.most_records))
+            most = self.limit.most(ranges_between(at, merged(at, goal)))
+            ends = ends_of(next_cut(at, goal, most))
             ends = before_topics(at, ends, ends_of_histories(self.histories))
             self.batch(ranges_between(at, merged(at, ends)))
         return None
@@ -115,7 +128,7 @@ class Run:
         with self._logging(record.number):
             records = None if left is None else self.runner.records_of(left)
             done = self.runner.replay(self.standing, record, plan, records)
-            self._after(done, self.ends.ask(record.ranges))
+            self._after(done, record.ranges, self.ends.ask(record.ranges))
         return done
 
     def _assert_same_topics(self) -> None:
@@ -130,8 +143,9 @@ class Run:
     def _logging(self, batch: int) -> AbstractContextManager[None]:
         return logging_of(self.plan.name, self.runner.epoch, batch)
 
-    def _after(self, done: BatchDone, ends: Offsets) -> None:
+    def _after(self, done: BatchDone, ranges: Ranges, ends: Offsets) -> None:
         self.standing = done.standing
+        self.limit.took(ranges, done.report.sizes)
         self.records += sum(part.count for part in done.report.partitions.values())
         self.dead_letters += sum(done.report.counters.get(name, 0) for name in _DEAD)
         if self.group is not None:

@@ -9,6 +9,7 @@ from kaflow_engine.operators.watermark import WatermarkState
 from kaflow_engine.runtime.offsets import ends_of, merged, recreated
 from kaflow_engine.runtime.ticks import is_due
 from kaflow_engine.state.log import FIRST, BatchLog, BatchRecord, Offsets, StateRecord, TopicIds
+from kaflow_engine.state.store import Damaged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,12 @@ def load_standing(log: BatchLog, state: StateRecord) -> Standing:
             batch=FIRST - 1, batch_time=0, offsets=state.start, topic_ids=state.topic_ids
         )
     batch = log.load_batch(commit.number)
+    if commit.epoch < batch.epoch:
+        raise Damaged(
+            f"batch {batch.number} was committed as run {commit.epoch} cut it, and run "
+            f"{batch.epoch} has cut it again",
+            hint="two runs wrote this state at once; restore the whole directory from one backup",
+        )
     another = recreated(state.topic_ids, batch.topic_ids)
     start = {topic: ps for topic, ps in state.start.items() if topic not in another}
     return Standing(

@@ -13,7 +13,7 @@ from kaflow_engine.errors import DrainIncomplete, KaflowError, RunError
 from kaflow_engine.operators.watermark import next_change
 from kaflow_engine.runtime.failures import to_error
 from kaflow_engine.runtime.kafka_source import stream_frame
-from kaflow_engine.runtime.offsets import logged_ends, merged, ranges_between, reaches
+from kaflow_engine.runtime.offsets import logged_ends, merged, reaches
 from kaflow_engine.runtime.run import Run
 from kaflow_engine.runtime.stop import Ending
 from kaflow_engine.runtime.ticks import QUIET_MS, TICK_MS, Clockwork, is_due, wants_tick
@@ -60,7 +60,7 @@ class LiveStream:
             self._kafka,
             run.plan.pipeline,
             start,
-            run.most_records,
+            run.limit.records,
         )
         writer = frame.writeStream.foreachBatch(self._on_records)
         query = writer.option("checkpointLocation", f"file:{self._checkpoint}").start()
@@ -88,12 +88,12 @@ class LiveStream:
     def _on_records(self, frame: DataFrame, spark_batch: int) -> None:
         """Take one micro-batch; never raises, because Spark would wrap that in pages of stack."""
         with self._lock:
-            if self._closing:
+            if self._closing or self._run.ending is not None:
                 return  # whatever Spark thinks it delivered is read again by the next run
             try:
                 at = self._run.standing.offsets
                 ends = logged_ends(self._checkpoint, spark_batch)
-                self._run.batch(ranges_between(at, merged(at, ends)), frame)
+                self._run.take(merged(at, ends), frame)
                 self._last_end = self._run.runner.clock()
             except Exception as error:
                 self._failure = to_error(error, "running a batch")

@@ -47,6 +47,10 @@ class TableSink(Protocol):
         """
         ...
 
+    def holds(self, batch: int) -> bool:
+        """Tell whether files of a batch were taken."""
+        ...
+
 
 class StreamTable:
     """Adds each batch to the table in a commit of its own."""
@@ -57,6 +61,10 @@ class StreamTable:
     def take(self, batch: BatchRecord, report: BatchReport, same_rows: bool = True) -> None:
         """Add the files of a batch, unless the table has that very batch already."""
         self._sink.add(batch.number, files_of(report), batch_mark(batch), same_rows)
+
+    def holds(self, batch: int) -> bool:
+        """Tell whether the table has a batch."""
+        return self._sink.committed() >= batch
 
 
 class BackfillTable:
@@ -93,6 +101,10 @@ class BackfillTable:
         if files:
             rows = [astuple(file) for file in files]
             self._store.put(f"{_FILES}/{batch.number}.json", json.dumps(rows).encode())
+
+    def holds(self, batch: int) -> bool:
+        """Tell whether files of a batch are noted."""
+        return self._store.exists(f"{_FILES}/{batch}.json")
 
     def finish(self) -> None:
         """Let what all batches wrote take its place, in one commit.

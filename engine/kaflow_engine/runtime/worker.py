@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.connectors.kafka_sink import SinkSettings, deliver
+from kaflow_engine.connectors.kafka_undelivered import counts
 from kaflow_engine.connectors.table_files import write_files
 from kaflow_engine.formats.registry import UnknownSchema
 from kaflow_engine.operators.params import Plan, TableParams
@@ -138,8 +139,11 @@ class WorkerTask:
             rows = self._into_table(settings.plan.finish.table, rows)
             if not rows.num_rows:
                 return
+        if settings.sink.has_begun(batch):
+            self._notes.append({"slots": list(counts(rows).items())})
+        alone = len(self.partitions) == settings.plan.partitions
         with self.timed("deliver"):
-            result = deliver(settings.sink, batch, rows, self.passing, self._batch.mark)
+            result = deliver(settings.sink, batch, rows, self.passing, self._batch.mark, alone)
         for phase, spent in result.phases.items():
             self._spend(f"deliver.{phase}", spent)
         self._notes.append({"delivered": result.rows, "dead_letters": result.dead_letters})

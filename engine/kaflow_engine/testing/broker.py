@@ -79,14 +79,20 @@ class Broker:
 
     Topics are never created by reading or writing them, and records of any timestamp are taken
     and kept. Give `data` to keep them between runs; otherwise they go when the broker is stopped.
+    `properties` go over those that it is started with.
     """
 
     def __init__(
-        self, port: int | None = None, data: Path | None = None, secure: Secure | None = None
+        self,
+        port: int | None = None,
+        data: Path | None = None,
+        secure: Secure | None = None,
+        properties: Mapping[str, str] | None = None,
     ) -> None:
         self._asked_port = port
         self._data = data
         self._secure = secure
+        self._properties = properties or {}
         self._scratch: TemporaryDirectory[str] | None = None
         self._child: Child | None = None
         self._ports: tuple[int, ...] | None = None
@@ -147,7 +153,9 @@ class Broker:
         self._data.mkdir(parents=True, exist_ok=True)
         _format(command, self._data)
         config = self._data / "server.properties"
-        config.write_text(_properties(ports, self._data / "logs", self._secure))
+        written = _properties(ports, self._data / "logs", self._secure)
+        more = "".join(f"{name}={value}\n" for name, value in self._properties.items())
+        config.write_text(written + more)
         options = [] if self._secure is None else self._secure.java_options
         child = Child([*command, *options, "kafka.Kafka", str(config)], self._data / "broker.log")
         self._child = child

@@ -10,6 +10,7 @@ from kaflow_engine.connectors.holding import Holding
 from kaflow_engine.connectors.kafka_admin import create_topic, topic_settings
 from kaflow_engine.connectors.kafka_client import KafkaSettings
 from kaflow_engine.connectors.kafka_control import ControlTopic, RunStart
+from kaflow_engine.connectors.kafka_run_start import Delivered
 from kaflow_engine.connectors.kafka_sink import SinkSettings, deliver
 from kaflow_engine.connectors.kafka_transactions import control_topic, open_transactional
 from kaflow_engine.errors import SinkError, StateError, TakenOver
@@ -109,7 +110,7 @@ def test_markers_count_rows(kafka: KafkaSettings, unique: str, output: Rows) -> 
     deliver(sink, 4, pa.concat_tables([rows, rows.slice(1)]))
     found = ControlTopic(kafka, unique).start_run("s1", 1)
     assert found.delivered == {("out", 0): 4, ("out", 2): 4}
-    assert found.delivered_to("out") == {0: (4, 1), 2: (4, 2)}
+    assert found.delivered_to("out") == {0: Delivered(4, 1), 2: Delivered(4, 2)}
     again = sink_of(kafka, unique, found)
     with pytest.raises(StateError, match="has delivered 2 rows of partition 2, and has 1 now"):
         deliver(again, 4, rows)

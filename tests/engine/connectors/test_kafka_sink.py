@@ -15,6 +15,7 @@ from kaflow_engine.connectors.kafka_admin import create_topic
 from kaflow_engine.connectors.kafka_client import KafkaSettings
 from kaflow_engine.connectors.kafka_control import ControlTopic
 from kaflow_engine.connectors.kafka_read import read_all
+from kaflow_engine.connectors.kafka_run_start import Delivered
 from kaflow_engine.connectors.kafka_sink import SinkSettings, close_producers, deliver
 from kaflow_engine.errors import SinkError
 from kaflow_engine.operators.schemas import OUTPUT
@@ -161,6 +162,7 @@ def test_a_crash_anywhere(
 
 WORKER = """
 import os, pickle, signal, sys
+from kaflow_engine.connectors.kafka_run_start import Delivered
 from kaflow_engine.connectors.kafka_sink import deliver
 from kaflow_engine.errors import SinkError
 
@@ -203,7 +205,7 @@ def test_a_worker_that_slept_through_a_restart(
     assert worker.returncode == SinkError.exit_code, printed
     assert b"has taken over" in printed
     assert values(kafka, unique) == [b"%d" % i for i in range(5)]
-    assert start(kafka, unique).delivered == {0: (2, 5)}
+    assert start(kafka, unique).delivered == {0: Delivered(2, 5)}
 
 
 def test_at_least_once(kafka: KafkaSettings, unique: str, output: Rows) -> None:

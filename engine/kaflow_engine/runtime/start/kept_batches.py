@@ -28,6 +28,7 @@ class KeptBatches:
         covered: Callable[[], int],
     ) -> None:
         self._control = control
+        self._before = {number: kept["read_before"] for number, kept in found.items()}
         self._expected = {number - 1: kept["read_before"] for number, kept in found.items()}
         self._covered = covered
         self._read: dict[int, int] = {}  # of the last batch
@@ -39,7 +40,8 @@ class KeptBatches:
         Raises:
             SinkError: A newer run has started, or the broker fails.
         """
-        self._control.put_batch(record.number, to_kept(record, self._read.get(record.number - 1)))
+        before = self._read.get(record.number - 1, self._before.get(record.number))
+        self._control.put_batch(record.number, to_kept(record, before))
         self._oldest = record.number if self._oldest is None else self._oldest
 
     def ran(self, number: int, report: BatchReport) -> None:

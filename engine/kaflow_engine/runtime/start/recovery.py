@@ -13,6 +13,7 @@ from kaflow_engine.runtime.offsets import at_most, only, reaches, unread
 from kaflow_engine.runtime.plans import made_lenient, plan_of
 from kaflow_engine.runtime.run import Run
 from kaflow_engine.runtime.start.bring_back import RESTORED
+from kaflow_engine.runtime.start.recut import recut
 from kaflow_engine.runtime.stop import Ending
 from kaflow_engine.state.log import BatchLog, Offsets, StateRecord
 from kaflow_engine.telemetry.progress import RunState
@@ -23,8 +24,9 @@ LOGGER = logging.getLogger("kaflow.runtime")
 def recover(run: Run, log: BatchLog, kafka: KafkaSettings) -> None:
     """Run the batches again that earlier runs left."""
     check_unchanged(run.spark, run.histories, run.standing.offsets)
-    counts = require(kafka, [topic.name for topic in run.plan.topics]) if run.left else {}
-    for record in run.left:
+    left = [*run.left[:-1], *(recut(run, log, last) for last in run.left[-1:])]
+    counts = require(kafka, [topic.name for topic in run.plan.topics]) if left else {}
+    for record in left:
         run.watch.say(state="recovering")
         run.runner.source = run.runner.source.of(record.topic_ids)
         run.standing, rest = settle_losses(

@@ -66,6 +66,4 @@ def drop(config: Config, found: Remembered) -> int:
 
 
 def _control(config: Config, pipeline_id: str) -> ControlTopic:
-    return ControlTopic(
-        KafkaSettings.of(config.kafka.brokers, config.kafka.properties), pipeline_id
-    )
+    return ControlTopic(KafkaSettings.configured(config.kafka), pipeline_id)

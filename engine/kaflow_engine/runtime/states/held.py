@@ -72,7 +72,7 @@ def take_epoch(config: Config, found: FoundState, at: Offline) -> int:
         StateError: The log lacks batches that were delivered, or another state has delivered.
     """
     plan = plan_of(at.log.load_plan(at.state.fingerprint))
-    kafka = KafkaSettings.of(config.kafka.brokers, config.kafka.properties)
+    kafka = KafkaSettings.configured(config.kafka)
     with ControlTopic(kafka, found.id) as control:
         control.ensure()
         start = control.start_run(
