@@ -191,7 +191,9 @@ class BatchRunner:
         if self.kept is not None:
             self.kept.ran(record.number, executed.report)
         if self.table is not None:
+            self._pass("before_table", record.number)
             self.table.take(record.number, executed.report)
+            self._pass("table_taken", record.number)
         after = self._commit(standing, record, shipment.settings.plan, executed.report)
         done = time.perf_counter()
         spent = {"log": logged - start, "execute": ran - logged, "commit": done - ran}

@@ -4,6 +4,7 @@
 # pyarrow is untyped
 
 import json
+import os
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,6 +16,7 @@ from kaflow_engine.operators.params import Backfill, Plan, TableParams
 from kaflow_engine.operators.reports import BatchReport
 from kaflow_engine.operators.schemas import OUTPUT
 from kaflow_engine.operators.table_rows import partition_column, partitions_between, typed_rows
+from kaflow_engine.runtime.crash import crash_point
 from kaflow_engine.state.log import StateRecord
 from kaflow_engine.state.store import Store
 
@@ -74,7 +76,9 @@ class BackfillTable:
             for row in json.loads(self._store.get(name))
         ]
         start, end = self._wanted.start, self._wanted.end
+        crash_point("before_replace", 0, os.getpid())  # of all batches, so of none
         self._sink.replace(partitions_between(start, end, self._table.partition), files)
+        crash_point("replaced", 0, os.getpid())
 
 
 def table_sink(plan: Plan, state: StateRecord, store: Store) -> TableSink | None:
