@@ -5,8 +5,6 @@ transactional sink. `python -m tests.acceptance.crash_here` is the process that 
 no client and no thread, so that its children start clean and at once.
 """
 
-import errno
-import itertools
 import json
 import os
 import signal
@@ -21,6 +19,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import boto3.session  # noqa: F401  # children would each load it
+import deltalake  # noqa: F401  # the same
 import pandas  # noqa: F401  # pyarrow wants it later, and children would each load it
 import pyarrow as pa
 import pyarrow.dataset  # the same
@@ -28,17 +27,19 @@ import pyarrow.dataset  # the same
 from kaflow_engine.connectors.kafka_read import read_ranges
 from kaflow_engine.errors import KaflowError
 from kaflow_engine.model.config import Config
+from kaflow_engine.operators.params import Backfill
 from kaflow_engine.operators.reports import read_reports
 from kaflow_engine.operators.schemas import RECORDS
 from kaflow_engine.plan.diff import change
 from kaflow_engine.runtime import batches, crash, patience, pipeline, record_source
+from kaflow_engine.runtime.application import run_backfill
 from kaflow_engine.runtime.executor import Executed
 from kaflow_engine.runtime.offsets import ends_of, merged, next_cut, ranges_between, reaches
 from kaflow_engine.runtime.stage_task import RESULT, of_stream, stage_task, whole_task
 from kaflow_engine.runtime.stop import Limits
 from kaflow_engine.runtime.ticks import is_due
 from kaflow_engine.runtime.watch import Watch
-from kaflow_engine.state import bucket, store
+from tests.acceptance.crash_limits import fill_disk, kill_behind
 from tests.acceptance.crash_pipeline import START, crash_plan
 
 ROOT = Path(__file__).parents[2]
@@ -62,8 +63,15 @@ class Order:
     staged: bool = False
     """Whether batches run stage by stage instead of in one task."""
     delivery: str = "exactly_once"
+    warehouse: str = ""
+    """Where tables are; empty: rows go to a topic."""
+    on_error: str = "dead_letter"
+    wanted: tuple[int, int] | None = None
+    """The range of a backfill; None: the stream runs."""
     most: int = MOST
     """Records of a batch."""
+    patience: str = "2s"
+    """How long an outage may last."""
     bucket: str = ""
     """Endpoint of a store with a bucket called `kaflow`, for checkpoints."""
     writes: int | None = None
@@ -182,13 +190,18 @@ def _run(order: Order) -> None:
     pipeline.LiveStream = _Live  # type: ignore[misc]
     patience._BACKOFF_S = 0.02
     if order.full_after is not None:
-        _fill(order.full_after)
+        fill_disk(order.full_after)
     if order.writes is not None:
-        _kill_behind(order.writes)
+        kill_behind(order.writes)
     config = config_of(order)
+    plan = crash_plan(order.name, order.inputs, order.delivery, order.warehouse, order.on_error)
+    if order.wanted is not None:
+        start, end = order.wanted
+        run_backfill(plan, config, Backfill(start=start, end=end), spark=_NO_SPARK)  # type: ignore[arg-type]
+        return
     pipeline.PipelineRun(
         spark=_NO_SPARK,  # type: ignore[arg-type]
-        plan=crash_plan(order.name, order.inputs, order.delivery),
+        plan=plan,
         config=config,
         limits=Limits(until_caught_up=True, stop=threading.Event()),
         watch=Watch(order.name, lambda progress: None),
@@ -207,44 +220,9 @@ def config_of(order: Order) -> Config:
             "kafka": {"brokers": order.broker},
             "state": {"rocksdb": {"path": order.path, "checkpoint": checkpoint}},
             "max_records": order.most,
-            "retry_deadline": "2s",
+            "warehouse": order.warehouse or ".",
+            "retry_deadline": order.patience,
         }
-    )
-
-
-def _kill_behind(writes: int) -> None:
-    """Kill this process at the write to the bucket after so many."""
-    left = itertools.count(writes, -1)
-
-    def counted(write: Any) -> Any:
-        def write_or_die(*about: Any) -> Any:
-            if next(left) <= 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return write(*about)
-
-        return write_or_die
-
-    bucket.Bucket.put = counted(bucket.Bucket.put)  # type: ignore[method-assign]
-    bucket.Bucket.upload = counted(bucket.Bucket.upload)  # type: ignore[method-assign]
-
-
-def _fill(room: int) -> None:
-    """Let every file after the first `room` ones fail as on a full disk, half written."""
-    left = itertools.count(room, -1)
-
-    def full(write: Any) -> Any:
-        def write_some(target: Path, data: bytes) -> None:
-            if next(left) > 0:
-                return write(target, data)
-            target.write_bytes(bytes(data)[: len(data) // 2])
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-        return write_some
-
-    copy = store._copy
-    store._write = full(store._write)
-    store._copy = lambda source, target: (
-        full(lambda path, data: None)(target, source.read_bytes()) or copy(source, target)
     )
 
 

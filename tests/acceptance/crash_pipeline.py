@@ -3,6 +3,9 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+
+from deltalake import DeltaTable
 
 from kaflow_engine.connectors.kafka_admin import create_topic
 from kaflow_engine.connectors.kafka_client import KafkaSettings, open_producer
@@ -51,13 +54,24 @@ def load_topics(kafka: KafkaSettings, name: str, events: int) -> None:
     assert producer.flush(30) == 0
 
 
-def crash_plan(name: str, inputs: str, delivery: str = "exactly_once") -> Plan:
-    """Plan pipeline `name` over the topics `<inputs>.<side>`; it writes `<name>.out`."""
-    patient = {"idle_timeout": "7d"}  # the time a crash takes must not move the watermark
+def crash_spec(
+    name: str,
+    inputs: str,
+    delivery: str = "exactly_once",
+    warehouse: str = "",
+    on_error: str = "dead_letter",
+) -> PipelineSpec:
+    """Return pipeline `name` over the topics `<inputs>.<side>`.
+
+    It writes topic `<name>.out`, or where there is a warehouse, table `<name>`.
+    """
+    patient = {"idle_timeout": "7d", "on_error": on_error}  # a crash must not move the watermark
     spec = {
         "name": name,
         "query": QUERY.format(inputs),
-        "output": {"topic": f"{name}.out", "format": "json", "key": "id"},
+        "output": {"table": name, "partition": "hour", "interval": "100ms"}
+        if warehouse
+        else {"topic": f"{name}.out", "format": "json", "key": "id"},
         "dead_letters": {"topic": f"{name}.dead"},
         "emission": {"type": "smart", "require": ["tier"], "on_expiry": "emit"},
         "state": {"dimensions": [f"{inputs}.profiles"]},
@@ -66,11 +80,24 @@ def crash_plan(name: str, inputs: str, delivery: str = "exactly_once") -> Plan:
         "partitions": 2,
         "delivery": delivery,
     }
+    return PipelineSpec.model_validate(spec)
+
+
+def crash_plan(
+    name: str,
+    inputs: str,
+    delivery: str = "exactly_once",
+    warehouse: str = "",
+    on_error: str = "dead_letter",
+) -> Plan:
+    """Plan that pipeline."""
+    spec = crash_spec(name, inputs, delivery, warehouse, on_error)
+    config = Config(warehouse=warehouse or ".")
     schemas = {
         f"{inputs}.{side}": tuple(Column(column, "VARCHAR") for column in columns)
         for side, columns in SIDES.items()
     }
-    return build_plan(PipelineSpec.model_validate(spec), Config(), schemas).plan
+    return build_plan(spec, config, schemas).plan
 
 
 def create_outputs(kafka: KafkaSettings, name: str) -> None:
@@ -79,12 +106,9 @@ def create_outputs(kafka: KafkaSettings, name: str) -> None:
     create_topic(kafka, f"{name}.dead", 1)
 
 
-def delivered(kafka: KafkaSettings, name: str, log: BatchLog) -> Delivered:
+def delivered(kafka: KafkaSettings, name: str, log: BatchLog, warehouse: str = "") -> Delivered:
     """Return what pipeline `name` has done."""
-    rows: dict[bytes, list[bytes]] = {}
-    table = read_all(kafka, f"{name}.out")
-    for key, value in zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True):
-        rows.setdefault(key, []).append(value)
+    rows = _table_rows(Path(warehouse) / name) if warehouse else _topic_rows(kafka, f"{name}.out")
     letters = sorted(read_all(kafka, f"{name}.dead")["value"].to_pylist())
     commit = log.last_commit()
     return Delivered(rows, letters, dict(commit.counters) if commit else {})
@@ -93,6 +117,23 @@ def delivered(kafka: KafkaSettings, name: str, log: BatchLog) -> Delivered:
 def log_of(path: object, name: str) -> BatchLog:
     """Return the batch log of pipeline `name` in a state directory."""
     return BatchLog(LocalStore(path / name))
+
+
+def _topic_rows(kafka: KafkaSettings, topic: str) -> dict[bytes, list[bytes]]:
+    rows: dict[bytes, list[bytes]] = {}
+    table = read_all(kafka, topic)
+    for key, value in zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True):
+        rows.setdefault(key, []).append(value)
+    return rows
+
+
+def _table_rows(folder: Path) -> dict[bytes, list[bytes]]:
+    """A table has no order, so that of the values is as good as any."""
+    rows: dict[bytes, list[bytes]] = {}
+    for row in DeltaTable(folder).to_pyarrow_table().to_pylist():
+        value = json.dumps(row, default=str, sort_keys=True).encode()
+        rows.setdefault(row["id"].encode(), []).append(value)
+    return {key: sorted(rows[key]) for key in sorted(rows)}
 
 
 def _records(events: int) -> Iterator[tuple[str, bytes, bytes, int]]:
