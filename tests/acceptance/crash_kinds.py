@@ -117,15 +117,15 @@ class Outputs:
         create_outputs(self.broker.settings, name)
         if about.table and about.wanted:
             shutil.copytree(self._table_of_a_stream(), self._warehouse / name)
-        return replace(
+        found = replace(
             self._order,
             name=name,
             delivery=about.delivery,
             on_error=about.on_error,
             warehouse=str(self._warehouse) if about.table else "",
             wanted=about.wanted,
-            **more,
         )
+        return replace(found, **more)
 
     def read(self, order: Order) -> Delivered:
         """Return what a run has done."""
