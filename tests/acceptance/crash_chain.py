@@ -1,4 +1,4 @@
-"""One pipeline on Spark, killed and started again over the same state until it is done."""
+"""Pipelines on Spark, killed and started again over the same states until they are done."""
 
 import os
 import signal
@@ -16,7 +16,8 @@ from kaflow_engine.connectors.kafka_transactions import ControlReader, control_t
 from kaflow_engine.runtime.crash import VARIABLE
 from kaflow_engine.testing.broker import Broker
 from kaflow_engine.testing.processes import Processes, look
-from tests.acceptance.crash_pipeline import create_outputs, log_of
+from tests.acceptance.crash_on_spark import plans
+from tests.acceptance.crash_pipeline import Delivered, create_outputs, delivered, log_of
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 300.0
@@ -26,17 +27,21 @@ VICTIMS = ("driver", "jvm", "worker", "broker")
 
 @dataclass(slots=True)
 class Chain:
-    """Starts the pipeline whenever a kill has ended it; use it in a `with`."""
+    """Starts two pipelines whenever a kill has ended them; use it in a `with`."""
 
     broker: Broker
     path: Path
     name: str
+    """Of the pipeline into a topic; `<name>-table` is that into a table."""
     inputs: str
+    kills: int = 0
+    """How many there were."""
     _process: subprocess.Popen[str] | None = None
     _left: list[int] = field(default_factory=list)
 
     def __enter__(self) -> "Chain":
-        create_outputs(self.broker.settings, self.name)
+        for name in self._names:
+            create_outputs(self.broker.settings, name)
         self.start()
         return self
 
@@ -54,8 +59,12 @@ class Chain:
 
     @property
     def batches(self) -> int:
-        """Batches that are committed."""
-        return log_of(self.path, self.name).next_number() - 1
+        """Batches that are committed, of both."""
+        return sum(log_of(self.path, name).next_number() - 1 for name in self._names)
+
+    def delivered(self) -> dict[str, Delivered]:
+        """Return what both have done, by kind of output."""
+        return both_delivered(self.broker, self.path, self.name)
 
     def start(self) -> None:
         """Start a driver."""
@@ -88,6 +97,7 @@ class Chain:
                 that has `stopped` wakes up when the next run has begun.
             stopped: The process that stands still, if one does.
         """
+        self.kills += 1
         match victim:
             case "driver":
                 self._end_driver()
@@ -97,10 +107,10 @@ class Chain:
             case "sleeper":
                 assert stopped not in (None, self.driver)
                 self._left.append(stopped)
-                epoch = self._epoch()
+                before = self._epochs()
                 self._end_driver()
                 self.start()
-                self._until(lambda: self._epoch() > epoch, "the next run to begin")
+                self._until(lambda: not before & self._epochs(), "the next runs to begin")
                 _send(stopped, signal.SIGCONT)
                 self._until(lambda: look(stopped).ended, "the sleeper to end")
             case "jvm":
@@ -154,8 +164,15 @@ class Chain:
         daemons = [pid for pid in below if now[pid].name.startswith("python")]
         return [worker for daemon in daemons for worker in now.children(daemon)]
 
-    def _epoch(self) -> int:
-        topic = control_topic(self.name)
+    @property
+    def _names(self) -> tuple[str, str]:
+        return self.name, f"{self.name}-table"
+
+    def _epochs(self) -> set[tuple[str, int]]:
+        return {(name, self._epoch(name)) for name in self._names}
+
+    def _epoch(self, name: str) -> int:
+        topic = control_topic(name)
         reader = ControlReader(self.broker.settings, topic, 30_000, committed=False)
         view = ControlView()
         view.take(reader.read_on())
@@ -172,6 +189,16 @@ class Chain:
 
     def _last_words(self) -> str:
         return self._errors.read_text()[-2000:]
+
+
+def both_delivered(broker: Broker, path: Path, name: str) -> dict[str, Delivered]:
+    """Return what the pipelines into a topic and into a table have done."""
+    found: dict[str, Delivered] = {}
+    for kind, plan in plans(name, "", str(path)).items():
+        warehouse = str(path / "warehouse") if kind == "table" else ""
+        log = log_of(path, plan.name)
+        found[kind] = delivered(broker.settings, plan.name, log, warehouse)
+    return found
 
 
 def _send(pid: int | None, number: signal.Signals) -> None:
