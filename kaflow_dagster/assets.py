@@ -1,6 +1,10 @@
 """All assets of a project: its topics, and the streams between them."""
+# pyright: reportUnknownMemberType=false
+# AssetSpec is typed in part
 
 from collections.abc import Iterable, Sequence
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 
 import dagster as dg
 
@@ -19,7 +23,32 @@ def build_kaflow_specs(
     translate = translator or KaflowTranslator()
     topics = [translate.get_asset_spec(topic) for topic in topics_of(project.pipelines)]
     streams = [translate.get_asset_spec(StreamProps(pipeline=p)) for p in project.pipelines]
-    return [*topics, *streams, *_mistakes(project.problems)]
+    return [*_without_rings(topics, streams), *_mistakes(project.problems)]
+
+
+def _without_rings(
+    topics: Sequence[dg.AssetSpec], streams: Sequence[dg.AssetSpec]
+) -> list[dg.AssetSpec]:
+    """Leave one topic out of what a stream reads, where streams feed each other: Dagster draws no
+    rings, and loads nothing that holds one.
+    """
+    specs = {spec.key: spec for spec in (*topics, *streams)}
+    may_be_cut = {spec.key for spec in streams}
+    while True:
+        graph = {key: [dep.asset_key for dep in spec.deps] for key, spec in specs.items()}
+        try:
+            TopologicalSorter(graph).prepare()
+        except CycleError as error:
+            ring: list[dg.AssetKey] = error.args[1]
+            topic, reader = next(pair for pair in pairwise(ring) if pair[1] in may_be_cut)
+            spec = specs[reader]
+            specs[reader] = spec.replace_attributes(
+                deps=[dep for dep in spec.deps if dep.asset_key != topic],
+                description=f"{spec.description or ''}\n\nIt reads `{topic.path[-1]}` too, in a "
+                "ring of pipelines that feed each other.",
+            )
+        else:
+            return list(specs.values())
 
 
 def _mistakes(problems: Sequence[str]) -> list[dg.AssetSpec]:

@@ -4,6 +4,7 @@
 
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from threading import Event
 from typing import Any, cast
@@ -18,7 +19,6 @@ from kaflow_dagster.views import ProjectView
 from kaflow_engine.errors import KaflowError
 from kaflow_engine.model.config import Config
 from kaflow_engine.operators.params import Backfill
-from kaflow_engine.operators.table_rows import last_over
 from kaflow_engine.telemetry.progress import Progress
 
 REPORT_S = 10.0
@@ -28,7 +28,8 @@ _OPTIONS = {
         bool,
         default_value=False,
         is_required=False,
-        description="Also over partitions that the stream may still write to.",
+        description="Also where the stream may still write, or rows would go that are not made "
+        "again.",
     ),
     "restart": dg.Field(
         bool,
@@ -91,17 +92,25 @@ def build_table(
 
 
 def build_backfill_schedule(
-    table: TableProps, filled: dg.AssetsDefinition
+    table: TableProps, filled: dg.AssetsDefinition, project: ProjectView
 ) -> dg.ScheduleDefinition | None:
-    """Return what fills the newest partition that is over; None where nobody asks for that."""
+    """Return what fills the newest partition that has settled; None where no one asks for that."""
     if table.part.schedule is None:
         return None
     part = table.part
 
     def newest(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        key = last_over(_milliseconds(context.scheduled_execution_time), part.partition)
+        from kaflow_engine.runtime.owner import last_settled
+
+        now, name = _milliseconds(context.scheduled_execution_time), table.pipeline.name
+        try:
+            config = project.load_config()
+            spec = project.load(name, config)
+            key = last_settled(spec, config, now)
+        except KaflowError as error:
+            return dg.SkipReason(str(error))
         if key < (partitions_of(part).get_first_partition_key() or ""):
-            return dg.SkipReason("no partition is over yet")
+            return dg.SkipReason(f"the newest partition that has settled is {key}")
         return dg.RunRequest(partition_key=key)
 
     return dg.ScheduleDefinition(
@@ -110,7 +119,8 @@ def build_backfill_schedule(
         cron_schedule=table.part.schedule,
         execution_timezone="UTC",
         execution_fn=newest,
-        description=f"Fills the newest partition of `{table.name}` that is over.",
+        description=f"Fills the newest partition of `{table.name}` to which its stream writes no "
+        "more.",
     )
 
 
@@ -187,13 +197,13 @@ def _run(
     stop: Event,
     newest: dict[str, Progress],
 ) -> None:
-    from kaflow_engine.plan.owner import check_backfill
     from kaflow_engine.runtime.application import run_backfill
+    from kaflow_engine.runtime.owner import check_backfill
     from kaflow_engine.runtime.prepare import Waiting, prepare
 
     spec = project.load(name, config)
-    wanted = Backfill(start=wanted.start, end=wanted.end, slack=spec.backfill.slack)
-    check_backfill(spec, config, wanted, options["force"])
+    wanted = replace(wanted, slack=spec.backfill.slack, force=options["force"])
+    check_backfill(spec, config, wanted)
     (planned,) = prepare([spec], config, waiting=Waiting(stopped=stop.is_set))
 
     def note(progress: Progress) -> None:

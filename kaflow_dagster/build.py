@@ -69,7 +69,7 @@ def defs_of(
     sound = [each for each in project.pipelines if each.explanation is not None]
     schedules = [
         *(build_check_schedule(each, translate) for each in project.pipelines),
-        *(build_backfill_schedule(*each) for each in tables.values()),
+        *(build_backfill_schedule(*each, project) for each in tables.values()),
     ]
     return dg.Definitions(
         assets=[*build_kaflow_specs(project, translate), *(table for _, table in tables.values())],

@@ -104,7 +104,7 @@ class KaflowTranslator:
             owners=_owners(pipeline),
             tags=_tags(pipeline),
             code_version=pipeline.version or None,
-            # a stream reports every half minute, whether or not there is something to read
+            # a stream reports every minute (`REPORT_S`), whether or not there is something to read
             freshness_policy=dg.FreshnessPolicy.time_window(
                 fail_window=timedelta(minutes=5), warn_window=timedelta(minutes=2)
             ),

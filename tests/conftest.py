@@ -25,6 +25,7 @@ LONGEST = (
     "test_crash_points.py",
     "test_checkpoint_troubles.py",
     "test_run.py",
+    "test_replicas.py",
     "test_history.py",
     "test_damaged_state.py",
     "test_run_avro.py",

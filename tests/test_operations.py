@@ -19,11 +19,11 @@ ELSEWHERE = [*first_words("kaflow", "state"), *first_words("kaflow", "plan"), *f
 
 @pytest.mark.parametrize("number", range(len(SETTINGS)))
 def test_settings_load(number, tmp_path, monkeypatch):
-    secret = tmp_path / "password"
-    secret.write_text("a secret of a file")
-    for name in ("KAFLOW_HTTP_TOKEN", "S3_ACCESS_KEY", "S3_SECRET_KEY", "KAFKA_USER"):
+    for name in ("password", "http-token"):
+        (tmp_path / name).write_text("a secret of a file")
+    for name in ("S3_ACCESS_KEY", "S3_SECRET_KEY", "KAFKA_USER"):
         monkeypatch.setenv(name, "what the environment says")
-    text = SETTINGS[number].replace("/run/secrets/kaflow/password", str(secret))
+    text = SETTINGS[number].replace("/run/secrets/kaflow", str(tmp_path))
     file = tmp_path / "kaflow.yaml"
     file.write_text(text)
     config = load_config(file)

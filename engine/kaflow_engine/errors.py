@@ -8,6 +8,7 @@ KaflowError
 └── RunError            the files are fine, running them failed
     ├── SourceError     reading a topic or the schema registry
     ├── SinkError       writing a topic
+    │   └── TakenOver   another run of the pipeline has begun
     ├── LimitReached    a budget the author set is used up
     ├── StateError      state that is damaged or does not fit the plan
     └── DrainIncomplete a stop that did not finish in time
@@ -48,9 +49,6 @@ class KaflowError(Exception):
         cure = f"\n  hint: {self.hint}" if self.hint else ""
         return f"{place}{self.message}{cure}"
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.message, self.at, self.hint)
-
 
 class ModelError(KaflowError):
     """The author's file is wrong."""
@@ -83,9 +81,6 @@ class Problems(ModelError):
         self.errors = tuple(errors)
         super().__init__("\n".join(str(error) for error in errors))
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return Problems, (self.errors,)
-
 
 class RunError(KaflowError):
     """The files are fine, running them failed."""
@@ -103,6 +98,10 @@ class SinkError(RunError):
     exit_code = 12
 
 
+class TakenOver(SinkError):
+    """Another run of the pipeline has begun; this one must end."""
+
+
 class LimitReached(RunError):
     """A budget that the author set is used up."""
 
@@ -113,6 +112,10 @@ class StateError(RunError):
     """State that is damaged or does not fit the plan."""
 
     exit_code = 14
+
+
+class StateHeld(StateError):
+    """State that another process holds until it ends."""
 
 
 class DrainIncomplete(RunError):
@@ -127,11 +130,3 @@ def _hint(nearest: str | None, known: Sequence[str]) -> str | None:
     if known and len(known) <= 12:
         return "known: " + ", ".join(known)
     return None
-
-
-def _rebuild(
-    kind: type[KaflowError], message: str, at: Location | None, hint: str | None
-) -> KaflowError:
-    error = kind.__new__(kind)
-    KaflowError.__init__(error, message, at, hint)
-    return error

@@ -24,14 +24,18 @@ _IN_TEXT = re.compile(r"((?:password|passwd|secret|token|key)\s*=\s*)[^\s&;,]+",
 
 
 _VALUE_NAME = re.compile(
-    r"(passw(or)?d|secret|secret[._]?key|token|api[._-]?key|access[._]?key|private[._]?key"
-    r"|account[._]?key|credentials?|jaas[._]config|pem|keystore[._]key|oauthbearer[._]config"
-    r"|authorization|user[._]?info)$",
+    r"(passw(or)?d|passphrase|[._-](pass|pwd|pw)|secret|secret[._]?key|token|api[._-]?key"
+    r"|access[._]?key|private[._]?key|account[._]?key|(encryption|signing)[._]?key|credentials?"
+    r"|jaas[._]config|pem|keystore[._]key|oauthbearer[._]config|authorization|user[._]?info)"
+    r"([._-]?\d+)?$",
     re.IGNORECASE,
 )
 _HEADERS = ("otlp", "headers")
 _USER_INFO = re.compile(r"://([^/@\s]*)@")
-_QUOTED = re.compile(r"""(?:password|secret|token)\w*\s*=\s*["']?([^"';\s]+)""", re.IGNORECASE)
+_QUOTED = re.compile(
+    r"""(?:passw(?:or)?d|secret|token|pwd|(?:account|api|access)_?key)\w*\s*=\s*["']?([^"';&\s]+)""",
+    re.IGNORECASE,
+)
 _WORD = re.compile(r"[A-Za-z_.]{1,15}|[0-9]{1,9}")
 _SHORTEST = 6
 _SHORTEST_LINE = 16
@@ -45,10 +49,10 @@ def is_secret(name: str) -> bool:
 
     >>> is_secret("sasl.password"), is_secret("secretKey"), is_secret("security.protocol")
     (True, True, False)
-    >>> is_secret("otlp.headers.x-tenant"), is_secret("http.token")
-    (True, True)
+    >>> is_secret("otlp.headers.x-tenant"), is_secret("http.token"), is_secret("http.token_file")
+    (True, True, False)
     """
-    return _SECRET_NAME.search(name) is not None
+    return _SECRET_NAME.search(name) is not None and not name.endswith("_file")
 
 
 def masked(name: str, value: str) -> str:
@@ -88,8 +92,9 @@ def remember_settings(settings: Mapping[str, object], path: tuple[str, ...] = ()
 
 
 def remember_environment(variables: Mapping[str, str]) -> None:
-    """Remember the secrets among the variables of the environment, by their names."""
-    remember(value for name, value in variables.items() if _VALUE_NAME.search(name))
+    """Remember the secrets among the variables of the environment, and those inside of them."""
+    for name, value in variables.items():
+        remember(_secrets(name, value, in_headers=False))
 
 
 def _secrets(name: str, value: str, *, in_headers: bool) -> Iterator[str]:

@@ -39,6 +39,7 @@ from kaflow_engine.runtime.stage_task import RESULT, of_stream, stage_task, whol
 from kaflow_engine.runtime.stop import Limits
 from kaflow_engine.runtime.ticks import is_due
 from kaflow_engine.runtime.watch import Watch
+from kaflow_engine.state.lease import hold_lease
 from tests.acceptance.crash_limits import fill_disk, kill_behind
 from tests.acceptance.crash_pipeline import START, crash_plan
 
@@ -68,6 +69,8 @@ class Order:
     on_error: str = "dead_letter"
     wanted: tuple[int, int] | None = None
     """The range of a backfill; None: the stream runs."""
+    force: bool = False
+    """Whether it fills what no stream has left."""
     most: int = MOST
     """Records of a batch."""
     patience: str = "2s"
@@ -196,10 +199,10 @@ def _run(order: Order) -> None:
     config = config_of(order)
     plan = crash_plan(order.name, order.inputs, order.delivery, order.warehouse, order.on_error)
     if order.wanted is not None:
-        start, end = order.wanted
-        run_backfill(plan, config, Backfill(start=start, end=end), spark=_NO_SPARK)  # type: ignore[arg-type]
+        wanted = Backfill(start=order.wanted[0], end=order.wanted[1], force=order.force)
+        run_backfill(plan, config, wanted, spark=_NO_SPARK)  # type: ignore[arg-type]
         return
-    pipeline.PipelineRun(
+    run = pipeline.PipelineRun(
         spark=_NO_SPARK,  # type: ignore[arg-type]
         plan=plan,
         config=config,
@@ -207,7 +210,9 @@ def _run(order: Order) -> None:
         watch=Watch(order.name, lambda progress: None),
         clock=lambda: NOW,
         change=change,
-    ).run()
+    )
+    with hold_lease(Path(order.path) / run.plan.pipeline):
+        run.run()
 
 
 def config_of(order: Order) -> Config:

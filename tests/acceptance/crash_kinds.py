@@ -124,6 +124,7 @@ class Outputs:
             on_error=about.on_error,
             warehouse=str(self._warehouse) if about.table else "",
             wanted=about.wanted,
+            force=about.wanted is not None,  # for there is no stream
         )
         return replace(found, **more)
 

@@ -32,7 +32,7 @@ def killed_at(point, batch, spec, config, wanted=None):
     given = {
         "spec": spec.model_dump(mode="json", by_alias=True, exclude_unset=True),
         "config": config.model_dump(mode="json", by_alias=True, exclude_unset=True),
-        "range": [wanted.start, wanted.end] if wanted else None,
+        "range": [wanted.start, wanted.end, wanted.force] if wanted else None,
     }
     done = subprocess.run(
         [sys.executable, "-m", "tests.acceptance.run_child"],
@@ -61,8 +61,8 @@ def main():
     if asked["range"] is None:
         run_pipelines([planned.plan], config, until_caught_up=True)
     else:
-        start, end = asked["range"]
-        run_backfill(planned.plan, config, Backfill(start=start, end=end))
+        start, end, force = asked["range"]
+        run_backfill(planned.plan, config, Backfill(start=start, end=end, force=force))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 # pyright: basic
 
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +15,9 @@ from tests.acceptance.run_child import killed_at
 from tests.acceptance.three_days import DAY, MINUTE, SECOND, SIDES, START, config_for, load, spec_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+ALONE = replace(SECOND, force=True)
+"""Without a stream."""
 
 
 @pytest.fixture(scope="module")
@@ -55,16 +59,14 @@ def test_interrupted_backfill_goes_on(broker, spark, topics, tmp_path):
         if progress.batch == 2:
             stop.set()
 
-    first = run_backfill(
-        planned.plan, config, SECOND, on_progress=stop_soon, stop=stop, spark=spark
-    )
+    first = run_backfill(planned.plan, config, ALONE, on_progress=stop_soon, stop=stop, spark=spark)
     assert first.pipelines[planned.plan.name].ending == "drained"
-    killed_at("committed", 4, spec, config, SECOND)
-    second = run_backfill(planned.plan, config, SECOND, spark=spark)
+    killed_at("committed", 4, spec, config, ALONE)
+    second = run_backfill(planned.plan, config, ALONE, spark=spark)
     assert second.pipelines[planned.plan.name].ending == "caught up"
     assert second.pipelines[planned.plan.name].batches > 2
     whole = prepare([spec_of("event", topics, output="whole")], config_for(broker, tmp_path))[0]
-    run_backfill(whole.plan, config_for(broker, tmp_path), SECOND, spark=spark)
+    run_backfill(whole.plan, config_for(broker, tmp_path), ALONE, spark=spark)
     resumed, expected = (halves(broker, each.plan.finish.topic)[1] for each in (planned, whole))
     assert by_key(resumed) == by_key(expected)
 
@@ -76,13 +78,13 @@ def test_backfill_of_another_version_is_refused(broker, spark, topics, tmp_path)
     (planned,) = prepare([spec_of("alone", topics, output="versions")], config)
     stop = threading.Event()
     stop.set()
-    run_backfill(planned.plan, config, SECOND, stop=stop, spark=spark)
+    run_backfill(planned.plan, config, ALONE, stop=stop, spark=spark)
     changed = spec_of("alone", topics, output="versions", more=" AND c.id > 0")
     (planned,) = prepare([changed], config)
     with pytest.raises(StateError, match="begun with another version of it") as caught:
-        run_backfill(planned.plan, config, SECOND, spark=spark)
+        run_backfill(planned.plan, config, ALONE, spark=spark)
     assert caught.value.hint == "add --restart to begin it anew"
-    done = run_backfill(planned.plan, config, SECOND, restart=True, spark=spark)
+    done = run_backfill(planned.plan, config, ALONE, restart=True, spark=spark)
     assert done.pipelines[planned.plan.name].ending == "caught up"
 
 

@@ -5,6 +5,7 @@ import os
 import random
 import shutil
 import sys
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -124,7 +125,7 @@ def test_a_backfill_reads_files_too(broker, spark, archives, whole, tmp_path):
     config = config_for(broker, tmp_path, max_records=MOST)
     spec = with_history(spec_of("inner", "past", output="again"), archives["raw_parquet"])
     (planned,) = prepare([spec], config)
-    run_backfill(planned.plan, config, SECOND, spark=spark)
+    run_backfill(planned.plan, config, replace(SECOND, force=True), spark=spark)
     _, again = halves(broker, planned.plan.finish.topic)
     rows = [(at, k, v) for k, some in whole("inner")[0].items() for at, v in some]
     wanted = [row for row in rows if START + DAY <= row[0] < START + 2 * DAY]

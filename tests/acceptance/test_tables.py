@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -17,9 +18,9 @@ from kaflow_engine.connectors.kafka_client import open_producer
 from kaflow_engine.connectors.kafka_transactions import control_topic
 from kaflow_engine.errors import SinkError, StateError
 from kaflow_engine.operators.params import Backfill
-from kaflow_engine.plan.owner import check_backfill
 from kaflow_engine.runtime.jars import spark_delta_jars
 from kaflow_engine.runtime.java import find_java
+from kaflow_engine.runtime.owner import check_backfill
 from kaflow_engine.runtime.prepare import prepare
 from kaflow_engine.runtime.table_sink import StreamTable
 from tests.acceptance.three_days import DAY, SECOND, START, config_for, load, spec_of
@@ -68,9 +69,9 @@ def test_stream_fills_partitions_and_a_backfill_replaces_some(broker, spark, top
     assert len(streamed) > 3 * 144
     third = Backfill(start=START + 2 * DAY, end=START + 3 * DAY)
     with pytest.raises(StateError, match="may still write rows of 2026-01-03T00:00:00Z/2026-01-04"):
-        check_backfill(planned.spec, config, third, force=False)
-    check_backfill(planned.spec, config, third, force=True)
-    check_backfill(planned.spec, config, SECOND, force=False)
+        check_backfill(planned.spec, config, third)
+    check_backfill(planned.spec, config, replace(third, force=True))
+    check_backfill(planned.spec, config, SECOND)
     files = set(DeltaTable(plan.finish.table.path).file_uris())
     run_backfill(plan, config, SECOND, spark=spark)
     assert contents(plan) == streamed
@@ -124,7 +125,7 @@ def test_hours(spark, topics, config):
 
     to = {"table": "hours", "partition": "hour"}
     (planned,) = prepare([spec_of("alone", topics, "hours", to=to)], config)
-    run_backfill(planned.plan, config, SECOND, spark=spark)
+    run_backfill(planned.plan, config, replace(SECOND, force=True), spark=spark)
     found = DeltaTable(planned.plan.finish.table.path)
     hours = {part["_hour"] for part in found.partitions()}
     assert hours == {f"2026-01-02-{hour:02}" for hour in range(24)}

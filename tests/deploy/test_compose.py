@@ -1,6 +1,8 @@
 """The platform on one machine: what its files name exists, and only this machine reaches it."""
 
 import re
+import subprocess
+from pathlib import Path
 
 import pytest
 import yaml
@@ -11,10 +13,16 @@ from tests.deploy.reading import DEPLOY, ROOT, check_kaflow, documents, image_en
 
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 SERVICES = COMPOSE["services"]
+
+
+def environment(name):
+    return SERVICES[name].get("environment", {})
+
+
 KEYS = {
     *("image", "restart", "read_only", "cap_drop", "security_opt", "tmpfs", "environment"),
     *("volumes", "ports", "healthcheck", "depends_on", "entrypoint", "command"),
-    *("stop_grace_period", "profiles"),
+    *("stop_grace_period", "profiles", "user", "network_mode"),
 }
 
 
@@ -37,11 +45,16 @@ def test_service(name):
 
 
 @pytest.mark.parametrize("name", [name for name in SERVICES if "KAFLOW" in SERVICES[name]["image"]])
-def test_what_runs_kaflow(name):
+def test_what_may_be_done_in_it(name):
+    assert SERVICES[name]["read_only"]
+    assert SERVICES[name]["cap_drop"] == ["ALL"]
+
+
+@pytest.mark.parametrize("name", [n for n in SERVICES if "DAGSTER_HOME" in environment(n)])
+def test_what_runs_kaflow(name, tmp_path):
     service = SERVICES[name]
-    assert service["read_only"]
-    assert service["cap_drop"] == ["ALL"]
-    config = load_config(None, {**image_environment(), **service["environment"]})
+    config = load_config(None, with_token(service["environment"], tmp_path))
+    assert config.http.host == "0.0.0.0"
     assert config.kafka.schema_registry == "http://registry:8081"
     if "entrypoint" not in service:
         check_kaflow(service["command"])
@@ -52,9 +65,9 @@ def test_the_streams_have_time_to_drain():
     check_grace(SERVICES["code"]["stop_grace_period"], load_config(None, {}).drain_deadline)
 
 
-def test_projects_find_the_broker_by_the_variable_that_is_set():
+def test_projects_find_the_broker_by_the_variable_that_is_set(tmp_path):
     written = ROOT / "engine/kaflow_engine/cli/new_project/kaflow.yaml"
-    config = load_config(written, SERVICES["code"]["environment"])
+    config = load_config(written, with_token(SERVICES["code"]["environment"], tmp_path))
     assert config.kafka.brokers == ("kafka:9092",)
 
 
@@ -65,6 +78,25 @@ def test_prometheus_scrapes_ports_that_streams_take():
         service, _, port = target.partition(":")
         assert service in SERVICES
         assert int(port) in ports
+
+
+def test_one_token_is_made_once_and_read_from_its_file(tmp_path):
+    (job,) = yaml.safe_load((DEPLOY / "prometheus/compose.yaml").read_text())["scrape_configs"]
+    file = job["authorization"]["credentials_file"]
+    for name in ("code", "engine", "prometheus"):
+        assert "token:/run/kaflow:ro" in SERVICES[name]["volumes"]
+        needed = SERVICES[name]["depends_on"]["token"]
+        assert needed == {"condition": "service_completed_successfully"}
+    for name in ("code", "engine"):
+        assert environment(name)["KAFLOW__HTTP__TOKEN_FILE"] == file
+    (script,) = SERVICES["token"]["command"]
+    script = script.replace("/run/kaflow", str(tmp_path))
+    made = []
+    for _ in range(2):
+        subprocess.run([*SERVICES["token"]["entrypoint"], script], check=True)
+        made.append((tmp_path / Path(file).name).read_text())
+    assert made[0] == made[1]
+    assert re.fullmatch("[0-9a-f]{48}", made[0])
 
 
 def test_grafana_finds_prometheus_and_the_dashboard():
@@ -83,6 +115,16 @@ def test_dagster_is_set_up_as_in_a_new_project():
     server = workspace["load_from"][0]["grpc_server"]
     assert server["host"] in SERVICES
     assert f"--port {server['port']} " in " ".join(SERVICES[server["host"]]["command"])
+
+
+def with_token(environment, folder):
+    """Return the variables of a container, with a token where they say it is."""
+    (folder / "token").write_text("abc-4711")
+    return {
+        **image_environment(),
+        **environment,
+        "KAFLOW__HTTP__TOKEN_FILE": str(folder / "token"),
+    }
 
 
 def as_mapping(value):

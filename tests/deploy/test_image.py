@@ -1,5 +1,6 @@
 """The image: sound by its linter, locked, without rights it does not need, and healthy or not."""
 
+import json
 import os
 import re
 import shutil
@@ -9,8 +10,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from kaflow_engine.model.config import Config, HttpConfig
+from kaflow_engine.cli.main import kaflow
+from kaflow_engine.model.config import HttpConfig
 from kaflow_engine.model.load_config import load_config
 from kaflow_engine.telemetry.metrics import Metrics
 from kaflow_engine.telemetry.server import serve
@@ -47,15 +50,36 @@ def test_one_process_gets_the_signals():
     assert found["STOPSIGNAL"] == "SIGTERM"
 
 
+def test_without_arguments_it_runs_what_is_mounted(tmp_path, monkeypatch):
+    fixtures = ROOT / "tests" / "fixtures"
+    (tmp_path / "pipelines").mkdir()
+    shutil.copy(fixtures / "pipelines" / "user_enrichment.yaml", tmp_path / "pipelines")
+    shutil.copy(fixtures / "config" / "get_started.yaml", tmp_path / "config.yaml")
+    arguments = json.loads(dict(instructions())["CMD"])
+    assert arguments[0] == "run"
+    check_kaflow(arguments)
+    for name, value in image_environment().items():
+        monkeypatch.setenv(name, value)
+    here = [argument.replace("/app", str(tmp_path)) for argument in arguments[1:]]
+    done = CliRunner().invoke(kaflow, ["validate", *here])
+    assert done.exit_code == 0, done.output
+    assert "1 pipeline, 0 mistakes" in done.output
+    shown = CliRunner().invoke(kaflow, ["config", "show", *here[-2:]]).output
+    assert re.search(r"state.rocksdb.path +/data/rocksdb +.*config.yaml:8", shown)
+    (made,) = [rest for name, rest in instructions() if name == "RUN" and "mkdir" in rest]
+    assert "chown kaflow:kaflow /project /app /data" in made
+
+
 def test_its_settings_exist():
     environment = image_environment()
     config = load_config(None, environment)
-    assert (config.http.host, config.http.port) == ("0.0.0.0", int(dict(instructions())["EXPOSE"]))
+    # with nothing but what a user mounts it starts, and nobody else reaches its port
+    assert config.http.host == "127.0.0.1"
+    assert config.http.port == int(dict(instructions())["EXPOSE"])
     volume = '"/var/lib/kaflow"'
     assert volume in dict(instructions())["VOLUME"]
     for path in (config.state.rocksdb.path, config.warehouse):
         assert path.startswith("/var/lib/kaflow/")
-    assert Config().http.host == "127.0.0.1"
 
 
 def test_the_commands_it_is_built_with_exist():
@@ -85,8 +109,8 @@ def test_its_context_holds_what_it_copies():
 
 
 @pytest.mark.parametrize("runs", [True, False])
-def test_its_health(runs):
-    with serve(HttpConfig(port=0), Metrics()) as address:
+def test_its_health_needs_no_token(runs):
+    with serve(HttpConfig(port=0, token="s3cret"), Metrics()) as address:
         port = address.rpartition(":")[2]
         if runs:
             done = health(port)

@@ -10,7 +10,7 @@ import yaml
 from kaflow_engine.model.load_config import load_config
 from kaflow_engine.model.loader import load_pipeline
 from kaflow_engine.plan.build import check_pipeline
-from kaflow_engine.telemetry.server import NEXT, PATHS
+from kaflow_engine.telemetry.server import PATHS
 from tests.deploy.reading import DEPLOY, KUBERNETES, check_kaflow, documents, image_environment
 
 (KUSTOMIZATION,) = documents(KUBERNETES / "kustomization.yaml")
@@ -118,17 +118,26 @@ def test_its_files_are_sound(tmp_path):
         (secrets / name).write_text(f"the {name}\n")
     written = tmp_path / "kaflow.yaml"
     written.write_text(text.replace("/run/secrets/kaflow", str(secrets)))
-    found = load_config(written, image_environment())
+    (container,) = containers(NAMED["Deployment", "engine"])
+    own = {variable["name"]: variable["value"] for variable in container["env"]}
+    (secrets / "http-token").write_text("abc-4711")
+    assert Path(own["KAFLOW__HTTP__TOKEN_FILE"]).parent == Path("/run/secrets/kaflow")
+    own["KAFLOW__HTTP__TOKEN_FILE"] = str(secrets / Path(own["KAFLOW__HTTP__TOKEN_FILE"]).name)
+    found = load_config(written, {**image_environment(), **own})
+    assert (found.http.host, found.http.token) == ("0.0.0.0", "abc-4711")
     assert found.kafka.properties["sasl.password"] == "the password"
     for name, query in NAMED["ConfigMap", "pipelines"]["data"].items():
         (tmp_path / name).write_text(query)
         check_pipeline(load_pipeline(tmp_path / name, {}))
 
 
-def test_ports_that_streams_take_are_open():
-    (ports,) = NAMED["NetworkPolicy", "kaflow"]["spec"]["ingress"]
-    first = CONFIG.http.port
-    assert {"port": first, "endPort": first + NEXT - 1, "protocol": "TCP"} in ports["ports"]
+@pytest.mark.parametrize("item", DEPLOYMENTS, ids=title)
+def test_a_port_that_others_reach_has_its_token_in_a_secret(item):
+    for container in containers(item):
+        own = {variable["name"]: variable["value"] for variable in container["env"]}
+        assert own["KAFLOW__HTTP__HOST"] == "0.0.0.0"
+        mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+        assert str(Path(own["KAFLOW__HTTP__TOKEN_FILE"]).parent) == mounts["secrets"]
 
 
 def test_dagster_is_set_up_as_in_compose():

@@ -4,6 +4,7 @@
 
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -59,13 +60,14 @@ class Live:
         self._start()
 
     def until(self, holds, seconds: float, what: str):
-        """Wait for a condition; returns what it returned, and how long it took."""
+        """Wait for a condition; returns what it returned, and prints how long it took."""
         began = time.monotonic()
         while not (found := holds()):
             assert self.dev.runs, self.dev.words()
             assert time.monotonic() < began + seconds, f"waited for {what}: {self.dev.words()}"
             time.sleep(0.5)
-        return found, time.monotonic() - began
+        sys.stdout.write(f"{what}: after {time.monotonic() - began:.0f} s\n")
+        return found
 
     def switch_on(self, pipeline: str) -> None:
         """Start a pipeline's sensor."""

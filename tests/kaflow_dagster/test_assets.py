@@ -215,3 +215,23 @@ def test_loading_is_light(tmp_path):
         check=True,
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_pipelines_that_feed_each_other_are_loaded(tmp_path):
+    columns = "{columns: {id: VARCHAR, n: BIGINT}}"
+    for name, reads, writes in [("up", "low", "high"), ("down", "high", "low")]:
+        (tmp_path / f"{name}.yaml").write_text(
+            f"name: {name}\nquery: SELECT id, n + 1 AS n FROM {reads} WHERE n < 9\n"
+            f"output: {{topic: {writes}, key: id}}\ntopics: {{{reads}: {columns}}}\n"
+        )
+    (tmp_path / "again.yaml").write_text(
+        'name: again\nquery: SELECT id, n FROM "up.dead_letters"\noutput: {topic: low, key: id}\n'
+        f"topics: {{up.dead_letters: {columns}}}\n"
+    )
+    found = specs(view_project([tmp_path]))
+    graph = build_kaflow_defs([tmp_path]).resolve_asset_graph()
+    assert {"/".join(key.path) for key in graph.toposorted_asset_keys} == set(found)
+    assert "kaflow/mistakes" not in found
+    assert [dep.asset_key.path[-1] for dep in found["kafka/low"].deps] == ["down"]
+    cut = [name for name, spec in found.items() if "in a ring" in (spec.description or "")]
+    assert cut == ["streams/up"]

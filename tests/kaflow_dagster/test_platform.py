@@ -28,6 +28,7 @@ CHECKS = """
 {assetNodes{assetChecksOrError{... on AssetChecks{checks{
   name executionForLatestMaterialization{status}}}}}}
 """
+ENDED = ("SUCCEEDED", "FAILED")
 NEWEST = """
 query($key: AssetKeyInput!, $day: String!){assetNodeOrError(assetKey: $key){... on AssetNode{
   assetMaterializations(partitions: [$day], limit: 1){
@@ -93,7 +94,7 @@ def checked(instance):
     found = [each for node in nodes for each in node["assetChecksOrError"].get("checks", ())]
     states = {each["name"]: each["executionForLatestMaterialization"] for each in found}
     amount = [states[name] for name in states if name.endswith("_amount")]
-    return len(amount) == 2 and all(amount)
+    return len(amount) == 2 and all(each and each["status"] in ENDED for each in amount)
 
 
 def mode_of(instance, day):

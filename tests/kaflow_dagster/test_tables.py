@@ -19,8 +19,12 @@ from kaflow_engine.connectors.delta import DeltaSink
 from kaflow_engine.connectors.kafka_admin import create_topic
 from kaflow_engine.connectors.kafka_client import open_producer
 from kaflow_engine.connectors.table_files import write_files
+from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
+from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.build import build_plan
 from kaflow_engine.plan.explanation import TablePart
+from tests.engine.runtime.stream_here import write_stream
 
 ROOT = Path(__file__).parents[2]
 DAY = 86_400_000
@@ -55,7 +59,8 @@ found = dg.Definitions.merge(kaflow, spark).get_repository_def()
 tags = {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last}
 with dg.DagsterInstance.from_config(home) as instance:
     job = found.get_job("backfill__keeper_job")
-    done = job.execute_in_process(instance=instance, tags=tags, raise_on_error=False)
+    forced = {"ops": {"backfill__keeper": {"config": {"force": True}}}}  # there is no stream
+    done = job.execute_in_process(forced, instance=instance, tags=tags, raise_on_error=False)
 sys.exit(0 if done.success else 3)
 """
 
@@ -84,18 +89,30 @@ def test_asset(tmp_path):
     assert defs.resolve_job_def("backfill__keeper_job").partitions_def == spec.partitions_def
 
 
-def test_a_schedule_fills_the_partition_that_is_over(tmp_path):
-    defs = project(tmp_path, "numbers").get_repository_def()
+def test_a_schedule_fills_the_partition_that_has_settled(tmp_path):
+    state = f"state: {{rocksdb: {{path: {tmp_path}/state}}}}\n"
+    defs = project(tmp_path, "numbers", state).get_repository_def()
     schedule = defs.get_schedule_def("fill__keeper")
     assert (schedule.cron_schedule, schedule.execution_timezone) == ("30 5 * * *", "UTC")
 
     def asked(at):
         with dg.build_schedule_context(scheduled_execution_time=at, repository_def=defs) as context:
             found = schedule.evaluate_tick(context)
-        return [request.partition_key for request in found.run_requests or ()]
+        return found.skip_message or [request.partition_key for request in found.run_requests]
 
-    assert asked(datetime(2026, 3, 1, 5, 30, tzinfo=UTC)) == ["2026-02-28"]
-    assert asked(datetime(2025, 1, 1, 5, 30, tzinfo=UTC)) == []
+    now = datetime(2026, 1, 5, 5, 30, tzinfo=UTC)
+    assert "there is no state of the stream of pipeline 'keeper'" in asked(now)
+    query = "SELECT id, n FROM numbers"
+    spec = PipelineSpec.model_validate(
+        {"name": "keeper", "query": query, "output": {"table": "kept"}}
+    )
+    columns = {"numbers": (Column("id", "VARCHAR"), Column("n", "BIGINT"))}
+    plan, mark = build_plan(spec, Config(), columns).plan, START + 3 * DAY - 1
+    write_stream(tmp_path / "state" / "keeper", plan, mark, mark)
+    assert asked(now) == ["2026-01-02"]  # the stream is behind
+    assert asked(datetime(2026, 1, 2, 5, 30, tzinfo=UTC)) == ["2026-01-01"]
+    before = "the newest partition that has settled is 2024-12-31"
+    assert asked(datetime(2025, 1, 1, 5, 30, tzinfo=UTC)) == before
 
 
 def test_settings_of_a_resource_go_over_the_configuration():

@@ -20,8 +20,9 @@ from kaflow_engine.model.config import LoggingConfig
 from kaflow_engine.model.load_config import load_config
 from kaflow_engine.model.loader import load_pipeline
 from kaflow_engine.runtime.failures import TaskFailed, carried, to_error
+from kaflow_engine.telemetry.http_port import Request
 from kaflow_engine.telemetry.metrics import Metrics
-from kaflow_engine.telemetry.server import answer
+from kaflow_engine.telemetry.server import Pages
 from tests.engine.telemetry.examples import FULL
 
 SECRETS = {
@@ -55,6 +56,7 @@ state:
 http: {{port: 0, token: {SECRETS["http"]}}}
 otlp: {{headers: {{authorization: "Bearer {SECRETS["otlp"]}"}}}}
 spark: {{conf: {{spark.hadoop.fs.s3a.secret.key: {SECRETS["spark"]}}}}}
+env: [THEIR_PASSWORD]
 vars: {{api_token: {SECRETS["var"]}}}
 logging: {{level: debug}}
 retry_deadline: 1s
@@ -166,7 +168,7 @@ def test_the_port_shows_no_secret(project):
     metrics.take(_with(error))
     for path in ("/status", "/metrics", "/health/live", "/health/ready", "/nothing"):
         for sent in (None, "Bearer wrong", f"Bearer {SECRETS['http']}"):
-            found = answer(metrics, config.http.token, path, sent)
+            found = Pages(metrics, config.http.token).answer(Request("GET", path, sent))
             assert leaked(found.body.decode()) == []
     assert leaked(str(report(_with(error)))) == []
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from html import escape
 from pathlib import Path
+from urllib.parse import quote
 
 from kaflow_engine.checks.results import CheckResult
 
@@ -36,7 +37,7 @@ def write_docs(
     page.write_text(page_of(name, what, at, results), encoding="utf-8")
     others = sorted(each for each in folder.glob("*.html") if each.name != "index.html")
     links = "".join(
-        f'<li><a href="{escape(each.name)}">{escape(each.stem)}</a> '
+        f'<li><a href="{quote(each.name)}">{escape(each.stem)}</a> '
         f"<small>{_summary_in(each)}</small></li>"
         for each in others
     )

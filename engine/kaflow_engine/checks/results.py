@@ -49,19 +49,19 @@ class CheckResult:
 
 
 def results_of(
-    checks: Sequence[Check], answers: Sequence[Mapping[str, Any]], rows: int
+    checks: Sequence[Check], answers: Sequence[Mapping[str, Any]], rows: Sequence[int]
 ) -> tuple[CheckResult, ...]:
-    """Return what a child process found, check by check."""
+    """Return what a child process found, check by check, in so many rows."""
     return tuple(
         CheckResult(
             check=check,
             passed=bool(answer["passed"]),
-            rows=rows,
+            rows=number,
             failed=int(answer["failed"]),
             observed=answer["observed"],
             sample=tuple(answer["sample"]),
             words=answer["words"],
             error=answer["error"],
         )
-        for check, answer in zip(checks, answers, strict=True)
+        for check, answer, number in zip(checks, answers, rows, strict=True)
     )

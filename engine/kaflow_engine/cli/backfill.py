@@ -12,13 +12,14 @@ from kaflow_engine.cli.options import (
     json_option,
     master_option,
     set_option,
+    with_config,
 )
 from kaflow_engine.cli.progress_file import progress_file
 from kaflow_engine.cli.running import Manner, run_in_front
 from kaflow_engine.cli.stopping import stop_requests
 from kaflow_engine.operators.params import Backfill, instant
-from kaflow_engine.plan.owner import check_backfill
 from kaflow_engine.plan.project import load_one
+from kaflow_engine.runtime.owner import check_backfill
 
 
 class InstantType(click.ParamType[int]):
@@ -41,7 +42,11 @@ class InstantType(click.ParamType[int]):
 @click.argument("paths", nargs=-1, metavar="[PATH]…", type=click.Path(path_type=Path))
 @click.option("--from", "start", type=InstantType(), required=True, help="First event time.")
 @click.option("--to", "end", type=InstantType(), required=True, help="Event time to end before.")
-@click.option("--force", is_flag=True, help="Also over times that the stream may still write to.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Also where the stream may still write, or rows would go that are not made again.",
+)
 @click.option("--restart", is_flag=True, help="Do not go on with an earlier, unfinished try.")
 @click.option("--plain", is_flag=True, help="Print lines instead of a live table.")
 @click.option(
@@ -77,10 +82,11 @@ def command(
         raise click.BadParameter("--to must be later than --from", param_hint="--to")
     if end > time.time() * 1000:
         raise click.BadParameter(f"{instant(end)} lies in the future", param_hint="--to")
+    paths, config_path = with_config(paths, config_path, (Path(),))
     config = configuration(config_path, settings, master)
-    spec = load_one(paths or (Path(),), name, config)
-    wanted = Backfill(start=start, end=end, slack=spec.backfill.slack)
-    check_backfill(spec, config, wanted, force)
+    spec = load_one(paths, name, config)
+    wanted = Backfill(start=start, end=end, slack=spec.backfill.slack, force=force)
+    check_backfill(spec, config, wanted)
     manner = Manner(plain=plain, as_json=as_json, backfill=wanted, restart=restart)
     with stop_requests() as asked, progress_file(progress_path) as note:
         run_in_front([spec], config, manner, asked, note)

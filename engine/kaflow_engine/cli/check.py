@@ -14,6 +14,7 @@ from kaflow_engine.cli.options import (
     configuration,
     json_option,
     set_option,
+    with_config,
 )
 from kaflow_engine.cli.output import print_json
 from kaflow_engine.errors import ModelError
@@ -57,8 +58,9 @@ def command(
 
     PATHs are the files and folders of the project, this folder unless given.
     """
+    paths, config_path = with_config(paths, config_path, (Path(),))
     config = configuration(config_path, settings)
-    spec = load_one(paths or (Path(),), name, config)
+    spec = load_one(paths, name, config)
     if not spec.checks:
         raise ModelError(
             f"pipeline '{name}' has no checks", spec.at, "add checks: [{not_null: <column>}]"

@@ -1,14 +1,20 @@
 """`kaflow dead-letters`: look at the records that were taken out, and try them again."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from kaflow_engine.cli.options import config_option, configuration, json_option, set_option
+from kaflow_engine.cli.options import (
+    config_option,
+    configuration,
+    json_option,
+    set_option,
+    with_config,
+)
 from kaflow_engine.cli.output import Clock, print_json, print_table
 from kaflow_engine.connectors.kafka_client import KafkaSettings
 from kaflow_engine.connectors.letters import Letter, chosen, text_of
@@ -175,10 +181,11 @@ def _topic(spec: PipelineSpec) -> str:
 
 
 def _found(
-    name: str, paths: Sequence[Path], config_path: Path | None, settings: tuple[str, ...]
+    name: str, paths: tuple[Path, ...], config_path: Path | None, settings: tuple[str, ...]
 ) -> tuple[KafkaSettings, PipelineSpec, list[Letter]]:
+    paths, config_path = with_config(paths, config_path, (Path(),))
     config = configuration(config_path, settings)
-    spec = load_one(paths or (Path(),), name, config)
+    spec = load_one(paths, name, config)
     kafka = KafkaSettings.of(config.kafka.brokers, config.kafka.properties)
     return kafka, spec, find_letters(kafka, _topic(spec), name)
 

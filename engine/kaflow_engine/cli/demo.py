@@ -16,6 +16,7 @@ from kaflow_engine.cli.options import (
     configuration,
     paths_argument,
     set_option,
+    with_config,
 )
 from kaflow_engine.cli.output import Clock
 from kaflow_engine.cli.running import Manner, run_in_front
@@ -62,6 +63,7 @@ def command(
     Some profiles come late and some records are broken. Nothing is left behind.
     """
     clock = Clock()
+    paths, config_path = with_config(paths, config_path)
     specs = load_checked(paths, configuration(config_path, settings)).pipelines
     topics = sample_topics(specs)
     with stop_requests() as asked, ExitStack() as resources:

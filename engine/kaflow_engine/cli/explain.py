@@ -7,8 +7,14 @@ from pathlib import Path
 
 import click
 
-from kaflow_engine.cli.options import config_option, configuration, json_option, set_option
-from kaflow_engine.cli.output import print_json
+from kaflow_engine.cli.options import (
+    config_option,
+    configuration,
+    json_option,
+    set_option,
+    with_config,
+)
+from kaflow_engine.cli.output import print_json, say_notices
 from kaflow_engine.masking import without_secrets
 from kaflow_engine.plan.draw import draw
 from kaflow_engine.plan.explain import Resolver, explain, unknown_topics
@@ -43,8 +49,11 @@ def command(
     as_json: bool,
 ) -> None:
     """Show what pipelines will do: all of PATH, or those called NAME."""
+    (path, *others), config_path = with_config((path, *map(Path, names)), config_path)
+    names = [str(other) for other in others]
     config = configuration(config_path, settings)
     project = load_checked([path], config)
+    say_notices(project.notices)
     specs = [project.pipeline(name) for name in names] or list(project.pipelines)
     resolve = resolver() if connect else None
     found = [

@@ -8,13 +8,18 @@ import click
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.durations import parse_duration
-from kaflow_engine.model.load_config import find_config, load_config
+from kaflow_engine.model.load_config import (
+    config_among,
+    find_config,
+    load_config,
+    second_config,
+)
 
 config_option = click.option(
     "--config",
     "config_path",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Configuration file; default: kaflow.yaml in this folder, if there is one.",
+    help="Configuration file; default: kaflow.yaml or config.yaml in this folder.",
 )
 
 set_option = click.option(
@@ -67,6 +72,31 @@ class PositiveType(click.ParamType[float]):
         if not 0 < found < inf:
             self.fail(f"'{value}' is not a number greater than 0", param, ctx)
         return found
+
+
+def with_config(
+    paths: tuple[Path, ...], config_path: Path | None, default: tuple[Path, ...] = ()
+) -> tuple[tuple[Path, ...], Path | None]:
+    """Take the configuration out of the paths of a command line, where it stands among them.
+
+    Args:
+        paths: Files and folders.
+        config_path: What `--config` names.
+        default: The paths where there are no others.
+
+    Returns:
+        The other paths, and the configuration; the path of the configuration where it is the only
+        one, for whoever reads it to say what is missing.
+
+    Raises:
+        ModelError: There are two configurations.
+    """
+    found, others = config_among(paths)
+    if found is None:
+        return others or default, config_path
+    if config_path is not None and config_path.resolve() != found.resolve():
+        raise second_config(found, config_path)
+    return others or default or (found,), found
 
 
 def configuration(

@@ -2,11 +2,12 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import click
 
+from kaflow_engine.errors import ModelError
 from kaflow_engine.masking import without_secrets
 
 _EVERY_S = 2.0
@@ -36,6 +37,12 @@ class Steps:
         if now - self.said >= _EVERY_S:
             self.said = now
             self.clock.say(text)
+
+
+def say_notices(notices: Iterable[ModelError]) -> None:
+    """Say on stderr what is doubtful, and no mistake."""
+    for notice in notices:
+        click.echo(f"notice: {notice}", err=True)
 
 
 def print_json(value: object) -> None:

@@ -18,8 +18,9 @@ from kaflow_engine.cli.options import (
     json_option,
     paths_argument,
     set_option,
+    with_config,
 )
-from kaflow_engine.cli.output import Clock, print_json, table_lines
+from kaflow_engine.cli.output import Clock, print_json, say_notices, table_lines
 from kaflow_engine.errors import StateError
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
@@ -85,8 +86,10 @@ def command(
     Nothing is changed, but for a decision that --approve writes down. The exit code is 1 if a
     decision is needed, and 14 if a state is damaged.
     """
+    paths, config_path = with_config(paths, config_path)
     config = configuration(config_path, settings)
     project = load_checked(paths, config)
+    say_notices(project.notices)
     resolve = _telling(resolver()) if connect else None
     whole = all(path.is_dir() for path in paths)
     found = outlooks(project.pipelines, config, resolve, whole=whole)

@@ -11,7 +11,9 @@ from kaflow_engine.cli.options import (
     master_option,
     paths_argument,
     set_option,
+    with_config,
 )
+from kaflow_engine.cli.output import say_notices
 from kaflow_engine.cli.progress_file import progress_file
 from kaflow_engine.cli.running import Manner, run_in_front
 from kaflow_engine.cli.stopping import stop_requests
@@ -54,8 +56,10 @@ def command(
 
     A stop by Ctrl-C or SIGTERM finishes the batch that runs. The next run goes on from there.
     """
+    paths, config_path = with_config(paths, config_path)
     config = configuration(config_path, settings, master)
     project = load_checked(paths, config)
+    say_notices(project.notices)
     manner = Manner(
         until_caught_up=until_caught_up, max_records=max_records, plain=plain, as_json=as_json
     )

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
@@ -13,6 +13,7 @@ from kaflow_engine.cli.board import Board
 from kaflow_engine.cli.latest_rows import follow_rows
 from kaflow_engine.cli.logs import log_messages
 from kaflow_engine.cli.output import print_json
+from kaflow_engine.cli.standby import take_states
 from kaflow_engine.cli.summary import summary_data, summary_lines
 from kaflow_engine.cli.views import View, choose_view
 from kaflow_engine.connectors.kafka_client import KafkaSettings, open_admin
@@ -23,7 +24,7 @@ from kaflow_engine.operators.params import Backfill
 from kaflow_engine.plan.diff import change
 from kaflow_engine.plan.pipeline import PlannedPipeline
 from kaflow_engine.runtime.prepare import Waiting, prepare
-from kaflow_engine.state.lease import require_writable
+from kaflow_engine.state.lease import Leases, require_writable
 from kaflow_engine.telemetry.outlet import Outlet, open_outlet
 from kaflow_engine.telemetry.progress import PipelineSummary, Progress, RunSummary
 
@@ -42,6 +43,15 @@ class Manner:
     """Run the one pipeline over this range instead of following its topics."""
     restart: bool = False
     """Begin that backfill anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """Pipelines that can run."""
+
+    plans: Sequence[PlannedPipeline]
+    leases: Leases | None
+    """Of their states; None: of a backfill, which takes its own."""
 
 
 @dataclass(slots=True)
@@ -80,22 +90,12 @@ def run_in_front(
 
         if outlet.address is not None:
             _say(f"health, status and metrics at {outlet.address}")
-        brokers = ",".join(config.kafka.brokers)
-        _say(f"preparing {_count(len(specs))} with Kafka at {brokers}")
-        try:
-            plans = prepare(specs, config, _say, Waiting(stopped=asked.is_set))
-        except SourceError:
-            if asked.is_set():
-                _say("stopped before anything ran")
-                return
-            raise
-        for planned in plans:
-            _say(f"  {_arrow(planned)}")
-        if asked.is_set():
+        begun = _begin(specs, config, manner, asked, progressed)
+        if begun is None:
             _say("stopped before anything ran")
             return
-        board = Board(names=[planned.plan.name for planned in plans])
-        outcome = _run(plans, config, manner, asked, board, progressed)
+        board = Board(names=[planned.plan.name for planned in begun.plans])
+        outcome = _run(begun, config, manner, asked, board, progressed)
     newest = [board.newest.get(name, Progress(pipeline=name)) for name in board.names]
     if manner.as_json:
         print_json(summary_data(newest, outcome.endings))
@@ -115,8 +115,40 @@ def _outlet(
     return open_outlet(config, [spec.name for spec in specs])
 
 
+def _begin(
+    specs: Sequence[PipelineSpec],
+    config: Config,
+    manner: Manner,
+    asked: Event,
+    on_progress: Callable[[Progress], None],
+) -> _Begun | None:
+    """Take the states, and then plan; None: somebody wants the pipelines to stop before."""
+    with ExitStack() as leaving:
+        leases = None
+        if manner.backfill is None:  # it has a state of its own, and takes that itself
+            endless = not manner.until_caught_up and manner.max_records is None
+            leases = take_states(specs, config, asked, on_progress, waits=endless)
+            if leases is None:
+                return None
+            leaving.enter_context(leases)
+        brokers = ",".join(config.kafka.brokers)
+        _say(f"preparing {_count(len(specs))} with Kafka at {brokers}")
+        try:
+            plans = prepare(specs, config, _say, Waiting(stopped=asked.is_set))
+        except SourceError:
+            if asked.is_set():
+                return None
+            raise
+        for planned in plans:
+            _say(f"  {_arrow(planned)}")
+        if asked.is_set():
+            return None
+        leaving.pop_all()  # who runs them gives them back
+        return _Begun(plans, leases)
+
+
 def _run(
-    plans: Sequence[PlannedPipeline],
+    begun: _Begun,
     config: Config,
     manner: Manner,
     asked: Event,
@@ -131,7 +163,7 @@ def _run(
 
     def work() -> None:
         try:
-            outcome.endings.update(_spark(plans, config, manner, asked, progressed).pipelines)
+            outcome.endings.update(_spark(begun, config, manner, asked, progressed).pipelines)
         except BaseException as error:  # the main thread raises it
             outcome.error = error
 
@@ -139,7 +171,7 @@ def _run(
     worker = Thread(target=work, name="kaflow-run", daemon=True)
     _say(f"starting Spark ({config.spark.master})")
     view = choose_view(manner.plain or manner.as_json)
-    with view, follow_rows(plans, config, board.show_rows):
+    with view, follow_rows(begun.plans, config, board.show_rows):
         worker.start()
         _watch(worker, view, board, asked, config.drain_deadline)
     return outcome
@@ -158,7 +190,7 @@ def _watch(worker: Thread, view: View, board: Board, asked: Event, deadline: int
 
 
 def _spark(
-    plans: Sequence[PlannedPipeline],
+    begun: _Begun,
     config: Config,
     manner: Manner,
     asked: Event,
@@ -168,7 +200,7 @@ def _spark(
 
     if manner.backfill is not None:
         return run_backfill(
-            plans[0].plan,
+            begun.plans[0].plan,
             config,
             manner.backfill,
             restart=manner.restart,
@@ -176,8 +208,9 @@ def _spark(
             stop=asked,
         )
     return run_pipelines(
-        [planned.plan for planned in plans],
+        [planned.plan for planned in begun.plans],
         config,
+        leases=begun.leases,
         until_caught_up=manner.until_caught_up,
         max_records=manner.max_records,
         on_progress=on_progress,

@@ -1,16 +1,22 @@
 """`kaflow test`: run case files."""
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
 
-from kaflow_engine.cli.options import config_option, json_option, paths_argument
+from kaflow_engine.cli.options import (
+    config_option,
+    json_option,
+    paths_argument,
+    with_config,
+)
 from kaflow_engine.cli.output import print_json
 from kaflow_engine.errors import KaflowError, ModelError
 from kaflow_engine.masking import without_secrets
-from kaflow_engine.model.load_config import find_config
+from kaflow_engine.model.load_config import find_config, load_config
+from kaflow_engine.model.variables import variables_of_authors
 from kaflow_engine.model.yaml_file import raise_all
 from kaflow_engine.testing.case_cuts import Cuts
 from kaflow_engine.testing.case_executor import EXECUTORS, Executor, executor_called
@@ -71,8 +77,10 @@ def command(
     as_json: bool,
 ) -> None:
     """Run the cases in files, and in folders that are searched for them."""
-    cases = _read(find_cases(paths))
+    paths, config_path = with_config(paths, config_path)
     around = Surroundings(project=project, config_path=config_path or find_config(Path()))
+    variables = variables_of_authors(load_config(around.config_path).env)
+    cases = _read(find_cases(paths), variables)
     chosen = executor_called(executor)
     try:
         found = list(_run(cases, chosen, cuts, replay, around, quiet=as_json))
@@ -88,12 +96,12 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _read(files: Sequence[Path]) -> list[Case]:
+def _read(files: Sequence[Path], variables: Mapping[str, str]) -> list[Case]:
     cases: list[Case] = []
     wrong: list[ModelError] = []
     for file in files:
         try:
-            cases += load_cases(file)
+            cases += load_cases(file, variables)
         except ModelError as error:
             wrong.append(error)
     raise_all(wrong)

@@ -10,8 +10,9 @@ from kaflow_engine.cli.options import (
     json_option,
     paths_argument,
     set_option,
+    with_config,
 )
-from kaflow_engine.cli.output import print_json, print_table
+from kaflow_engine.cli.output import print_json, print_table, say_notices
 from kaflow_engine.errors import KaflowError, ModelError
 from kaflow_engine.plan.project import CheckedProject, check_project
 
@@ -25,6 +26,7 @@ def command(
     paths: tuple[Path, ...], config_path: Path | None, settings: tuple[str, ...], as_json: bool
 ) -> None:
     """Check pipeline files, and all those in folders."""
+    paths, config_path = with_config(paths, config_path)
     config = configuration(config_path, settings)
     project = check_project(paths, config)
     if as_json:
@@ -38,9 +40,7 @@ def command(
 def _show(project: CheckedProject) -> None:
     for mistake in project.mistakes:
         click.echo(f"error: {mistake}", err=True)
-    for each in project.pipelines:
-        for notice in each.notices:
-            click.echo(f"notice: {notice}", err=True)
+    say_notices(_notices(project))
     if project.pipelines:
         print_table(
             [
@@ -51,8 +51,12 @@ def _show(project: CheckedProject) -> None:
     click.echo(_summary(project))
 
 
+def _notices(project: CheckedProject) -> list[ModelError]:
+    return [*(notice for each in project.pipelines for notice in each.notices), *project.notices]
+
+
 def _summary(project: CheckedProject) -> str:
-    notices = sum(len(each.notices) for each in project.pipelines)
+    notices = len(_notices(project))
     parts = [
         _count(len(project.pipelines), "pipeline"),
         _count(len(project.mistakes), "mistake"),
@@ -77,6 +81,7 @@ def _data(project: CheckedProject) -> object:
             for each in project.pipelines
         ],
         "mistakes": [_error(mistake) for mistake in project.mistakes],
+        "notices": [_error(notice) for notice in project.notices],
     }
 
 

@@ -1,11 +1,10 @@
-"""Commits to a Delta table: one a batch, or the partitions of a backfill at once."""
+"""Commits to a Delta table: one a batch, or all that a backfill replaces at once."""
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 # pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
 # pyarrow is untyped
 
 import json
-import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,13 +13,19 @@ from typing import Any
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
-from deltalake.transaction import AddAction, RemoveAction
 
+from kaflow_engine.connectors.delta_files import Action, Replaced, Replacement, add_action
 from kaflow_engine.connectors.table_files import TableFile
 from kaflow_engine.errors import SinkError
 
 _WRITER = "kaflow.writer"
 """In the information of a commit: the state, and its generation, that the batch belongs to."""
+
+_BACKFILL = "kaflow.backfill"
+"""The same, of a backfill."""
+
+_TRIES = 20
+"""How often a backfill may lose to other writers of the table in a row."""
 
 _LOOKED_BACK = 1000
 """Commits, newest first."""
@@ -29,7 +34,7 @@ _SETTINGS = {"delta.checkpointInterval": "100", "delta.logRetentionDuration": "i
 
 
 class DeltaSink:
-    """A table with one writer that streams; backfills may replace partitions beside it."""
+    """A table with one writer that streams; backfills may replace rows beside it."""
 
     def __init__(self, folder: Path, schema: pa.Schema, column: str, writer: str) -> None:
         """Create the table unless it is there, and add columns that it lacks.
@@ -73,48 +78,66 @@ class DeltaSink:
             self._remove(files)
             return False
         with _told(self._folder):
-            self._commit(files, "append", Transaction(self._writer, batch))
+            self._commit(
+                [add_action(file, self._column) for file in files],
+                Transaction(self._writer, batch),
+                {_WRITER: self._writer},
+            )
         return True
 
-    def replace(self, partitions: Sequence[str], files: Sequence[TableFile]) -> None:
-        """Let partitions hold these files and nothing else, in one commit.
+    def check_known(self, replaced: Replaced) -> None:
+        """Refuse to replace rows of which nothing says what record they were made of.
 
         Raises:
-            SinkError: The table cannot be written.
+            SinkError: The table cannot be read.
+            StateError: There are some.
         """
-        if self.committed():
-            return
         with _told(self._folder):
-            kept = [(self._column, "in", list(partitions))]
-            self._commit(files, "overwrite", Transaction(self._writer, 1), kept)
+            Replacement(self._folder, self._column, replaced).check_known(self._table)
+
+    def replace(self, replaced: Replaced, files: Sequence[TableFile]) -> None:
+        """Put files in the place of rows, in one commit; every other row stays.
+
+        The commit follows the very version of the table in which the rows were found. If another
+        writer was faster, they are looked for again.
+
+        Raises:
+            SinkError: The table cannot be written, or changes all the time.
+            StateError: Rows do not name the record they were made of.
+        """
+        replacement = Replacement(self._folder, self._column, replaced)
+        added = [add_action(file, self._column) for file in files]
+        with _told(self._folder):
+            for tries_left in reversed(range(_TRIES)):
+                if self.committed():
+                    return
+                try:
+                    return self._commit(
+                        [*replacement.actions(self._table), *added],
+                        Transaction(self._writer, 1),
+                        {_BACKFILL: self._writer},
+                        retries=0,
+                    )
+                except CommitFailedError:
+                    if not tries_left:
+                        raise
 
     def _commit(
         self,
-        files: Sequence[TableFile],
-        mode: str,
+        actions: Sequence[Action],
         transaction: Transaction,
-        partitions: list[tuple[str, str, list[str]]] | None = None,
+        about: dict[str, str],
+        retries: int | None = None,
     ) -> None:
-        now = time.time_ns() // 1_000_000
-        actions: list[AddAction | RemoveAction] = [
-            AddAction(
-                path=file.path,
-                size=file.size,
-                partition_values={self._column: file.partition},
-                modification_time=now,
-                data_change=True,
-                stats=json.dumps({"numRecords": file.rows}),
-            )
-            for file in files
-        ]
         self._table.create_write_transaction(
-            actions,
-            mode=mode,
+            list(actions),
+            mode="append",  # the one that takes what is removed by name
             schema=self._schema,
             partition_by=[self._column],
-            partition_filters=partitions,
             commit_properties=CommitProperties(
-                custom_metadata={_WRITER: self._writer}, app_transactions=[transaction]
+                custom_metadata=about,
+                max_commit_retries=retries,
+                app_transactions=[transaction],
             ),
         )
 

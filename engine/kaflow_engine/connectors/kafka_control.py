@@ -26,7 +26,7 @@ from kaflow_engine.connectors.kafka_transactions import (
     open_transactional,
     transactional_id,
 )
-from kaflow_engine.errors import SinkError, StateError
+from kaflow_engine.errors import StateError, TakenOver
 
 TOPIC_SETTINGS = {
     "cleanup.policy": "compact",
@@ -112,8 +112,9 @@ class ControlTopic:
             StateError: Markers of a state or generation that nobody knows: the state at hand is
                 older than what was delivered, or another one. Or the topic was lost while a batch
                 was `doubtful`.
-            SinkError: Another run starts at the same time, or has replaced the one that this
-                process had before, or the broker fails.
+            TakenOver: Another run starts at the same time, or has replaced the one that this
+                process had before.
+            SinkError: The broker fails.
             SourceError: The topic cannot be read.
         """
         self.ensure()
@@ -150,7 +151,8 @@ class ControlTopic:
         """Keep a batch record, acknowledged.
 
         Raises:
-            SinkError: A newer run has started, or the broker fails.
+            TakenOver: A newer run has started.
+            SinkError: The broker fails.
         """
         self._write([self._batch(batch, record)])
 
@@ -158,7 +160,7 @@ class ControlTopic:
         """Remove batch records that a snapshot covers.
 
         Raises:
-            SinkError: As in `put_batch`.
+            TakenOver, SinkError: As in `put_batch`.
         """
         self._write([self._batch(batch, None) for batch in batches])
 
@@ -176,7 +178,7 @@ class ControlTopic:
         """Remove markers and batch records of dropped states; returns how many there were.
 
         Raises:
-            SinkError: As in `put_batch`.
+            TakenOver, SinkError: As in `put_batch`.
         """
         view = self._view()
         gone: list[ControlRecord] = [
@@ -234,7 +236,7 @@ class ControlTopic:
         """Leave the successor alone: one that slept, and woke up, must not take over from it."""
         if self._before is None or view.epoch <= self._before or view.process == self._process:
             return
-        raise SinkError(
+        raise TakenOver(
             f"another run of pipeline '{self.pipeline_id}' has taken over: run {view.epoch}",
             hint="a pipeline has one run at a time; stop this one",
         )

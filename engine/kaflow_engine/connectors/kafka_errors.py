@@ -5,7 +5,14 @@ from typing import NoReturn
 
 from confluent_kafka import KafkaError, KafkaException
 
-from kaflow_engine.errors import KaflowError, ModelError, SinkError, SourceError, UnknownName
+from kaflow_engine.errors import (
+    KaflowError,
+    ModelError,
+    SinkError,
+    SourceError,
+    TakenOver,
+    UnknownName,
+)
 
 _FAIL = -196
 
@@ -138,6 +145,8 @@ class Trouble(Exception):
         kind = BrokerAwaySink if self._away else LoginRefusedSink if self._refused else SinkError
         if self.code in _ROW:
             kind = RowRefused
+        if self.code in FENCED:
+            kind = TakenOver
         return kind(self.message, hint=self.hint)
 
     @property

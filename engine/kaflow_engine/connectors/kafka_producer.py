@@ -21,7 +21,7 @@ from kaflow_engine.connectors.kafka_transactions import (
     transactional_id,
     write_acknowledged,
 )
-from kaflow_engine.errors import SinkError
+from kaflow_engine.errors import TakenOver
 
 TIMEOUT = 30_000
 
@@ -112,7 +112,8 @@ def writer_of(sink: SinkSettings, crash_point: Callable[[str], None]) -> Writer:
     """Return this process's writer for the sink, opening it if there is none of this epoch.
 
     Raises:
-        SinkError: A newer run has started, no broker answers, or it refuses.
+        TakenOver: A newer run has started.
+        SinkError: No broker answers, or it refuses.
     """
     name = (sink.pipeline_id, sink.sink)
     found = _WRITERS.get(name)
@@ -148,7 +149,7 @@ def _open_exactly_once(sink: SinkSettings, crash_point: Callable[[str], None]) -
     client = open_transactional(sink.kafka, slot, sink.transaction_timeout, TIMEOUT, **more)
     newest = _newest_epoch(sink, topic)
     if newest != sink.epoch:
-        raise SinkError(
+        raise TakenOver(
             f"run {sink.epoch} of pipeline '{sink.pipeline_id}' may not write: run {newest} has "
             "taken over",
             hint="a pipeline has one run at a time; stop this one",

@@ -11,7 +11,6 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from kaflow_engine.connectors.kafka_admin import require
 from kaflow_engine.connectors.kafka_client import KafkaSettings
 from kaflow_engine.connectors.kafka_read import read_all
 from kaflow_engine.errors import ModelError
@@ -63,9 +62,8 @@ def read_letters(
         redriven: Places of those that were tried again.
 
     Raises:
-        SourceError: The topic does not exist or cannot be read.
+        SourceError: The topic cannot be read.
     """
-    require(settings, [topic])
     rows = read_all(settings, topic).to_pylist()
     found = [_letter(row, redriven) for row in rows]
     mine = [letter for letter in found if letter is not None and letter.pipeline == pipeline]

@@ -7,21 +7,37 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException, Producer, TopicCollection
 
-from kaflow_engine.connectors.kafka_admin import create_topic, describe
-from kaflow_engine.connectors.kafka_client import Client, KafkaSettings
-from kaflow_engine.connectors.kafka_read import read_all
+from kaflow_engine.connectors.kafka_admin import (
+    create_topic,
+    describe,
+    offsets,
+    require,
+    topic_settings,
+)
+from kaflow_engine.connectors.kafka_client import (
+    PATIENT,
+    Client,
+    KafkaSettings,
+    answer_of,
+    open_admin,
+)
 from kaflow_engine.connectors.kafka_transactions import (
+    ControlReader,
     Receipts,
     abort,
     open_transactional,
     transactional_id,
 )
 from kaflow_engine.connectors.letters import Letter, chosen, read_letters
+from kaflow_engine.errors import StateError
 from kaflow_engine.model.letters import REDRIVE, redrive_mark
 
 TIMEOUT = 30_000
+PATIENCE = 3 * TIMEOUT
+"""Milliseconds: the brokers abort what a redrive has left open after `2 * TIMEOUT`, and look for it
+every ten seconds."""
 _AT_ONCE = 1_000
 """Letters of one transaction."""
 
@@ -31,21 +47,58 @@ def redriven_topic(letters_topic: str) -> str:
     return f"{letters_topic}.redriven"
 
 
-def redriven_letters(settings: KafkaSettings, letters_topic: str) -> frozenset[str]:
-    """Return the places of the dead letters that were tried again."""
+def note_key(letter: str, letters_topic_id: str) -> str:
+    """Return the key of the note that a letter was tried again.
+
+    A topic that is deleted and created again holds other letters in the same places.
+    """
+    return f"{letter}@{letters_topic_id}"
+
+
+def redriven_letters(
+    settings: KafkaSettings, letters_topic: str, patience: int = PATIENCE
+) -> frozenset[str]:
+    """Return the places of the dead letters that were tried again.
+
+    Pipelines may share the topic of notes, and what one of them holds open there hides what others
+    have committed behind it. So its end is that of all records, and open transactions are waited
+    for.
+
+    Args:
+        settings: How to reach the brokers.
+        letters_topic: The topic of dead letters.
+        patience: Milliseconds to wait for open transactions.
+
+    Raises:
+        SourceError: The topic of notes cannot be read.
+        StateError: A transaction stays open.
+    """
     topic = redriven_topic(letters_topic)
+    require(settings, [letters_topic])
     if not describe(settings, [topic])[topic].exists:
         return frozenset()
-    return frozenset(key.decode() for key in read_all(settings, topic).column("key").to_pylist())
+    end = offsets(settings, {topic: 1}, "latest", committed=False)[topic][0]
+    reader = ControlReader(settings, topic, patience, committed=True)
+    try:
+        keys = [key.decode() for key, _ in reader.read_on(end)]
+    finally:
+        reader.close()
+    noted = [key.partition("@") for key in keys]
+    mine = _topic_id(settings, letters_topic)
+    # notes of earlier versions name no topic
+    return frozenset(letter for letter, _, noted_id in noted if noted_id in ("", mine))
 
 
-def find_letters(settings: KafkaSettings, topic: str, pipeline: str) -> list[Letter]:
+def find_letters(
+    settings: KafkaSettings, topic: str, pipeline: str, patience: int = PATIENCE
+) -> list[Letter]:
     """Return the dead letters of a pipeline, with what became of them since.
 
     Raises:
         SourceError: The topic does not exist or cannot be read.
+        StateError: Another redrive into the topic does not end.
     """
-    return read_letters(settings, topic, pipeline, redriven_letters(settings, topic))
+    return read_letters(settings, topic, pipeline, redriven_letters(settings, topic, patience))
 
 
 def can_redrive(letter: Letter) -> bool:
@@ -62,6 +115,7 @@ def redrive(
     pipeline_id: str,
     where: str | None,
     told: Callable[[int, int], None] = lambda done, of: None,
+    patience: int = PATIENCE,
 ) -> list[Letter]:
     """Send the records of dead letters to their topics again, as if they came now.
 
@@ -76,6 +130,7 @@ def redrive(
         pipeline_id: Its id.
         where: SQL over the columns of letters; None: all.
         told: Hears how many of how many were sent.
+        patience: Milliseconds to wait for what other pipelines are redriving.
 
     Returns:
         The letters that were sent.
@@ -84,23 +139,51 @@ def redrive(
         ModelError: The condition cannot be read.
         SourceError: The topic cannot be read.
         SinkError: A broker refuses, or another redrive of the pipeline has begun.
+        StateError: The topic of notes would forget some, or another redrive into it does not end.
     """
     notes = redriven_topic(topic)
-    create_topic(settings, notes, 1, {"cleanup.policy": "compact"})
+    if not create_topic(settings, notes, 1, {"cleanup.policy": "compact"}):
+        _refuse_other_policy(settings, notes)
     name = transactional_id(pipeline_id, "redrive")
     # a redrive that still runs is fenced before the notes are read
     client = open_transactional(settings, name, 2 * TIMEOUT, TIMEOUT)
     wanted = [
         letter
-        for letter in chosen(find_letters(settings, topic, pipeline), where)
+        for letter in chosen(find_letters(settings, topic, pipeline, patience), where)
         if can_redrive(letter)
     ]
-    done = 0
+    done, letters_id = 0, _topic_id(settings, topic)
     for some in _batches(wanted):
-        _send(client, notes, some, pipeline_id)
+        _send(client, notes, some, pipeline_id, letters_id)
         done += len(some)
         told(done, len(wanted))
     return wanted
+
+
+def _topic_id(settings: KafkaSettings, topic: str) -> str:
+    """Return what tells a topic from others that have its name before or after it."""
+    client = open_admin(settings)
+    answers = client.api.describe_topics(TopicCollection([topic]), request_timeout=PATIENT)
+    try:
+        return str(answer_of(answers[topic], TIMEOUT).topic_id)
+    except KafkaException as failure:
+        doing = f"describing topic '{topic}'"
+        raise client.trouble(failure, doing, TIMEOUT).as_source() from failure
+
+
+def _refuse_other_policy(settings: KafkaSettings, notes: str) -> None:
+    """Refuse a topic of notes that would forget some.
+
+    Raises:
+        StateError: Its cleanup.policy is another one than `compact`.
+    """
+    policy = topic_settings(settings, notes).get("cleanup.policy")
+    if policy is not None and policy != "compact":
+        raise StateError(
+            f"topic '{notes}' has cleanup.policy '{policy}' and would forget which dead letters "
+            "were redriven",
+            hint="set its cleanup.policy to 'compact'",
+        )
 
 
 def _batches(letters: Sequence[Letter]) -> Iterator[Sequence[Letter]]:
@@ -109,7 +192,11 @@ def _batches(letters: Sequence[Letter]) -> Iterator[Sequence[Letter]]:
 
 
 def _send(
-    client: Client[Producer], notes: str, letters: Sequence[Letter], pipeline_id: str
+    client: Client[Producer],
+    notes: str,
+    letters: Sequence[Letter],
+    pipeline_id: str,
+    letters_id: str,
 ) -> None:
     receipts, now = Receipts(), int(time.time() * 1000)
     try:
@@ -126,7 +213,8 @@ def _send(
                 headers=[*own, mark],
             )
             note = json.dumps({"at": now, "topic": letter.topic})
-            client.api.produce(notes, note, letter.letter, 0, on_delivery=receipts)
+            key = note_key(letter.letter, letters_id)
+            client.api.produce(notes, note, key, 0, on_delivery=receipts)
             client.api.poll(0)
         client.api.commit_transaction(TIMEOUT / 1000)
     except KafkaException as failure:

@@ -24,9 +24,11 @@ SHORT: Mapping[str, str] = {
 _RENAMED = {"accepted_values": {"values": "value_set"}}
 _BESIDE = ("name", "severity", "description")
 _INTERNAL = frozenset(
-    "batch_id catch_exceptions condition_parser description id meta metadata notes "
-    "rendered_content result_format severity windows".split()
+    "batch_id catch_exceptions condition_parser description id library_metadata meta metadata "
+    "notes rendered_content result_format severity windows".split()
 )
+CONDITION = "row_condition"
+"""The argument that says which rows a check looks at: SQL over output columns."""
 _COLUMNS = ("column", "column_A", "column_B", "column_list", "column_set")
 _OF_OTHERS = ("_comparison", "_other_table")
 """How expectations end that compare with other data."""
@@ -45,6 +47,12 @@ class Check:
     arguments: Mapping[str, object]
     severity: Severity = "error"
     description: str | None = None
+
+    @property
+    def condition(self) -> str | None:
+        """SQL: which rows it looks at; None: all."""
+        found = self.arguments.get(CONDITION)
+        return None if found is None else str(found)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -83,6 +91,11 @@ def wrong_checks(spec: PipelineSpec, names: Sequence[str] | None) -> list[ModelE
         if column.lower() not in known
     ]
     return [*wrong, *unknown]
+
+
+def conditions(spec: PipelineSpec) -> list[tuple[int, str]]:
+    """Return the conditions of checks that can be read, each behind the number of its check."""
+    return [(number, c.condition) for number, c in _read(spec)[0] if c.condition is not None]
 
 
 def _read(spec: PipelineSpec) -> tuple[list[tuple[int, Check]], list[ModelError]]:
@@ -142,6 +155,9 @@ def _arguments(kind: str, value: object) -> Mapping[str, object]:
     for name in renamed:
         if name not in known:
             raise UnknownName(f"argument of '{kind}'", name, known)
+    if not isinstance(renamed.get(CONDITION, ""), str):
+        hint = f"write - {kind}: {{{CONDITION}: amount > 0, …}}"
+        raise ModelError(f"the {CONDITION} of '{kind}' is no SQL text", hint=hint)
     for name in needed:
         if name not in renamed:
             back = {new: old for old, new in _RENAMED.get(kind, {}).items()}

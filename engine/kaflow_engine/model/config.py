@@ -8,8 +8,11 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.specs import Filled, Path, Spec, refuse
+from kaflow_engine.model.variables import AUTHORS
 
 _BROKER = re.compile(r"(?:[A-Z_]+://)?(?:\[[0-9A-Fa-f:.%]+\]|[^\s,:/]+):[0-9]{1,5}")
+
+_VARIABLE = re.compile(r"[A-Za-z_*][A-Za-z0-9_*]*")
 
 _ADDRESS = re.compile(r"https?://[^\s/]+(/\S*)?", re.IGNORECASE)
 
@@ -17,7 +20,7 @@ _ADDRESS = re.compile(r"https?://[^\s/]+(/\S*)?", re.IGNORECASE)
 def _split(value: object) -> object:
     if not isinstance(value, str):
         return value
-    return [broker.strip() for broker in value.split(",") if broker.strip()]
+    return [part.strip() for part in value.split(",") if part.strip()]
 
 
 def _broker(broker: str) -> str:
@@ -30,6 +33,13 @@ def _some(brokers: tuple[str, ...]) -> tuple[str, ...]:
     if not brokers:
         raise refuse("must name a broker", "write host:port, such as localhost:9092")
     return brokers
+
+
+def _variable(name: str) -> str:
+    if not _VARIABLE.fullmatch(name):
+        hint = "write names such as REGION, and patterns such as TEAM_*"
+        raise refuse("{value} is not the name of a variable", hint)
+    return name
 
 
 def _url(text: str) -> str:
@@ -134,7 +144,9 @@ class HttpConfig(Spec):
     port: int = Field(default=8080, ge=0, le=65_535)
     """0: any free port. Where it is taken the next free one, which is logged."""
     token: Filled | None = Field(default=None, repr=False)
-    """What `/status` and `/metrics` ask for; None: nothing."""
+    """What `/status` and `/metrics` ask for; a host that others reach needs one."""
+    token_file: Filled | None = None
+    """The file that holds the token, instead of `token`."""
 
 
 class OtlpConfig(Spec):
@@ -166,6 +178,11 @@ class Config(Spec):
     spark: SparkConfig = SparkConfig()
     vars: dict[str, str] = Field(default={})
     """What `var` finds in dbt-style models."""
+    env: Annotated[
+        tuple[Annotated[str, AfterValidator(_variable)], ...], BeforeValidator(_split)
+    ] = AUTHORS
+    """Variables of the environment that pipelines, models and cases may expand; `*` stands for any
+    text. The configuration itself may expand all."""
     max_records: int = Field(default=400_000, gt=0)
     """Most records of one micro-batch."""
     warehouse: str = "warehouse"

@@ -7,24 +7,26 @@ from kaflow_engine.errors import Location
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.shapes import Inside, file_keys, inside
 from kaflow_engine.model.tree import Entries, Entry, Node, Scalar, from_plain, lay_over
+from kaflow_engine.model.variables import SETTINGS
 
-PREFIX = "KAFLOW__"
+BELOW = "KAFLOW_DEFAULT__"
+"""Begins the settings that a file overrides: an image brings them."""
 
 COMMAND_LINE = Location("command line")
 
 
-def environment_tree(environment: Mapping[str, str]) -> Node:
-    """Read the settings `KAFLOW__A__B`; an empty one counts as not set.
+def environment_tree(environment: Mapping[str, str], prefix: str = SETTINGS) -> Node:
+    """Read the settings `KAFLOW__A__B`, or of another prefix; an empty one counts as not set.
 
     Names do not tell case or `_` apart. Below a mapping of free names, `_` stands for `.`:
     `KAFLOW__KAFKA__PROPERTIES__SECURITY_PROTOCOL` sets `security.protocol`.
     """
     layers: list[Node] = []
     for name in sorted(environment):
-        if not name.upper().startswith(PREFIX):
+        if not name.upper().startswith(prefix):
             continue
         at = Location(f"environment {name}")
-        path = _path(name[len(PREFIX) :].split("__"))
+        path = _path(name[len(prefix) :].split("__"))
         text = environment[name]
         value = Scalar(at=at, text=text or None, written=text, value=text)
         layers.append(_nested(path, value, at))

@@ -1,14 +1,17 @@
 """Defaults, file, environment and command line → `Config`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 
-from kaflow_engine.errors import ModelError
+from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.masking import remember_settings
 from kaflow_engine.model import specs
 from kaflow_engine.model.config import CheckpointConfig, Config
-from kaflow_engine.model.layers import environment_tree, overrides_tree
+from kaflow_engine.model.http_access import with_token
+from kaflow_engine.model.kinds import holds_configuration, kind_of
+from kaflow_engine.model.layers import BELOW, environment_tree, overrides_tree
+from kaflow_engine.model.loader import is_foreign
 from kaflow_engine.model.mistakes import place
 from kaflow_engine.model.reading import build, check_keys
 from kaflow_engine.model.shapes import Shape
@@ -17,7 +20,9 @@ from kaflow_engine.model.variables import read_environment, read_secret
 from kaflow_engine.model.yaml_file import Document, raise_all, read_yaml
 
 FILES = ("kaflow.yaml", "kaflow.yml")
-"""Names of the configuration in a folder."""
+"""Names that only the configuration has."""
+_SHARED = ("config.yaml", "config.yml")
+"""Names that it may have, as files of other programs do."""
 
 SHAPE = Shape(noun="configuration key", later={CheckpointConfig: frozenset({"log"})})
 
@@ -41,8 +46,64 @@ _OWNED = {
 
 
 def find_config(folder: Path) -> Path | None:
-    """Return the configuration file of a folder, None if it has none."""
-    return next((folder / name for name in FILES if (folder / name).is_file()), None)
+    """Return the configuration file of a folder: `kaflow.yaml` or `config.yaml`; None: it has none.
+
+    Raises:
+        ModelError: It has two.
+    """
+    found = [folder / name for name in FILES if (folder / name).is_file()]
+    found += [folder / name for name in _SHARED if _may_be_ours(folder / name)]
+    if found[1:]:
+        raise ModelError(
+            f"'{found[1].name}' beside it is a configuration too",
+            Location(str(found[0])),
+            "remove one of them, or choose one with --config",
+        )
+    return found[0] if found else None
+
+
+def config_among(paths: Sequence[Path]) -> tuple[Path | None, tuple[Path, ...]]:
+    """Take the file that holds the configuration out of paths.
+
+    Returns:
+        The file, None if there is none, and the other paths.
+
+    Raises:
+        ModelError: There are two.
+    """
+    found = [path for path in paths if _is_configuration(path)]
+    for second in found[1:]:
+        raise second_config(second, found[0])
+    return (found[0] if found else None), tuple(path for path in paths if path not in found)
+
+
+def second_config(file: Path, first: Path) -> ModelError:
+    """Return the error for a configuration that is named after another one."""
+    return ModelError(
+        f"this is a configuration, and '{first}' is one already",
+        Location(str(file)),
+        "name one of them",
+    )
+
+
+def _is_configuration(path: Path) -> bool:
+    if path.suffix not in (".yaml", ".yml") or not path.is_file():
+        return False
+    try:
+        return path.name in FILES or holds_configuration(read_yaml(path, {}).root)
+    except ModelError:
+        return False  # whoever reads it as a pipeline reports that
+
+
+def _may_be_ours(file: Path) -> bool:
+    """Tell whether a file is a configuration of kaflow, right or wrong."""
+    if not file.is_file():
+        return False
+    try:
+        root = read_yaml(file, {}).root
+        return kind_of(root) != "pipeline" and not is_foreign(root, Config)
+    except ModelError:
+        return True  # loading it reports that
 
 
 def load_config(
@@ -50,7 +111,7 @@ def load_config(
     environment: Mapping[str, str] | None = None,
     overrides: Mapping[str, object] | Node | None = None,
 ) -> Config:
-    """Build the configuration: defaults < file < environment < overrides.
+    """Build the configuration: defaults < `KAFLOW_DEFAULT__…` < file < environment < overrides.
 
     Args:
         path: The file; None: there is none.
@@ -64,6 +125,7 @@ def load_config(
     variables = read_environment() if environment is None else environment
     document = read_yaml(path, variables, read_secret) if path else None
     layers = [
+        environment_tree(variables, BELOW),
         *([_mapping(document)] if document else []),
         environment_tree(variables),
         overrides_tree(overrides or {}) if isinstance(overrides, Mapping | None) else overrides,
@@ -75,9 +137,11 @@ def load_config(
     mistakes = [*(document.mistakes if document else ())]
     mistakes += [mistake for layer in checked for mistake in layer.mistakes]
     if isinstance(built, Config):
-        remember_settings(built.model_dump(by_alias=True))
-        raise_all([*mistakes, *_without_bucket(built, tree), *_of_the_engine(built, tree)])
-        return built
+        config, of_token = with_token(built, tree, read_secret)
+        remember_settings(config.model_dump(by_alias=True))
+        mistakes += [*_without_bucket(built, tree), *_of_the_engine(built, tree), *of_token]
+        raise_all(mistakes)
+        return config
     raise_all([*mistakes, *built])
     raise ModelError("this is not a configuration", tree.at)
 
@@ -85,7 +149,7 @@ def load_config(
 def _mapping(document: Document) -> Entries:
     root = document.root
     if isinstance(root, Entries):
-        if root.get("query") is not None:
+        if kind_of(root) == "pipeline":
             hint = "name the configuration with --config, and the pipeline without it"
             raise ModelError("this is a pipeline, not a configuration", root.at, hint)
         return root

@@ -9,12 +9,13 @@ import yaml
 
 from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.model import specs
+from kaflow_engine.model.kinds import kind_of
 from kaflow_engine.model.reading import build, check_keys, salvage
 from kaflow_engine.model.rules import RULES
 from kaflow_engine.model.shapes import Shape, file_keys
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.model.tree import Entries, Items, Node, Scalar, describe, from_plain, walk
-from kaflow_engine.model.variables import read_environment
+from kaflow_engine.model.variables import variables_of_authors
 from kaflow_engine.model.yaml_file import Document, from_yaml, in_order, raise_all, read_yaml
 
 SHAPE = Shape(
@@ -45,13 +46,13 @@ def load_pipeline(path: Path, variables: Mapping[str, str] | None = None) -> Pip
 
     Args:
         path: The file.
-        variables: Values for `${VAR}`; None: the environment.
+        variables: Values for `${VAR}`; None: those of authors.
 
     Raises:
         ModelError: The file cannot be read, or holds a mistake.
         Problems: It holds several.
     """
-    known = read_environment() if variables is None else variables
+    known = variables_of_authors() if variables is None else variables
     return _sound(read_pipeline(read_yaml(Path(path), known)))
 
 
@@ -61,6 +62,10 @@ def read_pipeline(document: Document) -> Reading:
     if not isinstance(root, Entries) or not root.entries:
         return Reading(at=root.at, mistakes=in_order(document.mistakes) or (_no_pipeline(root),))
     at = root.entries[0].at
+    try:
+        kind_of(root)
+    except ModelError as error:
+        return unreadable(Path(at.file), error, _name_in(root))
     checked = check_keys(root, PipelineSpec, SHAPE)
     tree = checked.tree
     known = {"at": at, "places": _places(tree)}
@@ -72,8 +77,7 @@ def read_pipeline(document: Document) -> Reading:
     if not isinstance(built, PipelineSpec):
         mistakes += built
         spec = salvage(tree, PipelineSpec, SHAPE, known, from_plain(_NEEDED, at))
-    name = root.get("name")
-    text = name.text if isinstance(name, Scalar) else None
+    text = _name_in(root)
     named = text if spec is None or spec.name == text else None
     return Reading(at=at, name=named, spec=spec, mistakes=in_order(mistakes))
 
@@ -93,14 +97,14 @@ def pipeline_from_mapping(
     Args:
         mapping: A tree of this package, a composed YAML node, or plain data.
         at: Where it stands; plain data stands there as a whole.
-        variables: Values for `${VAR}` in a composed YAML node; None: the environment.
+        variables: Values for `${VAR}` in a composed YAML node; None: those of authors.
 
     Raises:
         ModelError: It holds a mistake.
         Problems: It holds several.
     """
     if isinstance(mapping, yaml.Node):
-        known = read_environment() if variables is None else variables
+        known = variables_of_authors() if variables is None else variables
         return _sound(read_pipeline(from_yaml(mapping, at.file, known)))
     root = from_plain(mapping, at) if isinstance(mapping, Mapping) else mapping
     return _sound(read_pipeline(Document(root=root, mistakes=())))
@@ -111,6 +115,11 @@ def _sound(reading: Reading) -> PipelineSpec:
     if reading.spec is None:
         raise ModelError("this is not a pipeline", reading.at)
     return reading.spec
+
+
+def _name_in(root: Entries) -> str | None:
+    name = root.get("name")
+    return name.text if isinstance(name, Scalar) else None
 
 
 def _no_pipeline(root: Node) -> ModelError:
@@ -128,11 +137,13 @@ def holds_cases(root: Node) -> bool:
     return isinstance(first, Entries) and first.get("case") is not None
 
 
-def is_foreign(root: Node) -> bool:
-    """Return whether a YAML file is about something else: no key is one of ours, or nearly so."""
+def is_foreign(root: Node, spec: type[specs.Spec] = PipelineSpec) -> bool:
+    """Return whether a YAML file is about something else: no key is one of a specification, or
+    nearly so.
+    """
     if not isinstance(root, Entries) or not root.entries:
         return False
-    known = list(file_keys(PipelineSpec))
+    known = list(file_keys(spec))
     return not any(get_close_matches(e.key, known, n=1, cutoff=0.75) for e in root.entries)
 
 

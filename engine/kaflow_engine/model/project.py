@@ -9,6 +9,7 @@ from kaflow_engine.errors import Location, ModelError, UnknownName
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.dbt.find import MODEL, ModelFiles
 from kaflow_engine.model.dbt.properties import holds_properties
+from kaflow_engine.model.kinds import holds_configuration
 from kaflow_engine.model.load_config import FILES
 from kaflow_engine.model.loader import (
     Reading,
@@ -18,7 +19,7 @@ from kaflow_engine.model.loader import (
     unreadable,
 )
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.model.variables import read_environment
+from kaflow_engine.model.variables import variables_of_authors
 from kaflow_engine.model.yaml_file import raise_as_found, read_yaml
 
 SUFFIXES = (".yaml", ".yml")
@@ -33,6 +34,8 @@ class Project:
 
     pipelines: tuple[PipelineSpec, ...]
     config: Config = field(default_factory=Config)
+    notices: tuple[ModelError, ...] = ()
+    """What is doubtful, and in no file alone."""
 
     def pipeline(self, name: str) -> PipelineSpec:
         """Return the pipeline of this name.
@@ -56,7 +59,7 @@ def load_project(
     Args:
         paths: As `read_project` takes them.
         config: The configuration; the file it was read from is not a pipeline.
-        variables: Values for `${VAR}`; None: the environment.
+        variables: Values for `${VAR}`; None: those that the configuration allows.
 
     Raises:
         ModelError: A file holds a mistake, is missing, or no file was found.
@@ -78,6 +81,8 @@ class ProjectFiles:
     """What is wrong with paths, and between files."""
     around: tuple[Reading, ...] = ()
     """Pipelines of the same project that nobody asked for."""
+    unused: tuple[Path, ...] = ()
+    """Configurations in the folders, where none was chosen."""
 
     @property
     def mistakes(self) -> tuple[ModelError, ...]:
@@ -104,9 +109,9 @@ def read_project(
             folders called `models`. Folders whose name starts with a dot are left out, and so are
             case files, the configuration, and YAML that shares no key with a pipeline file.
         config: The configuration; the file it was read from is not a pipeline.
-        variables: Values for `${VAR}`; None: the environment.
+        variables: Values for `${VAR}`; None: those that the configuration allows.
     """
-    known = read_environment() if variables is None else variables
+    known = variables_of_authors((config or Config()).env) if variables is None else variables
     search = _Search(variables=known, configuration=_file_of(config))
     for path in map(Path, paths):
         if path.is_dir():
@@ -114,14 +119,19 @@ def read_project(
         else:
             search.file(path)
     for folder in _project_folders(paths):
-        for file in sorted(_files(folder, search.configuration)):
+        for file in sorted(_files(folder)):
             search.near(file)
     written = [each.spec for each in (*search.readings, *search.around) if each.spec and each.name]
     models = search.models.read(written, config.vars if config else {}, known)
     readings = (*search.readings, *models.readings)
     named = [reading.spec for reading in readings if reading.spec and reading.name]
     others = (*search.mistakes, *models.mistakes, *_same_names(named))
-    return ProjectFiles(readings=readings, others=others, around=(*search.around, *models.around))
+    return ProjectFiles(
+        readings=readings,
+        others=others,
+        around=(*search.around, *models.around),
+        unused=tuple(search.unused) if search.configuration is None else (),
+    )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -133,12 +143,13 @@ class _Search:
     readings: list[Reading] = field(default_factory=list[Reading])
     mistakes: list[ModelError] = field(default_factory=list[ModelError])
     around: list[Reading] = field(default_factory=list[Reading])
+    unused: list[Path] = field(default_factory=list[Path])
     seen: set[Path] = field(default_factory=set[Path])
     models: ModelFiles = field(default_factory=ModelFiles)
 
     def folder(self, folder: Path) -> None:
         holds_any = False
-        for file in sorted(_files(folder, self.configuration)):
+        for file in sorted(_files(folder)):
             holds_any |= self._read(file, named=False)
         if not holds_any:
             hint = "a pipeline is a file that ends in .yaml or .yml, or a .sql file below models/"
@@ -146,16 +157,16 @@ class _Search:
             self.mistakes.append(ModelError("no pipeline in this folder", at, hint))
 
     def file(self, file: Path) -> None:
-        if _is_configuration(file, self.configuration):
+        if self._is_configuration(file):
             at = Location(str(file))
-            hint = "name it with --config; a pipeline is a file of its own"
+            hint = "name the files or folders of pipelines behind it"
             self.mistakes.append(ModelError("this is the configuration, not a pipeline", at, hint))
         else:
             self._read(file, named=True)
 
     def near(self, file: Path) -> None:
         """Take a file that nobody asked for; what is wrong in it does not matter."""
-        if file.resolve() in self.seen:
+        if file.resolve() in self.seen or self._is_configuration(file):
             return
         if file.suffix == MODEL:
             self.models.know(file)
@@ -174,6 +185,8 @@ class _Search:
         real = file.resolve()
         if real in self.seen:
             return True
+        if not named and self._is_configuration(file):
+            return self._leave_out(file)
         if file.suffix == MODEL:
             self.models.take(file)
             return True
@@ -185,22 +198,27 @@ class _Search:
             if holds_properties(document.root):
                 self.models.describe(file, document)
                 return False
+            if not named and holds_configuration(document.root):
+                return self._leave_out(file)
             if not named and (holds_cases(document.root) or is_foreign(document.root)):
                 return False  # and if it is named itself, that is a mistake
             self.readings.append(read_pipeline(document))
         self.seen.add(real)
         return True
 
+    def _leave_out(self, file: Path) -> bool:
+        self.unused.append(file)
+        return False
+
+    def _is_configuration(self, file: Path) -> bool:
+        return file.name in FILES or file.resolve() == self.configuration
+
 
 def _file_of(config: Config | None) -> Path | None:
     return Path(config.file).resolve() if config is not None and config.file else None
 
 
-def _is_configuration(file: Path, configuration: Path | None) -> bool:
-    return file.name in FILES or (configuration is not None and file.resolve() == configuration)
-
-
-def _files(folder: Path, configuration: Path | None) -> Iterator[Path]:
+def _files(folder: Path) -> Iterator[Path]:
     visited: set[Path] = set()
     for parent, folders, names in os.walk(folder, followlinks=True):
         real = Path(parent).resolve()
@@ -213,7 +231,7 @@ def _files(folder: Path, configuration: Path | None) -> Iterator[Path]:
         for name in names:
             file = Path(parent) / name
             is_model = file.suffix == MODEL and "models" in file.absolute().parts
-            if is_model or (name.endswith(SUFFIXES) and not _is_configuration(file, configuration)):
+            if is_model or name.endswith(SUFFIXES):
                 yield file
 
 

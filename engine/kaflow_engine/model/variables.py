@@ -2,12 +2,20 @@
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.masking import remember, remember_environment
 from kaflow_engine.model.tree import brief
+
+SETTINGS = "KAFLOW__"
+"""How variables begin that are settings of the process."""
+
+AUTHORS = ("KAFLOW_*",)
+"""What files of authors may expand unless `env` of the configuration says otherwise; a front end
+for files of another kind adds the names that such files use."""
 
 LARGEST = 65_536
 """Most bytes of a file that is a value."""
@@ -22,6 +30,54 @@ def read_environment() -> dict[str, str]:
     found = dict(os.environ)
     remember_environment(found)
     return found
+
+
+class Allowed(Mapping[str, str]):
+    """The variables of an environment that files of authors may expand.
+
+    Their names match one of the patterns, in which `*` stands for any text. Asking for another one
+    raises ModelError, whether it is set or not, so that a file means the same everywhere.
+    """
+
+    def __init__(self, values: Mapping[str, str], patterns: Sequence[str] = AUTHORS) -> None:
+        self._values, self._patterns = values, patterns
+
+    def __getitem__(self, name: str) -> str:
+        if may_expand(name, self._patterns):
+            return self._values[name]
+        names = ", ".join(_in_a_list(each) for each in (*self._patterns, brief(name)))
+        raise ModelError(
+            f"the variable '{brief(name)}' is not one that pipelines may use",
+            hint=f"allow it by this line in kaflow.yaml: env: [{names}]",
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self._values if may_expand(name, self._patterns))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def variables_of_authors(patterns: Sequence[str] = AUTHORS) -> Allowed:
+    """Return what files of authors may expand of the environment of this process."""
+    return Allowed(read_environment(), patterns)
+
+
+def may_expand(name: str, patterns: Sequence[str]) -> bool:
+    """Return whether files of authors may expand a variable.
+
+    Settings of the process, among them its passwords, must be named as such.
+
+    >>> may_expand("KAFLOW_REGION", ["KAFLOW_*"]), may_expand("KAFLOW__HTTP__TOKEN", ["KAFLOW_*"])
+    (True, False)
+    """
+    if name.upper().startswith(SETTINGS):
+        patterns = [pattern for pattern in patterns if pattern.upper().startswith(SETTINGS)]
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _in_a_list(pattern: str) -> str:
+    return f'"{pattern}"' if pattern.startswith("*") else pattern  # YAML reads that as an alias
 
 
 def read_secret(path: str) -> str:
@@ -89,7 +145,10 @@ def _value(
         hint = "write ${NAME} or ${NAME:-default}, and $$ for a literal $"
         return ModelError(message, place(found.start()), hint)
     name, default = inside["name"], inside["default"]
-    value = variables.get(name)
+    try:
+        value = variables.get(name)
+    except ModelError as refused:
+        return ModelError(refused.message, place(found.start()), refused.hint)
     if default is not None:
         return value or default
     if value is None:
@@ -104,6 +163,20 @@ def _content(
     if read is None:
         hint = "name it there, or set a variable and write ${NAME}"
         return ModelError("only the configuration takes values from files", at, hint)
+    return content(path, at, read, default)
+
+
+def content(
+    path: str, at: Location, read: Callable[[str], str], default: str | None = None
+) -> str | ModelError:
+    """Return what a file holds, or what is wrong with it.
+
+    Args:
+        path: Of the file.
+        at: Where it is named.
+        read: Reads it.
+        default: Takes the place of a file that is not there.
+    """
     try:
         return read(path)
     except FileNotFoundError:

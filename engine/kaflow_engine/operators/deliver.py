@@ -20,6 +20,7 @@ from kaflow_engine.operators.schemas import DEAD, ORIGIN, OUTPUT, READY, REPORT,
 from kaflow_engine.operators.task import BatchContext, Task
 
 _ORDER = (*TRIGGER, *ORIGIN)
+_SENT = ["part", "key", "value", "ts", "d_part", "d_off"]
 _WHY = ("phase", "error", "message")
 _HEADERS = [f"{PREFIX}{name}" for name in ABOUT]
 
@@ -53,12 +54,11 @@ def run_deliver(plan: Plan, batch: BatchContext, rows: pa.Table, task: Task) -> 
 def _output(plan: Plan, ready: pa.Table) -> pa.Table:
     if has_members(ready):
         ordered = query(
-            f"SELECT part, key, value, ts FROM rows ORDER BY {', '.join(_ORDER)}, members",
+            f"SELECT {', '.join(_SENT)} FROM rows ORDER BY {', '.join(_ORDER)}, members",
             rows=ready.drop_columns(["payload", "raw"]),
         )
     else:
-        wanted = ready.select(["part", "key", "value", "ts"])
-        ordered = pick(wanted, pa.array(order_of(ready, _ORDER)))
+        ordered = pick(ready.select(_SENT), pa.array(order_of(ready, _ORDER)))
     count = ordered.num_rows
     columns: dict[str, Any] = {
         "slot": ordered["part"],
@@ -69,6 +69,8 @@ def _output(plan: Plan, ready: pa.Table) -> pa.Table:
         "headers": _mark(plan.backfill, count),
         "partition": pa.nulls(count, pa.int32()),
         "kind": pa.repeat(0, count),
+        "source_partition": ordered["d_part"],
+        "source_offset": ordered["d_off"],
     }
     return pa.Table.from_pydict(columns).cast(OUTPUT)
 
@@ -143,6 +145,8 @@ def _letters(plan: Plan, dead: pa.Table) -> pa.Table:
         "headers": pa.ListArray.from_arrays(pa.array(starts, pa.int32()), flat, type=kind),
         "partition": pa.nulls(count, pa.int32()),
         "kind": pa.repeat(1, count),
+        "source_partition": pa.nulls(count, pa.int32()),
+        "source_offset": pa.nulls(count, pa.int64()),
     }
     return pa.Table.from_pydict(columns).cast(OUTPUT)
 

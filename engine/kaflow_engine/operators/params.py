@@ -164,6 +164,9 @@ class Backfill:
     """Does not belong to the range."""
     slack: int = 3_600_000
     """How far, in milliseconds, a record's event time may be from its Kafka timestamp."""
+    force: bool = False
+    """Whether it may write what the stream may still write, too, and replace rows that do not say
+    which record they were made of."""
 
     def __str__(self) -> str:
         return "/".join(instant(at) for at in (self.start, self.end))

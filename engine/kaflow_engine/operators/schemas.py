@@ -31,10 +31,13 @@ OUTPUT = pa.schema(
         pa.field("headers", HEADERS),
         pa.field("partition", pa.int32()),
         pa.field("kind", pa.int8()),
+        pa.field("source_partition", pa.int32()),
+        pa.field("source_offset", pa.int64()),
     ]
 )
 """Emitted rows: `slot` is the delivery partition that a marker counts, `kind` 0 for a row and 1 for
-a dead letter, `partition` null where the key decides."""
+a dead letter, `partition` null where the key decides. A row names its driving record; a dead letter
+has that in its headers."""
 
 DRIVING, SIDE, DEAD, REPORT, READY, NOTE = range(6)
 """Kinds of travelling rows: a driving row, a side's record, a dead letter, a report to the driver,

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 EVENT_TIME = "_event_time"
 """Column of every table: the event time of the row's driving record."""
 
+SOURCE = ("_source_partition", "_source_offset")
+"""Columns of every table: which record of the driving topic that is."""
+
 _FORMATS = {"day": "%Y-%m-%d", "hour": "%Y-%m-%d-%H"}
 _LENGTHS = {"day": timedelta(days=1), "hour": timedelta(hours=1)}
 
@@ -75,13 +78,15 @@ def typed_rows(table: "TableParams", rows: "pa.Table") -> "pa.Table":
         rows: Schema OUTPUT; values are texts.
 
     Returns:
-        The columns of the table, `_event_time` (timestamp[us, UTC]) and the partition (string).
+        The columns of the table, `_event_time` (timestamp[us, UTC]), `_source_partition` (int32),
+        `_source_offset` (int64) and the partition (string).
     """
     names = ", ".join(columns_of("texts", table.columns))
     kind = _FORMATS[table.partition]
     return query(
-        f"SELECT {names}, make_timestamptz(ts * 1000) AS {EVENT_TIME}, "
+        f"SELECT {names}, make_timestamptz(ts * 1000) AS {EVENT_TIME}, {', '.join(SOURCE)}, "
         f"strftime(make_timestamp(ts * 1000), '{kind}') AS {partition_column(table.partition)} "
-        f"FROM (SELECT {unpack('decode(value)')} AS texts, timestamp AS ts FROM rows)",
+        f"FROM (SELECT {unpack('decode(value)')} AS texts, timestamp AS ts, "
+        f"source_partition AS {SOURCE[0]}, source_offset AS {SOURCE[1]} FROM rows)",
         rows,
     )

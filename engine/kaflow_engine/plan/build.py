@@ -4,8 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kaflow_engine.errors import ModelError, UnknownName
-from kaflow_engine.model.checks import wrong_checks
+from kaflow_engine.errors import ModelError
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
@@ -19,7 +18,7 @@ from kaflow_engine.operators.params import (
     TopicParams,
 )
 from kaflow_engine.plan.mistakes import Mistakes
-from kaflow_engine.plan.output import output_schema, wrong_types
+from kaflow_engine.plan.output import output_schema, wrong_conditions, wrong_names, wrong_types
 from kaflow_engine.plan.pipeline import PlannedPipeline
 from kaflow_engine.plan.raw import raw_condition
 from kaflow_engine.plan.steps import (
@@ -102,14 +101,14 @@ def _check(spec: PipelineSpec, config: Config, *, whole: bool) -> tuple[ModelErr
     try:
         shape = read_query(spec.query, schemas.get, start)
     except NeedsSchema as notice:
-        mistakes.found += _check_names(spec, output_names(spec.query))
+        mistakes.found += wrong_names(spec, output_names(spec.query))
         mistakes.raise_all()
         return (notice,)
     except ModelError as error:
-        mistakes.found += [error, *_check_names(spec, output_names(spec.query))]
+        mistakes.found += [error, *wrong_names(spec, output_names(spec.query), error)]
         mistakes.raise_all()
         raise
-    mistakes.found += _check_names(spec, [output.name for output in shape.outputs])
+    mistakes.found += wrong_names(spec, [output.name for output in shape.outputs])
     known = {topic: columns for topic, columns in schemas.items() if columns is not None}
     if len(known) < len(schemas):
         mistakes.raise_all()
@@ -134,7 +133,7 @@ def build_plan(
     shape = read_query(spec.query, schemas.get, spec.place("query"))
     found = [
         *check_topic_names(spec, [source.topic for source in shape.sources]),
-        *_check_names(spec, [output.name for output in shape.outputs]),
+        *wrong_names(spec, [output.name for output in shape.outputs]),
     ]
     planned = _plan(spec, config, schemas, shape, Mistakes(found=found), whole=True)
     assert planned is not None
@@ -163,6 +162,8 @@ def _plan(
         if (kind := mistakes.attempt(lambda o=output: binder.type_of(o.expr))) is not None
     ]
     mistakes.found += wrong_types(spec, [column for column, _ in outputs])
+    if len(outputs) == len(shape.outputs):
+        mistakes.found += wrong_conditions(spec, [column for column, _ in outputs])
     steps = mistakes.attempt(lambda: key_steps(shape, binder))
     roles = topic_roles(spec, config, topics)
     params = mistakes.attempt(lambda: topic_params(spec, config, roles, shape, used, schemas))
@@ -272,24 +273,6 @@ def _needs_exchange(spec: PipelineSpec, steps: Sequence[KeyStep], key: OutputSha
     if not spec.ordered or key is None:
         return False
     return not (steps and len(steps[-1].key) == 1 and steps[-1].key[0][0] == key.expr.sql)
-
-
-def _check_names(spec: PipelineSpec, names: Sequence[str] | None) -> list[ModelError]:
-    """Return an error for each output column that is named and not there, and each wrong check."""
-    wrong = wrong_checks(spec, names)
-    if names is None:
-        return wrong
-    known = {name.lower() for name in names}
-    wanted = [(name, ("emission", "require", i)) for i, name in enumerate(spec.emission.require)]
-    wanted += [(name, ("columns", name)) for name in spec.columns]
-    if spec.output.key is not None:
-        wanted = [(spec.output.key, ("output", "key")), *wanted]
-    unknown = [
-        UnknownName("output column", name, names, spec.place(*path))
-        for name, path in wanted
-        if name.lower() not in known
-    ]
-    return [*unknown, *wrong]
 
 
 def _output(shape: QueryShape, name: str) -> OutputShape | None:

@@ -30,6 +30,23 @@ def feeds(specs: Sequence[PipelineSpec]) -> dict[str, list[str]]:
     }
 
 
+def circles(specs: Sequence[PipelineSpec]) -> list[list[str]]:
+    """Return the names of pipelines that feed each other, each before those that read it; the
+    first one stands at the end again.
+    """
+    graph = {name: list(dict.fromkeys(writers)) for name, writers in feeds(specs).items()}
+    found: list[list[str]] = []
+    while True:
+        try:
+            TopologicalSorter(graph).prepare()
+        except CycleError as error:
+            names: list[str] = error.args[1]
+            found.append(names)
+            graph[names[-1]].remove(names[-2])  # so that the next one is found
+        else:
+            return found
+
+
 def connected(specs: Sequence[PipelineSpec], config: Config) -> tuple[PipelineSpec, ...]:
     """Declare topics that a pipeline reads and another one writes, where nobody has done it.
 

@@ -1,15 +1,51 @@
 """What the author says of the output, checked against the query: types, and an Avro schema."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import cast
 
-from kaflow_engine.errors import ModelError, SqlError, UnknownName
+from kaflow_engine.errors import ModelError, Problems, SqlError, UnknownName
+from kaflow_engine.model.checks import conditions, wrong_checks
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.model.yaml_file import raise_all
 from kaflow_engine.plan.avro_fit import wrong_fields
 from kaflow_engine.sql.bind import check_types, normal_type
+from kaflow_engine.sql.conditions import check_condition
+from kaflow_engine.sql.scope import UnknownColumn
+
+
+def wrong_names(
+    spec: PipelineSpec, names: Sequence[str] | None, wrong: ModelError | None = None
+) -> list[ModelError]:
+    """Return an error for each output column that is named and not there, and each wrong check.
+
+    Args:
+        spec: What the author wrote.
+        names: The output columns of the query; None: not known.
+        wrong: A mistake in the query: columns that it misspells are known by their right names.
+    """
+    names = None if names is None else [*names, *_meant(wrong)]
+    found = wrong_checks(spec, names)
+    if names is None:
+        return found
+    known = {name.lower() for name in names}
+    wanted = [(name, ("emission", "require", i)) for i, name in enumerate(spec.emission.require)]
+    wanted += [(name, ("columns", name)) for name in spec.columns]
+    if spec.output.key is not None:
+        wanted = [(spec.output.key, ("output", "key")), *wanted]
+    unknown = [
+        UnknownName("output column", name, names, spec.place(*path))
+        for name, path in wanted
+        if name.lower() not in known
+    ]
+    return [*unknown, *found]
+
+
+def _meant(wrong: ModelError | None) -> Iterator[str]:
+    for error in wrong.errors if isinstance(wrong, Problems) else (wrong,):
+        if isinstance(error, UnknownColumn):
+            yield from error.meant
 
 
 def wrong_types(spec: PipelineSpec, columns: Sequence[Column]) -> list[ModelError]:
@@ -26,6 +62,17 @@ def wrong_types(spec: PipelineSpec, columns: Sequence[Column]) -> list[ModelErro
         elif (said := normal_type(about.data_type)) != (kind := kinds[name.lower()]):
             hint = f"write data_type: {kind}, or CAST(… AS {said}) AS {name} in the query"
             wrong.append(ModelError(f"column '{name}' is {kind}, not {said}", place, hint))
+    return wrong
+
+
+def wrong_conditions(spec: PipelineSpec, columns: Sequence[Column]) -> list[ModelError]:
+    """Return an error for each check whose `row_condition` is no condition on output columns."""
+    wrong: list[ModelError] = []
+    for number, condition in conditions(spec):
+        try:
+            check_condition(condition, columns, spec.place("checks", number))
+        except ModelError as error:
+            wrong.append(error)
     return wrong
 
 

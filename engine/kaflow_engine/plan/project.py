@@ -2,17 +2,16 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-from kaflow_engine.errors import Location, ModelError, SqlError, UnknownName
+from kaflow_engine.errors import Location, ModelError, UnknownName
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.loader import Reading
 from kaflow_engine.model.project import Project, ProjectFiles, read_project
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.model.yaml_file import in_order, raise_as_found
 from kaflow_engine.plan.build import check_draft, check_pipeline
-from kaflow_engine.plan.chain import connected, feeds
+from kaflow_engine.plan.chain import circles, connected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +35,8 @@ class CheckedProject:
     """By name."""
     others: tuple[ModelError, ...]
     """What is wrong with paths, and between files."""
+    notices: tuple[ModelError, ...] = ()
+    """What is doubtful, and in no file alone."""
 
     @property
     def mistakes(self) -> tuple[ModelError, ...]:
@@ -54,7 +55,7 @@ def check_project(
     Args:
         paths: As `read_project` takes them.
         config: For defaults; the file it was read from is not a pipeline.
-        variables: Values for `${VAR}`; None: the environment.
+        variables: Values for `${VAR}`; None: those that the configuration allows.
     """
     files = read_project(paths, config, variables)
     readings = _connected(files, config)
@@ -67,10 +68,13 @@ def check_project(
         *_rows_among_dead_letters(specs),
         *_groups_called_as_pipelines(specs),
     ]
-    if not others and not any(each.mistakes for each in found):
-        others += _circles(specs)
+    right = [each.spec for each in found if each.spec and not each.mistakes]
     by_name = sorted(found, key=lambda each: (each.name or "", each.at))
-    return CheckedProject(pipelines=tuple(by_name), others=tuple(others))
+    return CheckedProject(
+        pipelines=tuple(by_name),
+        others=tuple(others),
+        notices=(*_unused(files.unused), *_circles(right)),
+    )
 
 
 def load_checked(
@@ -87,7 +91,7 @@ def load_checked(
     project = check_project(paths, config, variables)
     raise_as_found(project.mistakes)
     specs = [each.spec for each in project.pipelines if each.spec is not None]
-    return Project(pipelines=tuple(specs), config=config or Config())
+    return Project(pipelines=tuple(specs), config=config or Config(), notices=project.notices)
 
 
 def load_one(
@@ -103,7 +107,7 @@ def load_one(
         paths: As `read_project` takes them.
         name: Of the pipeline.
         config: For defaults; the file it was read from is not a pipeline.
-        variables: Values for `${VAR}`; None: the environment.
+        variables: Values for `${VAR}`; None: those that the configuration allows.
         at: Where the pipeline is asked for.
 
     Raises:
@@ -210,19 +214,23 @@ def _groups_called_as_pipelines(specs: Sequence[PipelineSpec]) -> Iterator[Model
             )
 
 
+def _unused(configurations: Sequence[Path]) -> Iterator[ModelError]:
+    for file in configurations:
+        hint = "name it before the pipelines, or with --config"
+        yield ModelError("this configuration is not used", Location(str(file)), hint)
+
+
 def _circles(specs: Sequence[PipelineSpec]) -> Iterator[ModelError]:
-    """Pipelines that feed each other would never come to an end."""
+    """Say which pipelines feed each other: a WHERE may end it, but nothing else does."""
     by_name = {spec.name: spec for spec in specs}
-    try:
-        TopologicalSorter(feeds(specs)).prepare()
-    except CycleError as error:
-        names: list[str] = error.args[1]
-        spec, topic = by_name[names[0]], by_name[names[0]].output.target
-        way = " → ".join(f"{name} → '{by_name[name].output.target}'" for name in names[:-1])
-        many = f"these pipelines feed each other without end: {way} → {names[-1]}"
-        one = f"the pipeline reads topic '{topic}', which it writes: its rows go round without end"
-        yield SqlError(
-            one if len(names) == 2 else many,
+    for first, *others in circles(specs):
+        spec = by_name[first]
+        way = f"{first} → '{spec.output.topic}'"
+        for name in others[:-1]:
+            other = by_name[name].output
+            way += f" → {name} ({by_name[name].place('output', 'topic')}) → '{other.topic}'"
+        yield ModelError(
+            f"these pipelines feed each other: {way} → {first}",
             spec.place("output", "topic"),
-            "write to a topic that none of them reads",
+            "rows go round until a WHERE stops them; write to a topic that none of them reads",
         )

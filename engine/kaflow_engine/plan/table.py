@@ -12,7 +12,7 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.model.yaml_file import raise_all
 from kaflow_engine.operators.params import TableParams
-from kaflow_engine.operators.table_rows import EVENT_TIME, partition_column
+from kaflow_engine.operators.table_rows import EVENT_TIME, SOURCE, partition_column
 
 _SAME = frozenset(
     "BOOLEAN TINYINT SMALLINT INTEGER BIGINT FLOAT DOUBLE VARCHAR BLOB DATE TIMESTAMP".split()
@@ -47,7 +47,7 @@ def table_params(
     name, partition = spec.output.table, spec.output.partition
     if name is None:
         return None
-    own = {EVENT_TIME, partition_column(partition)}
+    own = {EVENT_TIME, *SOURCE, partition_column(partition)}
     mistakes: list[ModelError] = []
     kept: list[Column] = []
     for column in columns:

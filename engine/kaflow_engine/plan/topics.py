@@ -78,8 +78,10 @@ def _driving_dimension(spec: PipelineSpec, config: Config) -> tuple[int, str]:
 
 
 def check_topic_names(spec: PipelineSpec, topics: Sequence[str]) -> list[ModelError]:
-    """Return an error for each topic that the file names and the query does not read."""
-    wrong: list[ModelError] = []
+    """Return an error for each topic that the file names and the query does not read, and for each
+    that it reads and the pipeline writes.
+    """
+    wrong = _written_and_read(spec, topics)
     for name in spec.state.events.overrides:
         if name not in topics:
             place = spec.place("state", "events", "overrides", name)
@@ -90,6 +92,29 @@ def check_topic_names(spec: PipelineSpec, topics: Sequence[str]) -> list[ModelEr
     for name in spec.topics:
         if name not in topics:
             wrong.append(UnknownName("topic", name, topics, spec.place("topics", name)))
+    return wrong
+
+
+def _written_and_read(spec: PipelineSpec, topics: Sequence[str]) -> list[ModelError]:
+    wrong: list[ModelError] = []
+    if spec.output.topic in topics:
+        wrong.append(
+            ModelError(
+                f"the pipeline reads topic '{spec.output.topic}', which it writes: its rows go "
+                "round without end",
+                spec.place("output", "topic"),
+                "write to another topic",
+            )
+        )
+    if spec.dead_letters.topic in topics:
+        wrong.append(
+            ModelError(
+                f"the pipeline reads topic '{spec.dead_letters.topic}', where its dead letters go: "
+                "they go round without end",
+                spec.place("dead_letters", "topic"),
+                "give the dead letters another topic with dead_letters.topic",
+            )
+        )
     return wrong
 
 

@@ -4,7 +4,7 @@ import shutil
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -27,7 +27,7 @@ from kaflow_engine.runtime.session import start_session
 from kaflow_engine.runtime.start.open_state import PlanChange, refuse_change
 from kaflow_engine.runtime.stop import Limits
 from kaflow_engine.runtime.watch import OnProgress, Watch
-from kaflow_engine.state.lease import hold_lease
+from kaflow_engine.state.lease import Leases, hold_lease
 from kaflow_engine.telemetry.progress import PipelineSummary, Progress, RunSummary
 
 _POLL_S = 0.1
@@ -43,6 +43,7 @@ def run_pipelines(
     on_progress: OnProgress = lambda progress: None,
     stop: threading.Event | None = None,
     change: PlanChange = refuse_change,
+    leases: Leases | None = None,
     spark: SparkSession | None = None,
 ) -> RunSummary:
     """Run pipelines until each has ended.
@@ -57,9 +58,11 @@ def run_pipelines(
         on_progress: Told of every change, by the threads of the pipelines.
         stop: Set it to drain: each finishes its batch and ends.
         change: Asked when a state was made for another plan.
+        leases: Of the states of all of them, given back as they end; None: they are taken here.
         spark: A session to use; otherwise one is started and stopped again.
 
     Raises:
+        StateHeld: Another process runs one of them; nothing was started.
         KaflowError: What ended the first pipeline that failed.
         DrainIncomplete: A batch did not end within `drain_deadline` after the stop.
     """
@@ -71,23 +74,25 @@ def run_pipelines(
     for plan in plans:
         on_progress(Progress(pipeline=plan.name))
     require_master(config.spark.master)
-    session = spark or start_session(spark_settings(config), find_java(), spark_kafka_jars())
-    try:
-        runs = [
-            PipelineRun(
-                spark=session,
-                plan=plan,
-                config=config,
-                limits=limits,
-                watch=Watch(plan.name, on_progress),
-                change=change,
-            )
-            for plan in plans
-        ]
-        return _supervise(runs, limits, config.drain_deadline / 1000)
-    finally:
-        if spark is None:
-            session.stop()
+    root = Path(config.state.rocksdb.path).absolute()
+    with leases or Leases(root, [plan.pipeline for plan in plans]).take() as held:
+        session = spark or start_session(spark_settings(config), find_java(), spark_kafka_jars())
+        try:
+            runs = [
+                PipelineRun(
+                    spark=session,
+                    plan=plan,
+                    config=config,
+                    limits=limits,
+                    watch=Watch(plan.name, on_progress),
+                    change=change,
+                )
+                for plan in plans
+            ]
+            return _supervise(runs, held, limits, config.drain_deadline / 1000)
+        finally:
+            if spark is None:
+                session.stop()
 
 
 def spark_settings(config: Config) -> SparkConfig:
@@ -154,6 +159,11 @@ def _forget(plan: Plan, config: Config, root: Path) -> None:
 
 
 def _refuse_other_plan(old: Plan, new: Plan) -> None:
+    assert old.backfill is not None
+    assert new.backfill is not None
+    forced = replace(old.backfill, force=new.backfill.force)  # is decided at each start
+    if replace(old, backfill=forced) == new:
+        return
     raise StateError(
         f"this backfill of pipeline '{new.name}' was begun with another version of it",
         hint="add --restart to begin it anew",
@@ -166,11 +176,13 @@ class _Outcomes:
     errors: list[KaflowError] = field(default_factory=list[KaflowError])
 
 
-def _supervise(runs: Sequence[PipelineRun], limits: Limits, deadline: float) -> RunSummary:
+def _supervise(
+    runs: Sequence[PipelineRun], leases: Leases, limits: Limits, deadline: float
+) -> RunSummary:
     outcomes = _Outcomes()
     threads = [
         threading.Thread(
-            target=_run, args=(run, outcomes), name=f"kaflow-{run.plan.name}", daemon=True
+            target=_run, args=(run, outcomes, leases), name=f"kaflow-{run.plan.name}", daemon=True
         )
         for run in runs
     ]
@@ -194,11 +206,13 @@ def _supervise(runs: Sequence[PipelineRun], limits: Limits, deadline: float) -> 
     return RunSummary(pipelines=outcomes.summaries)
 
 
-def _run(run: PipelineRun, outcomes: _Outcomes) -> None:
+def _run(run: PipelineRun, outcomes: _Outcomes, leases: Leases) -> None:
     try:
         outcomes.summaries[run.plan.name] = run.run()
     except Exception as error:
         outcomes.errors.append(to_error(error, f"running pipeline '{run.plan.name}'"))
+    finally:
+        leases.release(run.plan.pipeline)
 
 
 def _alive(run: PipelineRun, threads: Sequence[threading.Thread]) -> bool:

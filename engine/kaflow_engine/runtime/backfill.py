@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from secrets import token_hex
 
-from kaflow_engine.connectors.kafka_admin import offsets
+from kaflow_engine.connectors.kafka_admin import offsets, topic_settings
 from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.errors import StateError
 from kaflow_engine.operators.params import Backfill, Plan
 from kaflow_engine.operators.watermark import END
 from kaflow_engine.runtime.history import Histories, begin_in_histories
@@ -13,6 +15,7 @@ from kaflow_engine.runtime.offsets import (
     ranges_between,
     size_of,
 )
+from kaflow_engine.runtime.owner import require_settled
 from kaflow_engine.runtime.plans import fingerprint
 from kaflow_engine.runtime.run import Run
 from kaflow_engine.runtime.stop import Ending
@@ -69,6 +72,7 @@ def reach(plan: Plan, wanted: Backfill) -> dict[str, Reach]:
 def new_backfill_state(
     plan: Plan,
     wanted: Backfill,
+    root: Path,
     kafka: KafkaSettings,
     now: int,
     histories: Histories,
@@ -76,9 +80,25 @@ def new_backfill_state(
 ) -> StateRecord:
     """Return a state that begins where the warm-up does, with the offsets at which it ends.
 
+    Driving records that the stream has not read are left to it, unless the backfill is forced.
+
+    Args:
+        plan: Of the backfill.
+        wanted: The range.
+        root: Where the states of all pipelines are.
+        kafka: Where the topics are.
+        now: Epoch milliseconds.
+        histories: Where topics begin in files.
+        counts: Topic to its partitions.
+
     Raises:
         SourceError: No broker answers, or a topic does not exist.
+        StateError: The stream may still write rows of the range, or the topic of driving records
+            does not keep them all.
     """
+    refuse_compacted(plan, wanted, kafka)
+    stream = plan.pipeline.removesuffix(f".{backfill_name(wanted)}")
+    taken = require_settled(root / stream, plan.name, wanted)
     last = offsets(kafka, counts, "latest")
     first = begin_in_histories(offsets(kafka, counts, "earliest"), histories)
     start, goal = dict(first), dict(last)
@@ -90,6 +110,12 @@ def new_backfill_state(
         if until is not None:
             earlier = {name: history.until(until) for name, history in histories.items()}
             goal |= _at(kafka, only, until, last, earlier)
+    if taken is not None:
+        driving = plan.topics[plan.driving.topic].name
+        mine = taken.offsets.get(driving, {})
+        goal[driving] = {
+            p: max(start[driving][p], min(end, mine.get(p, 0))) for p, end in goal[driving].items()
+        }
     loaded = [t.name for t in plan.topics if t.dimension] if plan.dimensions_first else []
     return StateRecord(
         state_id=token_hex(8),
@@ -102,6 +128,23 @@ def new_backfill_state(
         fingerprint=fingerprint(plan),
         goal=goal,
     )
+
+
+def refuse_compacted(plan: Plan, wanted: Backfill, kafka: KafkaSettings) -> None:
+    """Refuse to replace rows of records that the broker may have removed among those it keeps.
+
+    Raises:
+        StateError: The topic of driving records is compacted.
+    """
+    topic = plan.topics[plan.driving.topic].name
+    if wanted.force or plan.finish.table is None:
+        return
+    if "compact" in topic_settings(kafka, topic).get("cleanup.policy", ""):
+        raise StateError(
+            f"topic '{topic}' is compacted: table '{plan.finish.target}' may have rows of records "
+            "that are gone, which a backfill would remove",
+            hint="force the backfill, and the table has rows of the records that are left",
+        )
 
 
 class BoundedRead:

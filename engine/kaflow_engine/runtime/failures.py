@@ -1,10 +1,8 @@
 """Turns what Spark throws into errors that say what happened, and tells which may pass."""
 
-import base64
-import pickle
 import re
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from sys import version_info
 
 from kaflow_engine.connectors.kafka_admin import MissingTopic
@@ -16,20 +14,24 @@ from kaflow_engine.connectors.kafka_errors import (
     RowRefused,
 )
 from kaflow_engine.errors import (
+    DrainIncomplete,
     KaflowError,
     LimitReached,
     ModelError,
     RunError,
     SinkError,
     SourceError,
+    SqlError,
     StateError,
+    TakenOver,
 )
 from kaflow_engine.formats.avro_changes import SchemaChanged
 from kaflow_engine.formats.registry import RegistryAway
 from kaflow_engine.operators.dead_letters import RecordRefused
-from kaflow_engine.state.bucket import BucketAway
+from kaflow_engine.runtime.error_wire import SECRET, TaskFailed, pack, unpack
+from kaflow_engine.state.bucket import BucketAway, ObjectChanged
+from kaflow_engine.state.store import Damaged, Foreign, NameMissing, NameTaken
 
-_CARRIED = re.compile(r"<<kaflow:([A-Za-z0-9+/=]+)>>")
 _EXCEPTION = re.compile(r"(?:[a-z]\w*\.)+([A-Z]\w*(?:Exception|Error))(?:: (.*))?")
 _SOURCE = re.compile(r"org\.apache\.kafka|KafkaException|\bKAFKA_|kafka010")
 _LOST = re.compile(
@@ -40,7 +42,6 @@ _SPARK = re.compile(
 )
 _LOGIN = re.compile(r"SaslAuthenticationException|SslAuthenticationException|SSLHandshake")
 _AWAY = re.compile(r"TimeoutException|DisconnectException|NetworkException|BrokerNotAvailable")
-_TAKEN_OVER = "has taken over"
 _FULL = re.compile(r"No space left on device|Disk quota exceeded")
 _JVM_GONE = re.compile(
     r"Answer from Java side is empty|Connection refused|Py4JNetworkError|SparkContext was shut down"
@@ -59,17 +60,6 @@ class LossSuspected(SourceError):
     """Spark missed records; the next attempt asks the broker which, and says so or goes on."""
 
 
-class TaskFailed(RunError):
-    """A task failed for a reason that nobody foresaw; `details` is its stack."""
-
-    def __init__(self, message: str, details: str = "", hint: str | None = None) -> None:
-        super().__init__(message, hint=hint)
-        self.details = details
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return TaskFailed, (self.message, self.details, self.hint)
-
-
 class SparkEnded(RunError):
     """Spark's JVM is gone; only a new process can go on."""
 
@@ -86,13 +76,40 @@ class ExecutorLost(RunError):
     """An executor went in the middle of a batch; what it did is done again elsewhere."""
 
 
-def carried(error: BaseException) -> RuntimeError:
-    """Return what a task raises so that the driver gets `error` back."""
+_KINDS: Mapping[str, type[KaflowError]] = {
+    kind.__name__: kind
+    for kind in (
+        *(ModelError, SqlError, RunError, SourceError, SinkError, LimitReached, StateError),
+        *(TakenOver, DrainIncomplete, DataLost, LossSuspected, TaskFailed, RecordRefused),
+        *(BrokerAway, BrokerAwaySink, LoginRefused, LoginRefusedSink, RowRefused, MissingTopic),
+        *(RegistryAway, SchemaChanged, BucketAway, ObjectChanged),
+        *(
+            NameTaken,
+            Damaged,
+            NameMissing,
+            Foreign,
+            SparkEnded,
+            ClusterAway,
+            ExecutorsUnfit,
+            ExecutorLost,
+        ),
+    )
+}
+"""What a task may say of itself; an error of another class arrives as one it derives from."""
+
+
+def carried(error: BaseException, secret: str = SECRET) -> RuntimeError:
+    """Return what a task raises so that the driver gets `error` back.
+
+    Args:
+        error: Whatever went wrong.
+        secret: Of the driver.
+    """
     if not isinstance(error, KaflowError):
         text = str(error).strip().partition("\n")[0]
         details = "".join(traceback.format_exception(error))
         error = TaskFailed(f"a task failed: {type(error).__name__}: {text}", details)
-    return RuntimeError(f"<<kaflow:{base64.b64encode(pickle.dumps(error)).decode()}>>")
+    return RuntimeError(pack(error, _KINDS, secret))
 
 
 def to_error(error: BaseException, doing: str = "running a batch") -> KaflowError:
@@ -100,10 +117,8 @@ def to_error(error: BaseException, doing: str = "running a batch") -> KaflowErro
     if isinstance(error, KaflowError):
         return error
     text = "\n".join(_texts(error))
-    if found := _CARRIED.search(text):
-        original: object = pickle.loads(base64.b64decode(found[1]))
-        if isinstance(original, KaflowError):
-            return original
+    if original := unpack(text, _KINDS):
+        return original
     reason = _reason(text)
     if not _SPARK.search(text):
         return TaskFailed(f"{doing} failed: {type(error).__name__}: {error}", text)
@@ -165,6 +180,7 @@ def is_retryable(error: KaflowError) -> bool:
             | DataLost()
             | SparkEnded()
             | ExecutorsUnfit()
+            | DrainIncomplete()
         ):
             return False
         case ClusterAway():
@@ -173,8 +189,10 @@ def is_retryable(error: KaflowError) -> bool:
             return False
         case MissingTopic() | RowRefused() | SchemaChanged() | RecordRefused():
             return False
+        case TakenOver():
+            return False  # two runs would fence each other for ever
         case SourceError() | SinkError() | RunError():
-            return _TAKEN_OVER not in error.message  # two runs would fence each other for ever
+            return True
         case _:
             return False
 

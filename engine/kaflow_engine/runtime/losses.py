@@ -23,6 +23,11 @@ LOST = "lost"
 RESTARTED = "restarted_partitions"
 """Counter: partitions of recreated topics, read from their start."""
 
+_AT_STAKE = (
+    "the table may have rows of these records: add --restart to begin the backfill behind them, so "
+    "that their rows stay, or --force to replace them without"
+)
+
 
 def settle_losses(
     kafka: KafkaSettings,
@@ -64,9 +69,13 @@ def settle_losses(
     else:
         losses = _within(split(ranges, histories)[1], first, end)
     forgiving = {topic.name for topic in plan.topics if topic.on_data_loss == "continue"}
+    at_stake = topic_at_stake(plan)
     for loss in losses:
+        error = (gap_error if is_ahead(loss) else loss_error)(loss)
+        if loss.topic == at_stake:
+            raise DataLost(error.message, hint=_AT_STAKE)
         if loss.topic not in forgiving:
-            raise (gap_error if is_ahead(loss) else loss_error)(loss)
+            raise error
     # a gap behind a history is passed over when the history has been read
     losses = tuple(loss for loss in losses if not is_ahead(loss))
     counted = Counter(standing.counters)
@@ -77,6 +86,18 @@ def settle_losses(
     left, gone = left_of(at, ranges, losses, counted)
     after = replace(standing, counters=dict(counted))
     return _told(after, gone, watch), left
+
+
+def topic_at_stake(plan: Plan) -> str | None:
+    """Return the topic of which no record may be lost, whatever the author says.
+
+    A backfill would remove the rows that the stream has made of such records, and put none in their
+    place.
+    """
+    wanted = plan.backfill
+    if wanted is None or wanted.force or plan.finish.table is None:
+        return None
+    return plan.topics[plan.driving.topic].name
 
 
 def gap_error(loss: Loss) -> DataLost:

@@ -59,7 +59,6 @@ from kaflow_engine.runtime.table_sink import BackfillTable, table_sink
 from kaflow_engine.runtime.watch import Watch
 from kaflow_engine.runtime.worker import TaskSettings
 from kaflow_engine.state.approval import end_rebuild, is_made, load_rebuild
-from kaflow_engine.state.lease import hold_lease
 from kaflow_engine.state.log import BatchLog, StateRecord
 from kaflow_engine.state.store import LocalStore
 from kaflow_engine.telemetry.log_context import logging_of
@@ -73,7 +72,10 @@ SINK = "output"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineRun:
-    """Runs one pipeline until a limit, a stop, or a failure that trying again cannot mend."""
+    """Runs one pipeline until a limit, a stop, or a failure that trying again cannot mend.
+
+    Its state directory is held by the caller.
+    """
 
     spark: SparkSession
     plan: Plan
@@ -93,7 +95,7 @@ class PipelineRun:
         directory = Path(self.config.state.rocksdb.path).absolute() / self.plan.pipeline
         self.watch.say(state="starting")
         try:
-            with logging_of(self.plan.name), hold_lease(directory):
+            with logging_of(self.plan.name):
                 ending = self._supervise(directory)
         except Exception as error:
             failure = to_error(error, f"running pipeline '{self.plan.name}'")

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from subprocess import PIPE
 from threading import Thread
 from typing import IO, Any, cast
 
@@ -20,6 +19,7 @@ from kaflow_engine.masking import masked
 from kaflow_engine.model.config import SparkConfig
 from kaflow_engine.runtime.class_archive import archive_options, spark_archive
 from kaflow_engine.runtime.java import Java
+from kaflow_engine.runtime.launch import start_jvm
 
 LOGGER = logging.getLogger("kaflow.spark")
 LOCAL = "127.0.0.1"
@@ -113,8 +113,8 @@ def start_session(config: SparkConfig, java: Java, jars: Sequence[Path]) -> Spar
     if known is not None:
         SparkContext._ensure_initialized(gateway=known)  # noqa: SLF001  # pyright: ignore
         return SparkSession(SparkContext.getOrCreate(conf))
-    gateway = launch_gateway(conf, {"stderr": PIPE})
-    errors = cast("IO[bytes] | None", cast(Any, gateway).proc.stderr)
+    gateway = start_jvm(conf)
+    errors = cast("IO[bytes] | None", gateway.proc.stderr)
     if errors is not None:
         Thread(target=_forward, args=(errors,), name="spark-stderr", daemon=True).start()
     return SparkSession(SparkContext(conf=conf, gateway=gateway))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from kaflow_engine.runtime.stage_task import begin, telling
+from kaflow_engine.runtime.stage_task import begun
 from kaflow_engine.state.copies import ready_copy
 from kaflow_engine.state.log import BatchLog
 from kaflow_engine.state.places import CopyPlace, copy_root
@@ -44,8 +44,7 @@ def snapshot_task(
     settings: bytes, batch: int, names: Sequence[str], numbers: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Take the snapshots of the partitions that `numbers` (column 0) point to in `names`."""
-    with telling():
-        found, _ = begin(settings, batch)
+    with begun(settings, batch) as (found, _):
         mine = [names[int(n)] for table in numbers for n in table.column(0).to_pylist()]
         log = BatchLog(LocalStore(found.directory))
         about = found.place, found.state, log, found.snapshots

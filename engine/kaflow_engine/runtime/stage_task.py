@@ -36,8 +36,7 @@ Batches = Iterator[pa.RecordBatch]
 
 def whole_task(settings: bytes, batch: BatchContext, batches: Batches) -> Batches:
     """Run all stages over raw records."""
-    with telling():
-        found, _ = begin(settings, batch.batch)
+    with begun(settings, batch.batch) as (found, _):
         with WorkerTask(found, batch, range(found.plan.partitions)) as task:
             with task.timed("read"):
                 records = _records(batches)
@@ -59,8 +58,7 @@ def stage_task(
     settings: bytes, batch: BatchContext, stage: int, tasks: int, batches: Batches
 ) -> Batches:
     """Run one stage over the rows that were sent to one of `tasks` tasks."""
-    with telling():
-        found, number = begin(settings, batch.batch)
+    with begun(settings, batch.batch) as (found, number):
         last = found.plan.stage_count - 1
         own = range(number, found.plan.partitions, tasks) if stage else ()
         with WorkerTask(found, batch, own) as task:
@@ -95,37 +93,39 @@ def _run(
 
 
 @contextmanager
-def telling() -> Generator[None]:
-    """Raise errors of a task in the form in which they reach the driver whole."""
-    try:
-        yield
-    except Exception as error:
-        raise carried(error) from None
-
-
-def begin(settings: bytes, batch: int) -> tuple[TaskSettings, int]:
-    """Return the settings and the number of this task, if the task may have effects at all.
+def begun(settings: bytes, batch: int) -> Generator[tuple[TaskSettings, int]]:
+    """Give the settings and the number of this task; what goes wrong reaches the driver whole.
 
     Raises:
-        RunError: Spark tries it once more.
-        StateError: This host has another state directory than the driver.
+        RuntimeError: Carries the error of the block, or says that Spark tries the task once more,
+            or that this host has another state directory than the driver.
     """
     watch_parent()
-    context = TaskContext.get()
-    attempt = 0 if context is None else context.attemptNumber()
-    if attempt > 0:
-        # Spark repeats the tasks of lost executors, and a second try could deliver twice
-        raise RunError(f"Spark repeats a task of batch {batch} (attempt {attempt + 1})")
-    return _settings(settings), 0 if context is None else context.partitionId()
+    found = _settings(settings)
+    try:
+        context = TaskContext.get()
+        attempt = 0 if context is None else context.attemptNumber()
+        if attempt > 0:
+            # Spark repeats the tasks of lost executors, and a second try could deliver twice
+            raise RunError(f"Spark repeats a task of batch {batch} (attempt {attempt + 1})")
+        _check(settings)
+        yield found, 0 if context is None else context.partitionId()
+    except Exception as error:
+        raise carried(error, found.secret) from None
 
 
 @lru_cache(maxsize=8)
 def _settings(settings: bytes) -> TaskSettings:
     found: object = pickle.loads(settings)
     assert isinstance(found, TaskSettings)
+    return found
+
+
+@lru_cache(maxsize=8)
+def _check(settings: bytes) -> None:
+    found = _settings(settings)
     if found.copies is not None:
         check_shared(found.directory, found.state)
-    return found
 
 
 def _records(batches: Batches) -> pa.Table:

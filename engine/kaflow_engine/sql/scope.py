@@ -15,6 +15,13 @@ Schemas = Callable[[str], tuple[Column, ...] | None]
 """The columns of a topic, or None where they are not known yet."""
 
 
+class UnknownColumn(SqlError):
+    """A column that a query names and no source has."""
+
+    meant: tuple[str, ...] = ()
+    """What it may be called."""
+
+
 class NeedsSchema(SqlError):
     """A query that cannot be read before the columns of some topics are known."""
 
@@ -157,14 +164,18 @@ class Scope:
         known = [relation.alias for relation in self.relations]
         raise UnknownName("table or alias", alias, known, at_line(self.at, line_of(node)))
 
-    def _unknown(self, name: str, among: list[Relation], node: exp.Expr) -> SqlError:
+    def _unknown(self, name: str, among: list[Relation], node: exp.Expr) -> UnknownColumn:
         known = [column for r in among for column in (r.outputs or {})]
         where = f" in '{among[0].alias}'" if len(among) == 1 else ""
         cause = UnknownName("column", name, known)
         hint = cause.hint or ("known: " + ", ".join(known[:30]) if known else None)
         if len(among) == len(self.relations) and name.lower() in self.named:
             hint = f"this SELECT gives '{name}' its name; write the expression behind it again"
-        return SqlError(f"unknown column '{name}'{where}", at_line(self.at, line_of(node)), hint)
+        found = UnknownColumn(
+            f"unknown column '{name}'{where}", at_line(self.at, line_of(node)), hint
+        )
+        found.meant = (cause.nearest,) if cause.nearest else tuple(known)
+        return found
 
 
 def to_expr(tree: exp.Expr, line: int | None = None) -> Expr:

@@ -65,6 +65,9 @@ class Bucket:
     def put(self, name: str, data: bytes, replacing: str | None) -> str:
         """Write an object if it is still the one of a tag, or still missing; return its tag.
 
+        A write whose answer is lost is sent again and refused because of its own first try, so what
+        is there decides.
+
         Raises:
             ObjectChanged: It is not: somebody else wrote it.
         """
@@ -73,9 +76,12 @@ class Bucket:
             try:
                 return self._client.put_object(Body=data, **self._object(name), **condition)["ETag"]
             except self._client.exceptions.ClientError as error:
-                if _code(error) in _CHANGED or (replacing and _code(error) in _MISSING):
-                    raise ObjectChanged(f"another writer has written '{name}' in {self}") from error
-                raise
+                if _code(error) not in _CHANGED and not (replacing and _code(error) in _MISSING):
+                    raise
+                found = self.get(name)
+                if found is not None and found[0] == data:
+                    return found[1]
+                raise ObjectChanged(f"another writer has written '{name}' in {self}") from error
 
     def upload(self, path: Path, name: str) -> None:
         """Write an object with the content of a file, whole or not at all."""

@@ -13,6 +13,7 @@ from typing import IO
 from zlib import crc32
 
 from kaflow_engine.errors import StateError
+from kaflow_engine.state.private import make_private, require_private
 
 COPIES = "copies"
 """Name of the folder in a state directory."""
@@ -52,13 +53,15 @@ def copy_root(place: CopyPlace, partition: str) -> Generator[Path]:
         partition: State partition, `<step>-<p>`.
 
     Raises:
-        StateError: The disk of this host cannot be written.
+        StateError: The disk of this host cannot be written, or others may have written there.
     """
     match place:
         case InState(directory):
             yield directory / COPIES
         case OnHost():
             root = host_folder(place, partition)
+            with _told(root):
+                require_private(root if place.folder is not None else root.parent)
             with _claimed(root, partition) as own:
                 yield own
 
@@ -77,7 +80,9 @@ def host_folder(place: OnHost, partition: str, environ: Mapping[str, str] = os.e
     # them, and Spark removes them
     folders = [Path(name).parent for name in environ.get(_LOCAL_DIRS, "").split(",") if name]
     chosen = folders or [Path(tempfile.gettempdir())]
-    return chosen[crc32(partition.encode()) % len(chosen)] / "kaflow" / place.pipeline
+    # in the folder of all users a name of its own for each
+    own = f"kaflow-{os.geteuid()}"
+    return chosen[crc32(partition.encode()) % len(chosen)] / own / place.pipeline
 
 
 @contextmanager
@@ -95,9 +100,15 @@ def _claimed(root: Path, partition: str) -> Generator[Path]:
 
 
 def _owner_file(root: Path, partition: str) -> IO[str]:
-    try:
-        root.mkdir(parents=True, exist_ok=True)
+    with _told(root):
+        make_private(root)
         return (root / f"{partition}.owner").open("a")
+
+
+@contextmanager
+def _told(root: Path) -> Generator[None]:
+    try:
+        yield
     except OSError as error:
         reason = (error.strerror or "refused").lower()
         raise StateError(

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from kaflow_engine.state.log import BatchLog
 from kaflow_engine.state.reader import StateRef
 from kaflow_engine.state.rocks import RocksCopy, open_copy
-from kaflow_engine.state.store import Damaged, NameMissing, Store
+from kaflow_engine.state.store import Damaged, Foreign, NameMissing, Store
 
 KEEP = 2
 """How many snapshots are kept, each with all that came after the older one."""
@@ -137,7 +137,7 @@ def load_snapshot(store: Store, ref: StateRef, batch: int) -> SnapshotManifest:
     name = _manifest_name(batch)
     manifest = _parse(name, store.get(name), SnapshotManifest)
     if StateRef(manifest.state_id, manifest.generation) != ref or manifest.batch != batch:
-        raise Damaged(f"snapshot {batch} belongs to another state or generation")
+        raise Foreign(f"snapshot {batch} belongs to another state or generation")
     return manifest
 
 

@@ -25,6 +25,10 @@ class NameMissing(Damaged):
     """A name that was to be read does not exist."""
 
 
+class Foreign(Damaged):
+    """Something stored belongs to another state, or to another generation of it."""
+
+
 class Store(Protocol):
     """Named files; names are relative, with `/`. What a call wrote survives a power cut."""
 
@@ -201,7 +205,8 @@ def _make(folder: Path) -> None:
     if folder.is_dir():
         return
     _make(folder.parent)
-    folder.mkdir(exist_ok=True)
+    # whoever may enter the state directory decides who may enter its folders
+    folder.mkdir(mode=folder.parent.stat().st_mode & 0o777, exist_ok=True)
     _sync(folder.parent)
 
 

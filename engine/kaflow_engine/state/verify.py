@@ -17,7 +17,7 @@ from kaflow_engine.state.changes import read_changes
 from kaflow_engine.state.log import BatchLog, StateRecord
 from kaflow_engine.state.reader import StateRef
 from kaflow_engine.state.snapshots import load_snapshot, snapshot_batches
-from kaflow_engine.state.store import Damaged, Store
+from kaflow_engine.state.store import Damaged, Foreign, Store
 from kaflow_engine.state.verify_copies import NEW_ID, OLDER, Finding, Level, Walk
 
 Say = Callable[[str], None]
@@ -182,14 +182,12 @@ def _check_snapshots(store: Store, state: StateRecord, last: int, tally: _Tally)
         name = f"snapshots/{batch}/manifest.json"
         try:
             manifest = load_snapshot(store, state.ref, batch)
+        except Foreign:
+            what = "it belongs to another generation of the state"
+            tally.add(name, what, "nothing need be done: it goes with the next snapshots", "note")
+            continue
         except Damaged as error:
-            if "another state or generation" in error.message:
-                what = "it belongs to another generation of the state"
-                tally.add(
-                    name, what, "nothing need be done: it goes with the next snapshots", "note"
-                )
-            else:
-                tally.add(name, error.message, OLDER)
+            tally.add(name, error.message, OLDER)
             continue
         if batch > last:
             tally.add(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 RunState = Literal[
+    "standby",
     "starting",
     "restoring",
     "recovering",
@@ -86,6 +87,8 @@ class Progress:
     """Dead letters that it has delivered."""
     checkpoint: "CheckpointMark | None" = None
     """None: there is none yet, or none are wanted."""
+    waits_for: str | None = None
+    """What keeps a process on standby: who holds which state."""
     failures: int = 0
     """Failures in a row."""
     last_error: str | None = None

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from kaflow_engine.telemetry.progress import Progress
 from kaflow_engine.telemetry.verdict import judge
 
-Condition = Literal["starting", "running", "degraded", "failed", "stopped"]
+Condition = Literal["standby", "starting", "running", "degraded", "failed", "stopped"]
 
-CONDITIONS: tuple[Condition, ...] = ("starting", "running", "degraded", "failed", "stopped")
+CONDITIONS: tuple[Condition, ...] = get_args(Condition)
 
 
 def condition(at: Progress) -> Condition:
@@ -17,7 +17,7 @@ def condition(at: Progress) -> Condition:
     is starting.
     """
     match at.state:
-        case "running" | "degraded" | "failed" | "stopped":
+        case "standby" | "running" | "degraded" | "failed" | "stopped":
             return at.state
         case _:
             return "starting"

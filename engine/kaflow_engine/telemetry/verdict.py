@@ -8,6 +8,7 @@ from kaflow_engine.telemetry.progress import Progress
 from kaflow_engine.telemetry.steps import STEPS
 
 VerdictKind = Literal[
+    "standby",
     "starting",
     "waiting for input",
     "watermark held",
@@ -70,6 +71,9 @@ def judge(at: Progress) -> Verdict:
                 why=f"all topics are read; a batch runs {at.busy:.0%} of the time",
                 evidence=evidence,
             )
+        case "standby":
+            why = f"{at.waits_for}; this process takes over when that one ends"
+            return Verdict(kind="standby", why=why, evidence={})
         case "starting":
             return Verdict(kind="starting", why="nothing has run yet", evidence=evidence)
         case _:

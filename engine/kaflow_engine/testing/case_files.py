@@ -16,7 +16,7 @@ from kaflow_engine.model.reading import build, check_keys
 from kaflow_engine.model.shapes import Shape
 from kaflow_engine.model.specs import Spec
 from kaflow_engine.model.tree import Entries, Entry, Items, Node, Scalar, describe
-from kaflow_engine.model.variables import read_environment
+from kaflow_engine.model.variables import variables_of_authors
 from kaflow_engine.model.yaml_file import raise_all, read_yaml
 from kaflow_engine.testing.case_specs import (
     Advance,
@@ -82,13 +82,13 @@ def load_cases(file: Path, variables: Mapping[str, str] | None = None) -> tuple[
 
     Args:
         file: The file.
-        variables: Values for `${VAR}`; None: the environment.
+        variables: Values for `${VAR}`; None: those of authors.
 
     Raises:
         ModelError: It cannot be read, or holds a mistake.
         Problems: It holds several.
     """
-    known = read_environment() if variables is None else variables
+    known = variables_of_authors() if variables is None else variables
     document = read_yaml(file, known)
     tests = document.root.get(UNIT_TESTS) if isinstance(document.root, Entries) else None
     if isinstance(tests, Items):

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import duckdb
@@ -14,7 +14,7 @@ from kaflow_engine.model.loader import load_pipeline, pipeline_from_mapping
 from kaflow_engine.model.project import FOLDERS, SUFFIXES
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.model.tree import Entries, Scalar, describe
-from kaflow_engine.model.variables import read_environment
+from kaflow_engine.model.variables import variables_of_authors
 from kaflow_engine.model.yaml_file import raise_all, read_yaml
 from kaflow_engine.plan.build import build_plan, declared_columns
 from kaflow_engine.plan.pipeline import PlannedPipeline
@@ -32,7 +32,8 @@ class Surroundings:
     project: Path | None = None
     """Folder of the pipelines; None: the nearest one upwards that holds some."""
     config_path: Path | None = None
-    variables: Mapping[str, str] = field(default_factory=read_environment)
+    variables: Mapping[str, str] | None = None
+    """For configuration and pipelines; None: the environment, as far as each may expand it."""
 
 
 def plan_case(case: Case, around: Surroundings) -> PlannedPipeline:
@@ -53,16 +54,18 @@ def plan_case(case: Case, around: Surroundings) -> PlannedPipeline:
 
 def _spec(case: Case, around: Surroundings) -> PipelineSpec:
     node, here = case.pipeline, Path(case.at.file).parent
+    config = load_config(around.config_path, around.variables)  # a case cannot allow itself more
+    known = variables_of_authors(config.env) if around.variables is None else around.variables
     match node:
         case Entries():
-            return pipeline_from_mapping(node, node.at, around.variables)
+            return pipeline_from_mapping(node, node.at, known)
         case Scalar(text=str(text)) if text.endswith(SUFFIXES):
-            return load_pipeline(here / text, around.variables)
+            return load_pipeline(here / text, known)
         case Scalar(text=str(text)):
             folders = [around.project] if around.project else _nearest(here)
             # Errors show where a file is from here.
             paths = [Path(os.path.relpath(folder)) for folder in folders]
-            return load_one(paths, text, load_config(around.config_path), around.variables, node.at)
+            return load_one(paths, text, config, known, node.at)
         case _:
             hint = "write a name, a path that ends in .yaml, or a mapping"
             raise ModelError(f"expected a pipeline, found {describe(node)}", node.at, hint)

@@ -2,9 +2,11 @@
 # pyright: basic
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
+from html.parser import HTMLParser
 
-from kaflow_engine.checks.docs import write_docs
+from kaflow_engine.checks.docs import page_of, write_docs
 from kaflow_engine.checks.results import CheckResult
 from kaflow_engine.model.checks import Check
 
@@ -45,3 +47,48 @@ def test_pages(tmp_path):
     assert "1 of 4 checks passed" in index
     for html in (text, index):
         assert not re.search(r"https?:|<script|<link|@import|url\(|src=", html)
+
+
+HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>&lt;/td>"
+
+
+class Tags(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.found = set()
+
+    def handle_starttag(self, tag, attrs):
+        self.found |= {tag, *(f"{tag} {name}" for name, _ in attrs)}
+
+
+def test_no_text_becomes_markup(tmp_path):
+    check = Check(
+        name=HOSTILE,
+        expectation=HOSTILE,
+        arguments={HOSTILE: HOSTILE, "l": [HOSTILE]},
+        description=HOSTILE,
+    )
+    bad = CheckResult(
+        check=check,
+        passed=False,
+        rows=2,
+        failed=1,
+        sample=({HOSTILE: HOSTILE, "n": [HOSTILE]},),
+        words=HOSTILE,
+        error=HOSTILE,
+    )
+    seen = replace(bad, failed=0, observed=[HOSTILE], sample=())
+    write_docs(tmp_path, "a", HOSTILE, NOON, [bad, seen])
+    (tmp_path / "javascript:alert(1).html").write_text(f'<b id="summary">&quot;{HOSTILE}')
+    write_docs(tmp_path, "b", HOSTILE, NOON, [bad, seen])
+    pages = [page_of(HOSTILE, HOSTILE, NOON, [bad, seen])]
+    pages += [(tmp_path / f"{name}.html").read_text() for name in ("a", "b", "index")]
+    for page in pages:
+        tags = Tags()
+        tags.feed(page)
+        assert tags.found <= {
+            *("html", "html lang", "head", "meta", "meta charset", "title", "style", "body", "h1"),
+            *("h2", "p", "p class", "span", "span id", "span class", "small", "table", "tr", "th"),
+            *("td", "ul", "li", "a", "a href"),
+        }
+        assert 'href="javascript:' not in page

@@ -2,15 +2,21 @@
 
 import json
 import time
+from itertools import count
 from pathlib import Path
+
+import pytest
 
 from kaflow_engine.cli.progress_file import progress_file
 from kaflow_engine.telemetry.progress import Progress
 
 
-def test_every_change_is_a_line_as_soon_as_it_happens(tmp_path: Path):
+def test_every_change_is_a_line_as_soon_as_it_happens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    moments = count(1_767_225_600_000_500_000, 1_000_000)
+    monkeypatch.setattr(time, "time_ns", lambda: next(moments))
     path = tmp_path / "progress.jsonl"
-    before = time.time() * 1000
     with progress_file(path) as note:
         note(Progress(pipeline="p", state="starting"))
         assert len(path.read_text().splitlines()) == 1
@@ -18,7 +24,7 @@ def test_every_change_is_a_line_as_soon_as_it_happens(tmp_path: Path):
     first, second = map(json.loads, path.read_text().splitlines())
     assert (first["state"], second["state"]) == ("starting", "running")
     assert second["phases"] == {"task.run.0": 5.0}
-    assert before <= first["time"] <= second["time"] <= time.time() * 1000
+    assert (first["time"], second["time"]) == (1_767_225_600_000.5, 1_767_225_600_001.5)
 
 
 def test_the_next_run_goes_on_with_the_file(tmp_path: Path):

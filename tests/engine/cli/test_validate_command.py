@@ -36,6 +36,18 @@ def write(name: str, key: str = "user_id", topics: str = TOPICS) -> None:
     Path(f"{name}.yaml").write_text(PIPELINE.format(name=name, key=key) + topics)
 
 
+def test_errors_come_first_and_the_count_is_the_last_line() -> None:
+    write("good")
+    write("bad", key="user")
+    assert run(".").output == (
+        "error: bad.yaml:5: unknown column 'user' in 'p'\n"
+        "  hint: did you mean 'user_id'?\n"
+        "wrong  bad   bad.yaml:1\n"
+        "ok     good  good.yaml:1\n"
+        "2 pipelines, 1 mistake\n"
+    )
+
+
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(kaflow, ["validate", *arguments], prog_name="kaflow")
 

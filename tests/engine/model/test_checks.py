@@ -70,6 +70,16 @@ BAD = [
         "unknown argument of 'not_null' 'colum'",
         "did you mean 'column'?",
     ),
+    (
+        {"not_null": {"column": "a", "row_condition": {"type": "pass_through"}}},
+        "the row_condition of 'not_null' is no SQL text",
+        "write - not_null: {row_condition: amount > 0, …}",
+    ),
+    (
+        {"not_null": {"column": "a", "condition_parser": "pandas"}},
+        "unknown argument of 'not_null' 'condition_parser'",
+        "did you mean 'row_condition'?",
+    ),
     ({"not_null": None}, "'not_null' names no column", "write - not_null: <column>"),
     ({"not_null": "a", "severity": "warm"}, "unknown severity 'warm'", "did you mean 'warn'?"),
     (

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from kaflow_engine.errors import ModelError
+from kaflow_engine.masking import without_secrets
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.load_config import find_config, load_config
 from kaflow_engine.model.show_config import settings_of
@@ -44,6 +46,8 @@ def test_later_layers_win_and_origins_are_kept(tmp_path: Path) -> None:
         "state:\n  ttl: ${TTL:-3h}\n  rocksdb: {path: /f}\nlogging: {level: WARN}\n"
     )
     environment = {
+        "KAFLOW_DEFAULT__STATE__TTL": "4h",
+        "KAFLOW_DEFAULT__WAREHOUSE": "/d",
         "KAFLOW__KAFKA__BROKERS": "a:1, b:2",
         "KAFLOW__STATE__ROCKSDB__PATH": "/e",
         "KAFLOW__KAFKA__PROPERTIES__C_D": "3",
@@ -57,6 +61,7 @@ def test_later_layers_win_and_origins_are_kept(tmp_path: Path) -> None:
     assert config.kafka.properties == {"a.b": "1", "c.d": "3", "e.f": "4"}
     assert (config.state.ttl, config.state.rocksdb.path) == (10_800_000, "/o")
     assert config.logging.level == "warning"
+    assert config.warehouse == "/d"
     origins = {setting.key: setting.origin for setting in settings_of(config)}
     assert origins["kafka.brokers"] == "environment KAFLOW__KAFKA__BROKERS"
     assert origins["kafka.useAvro"] == f"{file}:3"
@@ -67,6 +72,7 @@ def test_later_layers_win_and_origins_are_kept(tmp_path: Path) -> None:
     assert origins["state.rocksdb.path"] == "command line"
     assert origins["logging.level"] == f"{file}:8"
     assert origins["logging.format"] == "default"
+    assert origins["warehouse"] == "environment KAFLOW_DEFAULT__WAREHOUSE"
 
 
 @pytest.mark.parametrize(
@@ -97,6 +103,26 @@ def test_brokers_may_be_one_text(tmp_path: Path) -> None:
     file = tmp_path / "kaflow.yaml"
     file.write_text("kafka: {brokers: '${BROKERS}'}\n")
     assert load_config(file, {"BROKERS": "a:1,[::1]:2"}).kafka.brokers == ("a:1", "[::1]:2")
+
+
+def test_the_token_may_be_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("abc-def-4711\n")
+    names = {"KAFLOW__HTTP__HOST": "0.0.0.0", "KAFLOW__HTTP__TOKEN_FILE": str(file)}
+    config = load_config(None, names)
+    assert config.http.token == "abc-def-4711"
+    shown = {setting.key: setting for setting in settings_of(config)}
+    assert (shown["http.token"].text, shown["http.token_file"].text) == ("***", str(file))
+    assert shown["http.token"].origin == "environment KAFLOW__HTTP__TOKEN_FILE"
+    assert without_secrets("not abc-def-4711") == "not ***"
+    file.write_text(" \n")
+    with pytest.raises(ModelError, match=f"TOKEN_FILE: the file '{file}' holds no token"):
+        load_config(None, names)
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST", "127.0.0.1", "127.1.2.3", "::1"])
+def test_this_machine_needs_no_token(host: str) -> None:
+    assert load_config(None, {"KAFLOW__HTTP__HOST": host}).http.host == host
 
 
 def test_an_empty_file_says_nothing(tmp_path: Path) -> None:

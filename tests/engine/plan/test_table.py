@@ -9,6 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from kaflow_engine.connectors.delta import DeltaSink, partition_rows
+from kaflow_engine.connectors.delta_files import Replaced
 from kaflow_engine.connectors.table_files import write_files
 from kaflow_engine.errors import SinkError
 from kaflow_engine.formats.duck import query
@@ -16,7 +17,7 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.encode import pack, to_text
 from kaflow_engine.operators.params import TableParams
 from kaflow_engine.operators.schemas import OUTPUT
-from kaflow_engine.operators.table_rows import is_whole, partitions_between, typed_rows
+from kaflow_engine.operators.table_rows import SOURCE, is_whole, partitions_between, typed_rows
 from kaflow_engine.plan.table import table_type
 
 NOON = 1_767_268_800_000
@@ -87,7 +88,7 @@ def test_a_writer_knows_of_others(tmp_path):
     first.add(1, write_files(tmp_path, "_day", typed, "1"))
     assert first.other_writer() is None
     backfill = DeltaSink(tmp_path, typed.schema, "_day", "backfill")
-    backfill.replace(["2026-01-02"], [])
+    backfill.replace(replaced(), [])
     assert first.other_writer() is None
     assert DeltaSink(tmp_path, typed.schema, "_day", "second").other_writer() == "first"
 
@@ -99,6 +100,8 @@ def test_columns_are_added_and_types_stay(tmp_path):
     assert [field.name for field in DeltaTable(str(tmp_path)).schema().fields] == [
         "x",
         "_event_time",
+        "_source_partition",
+        "_source_offset",
         "_day",
         "y",
     ]
@@ -113,6 +116,10 @@ def test_partitions_of_a_range():
     hour = 3_600_000
     assert partitions_between(NOON, NOON + 2 * hour, "hour") == ["2026-01-01-12", "2026-01-01-13"]
     assert (is_whole(NOON, "hour"), is_whole(NOON, "day")) == (True, False)
+
+
+def replaced(*days, read=None, unknown=False):
+    return Replaced(partitions=frozenset(days), source=SOURCE, read=read or {}, unknown=unknown)
 
 
 def table_of(columns):

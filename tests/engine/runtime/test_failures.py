@@ -8,7 +8,15 @@ from kaflow_engine.connectors.kafka_errors import (
     LoginRefusedSink,
     RowRefused,
 )
-from kaflow_engine.errors import LimitReached, ModelError, SinkError, SourceError, StateError
+from kaflow_engine.errors import (
+    DrainIncomplete,
+    LimitReached,
+    ModelError,
+    SinkError,
+    SourceError,
+    StateError,
+    TakenOver,
+)
 from kaflow_engine.formats.avro_changes import SchemaChanged
 from kaflow_engine.formats.registry import RegistryAway
 from kaflow_engine.runtime.failures import (
@@ -147,6 +155,9 @@ def test_a_mistake_of_ours_keeps_its_words():
         (BrokerAwaySink("x"), True),
         (RegistryAway("x"), True),
         (SparkEnded("x"), False),
+        (DrainIncomplete("x"), False),
+        (TakenOver("x"), False),
+        (SinkError("another run has taken over"), True),  # its class decides, not its words
     ],
 )
 def test_only_what_may_pass_is_tried_again(error, retried):

@@ -5,6 +5,7 @@ import hashlib
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from botocore.exceptions import ConnectionClosedError
 
 from kaflow_engine.errors import StateError
 from kaflow_engine.state.bucket import Bucket, BucketAway, BucketSettings, ObjectChanged
@@ -29,6 +30,28 @@ def test_an_object_is_written_under_a_condition(store):
     with pytest.raises(ObjectChanged):
         bucket.put("a", b"3", first)
     assert bucket.get("a") == (b"2", second)
+
+
+@pytest.mark.parametrize("replacing", [False, True])
+def test_the_answer_to_a_write_is_lost(store, monkeypatch, replacing):
+    """The client sends it again, and is refused because of its own first try."""
+    bucket = store.bucket(f"lost-{replacing}")
+    before = bucket.put("head", b"0", None) if replacing else None
+    session, left = bucket._client._endpoint.http_session, ["lost"]
+    send = session.send
+
+    def send_and_lose(request):
+        answer = send(request)
+        if left:
+            raise ConnectionClosedError(endpoint_url=left.pop())
+        return answer
+
+    monkeypatch.setattr(session, "send", send_and_lose)
+    tag = bucket.put("head", b"1", before)
+    assert not left
+    assert bucket.get("head") == (b"1", tag)
+    with pytest.raises(ObjectChanged):
+        bucket.put("head", b"2", before)
 
 
 def test_one_of_many_writers_wins(store):

@@ -1,3 +1,4 @@
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -6,6 +7,8 @@ import pytest
 from kaflow_engine.errors import StateError
 from kaflow_engine.state.copies import ready_copy
 from kaflow_engine.state.places import InState, OnHost, copy_root, host_folder
+
+OWN = f"kaflow-{os.geteuid()}"
 
 
 def test_one_machine_keeps_copies_beside_the_log(tmp_path):
@@ -17,8 +20,8 @@ def test_one_machine_keeps_copies_beside_the_log(tmp_path):
     ("folder", "dirs", "found"),
     [
         ("/data", "/a/blockmgr-1", {"/data/p"}),
-        (None, "/a/blockmgr-1", {"/a/kaflow/p"}),
-        (None, "/a/blockmgr-1,/b/blockmgr-2", {"/a/kaflow/p", "/b/kaflow/p"}),
+        (None, "/a/blockmgr-1", {f"/a/{OWN}/p"}),
+        (None, "/a/blockmgr-1,/b/blockmgr-2", {f"/a/{OWN}/p", f"/b/{OWN}/p"}),
     ],
 )
 def test_a_host_keeps_copies_on_its_own_disks(folder, dirs, found):

@@ -4,7 +4,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Semaphore, Thread
 
 import grpc
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2 as metrics
@@ -14,13 +14,18 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as tra
 
 
 class Received:
-    """Spans and metrics, and the headers that came with them."""
+    """Spans and metrics, and the headers that came with them; answers when it may."""
 
     def __init__(self):
+        self.asked = Semaphore(0)
+        self.may_answer = Event()
+        self.may_answer.set()
         self.requests = []
         self.headers = []
 
     def take(self, request, headers):
+        self.asked.release()
+        self.may_answer.wait()
         self.requests.append(request)
         self.headers.append({name.lower(): value for name, value in headers})
 

@@ -12,6 +12,11 @@ READ = {"state": "running", "lag": {"a": 0}, "busy": 0.1}
 @pytest.mark.parametrize(
     ("known", "kind", "why"),
     [
+        (
+            {"state": "standby", "waits_for": "another run holds 'x'"},
+            "standby",
+            "another run holds 'x'; this process takes over when that one ends",
+        ),
         ({}, "starting", "nothing has run yet"),
         (
             {"state": "loading dimensions", "lag": {"a": 7}},

@@ -5,7 +5,7 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
-from kaflow_engine.errors import SinkError
+from kaflow_engine.errors import TakenOver
 from kaflow_engine.state.bucket import BucketAway, ObjectChanged
 from kaflow_engine.state.checkpoints import Checkpoints, Head, Listed, kept, settled_files
 from kaflow_engine.state.log import BatchLog, StateRecord
@@ -25,6 +25,7 @@ class Checkpointer:
         self._epoch = epoch
         self._head: Head | None = None
         self._tag: str | None = None
+        self._in_doubt: Head | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._upload: Future[None] | None = None
         self._failures = 0
@@ -38,7 +39,7 @@ class Checkpointer:
         what has no checkpoint.
 
         Raises:
-            SinkError: A newer run has taken over already.
+            TakenOver: A newer run has taken over already.
             Damaged: The head cannot be read.
         """
         try:
@@ -94,7 +95,7 @@ class Checkpointer:
             now: Epoch milliseconds.
 
         Raises:
-            SinkError: Another run has taken over.
+            TakenOver: Another run has taken over.
         """
         if not self.busy:
             self._settle()
@@ -123,23 +124,32 @@ class Checkpointer:
         self._checkpoints.prune(self._head or head)
 
     def _publish(self, head: Head) -> None:
+        self._settle_doubt()
+        self._in_doubt = head
         try:
             self._tag = self._checkpoints.put_head(head, self._tag)
         except ObjectChanged as error:
             raise self._replaced() from error
-        self._head = head
+        self._head, self._in_doubt = head, None
+
+    def _settle_doubt(self) -> None:
+        """Look whether the last head was written although the store did not say so."""
+        found = self._checkpoints.head() if self._in_doubt is not None else None
+        if found is not None and found[0] == self._in_doubt:
+            self._tag = found[1]
+        self._in_doubt = None
 
     def _settle(self) -> None:
         """Look how the last upload ended: a store that fails must not end the stream."""
         failure = self._upload.exception() if self._upload is not None else None
-        if isinstance(failure, SinkError):
+        if isinstance(failure, TakenOver):
             raise failure
         if failure is not None:
             self._failures += 1
             LOGGER.warning("no checkpoint was written: %s", failure)
 
-    def _replaced(self) -> SinkError:
-        return SinkError(
+    def _replaced(self) -> TakenOver:
+        return TakenOver(
             f"another run of pipeline '{self._checkpoints.pipeline}' has taken over its "
             f"checkpoints in {self._checkpoints.bucket}",
             hint="a pipeline has one run at a time; stop this one",

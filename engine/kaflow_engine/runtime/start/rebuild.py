@@ -118,7 +118,8 @@ def new_state_of(
         rebuild: What is carried out, where a state is made anew.
     """
     if plan.backfill is not None:
-        return partial(new_backfill_state, plan, plan.backfill, kafka, now, histories)
+        root = Path(config.state.rocksdb.path).absolute()
+        return partial(new_backfill_state, plan, plan.backfill, root, kafka, now, histories)
     reset = config.kafka.consumer.auto_offset_reset
     if rebuild is not None and rebuild.approval.begin != "continue":
         reset = rebuild.approval.begin

@@ -5,6 +5,7 @@ deliveries from a state that is gone, and dropping again goes on.
 """
 
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from kaflow_engine.connectors.kafka_client import KafkaSettings
 from kaflow_engine.connectors.kafka_control import ControlTopic
 from kaflow_engine.model.config import Config
 from kaflow_engine.runtime.start.bring_back import checkpoints_of
-from kaflow_engine.state.lease import hold_lease
+from kaflow_engine.state.lease import LEASE, hold_lease
 from kaflow_engine.state.log import STATE
 
 
@@ -54,10 +55,13 @@ def drop(config: Config, found: Remembered) -> int:
             checkpoints_of(s3, found.id).drop()
         (found.directory / STATE).unlink(missing_ok=True)
         for path in found.directory.iterdir():
-            if path.name != "lease":
+            if path.name != LEASE:
                 shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
         gone = control.forget(control.states() | found.states)
-    shutil.rmtree(found.directory, ignore_errors=True)
+        # a start takes a lease of its own from here on, and then there is a directory that stays
+        (found.directory / LEASE).unlink()
+        with suppress(OSError):
+            found.directory.rmdir()
     return gone
 
 

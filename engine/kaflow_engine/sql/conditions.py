@@ -1,0 +1,54 @@
+"""Conditions on the rows of one table, as checks have them: `amount > 0 AND kind = 'x'`."""
+
+from collections.abc import Sequence
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError
+
+from kaflow_engine.errors import Location, SqlError, UnknownName
+from kaflow_engine.model.columns import Column
+from kaflow_engine.sql import duck
+from kaflow_engine.sql.refusals import refusal
+from kaflow_engine.sql.syntax import DIALECT
+
+_HINT = "write SQL over the columns of the output, such as amount > 0 AND kind = 'x'"
+
+
+def check_condition(condition: str, columns: Sequence[Column], at: Location | None) -> None:
+    """Refuse what is no condition on one row.
+
+    Args:
+        condition: SQL.
+        columns: Of the rows.
+        at: Where it stands.
+
+    Raises:
+        UnknownName: It names a column or a function that does not exist.
+        SqlError: It cannot be parsed or bound, reads something else, or is no condition.
+    """
+    try:
+        tree = sqlglot.parse_one(condition, dialect=DIALECT, into=exp.Condition)
+    except ParseError as error:
+        raise SqlError(f"{condition!r} is no condition", at, _HINT) from error
+    if tree.find(exp.Query):
+        raise SqlError(f"the condition {condition!r} reads more than a row", at, _HINT)
+    for call in tree.find_all(exp.Dot):
+        if isinstance(call.expression, exp.Func):
+            raise UnknownName("function", call.expression.name, duck.functions(), at)
+    names = [column.name for column in columns]
+    known = {name.lower() for name in names}
+    for found in tree.find_all(exp.Column):
+        if (name := found.parts[0].name).lower() not in known:
+            raise UnknownName("output column", name, names, at)
+
+    def type_of(sql: str) -> str:
+        rows = ", ".join(f"NULL::{c.type} AS {duck.identifier(c.name)}" for c in columns)
+        return duck.bind(f"SELECT ({sql}\n) AS x FROM (SELECT {rows}) WHERE ({sql}\n) IS NULL")[0]
+
+    try:
+        kind = type_of(condition)
+    except duck.Error as error:
+        raise refusal(error, condition, at, type_of) from error
+    if kind != "BOOLEAN":
+        raise SqlError(f"the condition {condition!r} is of type {kind}, not BOOLEAN", at, _HINT)

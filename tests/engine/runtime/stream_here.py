@@ -1,0 +1,47 @@
+"""The log that a stream leaves, without a run."""
+# pyright: basic
+
+from kaflow_engine.operators.watermark import WatermarkState
+from kaflow_engine.runtime.plans import fingerprint, plan_text
+from kaflow_engine.state.log import BatchLog, BatchRecord, CommitRecord, StateRecord
+from kaflow_engine.state.store import LocalStore
+
+
+def write_stream(folder, plan, ran_with=None, after=None, due=None, batches=True):
+    """Write the log of a stream that has run one batch."""
+    log, mark = BatchLog(LocalStore(folder)), fingerprint(plan)
+    log.save_plan(mark, plan_text(plan))
+    log.create_state(
+        StateRecord(
+            state_id="s",
+            generation=1,
+            partitions=1,
+            created_ms=0,
+            start={"events": {0: 2}},
+            dimension_ends={},
+            schemas={},
+            fingerprint=mark,
+        )
+    )
+    if batches:
+        log.begin(
+            BatchRecord(
+                number=1,
+                epoch=1,
+                plan=mark,
+                batch_time=0,
+                watermark=ran_with,
+                ranges={"events": {0: (2, 7)}},
+                read_to_end=(),
+                bounded_end=False,
+            )
+        )
+        log.commit(
+            CommitRecord(
+                number=1,
+                epoch=1,
+                changes={},
+                watermark=WatermarkState(value=after).to_json(),
+                next_due=due,
+            )
+        )
