@@ -38,8 +38,8 @@ def beside(outputs, forks):
     """Streams, what became of the backfills beside them, and in the end of themselves."""
     orders = {}
     for kind, stream in FILLED.items():
-        order = outputs.order(stream, f"beside-{kind}", on_error="dead_letter", most=40)
-        orders[kind, PLACE] = replace(order, crash_at=f"{PLACE}:9")
+        order = outputs.order(stream, f"beside-{kind}", on_error="dead_letter", most=30)
+        orders[kind, PLACE] = replace(order, crash_at=f"{PLACE}:12")
     streams = paused(orders)
     stopped = run_all(forks, streams)
     assert {end.how for end in stopped.values()} == {"stopped"}, stopped
@@ -57,7 +57,7 @@ def peace(outputs, forks):
     """What a stream does that is alone, and a backfill after it."""
     found = {}
     for kind, stream in FILLED.items():
-        order = outputs.order(stream, f"after-{kind}", on_error="dead_letter", most=40)
+        order = outputs.order(stream, f"after-{kind}", on_error="dead_letter", most=30)
         ends = [*forks.run([order]), *forks.run([replace(order, wanted=TWO_HOURS)])]
         assert [(end.how, end.said) for end in ends] == [("ended", "")] * 2
         found[kind] = outputs.read(order)
@@ -90,8 +90,8 @@ def test_a_range_is_refused_while_rows_of_it_wait(beside, kind):
 @pytest.mark.parametrize("kind", FILLED)
 def test_stream_and_backfill_deliver_each_row_once(outputs, beside, peace, kind):
     streams, _, _, backfills, woken = beside
-    assert [end.how for end in backfills[kind]] == [*["killed"] * 3, "ended"]
     assert {end.said for end in backfills[kind]} == {""}
+    assert [end.how for end in backfills[kind]] == [*["killed"] * 3, "ended"]
     assert (woken[kind, PLACE].how, woken[kind, PLACE].said) == ("ended", "")
     found = outputs.read(streams[kind, PLACE])
     assert found.counters == peace[kind].counters
