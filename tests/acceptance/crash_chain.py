@@ -25,6 +25,10 @@ T = TypeVar("T")
 VICTIMS = ("driver", "jvm", "worker", "broker")
 
 
+class CaughtUp(Exception):
+    """The pipelines have taken all records, and there is nothing left to kill."""
+
+
 @dataclass(slots=True)
 class Chain:
     """Starts two pipelines whenever a kill has ended them; use it in a `with`."""
@@ -34,8 +38,6 @@ class Chain:
     name: str
     """Of the pipeline into a topic; `<name>-table` is that into a table."""
     inputs: str
-    kills: int = 0
-    """How many there were."""
     _process: subprocess.Popen[str] | None = None
     _left: list[int] = field(default_factory=list)
 
@@ -79,13 +81,21 @@ class Chain:
                 text=True,
             )
 
-    def progress(self, batches: int = 1) -> None:
-        """Wait for so many more commits."""
-        goal = self.batches + batches
+    def progress(self) -> None:
+        """Wait for another commit.
+
+        Raises:
+            CaughtUp: There is none.
+        """
+        goal = self.batches + 1
         self._until(lambda: self.batches >= goal, f"batch {goal} to be committed")
 
     def stop_at(self, point: str) -> int:
-        """Return the process that has come to a crash point, and stands still there."""
+        """Return the process that has come to a crash point, and stands still there.
+
+        Raises:
+            CaughtUp: None will.
+        """
         self._file.write_text(f"{point}:*:pause")
         return self._until(self._stopped, f"'{point}' to be reached")[0]
 
@@ -96,8 +106,10 @@ class Chain:
             victim: One of VICTIMS; or all `workers`; or `sleeper`: the driver goes, and its worker
                 that has `stopped` wakes up when the next run has begun.
             stopped: The process that stands still, if one does.
+
+        Raises:
+            CaughtUp: There was none.
         """
-        self.kills += 1
         match victim:
             case "driver":
                 self._end_driver()
@@ -114,11 +126,13 @@ class Chain:
                 _send(stopped, signal.SIGCONT)
                 self._until(lambda: look(stopped).ended, "the sleeper to end")
             case "jvm":
-                self._until(lambda: self._jvm() is not None, "the JVM")
-                _send(self._jvm(), signal.SIGKILL)
+                jvm = self._until(self._jvm, "the JVM")
+                _send(jvm, signal.SIGKILL)
                 _send(stopped, signal.SIGCONT)
-                assert self._process.wait(PATIENCE_S) > 0, "a driver without its JVM must fail"
-                self.start()
+                self._until(lambda: self._ended or self._jvm() not in (None, jvm), "another JVM")
+                if self._ended:
+                    assert stopped is None, "only a start may fail without its JVM"
+                    self.start()
             case "worker" | "workers":
                 if stopped in (None, self.driver):
                     self._until(lambda: bool(self._workers()), "a Python worker")
@@ -133,10 +147,12 @@ class Chain:
                 _send(stopped, signal.SIGCONT)
 
     def finish(self) -> None:
-        """Let the pipeline do the rest."""
+        """Let the pipelines do the rest."""
         self._file.unlink(missing_ok=True)
-        code = self._process.wait(2 * PATIENCE_S)
-        assert code == 0, self._last_words()
+        with suppress(CaughtUp):
+            while True:
+                self.progress()
+        assert self._process.wait(PATIENCE_S) == 0, self._last_words()
 
     @property
     def _file(self) -> Path:
@@ -165,6 +181,10 @@ class Chain:
         return [worker for daemon in daemons for worker in now.children(daemon)]
 
     @property
+    def _ended(self) -> bool:
+        return self._process.poll() is not None
+
+    @property
     def _names(self) -> tuple[str, str]:
         return self.name, f"{self.name}-table"
 
@@ -182,7 +202,9 @@ class Chain:
     def _until(self, look: Callable[[], T], what: str) -> T:
         deadline = time.monotonic() + PATIENCE_S
         while not (found := look()):
-            assert self._process.poll() is None, f"ended, waiting for {what}: {self._last_words()}"
+            if self._process.poll() == 0:
+                raise CaughtUp(what)
+            assert not self._ended, f"ended, waiting for {what}: {self._last_words()}"
             assert time.monotonic() < deadline, f"waited too long for {what}: {self._last_words()}"
             time.sleep(0.2)
         return found

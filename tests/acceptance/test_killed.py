@@ -10,7 +10,8 @@ import random
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import get_args
 
 import pytest
@@ -18,7 +19,7 @@ import pytest
 from kaflow_engine.runtime.application import run_pipelines
 from kaflow_engine.runtime.crash import CrashPoint
 from kaflow_engine.testing.broker import Broker
-from tests.acceptance.crash_chain import VICTIMS, Chain, both_delivered
+from tests.acceptance.crash_chain import VICTIMS, CaughtUp, Chain, both_delivered
 from tests.acceptance.crash_kinds import OF_REPLACING
 from tests.acceptance.crash_on_spark import config, plans
 from tests.acceptance.crash_pipeline import create_outputs, load_topics
@@ -54,9 +55,47 @@ EVERY = tuple(
 RANDOM = ("driver",) * 3 + ("jvm",) * 2 + ("worker",) * 13 + ("broker",) * 2
 OPENING = ("before_slot", "slot_claimed")
 """A run passes them once, at its first delivery."""
-EVENTS = max(40_000, 500 * COUNT) if ASKED else 4_000
-"""Enough that a chain ends before its input does: while a kill is under way, others go on."""
+EVENTS = 12_000 if ASKED else 4_000
+"""What two pipelines take while some are killed; then the next two begin."""
 REPORT_EVERY = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kill:
+    """What is killed, and when."""
+
+    victim: str
+    point: str = ""
+    """The step at which it stands still; empty: wherever it is."""
+    waits: bool = True
+    """Whether for another batch to be committed; else maybe something starts, or recovers."""
+    pause: float = 0.0
+    """Seconds after that batch."""
+
+
+def chosen():
+    return [Kill(point=p, victim=v) for p, v in (EVERY if ASKED == "all" else CHOSEN)]
+
+
+def at_random(seed, count=0):
+    chance = random.Random(seed)
+    victims = chance.choices(RANDOM, k=count) if count else list(RANDOM)
+    chance.shuffle(victims)
+    return [
+        Kill(
+            victim=victim,
+            waits=chance.random() < 0.7 or victim == "broker",
+            pause=chance.uniform(0, 0.8),
+        )
+        for victim in victims
+    ]
+
+
+KILLS = (
+    {"first": at_random(SEED, COUNT // 2), "second": at_random(SEED + 1, COUNT - COUNT // 2)}
+    if COUNT
+    else {"chosen": chosen(), "random": at_random(SEED)}
+)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +104,7 @@ def brokers():
     with Broker() as first, Broker() as second:
         for broker in (first, second):
             load_topics(broker.settings, "in", EVENTS)
-        yield dict(zip(WORKS, (first, second), strict=True))
+        yield dict(zip(KILLS, (first, second), strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -86,51 +125,44 @@ def expected(brokers, spark, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def chains(expected, brokers, tmp_path_factory):
-    """Both chains, at once: a start waits more than it works."""
-
-    def chain(name, work):
-        with Chain(brokers[name], tmp_path_factory.mktemp(name), name, "in") as found:
-            work(found)
-            found.finish()
-            return found.delivered()
-
+    """What pipelines have delivered, two after the other; both chains at once, for they wait."""
     with ThreadPoolExecutor(2) as threads:
-        yield {name: threads.submit(chain, name, work) for name, work in WORKS.items()}
+        yield {
+            name: threads.submit(chain, brokers[name], tmp_path_factory.mktemp(name), name, kills)
+            for name, kills in KILLS.items()
+        }
 
 
-def kill_where_chosen(chain):
-    for point, victim in EVERY if ASKED == "all" else CHOSEN:
-        chain.progress()
-        if point in OPENING:
-            chain.kill("workers")  # new ones open producers
-        chain.kill(victim, chain.stop_at(point))
+def chain(broker, path, name, kills):
+    """Kill pipelines until all kills are done; return what each two of them have delivered."""
+    found, done, begun = [], 0, time.monotonic()
+    while done < len(kills):
+        before = done
+        with Chain(broker, path, f"{name}-{len(found)}", "in") as link:
+            with suppress(CaughtUp):
+                while done < len(kills):
+                    strike(link, kills[done])
+                    done += 1
+                    if done % REPORT_EVERY == 0:
+                        so_far = f"{done} of {len(kills)} kills, {time.monotonic() - begun:.0f} s"
+                        sys.stderr.write(f"{name}: {so_far}\n")
+            link.finish()
+            found.append(link.delivered())
+        assert done > before, f"{kills[done]} never came about"
+    return found
 
 
-def kill_at_random(chain, seed, count=0):
-    chance, begun = random.Random(seed), time.monotonic()
-    victims = chance.choices(RANDOM, k=count) if count else list(RANDOM)
-    chance.shuffle(victims)
-    for victim in victims:
-        if victim == "broker" or chance.random() < 0.7:  # else maybe while it starts, or recovers
-            chain.progress()
-        time.sleep(chance.uniform(0, 0.8))
-        chain.kill(victim)
-        if chain.kills % REPORT_EVERY == 0:
-            so_far = f"{chain.kills} of {len(victims)} kills, {chain.batches} batches"
-            sys.stderr.write(f"{chain.name}: {so_far}, {time.monotonic() - begun:.0f} s\n")
+def strike(link, kill):
+    if kill.waits:
+        link.progress()
+    if kill.point in OPENING:
+        link.kill("workers")  # new ones open producers
+    time.sleep(kill.pause)
+    link.kill(kill.victim, link.stop_at(kill.point) if kill.point else None)
 
 
-WORKS = (
-    {
-        "first": partial(kill_at_random, seed=SEED, count=COUNT // 2),
-        "second": partial(kill_at_random, seed=SEED + 1, count=COUNT - COUNT // 2),
-    }
-    if COUNT
-    else {"chosen": kill_where_chosen, "random": partial(kill_at_random, seed=SEED)}
-)
-
-
-@pytest.mark.parametrize("name", WORKS)
+@pytest.mark.parametrize("name", KILLS)
 def test_killed_pipelines_deliver_each_row_once(expected, chains, name):
     sys.stdout.write(f"KAFLOW_KILLS_SEED={SEED}\n")
-    assert chains[name].result() == expected
+    for found in chains[name].result():
+        assert found == expected
