@@ -8,6 +8,7 @@ from typing import Self
 
 import dagster as dg
 
+from kaflow_engine.errors import DrainIncomplete
 from kaflow_engine.masking import masked, without_secrets
 
 GRACE_S = 15.0
@@ -42,6 +43,12 @@ class Background:
     ) -> None:
         self.stop.set()
         self._thread.join(self._patience)
+        if self._thread.is_alive() and self.error is None:
+            self.error = DrainIncomplete(
+                f"the work did not stop within {self._patience:g} s",
+                hint="the open batch runs again at the next start; "
+                "raise 'drain_deadline' to wait longer",
+            )
 
     def runs_after(self, seconds: float) -> bool:
         """Wait for the end of the work, and tell whether it is still to come."""

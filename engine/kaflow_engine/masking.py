@@ -33,7 +33,7 @@ _VALUE_NAME = re.compile(
 _HEADERS = ("otlp", "headers")
 _USER_INFO = re.compile(r"://([^/@\s]*)@")
 _QUOTED = re.compile(
-    r"""(?:passw(?:or)?d|secret|token|pwd|(?:account|api|access)_?key)\w*\s*=\s*["']?([^"';&\s]+)""",
+    r"""(?:passw(?:or)?d|secret|token|pwd|(?:account|api|access)_?key)\w*\s*=\s*["']?([^"';\s]+)""",
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[A-Za-z_.]{1,15}|[0-9]{1,9}")

@@ -38,6 +38,8 @@ class Chain:
     name: str
     """Of the pipeline into a topic; `<name>-table` is that into a table."""
     inputs: str
+    _without_jvm: bool = False
+    """Whether the driver has lost one."""
     _process: subprocess.Popen[str] | None = None
     _left: list[int] = field(default_factory=list)
 
@@ -70,6 +72,7 @@ class Chain:
 
     def start(self) -> None:
         """Start a driver."""
+        self._without_jvm = False
         paths = os.pathsep.join([str(ROOT), str(ROOT / "engine")])
         command = [sys.executable, "-m", "tests.acceptance.crash_on_spark"]
         with self._errors.open("a") as errors:
@@ -126,13 +129,12 @@ class Chain:
                 _send(stopped, signal.SIGCONT)
                 self._until(lambda: look(stopped).ended, "the sleeper to end")
             case "jvm":
-                jvm = self._until(self._jvm, "the JVM")
-                _send(jvm, signal.SIGKILL)
+                gone, driver = self._until(self._jvm, "the JVM"), self.driver
+                self._without_jvm = True
+                _send(gone, signal.SIGKILL)
                 _send(stopped, signal.SIGCONT)
-                self._until(lambda: self._ended or self._jvm() not in (None, jvm), "another JVM")
-                if self._ended:
-                    assert stopped is None, "only a start may fail without its JVM"
-                    self.start()
+                self._until(lambda: self._jvm() not in (None, gone), "another JVM")
+                assert stopped is None or self.driver == driver, "a run goes on without its JVM"
             case "worker" | "workers":
                 if stopped in (None, self.driver):
                     self._until(lambda: bool(self._workers()), "a Python worker")
@@ -152,7 +154,6 @@ class Chain:
         with suppress(CaughtUp):
             while True:
                 self.progress()
-        assert self._process.wait(PATIENCE_S) == 0, self._last_words()
 
     @property
     def _file(self) -> Path:
@@ -181,10 +182,6 @@ class Chain:
         return [worker for daemon in daemons for worker in now.children(daemon)]
 
     @property
-    def _ended(self) -> bool:
-        return self._process.poll() is not None
-
-    @property
     def _names(self) -> tuple[str, str]:
         return self.name, f"{self.name}-table"
 
@@ -202,9 +199,12 @@ class Chain:
     def _until(self, look: Callable[[], T], what: str) -> T:
         deadline = time.monotonic() + PATIENCE_S
         while not (found := look()):
-            if self._process.poll() == 0:
+            code = self._process.poll()
+            if code == 0:
                 raise CaughtUp(what)
-            assert not self._ended, f"ended, waiting for {what}: {self._last_words()}"
+            if code is not None:  # a pipeline that lost its JVM while it started has ended
+                assert self._without_jvm, f"ended, waiting for {what}: {self._last_words()}"
+                self.start()
             assert time.monotonic() < deadline, f"waited too long for {what}: {self._last_words()}"
             time.sleep(0.2)
         return found

@@ -30,9 +30,11 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.operators.params import Backfill
 from kaflow_engine.operators.reports import read_reports
 from kaflow_engine.operators.schemas import RECORDS
+from kaflow_engine.operators.watermark import next_change
 from kaflow_engine.plan.diff import change
 from kaflow_engine.runtime import batches, crash, patience, pipeline, record_source
 from kaflow_engine.runtime.application import run_backfill
+from kaflow_engine.runtime.batch_clock import BatchClock
 from kaflow_engine.runtime.executor import Executed
 from kaflow_engine.runtime.offsets import ends_of, merged, next_cut, ranges_between, reaches
 from kaflow_engine.runtime.stage_task import RESULT, of_stream, stage_task, whole_task
@@ -40,8 +42,8 @@ from kaflow_engine.runtime.stop import Limits
 from kaflow_engine.runtime.ticks import is_due
 from kaflow_engine.runtime.watch import Watch
 from kaflow_engine.state.lease import hold_lease
-from tests.acceptance.crash_limits import fill_disk, kill_behind
 from tests.acceptance.crash_pipeline import START, crash_plan
+from tests.acceptance.faults_here import fill, kill_behind, wild
 
 ROOT = Path(__file__).parents[2]
 NOW = START + 10 * 60_000
@@ -64,23 +66,32 @@ class Order:
     staged: bool = False
     """Whether batches run stage by stage instead of in one task."""
     delivery: str = "exactly_once"
-    warehouse: str = ""
-    """Where tables are; empty: rows go to a topic."""
-    on_error: str = "dead_letter"
-    wanted: tuple[int, int] | None = None
-    """The range of a backfill; None: the stream runs."""
-    force: bool = False
-    """Whether it fills what no stream has left."""
+    on_data_loss: str = "fail"
+    jumps_after: int | None = None
+    """After how many readings the clock is a month ahead."""
+    brokers_ahead: int = 0
+    """By how many milliseconds the clock of the brokers is ahead of this one."""
+    max_clock_skew: str = "5m"
     most: int = MOST
     """Records of a batch."""
-    patience: str = "2s"
-    """How long an outage may last."""
     bucket: str = ""
     """Endpoint of a store with a bucket called `kaflow`, for checkpoints."""
     writes: int | None = None
     """How many writes to the bucket a run survives."""
     full_after: int | None = None
     """How many files the state directory takes before its disk is full."""
+    warehouse: str = ""
+    """Where the pipeline has a table instead of an output topic."""
+    on_error: str | None = None
+    """None: bad records are skipped where there is a table, for dead letters are transactions."""
+    changed: bool = False
+    """Whether its file was changed so that the state does not fit."""
+    wanted: tuple[int, int] | None = None
+    """The range of a backfill; None: the stream runs."""
+    force: bool = False
+    """Whether it fills what no stream has left."""
+    patience: str = "2s"
+    """How long an outage may last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,22 +204,24 @@ def _run(order: Order) -> None:
     pipeline.LiveStream = _Live  # type: ignore[misc]
     patience._BACKOFF_S = 0.02
     if order.full_after is not None:
-        fill_disk(order.full_after)
+        fill(order.full_after)
     if order.writes is not None:
         kill_behind(order.writes)
     config = config_of(order)
-    plan = crash_plan(order.name, order.inputs, order.delivery, order.warehouse, order.on_error)
+    about = (order.delivery, order.warehouse, order.changed, order.on_data_loss, order.on_error)
+    plan = crash_plan(order.name, order.inputs, *about)
     if order.wanted is not None:
         wanted = Backfill(start=order.wanted[0], end=order.wanted[1], force=order.force)
         run_backfill(plan, config, wanted, spark=_NO_SPARK)  # type: ignore[arg-type]
         return
+    pipeline.ControlTopic.broker_time = lambda control: NOW + order.brokers_ahead  # type: ignore[method-assign]
     run = pipeline.PipelineRun(
         spark=_NO_SPARK,  # type: ignore[arg-type]
         plan=plan,
         config=config,
         limits=Limits(until_caught_up=True, stop=threading.Event()),
         watch=Watch(order.name, lambda progress: None),
-        clock=lambda: NOW,
+        clock=BatchClock(wild(order.jumps_after, NOW), lambda: 0),
         change=change,
     )
     with hold_lease(Path(order.path) / run.plan.pipeline):
@@ -227,6 +240,7 @@ def config_of(order: Order) -> Config:
             "max_records": order.most,
             "warehouse": order.warehouse or ".",
             "retry_deadline": order.patience,
+            "max_clock_skew": order.max_clock_skew,
         }
     )
 
@@ -242,9 +256,16 @@ class _Live:
         while not reaches(run.standing.offsets, goal):
             at = run.standing.offsets
             run.batch(ranges_between(at, merged(at, ends_of(next_cut(at, goal, run.most_records)))))
-        if is_due(run.standing.watermark.value, run.standing.next_due):
+        while self._due():
             run.tick()
         return "caught up"
+
+    def _due(self) -> bool:
+        run, at = self._run, self._run.standing
+        everywhere = {(t, p): True for t, ps in at.offsets.items() for p in ps}
+        now = max(run.runner.clock(), at.batch_time)
+        after = next_change(at.watermark, run.plan.topics, everywhere, now)
+        return is_due(after.value, at.next_due)
 
 
 def _read(source: Any, ranges: Any) -> pa.Table:

@@ -41,8 +41,8 @@ class Kind:
     """As in the table of `engine/docs/production.md`."""
     delivery: str = "exactly_once"
     table: bool = False
-    on_error: str = "dead_letter"
-    """Where a record is bad; dead letters are delivered in transactions, whatever rows are."""
+    on_error: str | None = None
+    """As `Order` says it."""
     wanted: tuple[int, int] | None = None
     """The range of a backfill; None: a stream."""
     without: tuple[str, ...]
@@ -71,7 +71,6 @@ KINDS = {
     "table": Kind(
         title="table",
         table=True,
-        on_error="skip",
         without=(*OF_TRANSACTIONS, "rows_produced", "committed", *OF_REPLACING),
         chosen=OF_TABLES,
     ),
@@ -84,6 +83,7 @@ KINDS = {
     "refill": Kind(
         title="backfill into a table",
         table=True,
+        on_error="dead_letter",
         wanted=TWO_HOURS,
         without=OF_STREAMS,
         chosen=("table_taken", *OF_REPLACING),

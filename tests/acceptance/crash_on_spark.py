@@ -34,7 +34,9 @@ def plans(name: str, inputs: str, path: str) -> dict[str, Plan]:
     """Plan both pipelines; by kind of output."""
     return {
         "topic": crash_plan(name, inputs),
-        "table": crash_plan(f"{name}-table", inputs, warehouse=f"{path}/warehouse"),
+        "table": crash_plan(
+            f"{name}-table", inputs, warehouse=f"{path}/warehouse", on_error="dead_letter"
+        ),
     }
 
 

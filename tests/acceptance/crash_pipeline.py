@@ -32,6 +32,9 @@ FROM "{0}.events" e
 LEFT JOIN "{0}.profiles" p ON e.id = p.id
 LEFT JOIN "{0}.payments" y ON e.n = y.n
 """
+CHANGED = QUERY.replace(
+    'LEFT JOIN "{0}.profiles" p', """LEFT JOIN (SELECT * FROM "{0}.profiles" WHERE tier <> 'x') p"""
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +57,30 @@ def load_topics(kafka: KafkaSettings, name: str, events: int) -> None:
     assert producer.flush(30) == 0
 
 
-def crash_spec(
+def crash_plan(
     name: str,
     inputs: str,
     delivery: str = "exactly_once",
     warehouse: str = "",
-    on_error: str = "dead_letter",
-) -> PipelineSpec:
-    """Return pipeline `name` over the topics `<inputs>.<side>`.
+    changed: bool = False,
+    on_data_loss: str = "fail",
+    on_error: str | None = None,
+) -> Plan:
+    """Plan pipeline `name` over the topics `<inputs>.<side>`.
 
-    It writes topic `<name>.out`, or where there is a warehouse, table `<name>`.
+    It writes the topic `<name>.out`, or the table `name` where there is a warehouse. A plan that is
+    `changed` does not fit the state of one that is not. Bad records are skipped where there is a
+    table, unless `on_error` says otherwise: dead letters would be transactions of Kafka.
     """
-    patient = {"idle_timeout": "7d", "on_error": on_error}  # a crash must not move the watermark
+    # the time a crash takes must not move the watermark
+    patient = {
+        "idle_timeout": "7d",
+        "on_data_loss": on_data_loss,
+        "on_error": on_error or ("skip" if warehouse else "dead_letter"),
+    }
     spec = {
         "name": name,
-        "query": QUERY.format(inputs),
+        "query": (CHANGED if changed else QUERY).format(inputs),
         "output": {"table": name, "partition": "hour", "interval": "100ms"}
         if warehouse
         else {"topic": f"{name}.out", "format": "json", "key": "id"},
@@ -80,24 +92,12 @@ def crash_spec(
         "partitions": 2,
         "delivery": delivery,
     }
-    return PipelineSpec.model_validate(spec)
-
-
-def crash_plan(
-    name: str,
-    inputs: str,
-    delivery: str = "exactly_once",
-    warehouse: str = "",
-    on_error: str = "dead_letter",
-) -> Plan:
-    """Plan that pipeline."""
-    spec = crash_spec(name, inputs, delivery, warehouse, on_error)
-    config = Config(warehouse=warehouse or ".")
     schemas = {
         f"{inputs}.{side}": tuple(Column(column, "VARCHAR") for column in columns)
         for side, columns in SIDES.items()
     }
-    return build_plan(spec, config, schemas).plan
+    config = Config(warehouse=warehouse) if warehouse else Config()
+    return build_plan(PipelineSpec.model_validate(spec), config, schemas).plan
 
 
 def create_outputs(kafka: KafkaSettings, name: str) -> None:

@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 from kaflow_engine.connectors.delta import DeltaSink
 from kaflow_engine.connectors.kafka_admin import create_topic
 from kaflow_engine.connectors.kafka_client import open_admin, open_producer
-from kaflow_engine.errors import StateError
+from kaflow_engine.errors import SinkError, StateError
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.params import Backfill
@@ -141,7 +141,25 @@ def test_late_rows_that_come_while_a_backfill_runs_stay(world, monkeypatch):
     monkeypatch.setattr(DeltaSink, "replace", replace_late)
     world.fill(FIRST)
     assert world.ids() == ["beyond", "late", "one"]
-    monkeypatch.undo()
+
+
+def test_a_commit_whose_answer_is_lost_is_not_done_again(world, monkeypatch):
+    world.plan(ALONE)
+    world.send("clicks", "one", 30)
+    world.send("clicks", "beyond", 70)
+    world.stream()
+    replace, failed = DeltaSink.replace, []
+
+    def replace_and_fail(sink, *about):
+        replace(sink, *about)
+        if not failed:
+            failed.append(sink)
+            raise SinkError("the commit was done, and its answer lost")
+
+    monkeypatch.setattr(DeltaSink, "replace", replace_and_fail)
+    world.fill(FIRST)
+    assert failed
+    assert world.ids() == ["beyond", "one"]
 
 
 def test_rows_of_records_that_are_not_read_stay(world):

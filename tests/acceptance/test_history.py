@@ -1,6 +1,7 @@
 """A history in files and the topic that goes on are one topic, wherever and however it is cut."""
 # pyright: basic
 
+import base64
 import os
 import random
 import shutil
@@ -19,6 +20,7 @@ from kaflow_engine.connectors.kafka_read import read_all
 from kaflow_engine.errors import KaflowError
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.diff import change
+from kaflow_engine.runtime.error_wire import SECRET
 from kaflow_engine.runtime.prepare import prepare
 from tests.acceptance.archive import LAYOUTS, first_records, raw_parquet, remove
 from tests.acceptance.run_child import killed_at
@@ -234,6 +236,23 @@ def test_files_that_are_something_else(broker, spark, archives, tmp_path, change
     spec = with_history(spec_of("alone", "past", output="wrong"), archive)
     with pytest.raises(KaflowError, match=words):
         run(spec, config_for(broker, tmp_path), spark)
+
+
+@pytest.mark.parametrize("mark", ["", f"{SECRET}:"], ids=["unmarked", "marked"])
+def test_a_broken_file_whose_name_is_code_runs_nothing(broker, spark, archives, tmp_path, mark):
+    goal, coded = tmp_path / "ran", "/"
+    while "/" in coded:  # which no name of a file may have
+        pickled = f"cposix\nsystem\n(S'touch {goal} #{'x' * random.randrange(3, 9)}'\ntR."
+        coded = base64.b64encode(pickled.encode()).decode()
+    folder = tmp_path / "lake"
+    shutil.copytree(Path(archives["raw_parquet"]["clicks"]["path"]).parent, folder)
+    (folder / f"<<kaflow:{mark}{coded}>>.parquet").write_bytes(b"PAR1 this is none PAR1")
+    archive = {"clicks": {"path": str(folder), "value": "value"}}
+    spec = with_history(spec_of("alone", "past", output="forged"), archive)
+    with pytest.raises(KaflowError) as raised:
+        run(spec, config_for(broker, tmp_path / "state"), spark)
+    assert coded in f"{raised.value}{getattr(raised.value, 'details', '')}"
+    assert not goal.exists()
 
 
 def test_files_of_another_topic_and_files_that_change(broker, spark, archives, tmp_path):

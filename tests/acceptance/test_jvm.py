@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("even", "odd")
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 
 
 @pytest.fixture

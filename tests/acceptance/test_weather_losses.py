@@ -6,6 +6,7 @@ import threading
 
 import pytest
 from confluent_kafka import TopicPartition
+from confluent_kafka.admin import NewPartitions
 
 from kaflow_engine.connectors.kafka_admin import MissingTopic, create_topic, delete_topics, offsets
 from kaflow_engine.connectors.kafka_client import KafkaSettings, open_admin, open_producer
@@ -134,7 +135,7 @@ def test_a_topic_recreated_with_fewer_records(pipeline, on_data_loss, partitions
     copy.recreate(partitions)
     copy.send(range(100, 103))
     if on_data_loss == "fail":
-        with pytest.raises(DataLost, match="offset 10 comes next, but the topic begins at 0 and"):
+        with pytest.raises(DataLost, match="offset 10 comes next, but the topic was recreated"):
             copy.run()
         assert copy.rows() == list(range(10))
         return
@@ -144,6 +145,19 @@ def test_a_topic_recreated_with_fewer_records(pipeline, on_data_loss, partitions
     copy.send([103])
     assert copy.run()["restarted_partitions"] == 1
     assert copy.rows()[-1] == 103
+
+
+def test_a_partition_that_retention_has_cut_before_it_was_ever_read(pipeline):
+    copy, told = pipeline("continue"), []
+    copy.send(range(5))
+    copy.run()
+    admin = open_admin(copy.kafka).api
+    admin.create_partitions([NewPartitions(copy.topic, 2)])[copy.topic].result(30)
+    copy.send(range(10, 20), 1)
+    copy.remove_before(7, 1)
+    assert copy.run(until_caught_up=True, on_progress=told.append)["lost"] == 7
+    assert copy.rows() == [*range(5), 17, 18, 19]
+    assert "degraded" not in {progress.state for progress in told}
 
 
 def run_until(copy, does, done):
@@ -166,6 +180,19 @@ def test_a_topic_that_is_deleted_while_it_is_read(pipeline):
     with pytest.raises((MissingTopic, DataLost), match=copy.topic):
         run_until(copy, lambda: delete_topics(copy.kafka, [copy.topic]), lambda progress: False)
     assert copy.rows() == list(range(5))
+
+
+def test_a_topic_that_is_recreated_while_it_is_read(pipeline):
+    copy = pipeline("continue")
+    copy.send(range(5))
+
+    def refill():
+        copy.recreate(1)
+        copy.send(range(100, 120))
+
+    counters = run_until(copy, refill, lambda progress: copy.rows()[-1:] == [119])
+    assert copy.rows() == [*range(5), *range(100, 120)]
+    assert counters["restarted_partitions"] == 1
 
 
 def test_a_missing_topic_is_told_with_the_nearest(pipeline, kafka):

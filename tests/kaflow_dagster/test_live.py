@@ -113,3 +113,4 @@ def test_a_stream_outlives_dagster_and_comes_back_without_its_jvm(live, kafka):
     os.kill(jvm_of(live.worker(run)), signal.SIGKILL)
     feed.send()
     live.until(feed.complete, 2 * PATIENCE_S, "rows after the death of the JVM")
+    assert running(live)["runId"] == run["runId"]

@@ -5,30 +5,30 @@
 # pyarrow is untyped
 
 import json
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from kaflow_engine.connectors.delta_files import Action, Replaced, Replacement, add_action
+from kaflow_engine.connectors.delta_held import (
+    WRITER,
+    Added,
+    added_before,
+    owner_of,
+    require_same,
+)
 from kaflow_engine.connectors.table_files import TableFile
-from kaflow_engine.errors import SinkError
-
-_WRITER = "kaflow.writer"
-"""In the information of a commit: the state, and its generation, that the batch belongs to."""
+from kaflow_engine.errors import SinkError, TakenOver
 
 _BACKFILL = "kaflow.backfill"
-"""The same, of a backfill."""
+"""In the information of a commit: the state of the backfill, and its generation."""
 
 _TRIES = 20
 """How often a backfill may lose to other writers of the table in a row."""
-
-_LOOKED_BACK = 1000
-"""Commits, newest first."""
 
 _SETTINGS = {"delta.checkpointInterval": "100", "delta.logRetentionDuration": "interval 7 days"}
 
@@ -52,6 +52,7 @@ class DeltaSink:
         with _told(folder):
             self._table = _opened(folder, schema, column)
             self._schema = self._table.schema()
+            self._owner = owner_of(self._table)
 
     def committed(self) -> int:
         """Return the last batch of this writer; 0 before the first."""
@@ -59,29 +60,62 @@ class DeltaSink:
             self._table.update_incremental()
             return self._table.transaction_version(self._writer) or 0
 
-    def other_writer(self) -> str | None:
-        """Return who else has added batches, if this writer has not added any yet."""
-        if self.committed():
-            return None
-        with _told(self._folder):
-            history = self._table.history(_LOOKED_BACK)
-        appends = (commit for commit in history if _is_append(commit))
-        return next((commit[_WRITER] for commit in appends if _WRITER in commit), None)
-
-    def add(self, batch: int, files: Sequence[TableFile]) -> bool:
-        """Add the files of a batch, unless the table has that batch; say whether they were added.
+    def own(self) -> None:
+        """Make the table this writer's: whoever had it can add no more.
 
         Raises:
-            SinkError: Another run of the pipeline writes, or the table cannot be written.
+            TakenOver: It became another one's since it was opened.
+            SinkError: The table cannot be written.
         """
-        if self.committed() >= batch:
+        owner = owner_of(self._table)
+        if owner == self._writer:
+            return
+        if owner != self._owner:
+            raise TakenOver(
+                f"another state of the pipeline has taken over table '{self._folder.name}': "
+                f"'{owner}'",
+                hint="a pipeline has one run at a time; stop this one",
+            )
+        with _told(self._folder):
+            self._table.alter.set_table_properties(
+                {WRITER: self._writer}, raise_if_not_exists=False
+            )
+        self._owner = self._writer
+
+    def add(
+        self, batch: int, files: Sequence[TableFile], mark: str = "", same_rows: bool = True
+    ) -> bool:
+        """Add the files of a batch, unless the table has this very batch.
+
+        Args:
+            batch: Its number.
+            files: What its tasks wrote; removed where the table has their rows.
+            mark: Its `batch_mark`.
+            same_rows: Whether a batch that the table has must have the rows it had.
+
+        Returns:
+            Whether they were added.
+
+        Raises:
+            StateError: The table has another batch of that number, or a later one.
+            TakenOver: The table belongs to another state since it was opened.
+            SinkError: The table cannot be written.
+        """
+        new, last = Added.of(batch, mark, files), self.committed()
+        if last >= batch:
+            with _told(self._folder):
+                before = added_before(self._table, self._writer, batch)
+            require_same(self._folder.name, before, new, same_rows)
             self._remove(files)
             return False
+        if not files:
+            return False
+        self.own()
         with _told(self._folder):
             self._commit(
                 [add_action(file, self._column) for file in files],
                 Transaction(self._writer, batch),
-                {_WRITER: self._writer},
+                new.info(self._writer),
             )
         return True
 
@@ -146,6 +180,36 @@ class DeltaSink:
             (self._folder / file.path).unlink(missing_ok=True)
 
 
+def require_fit(folder: Path, schema: pa.Schema, column: str) -> None:
+    """Look whether a sink could write a table, which may not be there yet; nothing is changed.
+
+    Raises:
+        SinkError: It has columns of other types, or other partitions, or cannot be read.
+    """
+    with _told(folder):
+        if DeltaTable.is_deltatable(str(folder)):
+            _require_fit(DeltaTable(str(folder)), folder, schema, column)
+
+
+def held_batches(folder: Path, writer: str) -> dict[str, int]:
+    """Return writer to last batch: of a writer, and of whoever else owns the table.
+
+    Nothing is changed by looking.
+
+    Raises:
+        SinkError: The table cannot be read.
+    """
+    with _told(folder):
+        if not DeltaTable.is_deltatable(str(folder)):
+            return {}
+        table = DeltaTable(str(folder))
+        owner, own = owner_of(table), table.transaction_version(writer)
+        held = {} if own is None else {writer: own}
+        if owner is not None and owner != writer:
+            held[owner] = table.transaction_version(owner) or 0
+        return held
+
+
 def read_partitions(folder: Path, partitions: Sequence[str]) -> pa.Table:
     """Return the rows of some partitions.
 
@@ -184,8 +248,17 @@ def _opened(folder: Path, schema: pa.Schema, column: str) -> DeltaTable:
             str(folder), wanted, mode="ignore", partition_by=[column], configuration=_SETTINGS
         )
     table = DeltaTable(str(folder))
+    _require_fit(table, folder, schema, column)
+    known = {field.name for field in table.schema().fields}
+    added = [field for field in wanted.fields if field.name not in known]
+    if added:
+        table.alter.add_columns(added)
+    return table
+
+
+def _require_fit(table: DeltaTable, folder: Path, schema: pa.Schema, column: str) -> None:
     known = {field.name: field for field in table.schema().fields}
-    for field in wanted.fields:
+    for field in Schema.from_arrow(schema).fields:
         there = known.get(field.name)
         if there is not None and there.type != field.type:
             raise SinkError(
@@ -198,14 +271,6 @@ def _opened(folder: Path, schema: pa.Schema, column: str) -> DeltaTable:
             f"{', '.join(table.metadata().partition_columns) or 'nothing'}, not by {column}",
             hint="take back the change of output.partition, or write another table",
         )
-    added = [field for field in wanted.fields if field.name not in known]
-    if added:
-        table.alter.add_columns(added)
-    return table
-
-
-def _is_append(commit: Mapping[str, Any]) -> bool:
-    return commit.get("operationParameters", {}).get("mode") == "Append"
 
 
 def _name(field: Field) -> str:

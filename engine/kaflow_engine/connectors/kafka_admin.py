@@ -11,13 +11,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal
 
-from confluent_kafka import (
-    ConsumerGroupTopicPartitions,
-    KafkaError,
-    KafkaException,
-    TopicPartition,
-)
 from confluent_kafka import IsolationLevel as Isolation
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
 
 from kaflow_engine.connectors.kafka_client import (
@@ -28,12 +23,10 @@ from kaflow_engine.connectors.kafka_client import (
     open_admin,
 )
 from kaflow_engine.connectors.kafka_errors import MISSING, UNREACHABLE, error_of
-from kaflow_engine.errors import SinkError, SourceError
+from kaflow_engine.connectors.kafka_topics import TOO_FEW, await_visible, too_few_brokers
+from kaflow_engine.errors import SourceError
 
-_MOVING = frozenset(
-    {"COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"}
-)
-"""A group's coordinator starts or moves, which passes within seconds."""
+_LOOK_AGAIN_S = 0.2
 
 _LOOK_S = 1.0
 """How often it is looked whether a broker has refused this client."""
@@ -118,14 +111,21 @@ def offsets(
         try:
             found[place.topic][place.partition] = answer_of(answer, timeout).offset
         except KafkaException as failure:
-            if error_of(failure).name() in MISSING:
-                known = _names(client, timeout)
-                if place.topic not in known:
-                    raise _no_such_topics([place.topic], known, settings) from failure
-                failure = KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
-            doing = f"asking for offsets of topic '{place.topic}'"
-            raise client.trouble(failure, doing, timeout).as_source() from failure
+            raise no_offset(client, place.topic, failure, timeout) from failure
     return found
+
+
+def no_offset(
+    client: Client[AdminClient], topic: str, failure: KafkaException, timeout: int
+) -> SourceError:
+    """Return why a topic's offsets are not known; one that exists only lacks a leader for now."""
+    error = error_of(failure)
+    if error.name() in MISSING:
+        known = _names(client, timeout)
+        if topic not in known:
+            return _no_such_topics([topic], known, client.settings)
+        error = KafkaError(KafkaError.LEADER_NOT_AVAILABLE)
+    return client.trouble(error, f"asking for offsets of topic '{topic}'", timeout).as_source()
 
 
 def create_topic(
@@ -135,8 +135,11 @@ def create_topic(
     config: Mapping[str, str] | None = None,
     replication: int = -1,
     timeout: int = 10_000,
+    patience: int | None = None,
 ) -> bool:
     """Create the topic unless it exists; say whether it was created.
+
+    When this returns, whoever asks for the topic finds it, and each partition has a leader.
 
     Args:
         settings: How to reach the brokers.
@@ -144,26 +147,41 @@ def create_topic(
         partitions: How many partitions a new topic gets.
         config: Topic settings, such as `cleanup.policy`.
         replication: Replicas; -1 leaves it to the brokers.
-        timeout: Milliseconds.
+        timeout: Milliseconds for each answer, and until the topic is there.
+        patience: Milliseconds in which as many brokers must come as there are to be replicas; None:
+            the timeout.
 
     Raises:
         SinkError: No broker answers, or it refuses.
+        TooFewBrokers: There are not as many brokers as replicas.
     """
     client = open_admin(settings)
     new = NewTopic(
         topic, num_partitions=partitions, replication_factor=replication, config=dict(config or {})
     )
+    deadline = time.monotonic() + (timeout if patience is None else patience) / 1000
+    doing = f"creating topic '{topic}'"
+    while (error := _create(client, new, timeout)) is not None:
+        if error.name() == "TOPIC_ALREADY_EXISTS":
+            break
+        if error.name() not in TOO_FEW:
+            raise client.trouble(error, doing, timeout).as_sink()
+        if time.monotonic() > deadline:  # a broker that was fenced for a moment is back by then
+            raise too_few_brokers(client, topic, replication, timeout)
+        time.sleep(_LOOK_AGAIN_S)
+    await_visible(client, topic, timeout)
+    return error is None
+
+
+def _create(client: Client[AdminClient], new: NewTopic, timeout: int) -> KafkaError | None:
     answers = client.api.create_topics(
         [new], request_timeout=PATIENT, operation_timeout=timeout / 1000
     )
     try:
-        answer_of(answers[topic], timeout)
+        answer_of(answers[new.topic], timeout)
     except KafkaException as failure:
-        if error_of(failure).name() == "TOPIC_ALREADY_EXISTS":
-            return False
-        doing = f"creating topic '{topic}'"
-        raise client.trouble(failure, doing, timeout).as_sink() from failure
-    return True
+        return error_of(failure)
+    return None
 
 
 def delete_topics(settings: KafkaSettings, topics: Iterable[str], timeout: int = 10_000) -> None:
@@ -198,48 +216,6 @@ def topic_settings(settings: KafkaSettings, topic: str, timeout: int = 10_000) -
         # asking needs a permission of its own, and nothing depends on the answer alone
         return {}
     return {name: str(entry.value) for name, entry in entries.items() if entry.value is not None}
-
-
-class GroupCommitter:
-    """Commits offsets to one consumer group again and again over one connection."""
-
-    def __init__(self, settings: KafkaSettings, group: str, timeout: int = 10_000) -> None:
-        self._client = open_admin(settings)
-        self._group = group
-        self._timeout = timeout
-
-    def commit(self, offsets: Mapping[str, Mapping[int, int]]) -> None:
-        """Commit `{topic: {partition: next offset}}`.
-
-        Raises:
-            SinkError: No broker answers, it refuses, or the group has members of its own.
-        """
-        places = [TopicPartition(t, p, o) for t, ps in offsets.items() for p, o in ps.items()]
-        if not places:
-            return
-        deadline = time.monotonic() + self._timeout / 1000
-        error = self._try(places)
-        while error is not None and error.name() in _MOVING and time.monotonic() < deadline:
-            time.sleep(0.02)
-            error = self._try(places)
-        if error is None:
-            return
-        if error.name() in {"UNKNOWN_MEMBER_ID", "NON_EMPTY_GROUP"}:
-            raise SinkError(
-                f"consumer group '{self._group}' is in use by other consumers",
-                hint="set 'kafka.consumer.group' to a group of this pipeline's own",
-            )
-        doing = f"committing offsets to consumer group '{self._group}'"
-        raise self._client.trouble(error, doing, self._timeout).as_sink()
-
-    def _try(self, places: list[TopicPartition]) -> KafkaError | None:
-        request = ConsumerGroupTopicPartitions(self._group, places)
-        answers = self._client.api.alter_consumer_group_offsets([request], request_timeout=PATIENT)
-        try:
-            answered = answer_of(answers[self._group], self._timeout).topic_partitions or ()
-        except KafkaException as failure:
-            return error_of(failure)
-        return next((place.error for place in answered if place.error is not None), None)
 
 
 def _describe(

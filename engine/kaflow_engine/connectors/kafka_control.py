@@ -1,15 +1,16 @@
 """The pipeline's own topic as its driver sees it: run epochs, fencing, markers, batch records."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from secrets import token_hex
 from typing import Self
 
 from confluent_kafka import Producer
 
-from kaflow_engine.connectors.kafka_admin import create_topic, describe, topic_settings
+from kaflow_engine.connectors.kafka_admin import describe
 from kaflow_engine.connectors.kafka_client import Client, KafkaSettings
 from kaflow_engine.connectors.kafka_control_records import (
+    DRIVER,
     BatchRecord,
     ControlRecord,
     ControlView,
@@ -18,6 +19,7 @@ from kaflow_engine.connectors.kafka_control_records import (
     Slot,
     to_bytes,
 )
+from kaflow_engine.connectors.kafka_control_topic import ensure_control_topic
 from kaflow_engine.connectors.kafka_run_start import RunStart, run_start
 from kaflow_engine.connectors.kafka_transactions import (
     ControlReader,
@@ -25,16 +27,17 @@ from kaflow_engine.connectors.kafka_transactions import (
     in_transaction,
     open_transactional,
     transactional_id,
+    write_acknowledged,
 )
+from kaflow_engine.connectors.replication import Replication
 from kaflow_engine.errors import StateError, TakenOver
 
-TOPIC_SETTINGS = {
-    "cleanup.policy": "compact",
-    "min.cleanable.dirty.ratio": "0.1",
-    "segment.ms": "600000",
-    "segment.bytes": "16777216",
-}
-"""A marker per partition and batch: small segments keep what a start must read small."""
+Check = Callable[[RunStart], None]
+"""Refuses a start, by what was delivered and kept."""
+
+
+def no_check(start: RunStart) -> None:
+    """Start whatever was delivered."""
 
 
 class ControlTopic:
@@ -44,13 +47,22 @@ class ControlTopic:
     process, but not once another process has taken over.
     """
 
-    def __init__(self, settings: KafkaSettings, pipeline_id: str, timeout: int = 30_000) -> None:
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        pipeline_id: str,
+        timeout: int = 30_000,
+        replication: Replication | None = None,
+    ) -> None:
         self.settings = settings
+        self._replication = replication or Replication()
         self.pipeline_id = pipeline_id
         self.topic = control_topic(pipeline_id)
         self._timeout = timeout
         self._driver: Client[Producer] | None = None
         self._state: tuple[str, int] = ("", 0)
+        self._epoch = 0
+        self._claimed: Marker | None = None  # the newest of the driver's own markers
         self._process = token_hex(8)
         self._before: int | None = None  # the newest epoch when this process began its last run
 
@@ -68,29 +80,24 @@ class ControlTopic:
             SourceError: No broker answers.
             StateError: It exists, but is not fit.
         """
-        info = describe(self.settings, [self.topic], self._timeout)[self.topic]
-        if not info.exists and create_topic(
-            self.settings, self.topic, 1, TOPIC_SETTINGS, timeout=self._timeout
-        ):
-            return
-        if info.exists and info.partitions != 1:
-            raise StateError(
-                f"topic '{self.topic}' has {info.partitions} partitions instead of one",
-                hint="it is the pipeline's own; delete it while the pipeline has no state, or give "
-                "the pipeline another id",
-            )
-        policy = topic_settings(self.settings, self.topic, self._timeout).get("cleanup.policy")
-        if policy is not None and policy != "compact":
-            raise StateError(
-                f"topic '{self.topic}' has cleanup.policy '{policy}' and would forget deliveries",
-                hint="set its cleanup.policy to 'compact'",
-            )
+        ensure_control_topic(self.settings, self.topic, self._replication, self._timeout)
+
+    def broker_time(self) -> int | None:
+        """Return the clock of the broker that keeps the topic, in epoch milliseconds.
+
+        None: it keeps the clocks of writers, and may not be told otherwise.
+
+        Raises:
+            SinkError: No broker answers, or it refuses.
+        """
+        nothing = to_bytes(Slot("clock", None))  # removes what never was, so nothing stays of it
+        return write_acknowledged(self.settings, self.topic, [nothing], self._timeout)
 
     def start_run(
         self,
         state_id: str,
         generation: int,
-        known: Collection[tuple[str, int]] = (),
+        check: Check = no_check,
         after: int = 0,
         doubtful: int | None = None,
     ) -> RunStart:
@@ -103,15 +110,14 @@ class ControlTopic:
 
         Args:
             state_id: The state the run works on.
-            generation: Its generation; earlier generations of it are known too.
-            known: Further states whose markers may be here, such as dropped ones.
+            generation: Its generation.
+            check: Called twice: before anything is written, so that a start that is refused leaves
+                a live run alone, and with what that run may have delivered since.
             after: The greatest epoch found elsewhere, should the topic have been lost.
             doubtful: A batch of which only the topic knows whether it was delivered.
 
         Raises:
-            StateError: Markers of a state or generation that nobody knows: the state at hand is
-                older than what was delivered, or another one. Or the topic was lost while a batch
-                was `doubtful`.
+            StateError: The topic was lost while a batch was `doubtful`; or what `check` raises.
             TakenOver: Another run starts at the same time, or has replaced the one that this
                 process had before.
             SinkError: The broker fails.
@@ -119,13 +125,16 @@ class ControlTopic:
         """
         self.ensure()
         name = transactional_id(self.pipeline_id, "driver")
-        view = ControlView()
+        view, markers = ControlView(), ControlView()
         reader = ControlReader(self.settings, self.topic, self._timeout, committed=False)
+        committed = ControlReader(self.settings, self.topic, self._timeout, committed=True)
         try:
             view.take(reader.read_on())
             self._refuse_replaced(view)
             if doubtful is not None and not view.epoch:
                 raise self._lost(doubtful)
+            markers.take(committed.read_on())
+            check(run_start(markers, state_id, generation, view.epoch, -1))
             self._driver = open_transactional(self.settings, name, self._timeout, self._timeout)
             # epochs count even if their run was stopped before it could commit them
             view.take(reader.read_on())
@@ -134,18 +143,49 @@ class ControlTopic:
             epoch_offset = self._write([Epoch(epoch, self._process)])
             view.take(reader.read_on())
             self._fence([slot for slot, of in view.slots.items() if of < epoch])
-            end = reader.end()
+            markers.take(committed.read_on(reader.end()))
         finally:
             reader.close()
-        markers = ControlView()
-        committed = ControlReader(self.settings, self.topic, self._timeout, committed=True)
-        try:
-            markers.take(committed.read_on(end))
-        finally:
             committed.close()
-        self._refuse_unknown(markers, state_id, generation, set(known))
-        self._state = (state_id, generation)
-        return run_start(markers, state_id, generation, epoch, epoch_offset)
+        start = run_start(markers, state_id, generation, epoch, epoch_offset)
+        check(start)
+        self._state, self._epoch = (state_id, generation), epoch
+        self._claimed = markers.markers.get((state_id, generation, DRIVER, 0))
+        return start
+
+    def claim(self, batch: int, mark: str) -> None:
+        """Note, acknowledged, that a batch is delivered otherwise than in transactions of Kafka.
+
+        Written before the batch is committed, it ends a run that was replaced, and lets no later
+        start go back behind the batch.
+
+        Args:
+            batch: Its number; lower than one that was claimed where it is run again.
+            mark: Its `batch_mark`.
+
+        Raises:
+            SinkError: A newer run has started, or the broker fails.
+        """
+        state, generation = self._state
+        if self._claimed is None or batch >= (self._claimed.batch or 0):
+            self._claimed = Marker(
+                state=state,
+                generation=generation,
+                sink=DRIVER,
+                partition=0,
+                batch=batch,
+                epoch=self._epoch,
+                mark=mark,
+            )
+        self._write([self._claimed])
+
+    def require_newest(self) -> None:
+        """Go on only while no newer run has started, as the brokers acknowledge.
+
+        Raises:
+            SinkError: A newer run has started, or the broker fails.
+        """
+        self._write([Epoch(self._epoch, self._process)])
 
     def put_batch(self, batch: int, record: Mapping[str, object]) -> None:
         """Keep a batch record, acknowledged.
@@ -247,27 +287,4 @@ class ControlTopic:
             f"pipeline '{self.pipeline_id}' was delivered",
             hint="run it once with `delivery: at_least_once`, which may write the rows of that "
             "batch a second time, or give the pipeline a new `id:`, which starts anew",
-        )
-
-    def _refuse_unknown(
-        self, view: ControlView, state_id: str, generation: int, known: set[tuple[str, int]]
-    ) -> None:
-        unknown = sorted(
-            {
-                (state, of)
-                for state, of, _, _ in view.markers
-                if (state, of) not in known and not (state == state_id and of <= generation)
-            }
-        )
-        if not unknown:
-            return
-        names = ", ".join(f"'{state}' generation {of}" for state, of in unknown)
-        last = max(
-            m.batch or 0 for m in view.markers.values() if (m.state, m.generation) in unknown
-        )
-        raise StateError(
-            f"pipeline '{self.pipeline_id}' has delivered rows (up to batch {last}) from state "
-            f"{names}, but the state at hand is '{state_id}' generation {generation}",
-            hint="bring that state back (its directory, or its snapshots), or give the pipeline a "
-            "new `id:`, which starts anew and writes rows it has written before",
         )

@@ -7,17 +7,22 @@ kind      key, besides `kind`                                 value
 ========  ==================================================  ===================================
 epoch     (nothing: there is one)                             epoch, process
 slot      id, the transactional id of a producer              epoch; null once it is fenced
-marker    state, generation, sink, partition                  batch, epoch, rows
+marker    state, generation, sink, partition                  batch, epoch, rows, mark
 batch     state, generation, batch                            the batch record; null once covered
 ========  ==================================================  ===================================
 
-A marker says: the rows of this delivery partition are delivered up to and including `batch`.
+A marker says: the rows of this delivery partition are delivered up to and including `batch`. Where
+delivery is not a transaction of Kafka, the driver writes one for the whole sink (`DRIVER`) before
+it commits a batch.
 """
 
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+DRIVER = "driver"
+"""In place of a sink's name: the marker is the driver's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,9 @@ class Marker:
     """None: the state was dropped."""
     epoch: int = 0
     rows: int = 0
-    """Rows and dead letters of the partition in that batch."""
+    """Rows and dead letters of the partition in that batch; 0 in the driver's own markers."""
+    mark: str = ""
+    """`batch_mark` of that batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +131,12 @@ def to_bytes(record: ControlRecord) -> Pair:
                 "sink": record.sink,
                 "partition": record.partition,
             }
-            content = {"batch": record.batch, "epoch": record.epoch, "rows": record.rows}
+            content = {
+                "batch": record.batch,
+                "epoch": record.epoch,
+                "rows": record.rows,
+                "mark": record.mark,
+            }
             return _json(key), None if record.batch is None else _json(content)
         case BatchRecord(state=state, generation=generation, batch=batch, record=content):
             key = {"kind": "batch", "state": state, "generation": generation, "batch": batch}

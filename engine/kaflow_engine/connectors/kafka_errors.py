@@ -25,7 +25,7 @@ UNREACHABLE = frozenset(
         "REQUEST_TIMED_OUT",
     }
 )
-_MOVING = frozenset(
+MOVING = frozenset(
     {
         "NOT_LEADER_FOR_PARTITION",
         "LEADER_NOT_AVAILABLE",
@@ -37,6 +37,9 @@ _MOVING = frozenset(
     }
 )
 """What brokers answer while partitions find a new leader."""
+
+_BEHIND = frozenset({"NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND"})
+"""What brokers answer while others of them are away, or catch up."""
 
 FENCED = frozenset(
     {
@@ -81,7 +84,9 @@ _REFUSED = {
         "a compacted topic takes no record without a key",
     ),
     "TOPIC_EXCEPTION": ("the brokers do not take the name of the topic", None),
-    "NOT_ENOUGH_REPLICAS": ("too few replicas of the topic are in sync", None),
+    **dict.fromkeys(
+        _BEHIND, ("too few replicas of the topic are in sync", "start the brokers that are missing")
+    ),
 }
 _COMMON = (
     *("security.protocol", "sasl.mechanism", "sasl.username", "sasl.password"),
@@ -151,7 +156,7 @@ class Trouble(Exception):
 
     @property
     def _away(self) -> bool:
-        return self.code in UNREACHABLE or self.code in _MOVING
+        return self.code in UNREACHABLE | MOVING | _BEHIND
 
     @property
     def _refused(self) -> bool:
@@ -221,7 +226,7 @@ def trouble(
             "reached from here, and 'security.protocol' in 'kafka.properties' where it wants TLS",
             code,
         )
-    if code in _MOVING:
+    if code in MOVING:
         hint = "brokers that were restarted need a moment; check that they all run"
         return Trouble(f"no broker leads the partition just now ({doing})", hint, code)
     if code in _FORBIDDEN:

@@ -147,13 +147,7 @@ def _open_exactly_once(sink: SinkSettings, crash_point: Callable[[str], None]) -
     crash_point("slot_claimed")
     more = _config(sink.kafka, refusals)
     client = open_transactional(sink.kafka, slot, sink.transaction_timeout, TIMEOUT, **more)
-    newest = _newest_epoch(sink, topic)
-    if newest != sink.epoch:
-        raise TakenOver(
-            f"run {sink.epoch} of pipeline '{sink.pipeline_id}' may not write: run {newest} has "
-            "taken over",
-            hint="a pipeline has one run at a time; stop this one",
-        )
+    _require_newest(sink)
     return Writer(client, refusals, sink.epoch, True, sink.kafka, os.getpid())
 
 
@@ -166,6 +160,7 @@ def _open_plain(sink: SinkSettings) -> Writer:
         client.api.list_topics(timeout=TIMEOUT / 1000)
     except KafkaException as failure:
         raise client.trouble(failure, "opening a producer", TIMEOUT).as_sink() from failure
+    _require_newest(sink)
     return Writer(client, refusals, sink.epoch, False, sink.kafka, os.getpid())
 
 
@@ -175,14 +170,20 @@ def _config(settings: KafkaSettings, refusals: Refusals) -> dict[str, object]:
     return {**tuned, **_NEEDED, "on_delivery": refusals}
 
 
-def _newest_epoch(sink: SinkSettings, topic: str) -> int:
+def _require_newest(sink: SinkSettings) -> None:
+    topic = control_topic(sink.pipeline_id)
     reader = ControlReader(sink.kafka, topic, TIMEOUT, committed=False, start=sink.epoch_offset)
     try:
         view = ControlView()
         view.take(reader.read_on())
     finally:
         reader.close()
-    return view.epoch
+    if view.epoch != sink.epoch:
+        raise TakenOver(
+            f"run {sink.epoch} of pipeline '{sink.pipeline_id}' may not write: run {view.epoch} "
+            "has taken over",
+            hint="a pipeline has one run at a time; stop this one",
+        )
 
 
 def milliseconds(since: float) -> float:

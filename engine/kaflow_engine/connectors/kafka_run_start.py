@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kaflow_engine.connectors.holding import Holding
 from kaflow_engine.connectors.kafka_control_records import ControlView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStart:
-    """What a run knows once its predecessors can no longer write."""
+    """What a run knows once its predecessors can no longer write, or before it asks them to end."""
 
     epoch: int
     epoch_offset: int
@@ -20,6 +21,8 @@ class RunStart:
     """`(sink, delivery partition)` → rows and dead letters of that partition in that batch."""
     batches: Mapping[int, Mapping[str, Any]]
     """Batch records kept here for this state and generation, by batch."""
+    holdings: frozenset[Holding]
+    """What was delivered, from whatever state."""
 
     def delivered_to(self, sink: str) -> dict[int, tuple[int, int]]:
         """Return delivery partition → last delivered batch of one sink, and its rows."""
@@ -49,4 +52,9 @@ def run_start(
             for (state, of, batch), record in view.batches.items()
             if (state, of) == (state_id, generation)
         },
+        holdings=frozenset(
+            Holding(state=m.state, generation=m.generation, batch=m.batch, mark=m.mark)
+            for m in view.markers.values()
+            if m.batch is not None
+        ),
     )

@@ -66,6 +66,7 @@ def deliver(
     batch: int,
     rows: pa.Table,
     crash_point: Callable[[str], None] = _survive,
+    mark: str = "",
 ) -> DeliveryResult:
     """Write the rows of one task of one batch, with a marker per delivery partition.
 
@@ -75,6 +76,7 @@ def deliver(
         rows: Schema OUTPUT, in the order in which rows must leave per key.
         crash_point: Called with before_slot, slot_claimed, before_transaction, transaction_begun,
             rows_produced, marker_produced, before_commit, committed.
+        mark: `batch_mark` of the batch, which the markers get.
 
     Raises:
         SinkError: A row was refused, a newer run has started, or the broker fails; nothing of the
@@ -89,7 +91,7 @@ def deliver(
         phases = {"open": milliseconds(start)}
         try:
             if sink.exactly_once:
-                phases |= _transaction(sink, writer, batch, todo, crash_point)
+                phases |= _transaction(sink, writer, batch, todo, crash_point, mark)
             else:
                 phases |= _plain(writer, todo, crash_point)
         except (KafkaException, SystemError) as failure:
@@ -157,6 +159,7 @@ def _transaction(
     batch: int,
     rows: pa.Table,
     crash_point: Callable[[str], None],
+    mark: str,
 ) -> dict[str, float]:
     producer = writer.client.api
     start = time.perf_counter()
@@ -175,6 +178,7 @@ def _transaction(
             batch=batch,
             epoch=sink.epoch,
             rows=count,
+            mark=mark,
         )
         key, value = to_bytes(marker)
         producer.produce(topic, value, key, 0)

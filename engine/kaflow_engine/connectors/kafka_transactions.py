@@ -1,8 +1,17 @@
 """Transactional producers, and reading the pipeline's own topic: shared by driver and workers."""
 
+import time
 from collections.abc import Sequence
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import (
+    TIMESTAMP_LOG_APPEND_TIME,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
 
 from kaflow_engine.connectors.kafka_client import (
     Client,
@@ -11,8 +20,11 @@ from kaflow_engine.connectors.kafka_client import (
     open_producer,
 )
 from kaflow_engine.connectors.kafka_control_records import Pair
+from kaflow_engine.connectors.kafka_errors import MISSING, MOVING, error_of
 from kaflow_engine.connectors.kafka_read import collect
 from kaflow_engine.errors import StateError
+
+_LOOK_AGAIN_S = 0.05
 
 
 def control_topic(pipeline_id: str) -> str:
@@ -61,8 +73,11 @@ def open_transactional(
 
 def write_acknowledged(
     settings: KafkaSettings, topic: str, pairs: Sequence[Pair], timeout: int
-) -> None:
+) -> int | None:
     """Write records outside of any transaction, and return once all replicas in sync have them.
+
+    Returns:
+        When the broker took the last one, by its clock; None: the topic keeps that of writers.
 
     Raises:
         SinkError: No broker answers, or it refuses.
@@ -76,6 +91,7 @@ def write_acknowledged(
     error = KafkaError(KafkaError.REQUEST_TIMED_OUT) if left else receipts.error
     if error is not None:
         raise client.trouble(error, f"writing topic '{topic}'", timeout).as_sink()
+    return receipts.taken
 
 
 class Receipts:
@@ -84,6 +100,8 @@ class Receipts:
     def __init__(self) -> None:
         self.error: KafkaError | None = None
         self.offset = -1
+        self.taken: int | None = None
+        """Epoch milliseconds by the broker's clock, if the topic keeps that."""
 
     def __call__(self, error: KafkaError | None, message: Message) -> None:
         """Take one report."""
@@ -91,6 +109,8 @@ class Receipts:
             self.error = self.error or error
         else:
             self.offset = max(self.offset, message.offset() or 0)
+            kind, at = message.timestamp()
+            self.taken = at if kind == TIMESTAMP_LOG_APPEND_TIME else None
 
 
 class ControlReader:
@@ -106,10 +126,11 @@ class ControlReader:
         self._next = start
 
     def read_on(self, end: int | None = None) -> list[Pair]:
-        """Return the records up to the uncommitted end.
+        """Return further records, up to the end that this reader may see.
 
         Args:
-            end: That end, for a reader of committed records: it waits for open transactions.
+            end: The uncommitted end, for a reader of committed records: it waits for open
+                transactions instead of ending in front of them.
 
         Raises:
             SourceError: The topic cannot be read.
@@ -134,13 +155,21 @@ class ControlReader:
         return [(m.key() or b"", m.value()) for m in messages]
 
     def end(self) -> int:
-        """Return the offset behind the last record, committed or not."""
+        """Return the offset behind the last record that this reader may see."""
         place = TopicPartition(self._topic, 0)
         doing = f"asking for the end of topic '{self._topic}'"
-        try:
-            return self._client.api.get_watermark_offsets(place, timeout=self._timeout / 1000)[1]
-        except KafkaException as failure:
-            raise self._client.trouble(failure, doing, self._timeout).as_source() from failure
+        deadline = time.monotonic() + self._timeout / 1000
+        while True:
+            try:
+                found = self._client.api.get_watermark_offsets(place, timeout=self._timeout / 1000)
+                return found[1]
+            except KafkaException as failure:
+                # the topic is there, but not every broker may have heard of it
+                passing = error_of(failure).name() in MISSING | MOVING
+                if not passing or time.monotonic() > deadline:
+                    trouble = self._client.trouble(failure, doing, self._timeout)
+                    raise trouble.as_source() from failure
+            time.sleep(_LOOK_AGAIN_S)
 
     def close(self) -> None:
         """Close the consumer."""

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
-from kaflow_engine.connectors.kafka_admin import create_topic, describe
+from kaflow_engine.connectors.kafka_admin import describe
 from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.connectors.replication import Replication
 from kaflow_engine.errors import Location, SinkError
 from kaflow_engine.formats.registry import Registry
 
@@ -34,19 +35,30 @@ def register_output(
         raise SinkError(error.message, error.at or at, error.hint) from error
 
 
-def create_outputs(kafka: KafkaSettings, topics: Mapping[str, int]) -> list[str]:
+def create_outputs(
+    kafka: KafkaSettings,
+    topics: Mapping[str, int],
+    replication: Replication | None = None,
+    patience: int | None = None,
+) -> list[str]:
     """Create those of `{topic: partitions}` that do not exist; return what was created.
 
     Brokers may be set up not to create topics by themselves, and a topic that they do create has
     their default partitions.
 
+    Args:
+        kafka: Where they are.
+        topics: Topic to partitions.
+        replication: How often they are kept; None: as the brokers do by default.
+        patience: Milliseconds in which as many brokers must come as there are to be replicas.
+
     Raises:
         SinkError: A topic cannot be created.
         SourceError: No broker answers.
     """
-    known = describe(kafka, topics)
+    known, wanted = describe(kafka, topics), replication or Replication()
     return [
         topic
         for topic, partitions in topics.items()
-        if not known[topic].exists and create_topic(kafka, topic, partitions)
+        if not known[topic].exists and wanted.create(kafka, topic, partitions, patience=patience)
     ]

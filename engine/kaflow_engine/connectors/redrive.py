@@ -7,22 +7,11 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from confluent_kafka import KafkaException, Producer, TopicCollection
+from confluent_kafka import KafkaException, Producer
 
-from kaflow_engine.connectors.kafka_admin import (
-    create_topic,
-    describe,
-    offsets,
-    require,
-    topic_settings,
-)
-from kaflow_engine.connectors.kafka_client import (
-    PATIENT,
-    Client,
-    KafkaSettings,
-    answer_of,
-    open_admin,
-)
+from kaflow_engine.connectors.kafka_admin import describe, offsets, require, topic_settings
+from kaflow_engine.connectors.kafka_client import Client, KafkaSettings
+from kaflow_engine.connectors.kafka_topics import topic_ids
 from kaflow_engine.connectors.kafka_transactions import (
     ControlReader,
     Receipts,
@@ -31,6 +20,7 @@ from kaflow_engine.connectors.kafka_transactions import (
     transactional_id,
 )
 from kaflow_engine.connectors.letters import Letter, chosen, read_letters
+from kaflow_engine.connectors.replication import Replication, create_kept
 from kaflow_engine.errors import StateError
 from kaflow_engine.model.letters import REDRIVE, redrive_mark
 
@@ -142,7 +132,7 @@ def redrive(
         StateError: The topic of notes would forget some, or another redrive into it does not end.
     """
     notes = redriven_topic(topic)
-    if not create_topic(settings, notes, 1, {"cleanup.policy": "compact"}):
+    if not create_kept(settings, notes, {"cleanup.policy": "compact"}, Replication()):
         _refuse_other_policy(settings, notes)
     name = transactional_id(pipeline_id, "redrive")
     # a redrive that still runs is fenced before the notes are read
@@ -162,13 +152,7 @@ def redrive(
 
 def _topic_id(settings: KafkaSettings, topic: str) -> str:
     """Return what tells a topic from others that have its name before or after it."""
-    client = open_admin(settings)
-    answers = client.api.describe_topics(TopicCollection([topic]), request_timeout=PATIENT)
-    try:
-        return str(answer_of(answers[topic], TIMEOUT).topic_id)
-    except KafkaException as failure:
-        doing = f"describing topic '{topic}'"
-        raise client.trouble(failure, doing, TIMEOUT).as_source() from failure
+    return topic_ids(settings, [topic]).get(topic, "")
 
 
 def _refuse_other_policy(settings: KafkaSettings, notes: str) -> None:

@@ -86,6 +86,11 @@ class KafkaConfig(Spec):
     use_avro: bool = Field(default=False, alias="useAvro")
     """Input topics that do not say their format are Avro instead of JSON."""
     consumer: ConsumerConfig = ConsumerConfig()
+    replication_factor: int | None = Field(default=None, gt=0)
+    """Of topics that kaflow creates; None: the brokers' default, for topics of its own 3 where
+    there are three brokers."""
+    min_insync_replicas: int | None = Field(default=None, gt=0)
+    """The same for their `min.insync.replicas`; of its own 2."""
     properties: dict[str, str] = Field(default={}, repr=False)
     """Client settings passed through, such as `security.protocol`."""
 
@@ -190,6 +195,8 @@ class Config(Spec):
     drain_deadline: Duration = 60_000
     retry_deadline: Duration = 300_000
     """How long brokers and registry may be away before a run gives up."""
+    max_clock_skew: Annotated[Duration, AfterValidator(_positive)] = 300_000
+    """By how much the clocks of this machine and of the brokers may differ."""
     origins: Mapping[Path, str] = Field(default={}, exclude=True, repr=False)
     """Where each value that is not a default comes from; not a key of the file."""
     file: str | None = Field(default=None, exclude=True)

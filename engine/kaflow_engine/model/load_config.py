@@ -139,8 +139,7 @@ def load_config(
     if isinstance(built, Config):
         config, of_token = with_token(built, tree, read_secret)
         remember_settings(config.model_dump(by_alias=True))
-        mistakes += [*_without_bucket(built, tree), *_of_the_engine(built, tree), *of_token]
-        raise_all(mistakes)
+        raise_all([*mistakes, *_cross_checks(built, tree), *of_token])
         return config
     raise_all([*mistakes, *built])
     raise ModelError("this is not a configuration", tree.at)
@@ -161,6 +160,27 @@ def _mapping(document: Document) -> Entries:
 
 def _origins(tree: Node) -> dict[specs.Path, str]:
     return {path: str(at) for path, at, value in walk(tree) if not isinstance(value, Entries)}
+
+
+def _cross_checks(config: Config, tree: Node) -> list[ModelError]:
+    return [
+        *_without_bucket(config, tree),
+        *_of_the_engine(config, tree),
+        *_never_in_sync(config, tree),
+    ]
+
+
+def _never_in_sync(config: Config, tree: Node) -> list[ModelError]:
+    factor, in_sync = config.kafka.replication_factor, config.kafka.min_insync_replicas
+    if in_sync is None or factor is None or in_sync <= factor:
+        return []
+    return [
+        ModelError(
+            f"no topic with {factor} replicas has {in_sync} in sync",
+            place(tree, ("kafka", "min_insync_replicas")),
+            "kafka.min_insync_replicas is at most kafka.replication_factor, and best one less",
+        )
+    ]
 
 
 def _without_bucket(config: Config, tree: Node) -> list[ModelError]:

@@ -25,6 +25,8 @@ class BatchContext:
     epoch: int
     due: bool = True
     """Something may have fallen due; False spares the look into the time index."""
+    mark: str = ""
+    """`batch_mark` of the batch; empty where nothing is logged."""
 
     @property
     def horizon(self) -> int:

@@ -163,6 +163,15 @@ def next_change(
     return advance(state, topics, BatchReport(), now, read_to_end)
 
 
+def without(state: WatermarkState, places: frozenset[Place]) -> WatermarkState:
+    """Return the watermark without partitions that are no more: they would hold it for ever."""
+    return replace(
+        state,
+        latest=tuple(row for row in state.latest if row[:2] not in places),
+        seen=tuple(row for row in state.seen if row[:2] not in places),
+    )
+
+
 def _later(value: int | None, other: int) -> int:
     return other if value is None else max(value, other)
 

@@ -113,13 +113,13 @@ def _parts(plan: Document) -> Parts:
 def _table(table: Document) -> dict[str, str]:
     if not table:
         return {}
-    columns = cast(Sequence[Document], table["columns"])
-    return {
-        "table": f"'{table['name']}' at {table['path']}",
-        "table partitions": str(table["partition"]),
-        "interval": format_duration(cast(int, table["interval"])),
-        **{f"table column '{column['name']}'": str(column["type"]) for column in columns},
-    }
+    where = f" at {table['path']}" if "path" in table else ""
+    found = {"table": f"'{table['name']}'{where}", "table partitions": str(table["partition"])}
+    if "interval" in table:
+        found["interval"] = format_duration(cast(int, table["interval"]))
+    for column in _list(table, "columns"):
+        found[f"table column '{column['name']}'"] = str(column["type"])
+    return found
 
 
 def _fields(part: Document, topics: Sequence[str], without: Sequence[str] = ()) -> dict[str, str]:

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -20,10 +21,11 @@ from kaflow_engine.runtime.backfill import backfill_plan
 from kaflow_engine.runtime.failures import to_error
 from kaflow_engine.runtime.jars import spark_kafka_jars
 from kaflow_engine.runtime.java import find_java
-from kaflow_engine.runtime.masters import require_master
+from kaflow_engine.runtime.masters import require_master, warn_unless_protected
 from kaflow_engine.runtime.memory import release_now_and_then
 from kaflow_engine.runtime.pipeline import PipelineRun
 from kaflow_engine.runtime.session import start_session
+from kaflow_engine.runtime.sessions import Sessions
 from kaflow_engine.runtime.start.open_state import PlanChange, refuse_change
 from kaflow_engine.runtime.stop import Limits
 from kaflow_engine.runtime.watch import OnProgress, Watch
@@ -48,7 +50,8 @@ def run_pipelines(
 ) -> RunSummary:
     """Run pipelines until each has ended.
 
-    A pipeline that fails does not stop the others; its error is raised when they have ended.
+    A pipeline that fails does not stop the others; its error is raised when they have ended. Where
+    Spark ends, the pipelines go on with a new session.
 
     Args:
         plans: What to run.
@@ -73,14 +76,20 @@ def run_pipelines(
     )
     for plan in plans:
         on_progress(Progress(pipeline=plan.name))
-    require_master(config.spark.master)
     root = Path(config.state.rocksdb.path).absolute()
     with leases or Leases(root, [plan.pipeline for plan in plans]).take() as held:
-        session = spark or start_session(spark_settings(config), find_java(), spark_kafka_jars())
+        require_master(config.spark.master)
+        sessions = Sessions(
+            partial(start_session, spark_settings(config), find_java(), spark_kafka_jars())
+            if spark is None
+            else lambda: spark
+        )
         try:
+            warn_unless_protected(sessions.get(), config.spark.master)
             runs = [
                 PipelineRun(
-                    spark=session,
+                    spark=sessions.get(),
+                    newest=sessions.get,
                     plan=plan,
                     config=config,
                     limits=limits,
@@ -92,7 +101,7 @@ def run_pipelines(
             return _supervise(runs, held, limits, config.drain_deadline / 1000)
         finally:
             if spark is None:
-                session.stop()
+                sessions.close()
 
 
 def spark_settings(config: Config) -> SparkConfig:
@@ -195,6 +204,7 @@ def _supervise(
         if limits.stop.is_set():
             asked = asked or time.monotonic()
             if time.monotonic() - asked > deadline + _GRACE_S:
+                limits.overdue.set()
                 alive = ", ".join(f"'{r.plan.name}'" for r in runs if _alive(r, threads))
                 raise DrainIncomplete(
                     f"{alive} did not stop within {deadline:g} s",
@@ -210,9 +220,11 @@ def _run(run: PipelineRun, outcomes: _Outcomes, leases: Leases) -> None:
     try:
         outcomes.summaries[run.plan.name] = run.run()
     except Exception as error:
-        outcomes.errors.append(to_error(error, f"running pipeline '{run.plan.name}'"))
-    finally:
-        leases.release(run.plan.pipeline)
+        failure = to_error(error, f"running pipeline '{run.plan.name}'")
+        outcomes.errors.append(failure)
+        if isinstance(failure, DrainIncomplete):
+            return  # its batch may still run, so the process keeps the lease
+    leases.release(run.plan.pipeline)
 
 
 def _alive(run: PipelineRun, threads: Sequence[threading.Thread]) -> bool:

@@ -7,6 +7,7 @@ from secrets import token_hex
 
 from kaflow_engine.connectors.kafka_admin import offsets, topic_settings
 from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.connectors.kafka_topics import topic_ids
 from kaflow_engine.errors import StateError
 from kaflow_engine.operators.params import Backfill, Plan
 from kaflow_engine.operators.watermark import END
@@ -99,6 +100,7 @@ def new_backfill_state(
     refuse_compacted(plan, wanted, kafka)
     stream = plan.pipeline.removesuffix(f".{backfill_name(wanted)}")
     taken = require_settled(root / stream, plan.name, wanted)
+    ids = topic_ids(kafka, counts)
     last = offsets(kafka, counts, "latest")
     first = begin_in_histories(offsets(kafka, counts, "earliest"), histories)
     start, goal = dict(first), dict(last)
@@ -127,6 +129,7 @@ def new_backfill_state(
         schemas={t.name: {c.name: c.type for c in t.columns} for t in plan.topics},
         fingerprint=fingerprint(plan),
         goal=goal,
+        topic_ids=ids,
     )
 
 

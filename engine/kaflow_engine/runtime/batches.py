@@ -11,6 +11,7 @@ from kaflow_engine.operators.params import Plan
 from kaflow_engine.operators.reports import BatchReport
 from kaflow_engine.operators.task import BatchContext
 from kaflow_engine.operators.watermark import END, Place, advance, holder
+from kaflow_engine.runtime.batch_clock import wall_clock
 from kaflow_engine.runtime.crash import CrashPoint, crash_point
 from kaflow_engine.runtime.executor import SMALL, Executed, Shipment, execute_batch, no_records
 from kaflow_engine.runtime.failures import to_error
@@ -22,8 +23,11 @@ from kaflow_engine.runtime.start.kept_batches import KeptBatches
 from kaflow_engine.runtime.table_sink import TableSink
 from kaflow_engine.runtime.ticks import is_due
 from kaflow_engine.state.log import BatchLog, BatchRecord, CommitRecord, Ranges
+from kaflow_engine.state.mark import batch_mark
 
 Clock = Callable[[], int]
+Claim = Callable[[BatchRecord, BatchReport], None]
+"""Takes a batch whose tasks are done; fails where another run has begun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +58,10 @@ class BatchRunner:
         shipment: Shipment,
         tasks: Callable[[], int],
         kept: KeptBatches | None = None,
-        clock: Clock = lambda: time.time_ns() // 1_000_000,
+        clock: Clock = wall_clock,
         small: int = SMALL,
         table: TableSink | None = None,
+        claim: Claim | None = None,
     ) -> None:
         self.source, self.log = source, log
         self.clock = clock
@@ -66,6 +71,7 @@ class BatchRunner:
         self.kept = kept
         self._small = small
         self.table = table
+        self._claim = claim
 
     @property
     def epoch(self) -> int:
@@ -139,6 +145,7 @@ class BatchRunner:
             ranges=ranges,
             read_to_end=read_to_end,
             bounded_end=bounded_end,
+            topic_ids=standing.topic_ids,
         )
         if self.kept is not None:  # first, so that no log has a batch that the topic lacks
             self.kept.put(record)
@@ -164,6 +171,7 @@ class BatchRunner:
             watermark=record.watermark,
             epoch=self.epoch,
             due=is_due(record.watermark, standing.next_due),
+            mark=batch_mark(record),
         )
         frame = records if size and records is not None else self._nothing
         try:
@@ -190,9 +198,12 @@ class BatchRunner:
         ran = time.perf_counter()
         if self.kept is not None:
             self.kept.ran(record.number, executed.report)
+        if self._claim is not None:
+            self._claim(record, executed.report)
         if self.table is not None:
+            sink = shipment.settings.sink
             self._pass("before_table", record.number)
-            self.table.take(record.number, executed.report)
+            self.table.take(record, executed.report, sink is None or sink.same_rows)
             self._pass("table_taken", record.number)
         after = self._commit(standing, record, shipment.settings.plan, executed.report)
         done = time.perf_counter()
@@ -221,6 +232,7 @@ class BatchRunner:
             batch=record.number,
             batch_time=record.batch_time,
             offsets=merged(standing.offsets, ends_of(record.ranges)),
+            topic_ids={**standing.topic_ids, **record.topic_ids},
             watermark=watermark,
             next_due=next_due(standing, record, report),
             counters=counted(standing.counters, report),

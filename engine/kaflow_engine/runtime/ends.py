@@ -9,13 +9,15 @@ from typing import Any
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
+from kaflow_engine.connectors.kafka_admin import no_offset
 from kaflow_engine.connectors.kafka_client import (
     PATIENT,
     KafkaSettings,
     answer_of,
     open_admin,
 )
-from kaflow_engine.state.log import Offsets
+from kaflow_engine.connectors.kafka_topics import ids_of, topic_facts
+from kaflow_engine.state.log import Offsets, TopicIds
 
 
 class EndOffsets:
@@ -47,6 +49,14 @@ class EndOffsets:
             try:
                 found[place.topic][place.partition] = answer_of(answer, self._timeout).offset
             except KafkaException as failure:
-                doing = f"asking for the end of topic '{place.topic}'"
-                raise self._client.trouble(failure, doing, self._timeout).as_source() from failure
+                error = no_offset(self._client, place.topic, failure, self._timeout)
+                raise error from failure
         return found
+
+    def topic_ids(self, topics: Iterable[str]) -> TopicIds:
+        """Return the ids of those topics that exist and have one.
+
+        Raises:
+            SourceError: No broker answers, or a topic may not be described.
+        """
+        return ids_of(topic_facts(self._client, topics, self._timeout))

@@ -45,6 +45,8 @@ _AWAY = re.compile(r"TimeoutException|DisconnectException|NetworkException|Broke
 _FULL = re.compile(r"No space left on device|Disk quota exceeded")
 _JVM_GONE = re.compile(
     r"Answer from Java side is empty|Connection refused|Py4JNetworkError|SparkContext was shut down"
+    r"|An error occurred while calling [\w:.$]*\w$",
+    re.MULTILINE,
 )
 _STOPPED = re.compile(r"stopped SparkContext|LiveListenerBus is stopped|SparkContext was shut down")
 _EXECUTOR_GONE = re.compile(r"ExecutorLostFailure|FetchFailed|MetadataFetchFailed")
@@ -61,7 +63,7 @@ class LossSuspected(SourceError):
 
 
 class SparkEnded(RunError):
-    """Spark's JVM is gone; only a new process can go on."""
+    """Spark's application or its JVM is gone; a new session can go on."""
 
 
 class ClusterAway(RunError):
@@ -82,17 +84,8 @@ _KINDS: Mapping[str, type[KaflowError]] = {
         *(ModelError, SqlError, RunError, SourceError, SinkError, LimitReached, StateError),
         *(TakenOver, DrainIncomplete, DataLost, LossSuspected, TaskFailed, RecordRefused),
         *(BrokerAway, BrokerAwaySink, LoginRefused, LoginRefusedSink, RowRefused, MissingTopic),
-        *(RegistryAway, SchemaChanged, BucketAway, ObjectChanged),
-        *(
-            NameTaken,
-            Damaged,
-            NameMissing,
-            Foreign,
-            SparkEnded,
-            ClusterAway,
-            ExecutorsUnfit,
-            ExecutorLost,
-        ),
+        *(RegistryAway, SchemaChanged, BucketAway, ObjectChanged, NameTaken, NameMissing),
+        *(Damaged, Foreign, SparkEnded, ClusterAway, ExecutorsUnfit, ExecutorLost),
     )
 }
 """What a task may say of itself; an error of another class arrives as one it derives from."""
@@ -178,7 +171,6 @@ def is_retryable(error: KaflowError) -> bool:
             | StateError()
             | LimitReached()
             | DataLost()
-            | SparkEnded()
             | ExecutorsUnfit()
             | DrainIncomplete()
         ):

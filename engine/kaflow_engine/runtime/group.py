@@ -4,8 +4,8 @@ import logging
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from kaflow_engine.connectors.kafka_admin import GroupCommitter
 from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.connectors.kafka_group import GroupCommitter
 from kaflow_engine.errors import KaflowError
 from kaflow_engine.runtime.crash import crash_point
 from kaflow_engine.state.log import Offsets

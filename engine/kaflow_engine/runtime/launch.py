@@ -37,7 +37,9 @@ def start_jvm(conf: SparkConf) -> Any:
         own = f"--extra-properties-file {shlex.quote(str(file))}"
         os.environ[_ARGUMENTS] = f"{own} {before or _SHELL}"
         try:
-            return launch_gateway(None, {"stderr": PIPE})  # returns when Spark has read them
+            # a group of its own: signals to that of this process are for us to pass on
+            how = {"stderr": PIPE, "process_group": 0}
+            return launch_gateway(None, how)  # returns when Spark has read the files
         finally:
             _restore(before)
 

@@ -7,10 +7,21 @@ from dataclasses import replace
 
 from kaflow_engine.connectors.kafka_admin import offsets
 from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.connectors.kafka_topics import topic_ids
 from kaflow_engine.operators.params import Plan
+from kaflow_engine.operators.watermark import Place, without
 from kaflow_engine.runtime.failures import DataLost
 from kaflow_engine.runtime.history import Histories, still_ahead
-from kaflow_engine.runtime.offsets import Loss, loss_error, losses_of, merged, only
+from kaflow_engine.runtime.offsets import (
+    Loss,
+    Recreated,
+    loss_error,
+    losses_of,
+    merged,
+    only,
+    recreated,
+    with_added_partitions,
+)
 from kaflow_engine.runtime.record_source import split
 from kaflow_engine.runtime.standing import Standing
 from kaflow_engine.runtime.watch import Watch
@@ -55,37 +66,62 @@ def settle_losses(
     Raises:
         DataLost: Records are gone under `on_data_loss: fail`; says which.
     """
+    ids = topic_ids(kafka, counts)  # first: what is recreated from here on is seen at the next look
     first = offsets(kafka, counts, "earliest")
     end = offsets(kafka, counts, "latest", committed=False)
+    known = standing.topic_ids if record is None else {**standing.topic_ids, **record.topic_ids}
+    another = recreated(known, ids)
     at = only(standing.offsets, frozenset(counts))
-    ranges = record.ranges if record is not None else None
+    if record is None and plan.backfill is None:
+        same = {topic: count for topic, count in counts.items() if topic not in another}
+        at = with_added_partitions(at, same)
     ahead = still_ahead(at, histories)
+    forgiving = {topic.name for topic in plan.topics if topic.on_data_loss == "continue"}
 
     def is_ahead(loss: Loss) -> bool:
         return loss.partition in ahead.get(loss.topic, {})
 
-    if ranges is None:
-        losses = losses_of(merged(at, ahead), first, end)
+    if record is None:
+        losses = losses_of(merged(at, ahead), first, end, another)
     else:
-        losses = _within(split(ranges, histories)[1], first, end)
-    forgiving = {topic.name for topic in plan.topics if topic.on_data_loss == "continue"}
+        losses = _within(split(record.ranges, histories)[1], first, end, another)
     at_stake = topic_at_stake(plan)
     for loss in losses:
-        error = (gap_error if is_ahead(loss) else loss_error)(loss)
+        between = is_ahead(loss) and loss.ids is None
+        if plan.backfill is not None and not between and not loss.is_behind:
+            raise bounds_error(loss)
+        error = (gap_error if between else loss_error)(loss)
         if loss.topic == at_stake:
             raise DataLost(error.message, hint=_AT_STAKE)
         if loss.topic not in forgiving:
             raise error
-    # a gap behind a history is passed over when the history has been read
-    losses = tuple(loss for loss in losses if not is_ahead(loss))
     counted = Counter(standing.counters)
-    if ranges is None:
-        moved, gone = moved_past(at, losses, counted)
-        after = replace(standing, offsets={**standing.offsets, **moved}, counters=dict(counted))
-        return _told(after, gone, watch), None
-    left, gone = left_of(at, ranges, losses, counted)
-    after = replace(standing, counters=dict(counted))
-    return _told(after, gone, watch), left
+    if record is not None:
+        passed = recreated(standing.topic_ids, record.topic_ids)
+        left, gone = left_of(at, record.ranges, losses, counted, frozenset(passed))
+        return _told(replace(standing, counters=dict(counted)), gone, watch), left
+    # a topic is not left, and a gap is not passed over, before the files of its history are read
+    later = another.keys() & {topic for topic, ps in ahead.items() if ps}
+    losses = tuple(loss for loss in losses if not (is_ahead(loss) or loss.topic in later))
+    moved, gone = moved_past(at, losses, counted)
+    moved |= {topic: dict(first[topic]) for topic in another.keys() - later}
+    after = replace(
+        standing,
+        offsets={**standing.offsets, **moved},
+        topic_ids={**standing.topic_ids, **{t: i for t, i in ids.items() if t not in later}},
+        watermark=without(standing.watermark, _vanished(at, moved)),
+        counters=dict(counted),
+    )
+    return _told(after, gone, watch), None
+
+
+def bounds_error(loss: Loss) -> DataLost:
+    """Say that a backfill cannot go on: it reads up to offsets of a topic that is gone."""
+    return DataLost(
+        loss_error(loss).message,
+        hint="a backfill reads between two offsets of one topic: drop the state of this backfill "
+        "(`kaflow state drop`), and begin it again",
+    )
 
 
 def topic_at_stake(plan: Plan) -> str | None:
@@ -138,18 +174,25 @@ def moved_past(
 
 
 def left_of(
-    at: Offsets, ranges: Ranges, losses: tuple[Loss, ...], counters: Counter[str]
+    at: Offsets,
+    ranges: Ranges,
+    losses: tuple[Loss, ...],
+    counters: Counter[str],
+    another: frozenset[str] = frozenset(),
 ) -> tuple[Ranges | None, list[str]]:
     """Return what is left of the ranges of a batch, None if all is; what is gone is counted.
 
-    Where the ranges begin behind `at`, a loss was passed over when they were logged; the count of
-    it went with the run that logged them.
+    Where the ranges begin behind `at`, or belong to `another` topic, a loss was passed over when
+    they were logged; the count of it went with the run that logged them.
     """
     for topic, parts in ranges.items():
         for partition, (start, _) in parts.items():
             known = at.get(topic, {}).get(partition, start)
-            counters[LOST] += max(start - known, 0)
-            counters[RESTARTED] += int(start < known)
+            if topic in another:
+                counters[RESTARTED] += int(partition in at.get(topic, {}))
+            else:
+                counters[LOST] += max(start - known, 0)
+                counters[RESTARTED] += int(start < known)
     if not counters[RESTARTED]:
         del counters[RESTARTED]
     if not counters[LOST]:
@@ -169,12 +212,14 @@ def left_of(
     return left, said
 
 
-def _within(ranges: Ranges, first: Offsets, end: Offsets) -> tuple[Loss, ...]:
+def _within(
+    ranges: Ranges, first: Offsets, end: Offsets, another: Recreated | None = None
+) -> tuple[Loss, ...]:
     """Return the losses inside of ranges; empty ones lose nothing."""
     filled = {t: {p: r for p, r in ps.items() if r[1] > r[0]} for t, ps in ranges.items()}
     starts = {t: {p: start for p, (start, _) in ps.items()} for t, ps in filled.items()}
     stops = {t: {p: stop for p, (_, stop) in ps.items()} for t, ps in filled.items()}
-    behind = losses_of(starts, first, end)
+    behind = losses_of(starts, first, end, another)
     places = {(loss.topic, loss.partition) for loss in behind}
     ahead = (
         loss
@@ -182,6 +227,11 @@ def _within(ranges: Ranges, first: Offsets, end: Offsets) -> tuple[Loss, ...]:
         if not loss.is_behind and (loss.topic, loss.partition) not in places
     )
     return (*behind, *ahead)
+
+
+def _vanished(before: Offsets, after: Offsets) -> frozenset[Place]:
+    """Return the partitions that are no more, in topics that were recreated with fewer."""
+    return frozenset((t, p) for t, ps in before.items() for p in ps if p not in after[t])
 
 
 def _told(standing: Standing, said: list[str], watch: Watch) -> Standing:

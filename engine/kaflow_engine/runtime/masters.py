@@ -1,9 +1,11 @@
 """What runs the tasks: this machine, or a cluster and how to reach it."""
 
+import logging
 import re
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,12 @@ from kaflow_engine.runtime.failures import ClusterAway
 from kaflow_engine.runtime.session import cores, is_local
 from kaflow_engine.state.places import OnHost
 
+LOGGER = logging.getLogger("kaflow.spark")
+
+_PROTECTION = (
+    ("spark.authenticate",),
+    ("spark.network.crypto.enabled", "spark.ssl.rpc.enabled"),  # one of them encrypts
+)
 _STANDALONE = re.compile(r"spark://(.+)")
 _CONNECT_S = 5.0
 _POLL_S = 0.1
@@ -42,6 +50,38 @@ def require_master(master: str) -> None:
         raise ClusterAway(
             f"no Spark master answers at {master}",
             hint="start it, or check 'spark.master'; its page shows the right address",
+        )
+
+
+def unprotected(master: str, conf: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the settings that are off and keep others away from a cluster; local needs none.
+
+    >>> unprotected("spark://host:7077", {"spark.authenticate": "true"}), unprotected("local", {})
+    (('spark.network.crypto.enabled',), ())
+    """
+    if is_local(master):
+        return ()
+    return tuple(
+        names[0]
+        for names in _PROTECTION
+        if not any(conf.get(name, "").strip().lower() == "true" for name in names)
+    )
+
+
+def warn_unless_protected(spark: SparkSession, master: str) -> None:
+    """Warn, once in a process, where others may read and run what this cluster does."""
+    if not is_local(master):
+        warn_of(unprotected(master, dict(spark.sparkContext.getConf().getAll())))
+
+
+@cache
+def warn_of(off: tuple[str, ...]) -> None:
+    """Warn of settings that are off, the first time."""
+    if off:
+        LOGGER.warning(
+            "%s off: who reaches the ports of this cluster can read its records and passwords and "
+            "run code; see 'Authentication and encryption' in the page on clusters",
+            " and ".join(f"'{name}'" for name in off) + (" is" if len(off) == 1 else " are"),
         )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kaflow_engine.runtime.failures import DataLost
-from kaflow_engine.state.log import Offsets, Ranges
+from kaflow_engine.state.log import Offsets, Ranges, TopicIds
 
 HEADER_LINES = 2
 """Lines of a file of Spark's offset log before those of the sources."""
@@ -45,6 +45,26 @@ def merged(first: Offsets, second: Offsets) -> Offsets:
 def only(offsets: Offsets, topics: frozenset[str]) -> Offsets:
     """Return the offsets of some topics."""
     return {topic: ps for topic, ps in offsets.items() if topic in topics}
+
+
+def unread(at: Offsets, goal: Offsets) -> Offsets:
+    """Return what of a goal has not been read, of the partitions that are read at all.
+
+    >>> unread({"a": {0: 5, 1: 5}}, {"a": {0: 5, 1: 9, 2: 9}, "b": {0: 1}})
+    {'a': {1: 9}}
+    """
+    left = {t: {p: end for p, end in ps.items() if at.get(t, {}).get(p, end) < end}
+            for t, ps in goal.items()}  # fmt: skip
+    return {topic: ps for topic, ps in left.items() if ps}
+
+
+def at_most(offsets: Offsets, ends: Offsets) -> Offsets:
+    """Return offsets of which none lies beyond its end.
+
+    >>> at_most({"a": {0: 5, 1: 5}}, {"a": {0: 3, 1: 9}})
+    {'a': {0: 3, 1: 5}}
+    """
+    return {t: {p: min(at, ends[t][p]) for p, at in ps.items()} for t, ps in offsets.items()}
 
 
 def size_of(ranges: Ranges) -> int:
@@ -135,28 +155,62 @@ class Loss:
     """The first offset there is; None: there is no such partition any more."""
     end: int | None
     """The end, open transactions included."""
+    ids: tuple[str, str] | None = None
+    """The topic's id when it was read, and its id now; None: it is the same topic, or no id is
+    known."""
 
     @property
     def is_behind(self) -> bool:
         """Whether records were removed at the start, as retention does."""
-        return self.first is not None and self.needed < self.first
+        return self.ids is None and self.first is not None and self.needed < self.first
 
 
-def losses_of(needed: Offsets, first: Offsets, end: Offsets) -> tuple[Loss, ...]:
+Recreated = Mapping[str, tuple[str, str]]
+"""Topics that were deleted and created again, each with its id before and its id now."""
+
+
+def recreated(before: TopicIds, now: TopicIds) -> dict[str, tuple[str, str]]:
+    """Return the topics whose ids are known and differ.
+
+    >>> recreated({"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "9", "d": "4"})
+    {'b': ('2', '9')}
+    """
+    both = before.keys() & now.keys()
+    return {topic: (before[topic], now[topic]) for topic in both if before[topic] != now[topic]}
+
+
+def with_added_partitions(at: Offsets, counts: Mapping[str, int]) -> Offsets:
+    """Return offsets with every partition there is; one that was added begins at 0."""
+    return merged({topic: dict.fromkeys(range(count), 0) for topic, count in counts.items()}, at)
+
+
+def losses_of(
+    needed: Offsets, first: Offsets, end: Offsets, another: Recreated | None = None
+) -> tuple[Loss, ...]:
     """Return the partitions that do not hold what is to be read next.
 
     Args:
         needed: The next offset of each partition.
         first: The first offset that the broker still has.
         end: The end offsets, open transactions included.
+        another: Topics that are not those that were read: nothing of those is left.
     """
     found: list[Loss] = []
     for topic, ps in sorted(needed.items()):
+        ids = (another or {}).get(topic)
         for partition, offset in sorted(ps.items()):
             low, high = first.get(topic, {}).get(partition), end.get(topic, {}).get(partition)
-            if low is None or high is None or not low <= offset <= high:
-                loss = Loss(topic=topic, partition=partition, needed=offset, first=low, end=high)
-                found.append(loss)
+            if ids or low is None or high is None or not low <= offset <= high:
+                found.append(
+                    Loss(
+                        topic=topic,
+                        partition=partition,
+                        needed=offset,
+                        first=low,
+                        end=high,
+                        ids=ids,
+                    )
+                )
     return tuple(found)
 
 
@@ -168,6 +222,14 @@ def loss_error(loss: Loss) -> DataLost:
         return DataLost(
             f"{place} is gone: it was read up to offset {loss.needed}",
             hint=f"the topic was recreated; start a new state to read it anew, or {go_on}",
+        )
+    if loss.ids is not None:
+        before, now = loss.ids
+        return DataLost(
+            f"{place}: offset {loss.needed} comes next, but the topic was recreated: it had the id "
+            f"{before}, and the one with the id {now} begins at {loss.first} and ends at "
+            f"{loss.end}",
+            hint=f"start a new state to read it; {go_on}, from offset {loss.first}",
         )
     if loss.is_behind:
         return DataLost(

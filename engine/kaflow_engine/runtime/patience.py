@@ -1,11 +1,17 @@
 """How often a pipeline starts again, and when it gives up."""
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kaflow_engine.errors import KaflowError
-from kaflow_engine.runtime.failures import is_outage, is_retryable
+from kaflow_engine.errors import DrainIncomplete, KaflowError
+from kaflow_engine.masking import masked
+from kaflow_engine.runtime.failures import is_outage, is_retryable, to_error
+from kaflow_engine.runtime.stop import Ending, Limits
+from kaflow_engine.runtime.watch import Watch
+
+LOGGER = logging.getLogger("kaflow.runtime")
 
 MOST_FAILURES = 6
 """Failures in a row, without a batch committed between, after which a pipeline ends."""
@@ -54,3 +60,40 @@ class Patience:
         if state == "starting" or not is_retryable(failure) or self._others >= MOST_FAILURES:
             return None
         return min(_BACKOFF_S * 2 ** (self._others - 1), _MOST_BACKOFF_S)
+
+
+def keep_trying(
+    attempt: Callable[[], Ending], patience: Patience, name: str, watch: Watch, limits: Limits
+) -> Ending:
+    """Run a pipeline until an attempt ends it, or one fails for good.
+
+    Args:
+        attempt: Takes the pipeline over and runs it.
+        patience: Decides what follows a failure.
+        name: Of the pipeline.
+        watch: Its progress.
+        limits: After a stop there is no other attempt.
+
+    Raises:
+        KaflowError: What ended the last attempt.
+        DrainIncomplete: It was cut off, and its tasks may still run.
+    """
+    while True:
+        try:
+            return attempt()
+        except Exception as error:
+            failure = to_error(error, f"running pipeline '{name}'")
+            if limits.overdue.is_set():
+                raise DrainIncomplete(f"pipeline '{name}' did not stop in time") from failure
+            pause = patience.after(failure, watch.batches, watch.now.state)
+            if pause is None:
+                raise failure from error
+            if limits.stop.is_set():
+                LOGGER.warning("pipeline '%s' stops within a batch: %s", name, failure)
+                return "drained"
+            failures, said = patience.failures, masked("", str(failure))
+            LOGGER.warning("pipeline '%s' starts again: %s", name, failure)
+            LOGGER.debug("%s", getattr(failure, "details", ""))
+            watch.say(state="degraded", failures=failures, last_error=said)
+            if limits.stop.wait(pause):
+                return "drained"

@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,32 +16,33 @@ from kaflow_engine.connectors.kafka_admin import require
 from kaflow_engine.connectors.kafka_client import KafkaSettings
 from kaflow_engine.connectors.kafka_control import ControlTopic, RunStart
 from kaflow_engine.connectors.kafka_sink import SinkSettings
+from kaflow_engine.connectors.replication import Replication
 from kaflow_engine.masking import masked
 from kaflow_engine.model.config import Config
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.runtime.backfill import BoundedRead
+from kaflow_engine.runtime.batch_clock import BatchClock
 from kaflow_engine.runtime.batches import BatchRunner
+from kaflow_engine.runtime.claims import Claims
 from kaflow_engine.runtime.ends import EndOffsets
 from kaflow_engine.runtime.executor import Shipment
 from kaflow_engine.runtime.failures import to_error
 from kaflow_engine.runtime.group import GroupReporter
 from kaflow_engine.runtime.history_files import open_histories
-from kaflow_engine.runtime.losses import settle_losses
 from kaflow_engine.runtime.masters import await_executor, copies_of, task_slots
-from kaflow_engine.runtime.offsets import reaches
-from kaflow_engine.runtime.patience import Patience
+from kaflow_engine.runtime.offsets import only
+from kaflow_engine.runtime.patience import Patience, keep_trying
 from kaflow_engine.runtime.plans import fingerprint
 from kaflow_engine.runtime.record_source import RecordSource
 from kaflow_engine.runtime.run import Run
 from kaflow_engine.runtime.snapshots import SnapshotKeeper, in_tasks, in_this_process
 from kaflow_engine.runtime.standing import load_standing
-from kaflow_engine.runtime.start.bring_back import RESTORED, bring_back, open_checkpoints
+from kaflow_engine.runtime.start.bring_back import bring_back, open_checkpoints
 from kaflow_engine.runtime.start.checkpointer import Checkpointer
-from kaflow_engine.runtime.start.earlier_runs import check_delivered, doubtful, last_epoch
+from kaflow_engine.runtime.start.earlier_runs import check_start, doubtful, last_epoch
 from kaflow_engine.runtime.start.kept_batches import KeptBatches, batches_left
 from kaflow_engine.runtime.start.open_state import (
     PlanChange,
-    next_offsets,
     open_state,
     refuse_change,
 )
@@ -51,6 +52,7 @@ from kaflow_engine.runtime.start.rebuild import (
     begin,
     move_aside,
     new_state_of,
+    replace_state,
 )
 from kaflow_engine.runtime.start.recovery import read_first, recover
 from kaflow_engine.runtime.stop import Ending, Limits
@@ -58,7 +60,7 @@ from kaflow_engine.runtime.stream import LiveStream
 from kaflow_engine.runtime.table_sink import BackfillTable, table_sink
 from kaflow_engine.runtime.watch import Watch
 from kaflow_engine.runtime.worker import TaskSettings
-from kaflow_engine.state.approval import end_rebuild, is_made, load_rebuild
+from kaflow_engine.state.approval import is_made, load_rebuild
 from kaflow_engine.state.log import BatchLog, StateRecord
 from kaflow_engine.state.store import LocalStore
 from kaflow_engine.telemetry.log_context import logging_of
@@ -72,10 +74,7 @@ SINK = "output"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineRun:
-    """Runs one pipeline until a limit, a stop, or a failure that trying again cannot mend.
-
-    Its state directory is held by the caller.
-    """
+    """Runs one pipeline until a limit, a stop, or a failure that trying again cannot mend."""
 
     spark: SparkSession
     plan: Plan
@@ -83,10 +82,12 @@ class PipelineRun:
     limits: Limits
     watch: Watch
     change: PlanChange = refuse_change
-    clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    clock: BatchClock = field(default_factory=BatchClock)
+    newest: Callable[[], SparkSession] | None = None
+    """Gives the session that follows `spark` once that has ended; None: none does."""
 
     def run(self) -> PipelineSummary:
-        """Run the pipeline.
+        """Run the pipeline, whose state directory the caller holds.
 
         Raises:
             KaflowError: It failed for good.
@@ -113,27 +114,21 @@ class PipelineRun:
 
     def _supervise(self, directory: Path) -> Ending:
         kafka = KafkaSettings.of(self.config.kafka.brokers, self.config.kafka.properties)
-        control = ControlTopic(kafka, self.plan.pipeline)
-        patience = Patience(self.config.retry_deadline / 1000)
-        while True:
-            try:
-                with ExitStack() as resources:
-                    return self._attempt(directory, kafka, control, resources)
-            except Exception as error:
-                failure = to_error(error, f"running pipeline '{self.plan.name}'")
-                pause = patience.after(failure, self.watch.batches, self.watch.now.state)
-                if pause is None:
-                    raise failure from error
-                failures, said = patience.failures, masked("", str(failure))
-                LOGGER.warning("pipeline '%s' starts again: %s", self.plan.name, failure)
-                LOGGER.debug("%s", getattr(failure, "details", ""))
-                self.watch.say(state="degraded", failures=failures, last_error=said)
-                if self.limits.stop.wait(pause):
-                    return "drained"
+        replication = Replication.of(self.config.kafka)
+        control = ControlTopic(kafka, self.plan.pipeline, replication=replication)
 
-    def _attempt(
+        def attempt() -> Ending:
+            run = replace(self, spark=self.newest()) if self.newest else self
+            with ExitStack() as resources:
+                return run.attempt(directory, kafka, control, resources)
+
+        patience = Patience(self.config.retry_deadline / 1000)
+        return keep_trying(attempt, patience, self.plan.name, self.watch, self.limits)
+
+    def attempt(
         self, directory: Path, kafka: KafkaSettings, control: ControlTopic, resources: ExitStack
     ) -> Ending:
+        """Take the state over and run, once; whoever calls decides what follows a failure."""
         patience = self.config.retry_deadline / 1000
         await_executor(self.spark, self.config.spark.master, patience, self.limits.stop.is_set)
         resources.callback(control.close)
@@ -174,19 +169,23 @@ class PipelineRun:
         new_state = new_state_of(self.plan, self.config, kafka, self.clock(), histories, rebuild)
         state, plan = open_state(log, wanted, kafka, new_state, self.change)
         control.ensure()
+        skew, tell = self.config.max_clock_skew, self.watch.say
+        self.clock.confirm(control.broker_time, skew, lambda ahead: tell(clock_ahead=ahead))
         start = control.start_run(
             state.state_id,
             state.generation,
-            known=rebuild.states if rebuild else (),
+            partial(check_start, log, state, plan, rebuild, checkpoints is not None),
             after=max(last_epoch(log), rebuild.epoch if rebuild else 0),
             doubtful=doubtful(log) if plan.delivery == "exactly_once" else None,
         )
-        store.delete(RESTORED)
         LOGGER.debug("run %d begins behind batch %d", start.epoch, log.next_number() - 1)
         kept: Mapping[int, Mapping[str, Any]] = start.batches if checkpoints else {}
-        check_delivered(log, start, kept, plan.name)
         source = RecordSource(
-            spark=self.spark, kafka=kafka, pipeline=plan.pipeline, histories=histories
+            spark=self.spark,
+            kafka=kafka,
+            pipeline=plan.pipeline,
+            histories=histories,
+            topic_ids=state.topic_ids,
         )
         carrier = None
         if checkpoints is not None:
@@ -194,8 +193,7 @@ class PipelineRun:
             carrier.take_over()
             resources.callback(carrier.close, self.config.drain_deadline / 1000)
         if rebuild is not None:  # only now the old state counts no more in the bucket, either
-            control.forget(rebuild.states)
-            end_rebuild(store, rebuild)
+            replace_state(rebuild, store, control, plan, state)
         run = self._prepare(directory, log, state, plan, source, control, start, carrier)
         run.left = batches_left(log, kept, start.epoch, plan.name)
         if run.group is not None:
@@ -237,21 +235,23 @@ class PipelineRun:
             copies=copies_of(self.config, plan),
         )
         shipment = Shipment.of(settings)
+        standing = load_standing(log, state)
         group = self.config.kafka.consumer.group or f"kaflow-{plan.pipeline}"
         return Run(
             spark=self.spark,
             plan=plan,
             runner=BatchRunner(
-                source,
+                source.of(standing.topic_ids),
                 log,
                 fingerprint(plan),
                 shipment,
                 partial(task_slots, self.config.spark.master, self.spark),
                 KeptBatches(control, start.batches, lambda: carrier.covered) if carrier else None,
                 self.clock,
-                table=table_sink(plan, state, log.store),
+                table=table_sink(plan, state, log.store, control.require_newest),
+                claim=Claims.of(control, plan).claim,
             ),
-            standing=load_standing(log, state),
+            standing=standing,
             ends=EndOffsets(kafka),
             watch=self.watch,
             limits=self.limits,
@@ -282,16 +282,8 @@ class PipelineRun:
         recover(run, log, kafka)
         if run.keeper is not None:
             run.keeper.take_first(run.plan, run.standing, self.clock())
-        settle = partial(
-            settle_losses, kafka, run.plan, counts=counts, watch=self.watch, histories=run.histories
-        )
-        for doing, first in read_first(run.plan, state, run.histories):
-            if not reaches(run.standing.offsets, first):
-                run.standing, _ = settle(run.standing)
-                self.watch.say(state=doing, counters=run.standing.counters)
-                if ending := run.read_to(first):
-                    return ending
-        run.standing, _ = settle(run.standing)
+        if ending := read_first(run, state, kafka, counts):
+            return ending
         self.watch.say(state="running", failures=0, counters=run.standing.counters)
         if run.plan.backfill is not None:
             ending = BoundedRead(run, kafka, run.plan.backfill, state.goal).follow()
@@ -299,4 +291,4 @@ class PipelineRun:
                 table.finish()
             return ending
         stream = LiveStream(run, kafka, directory / "spark" / str(run.runner.epoch))
-        return stream.follow(next_offsets(run.standing.offsets, counts), goal)
+        return stream.follow(only(run.standing.offsets, frozenset(counts)), goal)

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 from functools import cache
-from hashlib import sha256
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from kaflow_engine.operators.params import Plan, TopicParams
+from kaflow_engine.state.log import plan_mark
 
 
 def plan_text(plan: Plan) -> str:
@@ -37,7 +37,7 @@ def made_lenient(old: Plan, new: Plan) -> Plan:
 
 def fingerprint(plan: Plan) -> str:
     """Return what two plans share only if they are equal."""
-    return sha256(plan_text(plan).encode()).hexdigest()[:16]
+    return plan_mark(plan_text(plan))
 
 
 def decided(plan: Plan) -> str:

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.connectors.kafka_transactions import control_topic
 from kaflow_engine.connectors.kafka_wait import await_brokers
 from kaflow_engine.connectors.outputs import create_outputs, register_output
+from kaflow_engine.connectors.replication import Replication, warn_of_single_copies
 from kaflow_engine.connectors.schemas import registry_of, require_topics, resolve_schemas
 from kaflow_engine.errors import ModelError, Problems, SourceError
 from kaflow_engine.formats.registry import Registry
@@ -103,9 +105,14 @@ def _prepare(spec: PipelineSpec, config: Config, say: Say, waiting: Waiting) -> 
         )
     driving = next(topic.name for topic in planned.plan.topics if topic.driving)
     written = [name for name in (finish.topic, planned.plan.dead_letter_topic) if name]
-    for topic in create_outputs(kafka, dict.fromkeys(written, counts[driving])):
+    partitions = dict.fromkeys(written, counts[driving])
+    replication = Replication.of(config.kafka)
+    for topic in create_outputs(kafka, partitions, replication, config.retry_deadline):
         count = counts[driving]
         say(f"created topic '{topic}' with {count} partition{'' if count == 1 else 's'}")
+    loses = dict.fromkeys(written, "rows that were delivered are lost")
+    forgets = "it is forgotten which rows were delivered, and they are written again"
+    warn_of_single_copies(kafka, {**loses, control_topic(planned.plan.pipeline): forgets})
     return planned
 
 

@@ -1,7 +1,7 @@
 """Exact ranges of a pipeline's topics: from files up to where a history ends, then from Kafka."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
@@ -10,7 +10,8 @@ from kaflow_engine.connectors.kafka_client import KafkaSettings
 from kaflow_engine.runtime.history import Histories, TopicHistory
 from kaflow_engine.runtime.history_files import history_frame
 from kaflow_engine.runtime.kafka_source import range_frame
-from kaflow_engine.state.log import Ranges
+from kaflow_engine.runtime.offsets import recreated
+from kaflow_engine.state.log import Ranges, TopicIds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,14 @@ class RecordSource:
     kafka: KafkaSettings
     pipeline: str
     histories: Histories = field(default_factory=dict[str, TopicHistory])
+    topic_ids: TopicIds = field(default_factory=dict[str, str])
+    """Of the topics that the histories belong to."""
+
+    def of(self, ids: TopicIds) -> "RecordSource":
+        """Return the source of topics with these ids: one that was recreated has no history."""
+        another = recreated(self.topic_ids, ids)
+        left = {topic: each for topic, each in self.histories.items() if topic not in another}
+        return replace(self, histories=left)
 
     def read(self, ranges: Ranges) -> DataFrame:
         """Return the records (columns of RECORDS) of ranges, of which one is not empty."""

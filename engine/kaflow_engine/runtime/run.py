@@ -11,8 +11,9 @@ from kaflow_engine.operators.params import Plan
 from kaflow_engine.runtime.batches import BatchDone, BatchRunner, tick_ranges
 from kaflow_engine.runtime.budget import check_budget
 from kaflow_engine.runtime.ends import EndOffsets
+from kaflow_engine.runtime.failures import LossSuspected
 from kaflow_engine.runtime.group import GroupReporter
-from kaflow_engine.runtime.history import Histories, ends_of_histories
+from kaflow_engine.runtime.history import Histories, ends_of_histories, still_ahead
 from kaflow_engine.runtime.offsets import (
     before_topics,
     ends_of,
@@ -21,6 +22,7 @@ from kaflow_engine.runtime.offsets import (
     ranges_between,
     reaches,
     read_to_end,
+    recreated,
 )
 from kaflow_engine.runtime.snapshots import SnapshotKeeper
 from kaflow_engine.runtime.standing import Standing
@@ -61,12 +63,18 @@ class Run:
     ) -> BatchDone:
         """Run the next batch."""
         with self._logging(self.standing.batch + 1):
+            self._assert_same_topics()
             ends = self.ends.ask(ranges)
             done = self.runner.run_batch(
                 self.standing, ranges, read_to_end(ranges, ends), records, bounded_end
             )
             self._after(done, ends)
         return done
+
+    def go_on(self, standing: Standing) -> None:
+        """Go on from where losses were settled."""
+        self.standing = standing
+        self.runner.source = self.runner.source.of(standing.topic_ids)
 
     @property
     def ending(self) -> Ending | None:
@@ -109,6 +117,15 @@ class Run:
             done = self.runner.replay(self.standing, record, plan, records)
             self._after(done, self.ends.ask(record.ranges))
         return done
+
+    def _assert_same_topics(self) -> None:
+        """Check that the topics are those that offsets belong to; files need none to be read."""
+        standing = self.standing
+        ahead = still_ahead(standing.offsets, self.histories)
+        read = frozenset(topic.name for topic in self.plan.topics if not ahead.get(topic.name))
+        known = {t: i for t, i in standing.topic_ids.items() if t in read}
+        for topic in recreated(known, self.ends.topic_ids(known)):
+            raise LossSuspected(f"topic '{topic}' was recreated while it was read")
 
     def _logging(self, batch: int) -> AbstractContextManager[None]:
         return logging_of(self.plan.name, self.runner.epoch, batch)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from threading import Thread
-from typing import IO, Any, cast
+from typing import IO, cast
 
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway  # pyright: ignore[reportUnknownVariableType]  # untyped
@@ -20,6 +20,7 @@ from kaflow_engine.model.config import SparkConfig
 from kaflow_engine.runtime.class_archive import archive_options, spark_archive
 from kaflow_engine.runtime.java import Java
 from kaflow_engine.runtime.launch import start_jvm
+from kaflow_engine.runtime.sessions import living_gateway
 
 LOGGER = logging.getLogger("kaflow.spark")
 LOCAL = "127.0.0.1"
@@ -29,6 +30,8 @@ _EXECUTOR_OPTIONS = "spark.executor.extraJavaOptions"
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 _PYTHON = "spark.pyspark.python"
 _NOISE = re.compile(r"incubator modules|log4j|Setting default log level|setLogLevel|log level to")
+_STACK = re.compile(r"\s+at |\s+\.\.\. \d+ |Caused by: |Exception in thread (?!.*\.lang\.\w+Error)")
+"""What a thread of Java prints that ends; but for the JVM's own errors, calls raise the same."""
 
 SETTINGS: Mapping[str, str] = {
     "spark.app.name": "kaflow",
@@ -87,6 +90,19 @@ FIXED: Mapping[str, str] = {
 """What nobody may change: the engine recovers through its own batch log, never by retries."""
 
 
+class _WithoutPy4j(logging.Filter):
+    """Keeps from the root logger what py4j logs there instead of with its own."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if "py4j" not in Path(record.pathname).parts:
+            return True
+        LOGGER.debug("%s", record.getMessage(), exc_info=record.exc_info)
+        return False
+
+
+_ROOT = _WithoutPy4j()
+
+
 def start_session(config: SparkConfig, java: Java, jars: Sequence[Path]) -> SparkSession:
     """Start Spark in this process; what its JVM prints goes to the logger `kaflow.spark`.
 
@@ -95,13 +111,15 @@ def start_session(config: SparkConfig, java: Java, jars: Sequence[Path]) -> Spar
         java: The Java that runs it.
         jars: The jars of the Kafka source.
     """
-    logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of every connection
+    # it logs every connection, and stacks where an error says the same once
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_ROOT)
     os.environ["JAVA_HOME"] = str(java.home)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["PYSPARK_PYTHON"] = python_of_tasks(config)
     if is_local(config.master):
         os.environ.setdefault("SPARK_LOCAL_IP", LOCAL)
-    known: Any = SparkContext._gateway  # noqa: SLF001  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType, reportUnknownVariableType]  # a process has one JVM, which outlives its sessions
+    known = living_gateway()
     if known is None and _SUBMITTED in os.environ:
         known = launch_gateway()
         config = as_submitted(config, jars, dict(SparkConf(_jvm=known.jvm).getAll()))
@@ -219,4 +237,5 @@ def _forward(stream: IO[bytes]) -> None:
     for line in stream:
         text = line.decode(errors="replace").rstrip()
         if text and not _NOISE.search(text):
-            LOGGER.warning("%s", masked("", text))
+            level = logging.DEBUG if _STACK.match(text) else logging.WARNING
+            LOGGER.log(level, "%s", masked("", text))

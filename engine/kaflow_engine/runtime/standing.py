@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from kaflow_engine.operators.reports import BatchReport
 from kaflow_engine.operators.watermark import WatermarkState
-from kaflow_engine.runtime.offsets import ends_of, merged
+from kaflow_engine.runtime.offsets import ends_of, merged, recreated
 from kaflow_engine.runtime.ticks import is_due
-from kaflow_engine.state.log import FIRST, BatchLog, BatchRecord, Offsets, StateRecord
+from kaflow_engine.state.log import FIRST, BatchLog, BatchRecord, Offsets, StateRecord, TopicIds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +21,8 @@ class Standing:
     """Epoch milliseconds; it never goes back."""
     offsets: Offsets
     """What each source partition is read from next."""
+    topic_ids: TopicIds = field(default_factory=dict[str, str])
+    """Of the topics that `offsets` belong to."""
     watermark: WatermarkState = field(default_factory=WatermarkState)
     next_due: int | None = None
     """The watermark behind which something falls due; a lower bound."""
@@ -32,12 +34,17 @@ def load_standing(log: BatchLog, state: StateRecord) -> Standing:
     """Return where the batch log ends."""
     commit = log.last_commit()
     if commit is None:
-        return Standing(batch=FIRST - 1, batch_time=0, offsets=state.start)
+        return Standing(
+            batch=FIRST - 1, batch_time=0, offsets=state.start, topic_ids=state.topic_ids
+        )
     batch = log.load_batch(commit.number)
+    another = recreated(state.topic_ids, batch.topic_ids)
+    start = {topic: ps for topic, ps in state.start.items() if topic not in another}
     return Standing(
         batch=commit.number,
         batch_time=batch.batch_time,
-        offsets=merged(state.start, ends_of(batch.ranges)),
+        offsets=merged(start, ends_of(batch.ranges)),
+        topic_ids={**state.topic_ids, **batch.topic_ids},
         watermark=WatermarkState.from_json(commit.watermark),
         next_due=commit.next_due,
         counters=commit.counters,

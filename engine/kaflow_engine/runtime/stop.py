@@ -17,3 +17,5 @@ class Limits:
     """After the batch that reaches this many records."""
     stop: Event = field(default_factory=Event)
     """Set to drain: the batch that runs is finished, and no other begun."""
+    overdue: Event = field(default_factory=Event)
+    """Set once that took too long, and no one waits any more."""

@@ -1,17 +1,21 @@
 """What becomes of the files that tasks wrote for a table: a commit a batch, or one for them all."""
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
 # pyarrow is untyped
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any, Protocol
 
-from kaflow_engine.connectors.delta import DeltaSink
+import pyarrow as pa
+
+from kaflow_engine.connectors.delta import DeltaSink, held_batches, require_fit
 from kaflow_engine.connectors.delta_files import Replaced
+from kaflow_engine.connectors.holding import Holding
 from kaflow_engine.connectors.table_files import TableFile
 from kaflow_engine.errors import StateError
 from kaflow_engine.operators.params import Backfill, Plan, TableParams
@@ -24,17 +28,25 @@ from kaflow_engine.operators.table_rows import (
     typed_rows,
 )
 from kaflow_engine.runtime.crash import crash_point
-from kaflow_engine.state.log import StateRecord
+from kaflow_engine.state.log import BatchRecord, StateRecord
+from kaflow_engine.state.mark import batch_mark
 from kaflow_engine.state.store import Store
 
 _FILES = "files"
+_PREFIX = "kaflow-"
 
 
 class TableSink(Protocol):
     """Takes what a batch wrote, before the batch is committed; again when it is replayed."""
 
-    def take(self, batch: int, report: BatchReport) -> None:
-        """Take the files that the tasks of a batch report."""
+    def take(self, batch: BatchRecord, report: BatchReport, same_rows: bool = True) -> None:
+        """Take the files that the tasks of a batch report.
+
+        Args:
+            batch: As it is logged.
+            report: Of its tasks.
+            same_rows: Whether a batch that runs again must have the rows it had.
+        """
         ...
 
 
@@ -43,20 +55,10 @@ class StreamTable:
 
     def __init__(self, table: TableParams, state: StateRecord) -> None:
         self._sink = _open(table, state)
-        other = self._sink.other_writer()
-        if other is not None and not other.startswith(f"kaflow-{state.state_id}-"):
-            raise StateError(
-                f"table '{table.name}' has rows of state '{other}', and the state at hand is "
-                f"'{writer_of(state)}', which has written none",
-                hint="bring that state back (its directory, or its snapshots), or write to another "
-                "table, which gets all rows anew",
-            )
 
-    def take(self, batch: int, report: BatchReport) -> None:
-        """Add the files of a batch, unless the table has it already."""
-        files = files_of(report)
-        if files:
-            self._sink.add(batch, files)
+    def take(self, batch: BatchRecord, report: BatchReport, same_rows: bool = True) -> None:
+        """Add the files of a batch, unless the table has that very batch already."""
+        self._sink.add(batch.number, files_of(report), batch_mark(batch), same_rows)
 
 
 class BackfillTable:
@@ -68,7 +70,13 @@ class BackfillTable:
     """
 
     def __init__(
-        self, plan: Plan, table: TableParams, wanted: Backfill, state: StateRecord, store: Store
+        self,
+        plan: Plan,
+        table: TableParams,
+        wanted: Backfill,
+        state: StateRecord,
+        store: Store,
+        require_newest: Callable[[], None],
     ) -> None:
         """Look at what will be replaced, so that nothing is refused only at the end.
 
@@ -76,16 +84,17 @@ class BackfillTable:
             StateError: The table has rows that do not name the record they were made of.
         """
         self._table, self._store = table, store
+        self._require_newest = require_newest
         self._replaced = replaced_by(plan, table, wanted, state)
         self._sink = _open(table, state)
         self._sink.check_known(self._replaced)
 
-    def take(self, batch: int, report: BatchReport) -> None:
+    def take(self, batch: BatchRecord, report: BatchReport, same_rows: bool = True) -> None:
         """Note the files of a batch."""
         files = files_of(report)
         if files:
             rows = [astuple(file) for file in files]
-            self._store.put(f"{_FILES}/{batch}.json", json.dumps(rows).encode())
+            self._store.put(f"{_FILES}/{batch.number}.json", json.dumps(rows).encode())
 
     def finish(self) -> None:
         """Let what all batches wrote take its place, in one commit.
@@ -93,12 +102,15 @@ class BackfillTable:
         Raises:
             StateError: Files are gone, or rows do not name the record they were made of.
         """
+        if self._sink.committed():  # and its files may be others by now
+            return
         files = [
             TableFile(*row)
             for name in self._store.list(f"{_FILES}/")
             for row in json.loads(self._store.get(name))
         ]
         check_there(self._table, files)
+        self._require_newest()
         crash_point("before_replace", 0, os.getpid())  # of all batches, so of none
         self._sink.replace(self._replaced, files)
         crash_point("replaced", 0, os.getpid())
@@ -134,8 +146,16 @@ def replaced_by(plan: Plan, table: TableParams, wanted: Backfill, state: StateRe
     )
 
 
-def table_sink(plan: Plan, state: StateRecord, store: Store) -> TableSink | None:
+def table_sink(
+    plan: Plan, state: StateRecord, store: Store, require_newest: Callable[[], None]
+) -> TableSink | None:
     """Return what takes the files of a plan; None where rows go to a topic.
+
+    Args:
+        plan: What is to run.
+        state: Whose batches they are.
+        store: Where a backfill keeps notes of its files.
+        require_newest: Raises where another run has begun.
 
     Raises:
         SinkError: The table cannot be written.
@@ -146,12 +166,50 @@ def table_sink(plan: Plan, state: StateRecord, store: Store) -> TableSink | None
         return None
     if plan.backfill is None:
         return StreamTable(table, state)
-    return BackfillTable(plan, table, plan.backfill, state, store)
+    return BackfillTable(plan, table, plan.backfill, state, store, require_newest)
+
+
+def look_at_table(plan: Plan) -> None:
+    """Look whether the table of a plan, if it has one, can be written; nothing is changed.
+
+    Raises:
+        SinkError: It has other columns or partitions, or cannot be read.
+    """
+    if plan.finish.table is not None:
+        require_fit(Path(plan.finish.table.path), *_form(plan.finish.table))
+
+
+def table_holdings(plan: Plan, state: StateRecord) -> list[Holding]:
+    """Return what the table of a plan holds, from whatever state; nothing is changed by looking.
+
+    Raises:
+        SinkError: The table cannot be read.
+    """
+    table = plan.finish.table
+    if table is None or plan.backfill is not None:
+        return []
+    held = held_batches(Path(table.path), writer_of(state))
+    return [_holding(writer, batch, table.name) for writer, batch in held.items()]
+
+
+def hand_over(plan: Plan, state: StateRecord) -> None:
+    """Make the table of a plan, if it has one, that of a state which replaces another one.
+
+    Raises:
+        SinkError: The table cannot be written.
+    """
+    if plan.finish.table is not None:
+        _open(plan.finish.table, state).own()
 
 
 def writer_of(state: StateRecord) -> str:
     """Return how a table knows the writer of batches."""
-    return f"kaflow-{state.state_id}-{state.generation}"
+    return f"{_PREFIX}{state.state_id}-{state.generation}"
+
+
+def _holding(writer: str, batch: int, table: str) -> Holding:
+    state, _, generation = writer.removeprefix(_PREFIX).rpartition("-")
+    return Holding(state=state, generation=int(generation), batch=batch, table=table)
 
 
 def files_of(report: BatchReport) -> list[TableFile]:
@@ -160,7 +218,12 @@ def files_of(report: BatchReport) -> list[TableFile]:
     return [TableFile(*row) for row in notes]
 
 
-def _open(table: TableParams, state: StateRecord) -> DeltaSink:
+def _form(table: TableParams) -> tuple[pa.Schema, str]:
+    """Return the columns of a table, and the one by which it is partitioned."""
     schema = typed_rows(table, OUTPUT.empty_table()).schema
-    column = partition_column(table.partition)
+    return schema, partition_column(table.partition)
+
+
+def _open(table: TableParams, state: StateRecord) -> DeltaSink:
+    schema, column = _form(table)
     return DeltaSink(Path(table.path), schema, column, writer_of(state))

@@ -142,7 +142,7 @@ class WorkerTask:
             if not rows.num_rows:
                 return
         with self.timed("deliver"):
-            result = deliver(settings.sink, batch, rows, self.passing)
+            result = deliver(settings.sink, batch, rows, self.passing, self._batch.mark)
         for phase, spent in result.phases.items():
             self._spend(f"deliver.{phase}", spent)
         self._notes.append({"delivered": result.rows, "dead_letters": result.dead_letters})

@@ -6,7 +6,7 @@ until the new state runs, so that an interrupted start is gone on with. The old 
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar, cast
 from pydantic import TypeAdapter, ValidationError
 
 from kaflow_engine.errors import StateError
-from kaflow_engine.state.log import STATE, Offsets
+from kaflow_engine.state.log import STATE, Offsets, TopicIds
 from kaflow_engine.state.store import Damaged, LocalStore, Store
 
 Begin = Literal["continue", "earliest", "latest"]
@@ -54,6 +54,8 @@ class Rebuild:
     """The last run of the old state."""
     offsets: Offsets
     """Where the old state ended: what would have been read next."""
+    topic_ids: TopicIds = field(default_factory=dict[str, str])
+    """Of the topics that `offsets` belong to."""
 
     @property
     def states(self) -> frozenset[tuple[str, int]]:

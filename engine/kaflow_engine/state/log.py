@@ -1,7 +1,5 @@
 """The batch log: what a batch is to read, written before it; what it did, written after it."""
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
@@ -12,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from kaflow_engine.errors import StateError
 from kaflow_engine.state.changes import ChangeFile
 from kaflow_engine.state.reader import StateRef
+from kaflow_engine.state.sealed import damaged, seal, unseal
 from kaflow_engine.state.store import Damaged, NameTaken, Store
 
 FIRST = 1
@@ -24,6 +23,9 @@ Offsets = dict[str, dict[int, int]]
 
 Ranges = dict[str, dict[int, tuple[int, int]]]
 """Topic to partition to first offset and the one after the last."""
+
+TopicIds = dict[str, str]
+"""Topic to the id that the brokers gave it; absent where they give none. Offsets belong to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,8 @@ class StateRecord:
     """The plan the state was created, or last changed, for."""
     goal: Offsets = field(default_factory=dict[str, dict[int, int]])
     """Where a backfill ends; empty for a stream."""
+    topic_ids: TopicIds = field(default_factory=dict[str, str])
+    """Of the topics that `start`, `dimension_ends` and `goal` belong to."""
 
     @property
     def ref(self) -> StateRef:
@@ -68,6 +72,8 @@ class BatchRecord:
     """The partitions (topic, partition) that these ranges read to their end."""
     bounded_end: bool
     """Whether the inputs end here: the watermark after it is infinite."""
+    topic_ids: TopicIds = field(default_factory=dict[str, str])
+    """Of the topics that `ranges` belong to."""
     generation: int = 0
     """Set by the log."""
 
@@ -111,7 +117,7 @@ class BatchLog:
         known = self.load_state()
         if known is None or known.state_id != state.state_id:
             raise StateError("only the state that is there can be changed")
-        self.store.put(STATE, _to_json(state))
+        self.store.put(STATE, seal(_members(state)))
         self._state = state
 
     def load_state(self) -> StateRecord | None:
@@ -190,14 +196,15 @@ class BatchLog:
                 ) from error
 
     def load_plan(self, fingerprint: str) -> str:
-        """Return the plan (JSON text) of a fingerprint; Damaged if it is missing or no JSON."""
+        """Return the plan (JSON text) of a fingerprint; Damaged if it is missing or another one."""
         name = f"plans/{fingerprint}.json"
-        data = self.store.get(name)
         try:
-            json.loads(data)
-        except ValueError as error:
-            raise _damaged(name) from error
-        return data.decode()
+            plan = self.store.get(name).decode()
+        except UnicodeDecodeError as error:
+            raise damaged(name) from error
+        if plan_mark(plan) != fingerprint:
+            raise damaged(name)
+        return plan
 
     def prune(self, before: int) -> None:
         """Remove batches, commits and change files below a number, and plans none names any more.
@@ -224,9 +231,11 @@ class BatchLog:
         return state
 
     def _create(self, name: str, record: StateRecord | BatchRecord | CommitRecord) -> None:
-        data = _to_json(record, None if isinstance(record, StateRecord) else self._current())
+        members = _members(record)
+        if not isinstance(record, StateRecord):
+            members["state_id"] = self._current().state_id
         try:
-            self.store.create(name, data)
+            self.store.create(name, seal(members))
         except NameTaken as error:
             raise StateError(
                 f"another run has written '{name}'",
@@ -234,7 +243,9 @@ class BatchLog:
             ) from error
 
     def _read(self, name: str, kind: type[R]) -> R:
-        members = _from_json(name, self.store.get(name))
+        members = unseal(name, self.store.get(name))
+        if "generation" not in members:
+            raise damaged(name)
         state = None if kind is StateRecord else self._current()
         if state is not None and (
             members.pop("state_id", None) != state.state_id
@@ -247,38 +258,20 @@ class BatchLog:
         try:
             record = _adapter(kind).validate_python(members)
         except ValidationError as error:
-            raise _damaged(name) from error
+            raise damaged(name) from error
         return cast(R, record)
 
     def _numbers(self, folder: str) -> list[int]:
         return [_number(name) for name in self.store.list(folder)]
 
 
-def _to_json(
-    record: StateRecord | BatchRecord | CommitRecord, state: StateRecord | None = None
-) -> bytes:
-    members = cast(dict[str, Any], _adapter(type(record)).dump_python(record, mode="json"))
-    if state is not None:
-        members["state_id"] = state.state_id
-    members["checksum"] = _checksum(members)
-    return json.dumps(members).encode()
+def plan_mark(plan: str) -> str:
+    """Return the fingerprint of a plan (JSON text): what two plans share only if they are equal."""
+    return sha256(plan.encode()).hexdigest()[:16]
 
 
-def _from_json(name: str, data: bytes) -> dict[str, Any]:
-    try:
-        members = json.loads(data)
-    except ValueError as error:
-        raise _damaged(name) from error
-    if not isinstance(members, dict):
-        raise _damaged(name)
-    members = cast(dict[str, Any], members)
-    if members.pop("checksum", None) != _checksum(members) or "generation" not in members:
-        raise _damaged(name)
-    return members
-
-
-def _checksum(members: Mapping[str, Any]) -> str:
-    return sha256(json.dumps(members, sort_keys=True).encode()).hexdigest()[:16]
+def _members(record: StateRecord | BatchRecord | CommitRecord) -> dict[str, Any]:
+    return cast(dict[str, Any], _adapter(type(record)).dump_python(record, mode="json"))
 
 
 @cache
@@ -291,7 +284,3 @@ def _number(name: str) -> int:
     if not part.isdecimal():
         raise Damaged(f"'{name}' has no batch number", hint="remove what kaflow did not write")
     return int(part)
-
-
-def _damaged(name: str) -> Damaged:
-    return Damaged(f"'{name}' is damaged", hint="restore this file from a backup")

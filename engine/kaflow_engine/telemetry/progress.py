@@ -57,6 +57,8 @@ class Progress:
     """Epoch milliseconds."""
     batch_time: int | None = None
     """Epoch milliseconds."""
+    clock_ahead: int = 0
+    """Milliseconds by which the machine's clock jumped ahead of batch time, and is not believed."""
     phases: Mapping[str, float] = field(default_factory=dict[str, float])
     """Milliseconds of the last batch by phase."""
     newest: Mapping[str, int] = field(default_factory=dict[str, int])

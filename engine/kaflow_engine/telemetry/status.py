@@ -89,6 +89,7 @@ def status(at: Progress, now: float) -> dict[str, Any]:
                 "newest": _moment(at.holder_at),
             },
         },
+        "clock_ahead_seconds": at.clock_ahead / 1000,
         "waiting": {"rows": at.waiting, "oldest_seconds": _rounded(waiting_seconds(at))},
         "joins": {
             topic: {"rows": rows, "matched": matched}

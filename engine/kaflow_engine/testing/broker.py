@@ -59,13 +59,19 @@ share.coordinator.state.topic.num.partitions=1
 log.cleaner.dedupe.buffer.size=8388608
 group.initial.rebalance.delay.ms=0
 broker.heartbeat.interval.ms=500
-broker.session.timeout.ms=6000
+broker.session.timeout.ms={session}
 num.network.threads=2
 num.io.threads=4
 log.segment.bytes=268435456
 log.retention.ms=-1
 log.message.timestamp.after.max.ms=9223372036854775807
 """
+
+_SESSION_MS = 30_000
+"""For how long the broker may be silent on a machine whose processes wait for seconds."""
+
+_SESSION_OF_A_KILLED_MS = 6_000
+"""The same behind a crash: as long, a broker that comes back waits for its last life to expire."""
 
 
 class Broker:
@@ -219,7 +225,9 @@ class Broker:
 
 
 def _properties(ports: tuple[int, ...], logs: Path, secure: Secure | None) -> str:
-    plain = _PROPERTIES.format(port=ports[0], controller=ports[1], logs=logs)
+    was_killed = (logs / ".lock").exists()  # an orderly end removes it
+    session = _SESSION_OF_A_KILLED_MS if was_killed else _SESSION_MS
+    plain = _PROPERTIES.format(port=ports[0], controller=ports[1], logs=logs, session=session)
     return plain if secure is None else with_secure_listener(plain, ports[2], secure)
 
 
@@ -266,7 +274,8 @@ def _formatted(command: list[str]) -> Path:
             shutil.rmtree(scratch, ignore_errors=True)
             scratch.mkdir()
             config = scratch / "server.properties"
-            config.write_text(_PROPERTIES.format(port=9092, controller=9093, logs=scratch / "logs"))
+            ports = (9092, 9093, 0)
+            config.write_text(_properties(ports, scratch / "logs", None))
             tool = ["kafka.tools.StorageTool", "format", "-t", _id(), "-c", str(config)]
             done = subprocess.run([*command, *tool], capture_output=True, text=True, check=False)
             if done.returncode:

@@ -1,6 +1,6 @@
 """A real Spark standalone cluster on this machine, for tests and for trying things out."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Self
 from kaflow_engine.errors import RunError
 from kaflow_engine.runtime.class_archive import archive_options, spark_archive
 from kaflow_engine.runtime.java import find_java
+from kaflow_engine.runtime.launch import properties_text
 from kaflow_engine.testing.child import Child, free_ports, listening
 from kaflow_engine.testing.processes import Processes
 
@@ -36,14 +37,17 @@ _EXECUTOR = "CoarseGrainedExecutorBackend"
 class Cluster:
     """A master and workers of one core each on 127.0.0.1; ends with this process at the latest."""
 
-    def __init__(self, workers: int = 1, memory: str = "1g") -> None:
+    def __init__(
+        self, workers: int = 1, memory: str = "1g", conf: Mapping[str, str] | None = None
+    ) -> None:
         """Describe a cluster.
 
         Args:
             workers: How many.
             memory: What each offers to executors.
+            conf: Settings of master and workers, such as those that keep others away.
         """
-        self._count, self._memory = workers, memory
+        self._count, self._memory, self._conf = workers, memory, conf or {}
         self._scratch: TemporaryDirectory[str] | None = None
         self._port = 0
         self._master: Child | None = None
@@ -144,7 +148,11 @@ class Cluster:
         # as Spark's scripts put it, so that the archive of classes fits
         paths = [home / "conf", *home.glob("jars/slf4j-api-*.jar"), home / "jars" / "*"]
         options = [*_JVM, *archive_options(spark_archive(java)), "-cp", ":".join(map(str, paths))]
-        command = [str(java.executable), *options, *arguments]
+        settings = self._folder / f"{name}.properties"
+        settings.touch(0o600)  # before anything secret is in it
+        settings.write_text(properties_text(self._conf))
+        own = [arguments[0], "--properties-file", str(settings), *arguments[1:]]
+        command = [str(java.executable), *options, *own]
         return Child(["env", *environment, *command], self._log(name))
 
 

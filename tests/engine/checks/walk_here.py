@@ -51,7 +51,7 @@ def payloads(goal: Path) -> list[object]:
 
 
 def walk(goal: Path) -> tuple[list[str], list[str]]:
-    """Return every argument that was tried, and those for which something ran."""
+    """Return every argument that was tried, and the expectations where something ran."""
     texts = [each for each in payloads(goal) if isinstance(each, str)]
     frame = pd.DataFrame({"text": texts, "other": texts, "at": range(len(texts))})
     frame = frame.assign(**{text: texts for text in texts})
@@ -60,22 +60,22 @@ def walk(goal: Path) -> tuple[list[str], list[str]]:
     for expectation in expectations():
         kind = getattr(gx.expectations, names[expectation.replace("_", "")])
         base = {name: value for name, value in FIXED.items() if name in kind.__fields__}
+        wanted = []
         for field in kind.__fields__:
             if field in OF_ALL and expectation != expectations()[0]:
                 continue
             tried.append(f"{expectation}.{field}")
             beside = [{"condition_parser": parser} for parser in ("pandas", "python")]
-            wanted = [
+            wanted += [
                 found
                 for payload in payloads(goal)
                 for more in (beside if field == "row_condition" else [{}])
                 if (found := _taken(kind, {**base, **more}, field, payload))
             ]
-            asked = [{"rows": 0, "expectation": expectation, "arguments": w} for w in wanted]
-            answers([frame], asked)
-            if goal.exists():
-                ran.append(tried[-1])
-                goal.unlink()
+        answers([frame], [{"rows": 0, "expectation": expectation, "arguments": w} for w in wanted])
+        if goal.exists():
+            ran.append(expectation)
+            goal.unlink()
     return tried, ran
 
 

@@ -4,7 +4,6 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from kaflow_engine.connectors.kafka_admin import (
-    GroupCommitter,
     TopicInfo,
     create_topic,
     delete_topics,
@@ -14,6 +13,8 @@ from kaflow_engine.connectors.kafka_admin import (
     topic_settings,
 )
 from kaflow_engine.connectors.kafka_client import KafkaSettings, open_consumer, open_producer
+from kaflow_engine.connectors.kafka_group import GroupCommitter
+from kaflow_engine.connectors.kafka_topics import TooFewBrokers
 from kaflow_engine.connectors.kafka_transactions import open_transactional
 from kaflow_engine.errors import SourceError
 
@@ -60,6 +61,13 @@ def test_topics(kafka: KafkaSettings, unique: str) -> None:
     with pytest.raises(SourceError, match=f"no topic '{ordres}' at"):
         offsets(kafka, {ordres: 1}, "latest")
     delete_topics(kafka, [orders, ordres])
+
+
+@pytest.mark.kafka
+def test_more_replicas_than_brokers(kafka: KafkaSettings, unique: str) -> None:
+    with pytest.raises(TooFewBrokers, match="cannot have 2 replicas: 1 broker is"):
+        create_topic(kafka, unique, 1, replication=2, patience=0)
+    assert create_topic(kafka, unique, 1)
 
 
 @pytest.mark.kafka

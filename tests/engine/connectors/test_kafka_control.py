@@ -6,12 +6,13 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from kaflow_engine.connectors.holding import Holding
 from kaflow_engine.connectors.kafka_admin import create_topic, topic_settings
 from kaflow_engine.connectors.kafka_client import KafkaSettings
 from kaflow_engine.connectors.kafka_control import ControlTopic, RunStart
 from kaflow_engine.connectors.kafka_sink import SinkSettings, deliver
 from kaflow_engine.connectors.kafka_transactions import control_topic, open_transactional
-from kaflow_engine.errors import SinkError, StateError
+from kaflow_engine.errors import SinkError, StateError, TakenOver
 
 pytestmark = pytest.mark.kafka
 
@@ -37,6 +38,19 @@ def test_the_first_run_makes_the_topic(kafka: KafkaSettings, unique: str) -> Non
     run = control.start_run("s1", 1)
     assert (run.epoch, run.delivered, run.batches) == (1, {}, {})
     assert topic_settings(kafka, control.topic)["cleanup.policy"] == "compact"
+
+
+def test_the_broker_tells_its_time(kafka: KafkaSettings, unique: str) -> None:
+    create_topic(kafka, control_topic(unique), 1, {"cleanup.policy": "compact"})
+    control = ControlTopic(kafka, unique)
+    assert control.broker_time() is None  # a topic of an earlier version has the time of writers
+    control.ensure()
+    first, second = control.broker_time(), control.broker_time()
+    assert first is not None
+    assert second is not None
+    assert first <= second
+    assert control.states() == set()
+    assert control.start_run("s1", 1).epoch == 1
 
 
 def test_epochs_rise(kafka: KafkaSettings, unique: str) -> None:
@@ -102,21 +116,90 @@ def test_markers_count_rows(kafka: KafkaSettings, unique: str, output: Rows) -> 
     assert deliver(replace(again, same_rows=False), 4, rows).skipped == (0, 2)
 
 
-def test_markers_of_an_unknown_state(kafka: KafkaSettings, unique: str, output: Rows) -> None:
+def test_what_was_delivered(kafka: KafkaSettings, unique: str, output: Rows) -> None:
     create_topic(kafka, unique, 1)
-    run = ControlTopic(kafka, unique).start_run("s1", 1)
-    deliver(sink_of(kafka, unique, run), 4, output([(unique, b"k", b"v")]))
-    with pytest.raises(StateError, match="up to batch 4") as caught:
-        ControlTopic(kafka, unique).start_run("s2", 1)
-    assert "'s1' generation 1, but the state at hand is 's2' generation 1" in str(caught.value)
-    with pytest.raises(StateError, match="up to batch 4"):
-        ControlTopic(kafka, unique).start_run("s1", 0)
     control = ControlTopic(kafka, unique)
-    assert control.start_run("s1", 2).delivered == {}
-    assert control.start_run("s2", 1, known=control.states()).delivered == {}
-    assert control.forget([("s1", 1)]) == 1
-    assert control.states() == set()
-    assert control.start_run("s2", 1).delivered == {}
+    run = control.start_run("s1", 1)
+    deliver(sink_of(kafka, unique, run), 4, output([(unique, b"k", b"v")]), mark="four")
+    control.claim(5, "five")
+    other = ControlTopic(kafka, unique)
+    held = other.start_run("s1", 2)
+    assert held.delivered == {}
+    assert held.holdings == {
+        Holding(state="s1", generation=1, batch=4, mark="four"),
+        Holding(state="s1", generation=1, batch=5, mark="five"),
+    }
+    assert other.forget([("s1", 1)]) == 2
+    assert other.states() == set()
+    assert other.start_run("s2", 1).holdings == frozenset()
+
+
+@pytest.mark.parametrize("asleep", [False, True], ids=["between batches", "in a transaction"])
+def test_a_start_that_is_refused_leaves_the_live_run_alone(
+    kafka: KafkaSettings, unique: str, output: Rows, asleep: bool
+) -> None:
+    create_topic(kafka, unique, 1)
+    live, stranger = ControlTopic(kafka, unique), ControlTopic(kafka, unique)
+    sink = sink_of(kafka, unique, live.start_run("s1", 1))
+    deliver(sink, 1, output([(unique, b"k", b"v")]))
+    asked: list[int] = []
+
+    def refuse(start: RunStart) -> None:
+        asked.extend(each.batch for each in start.holdings)
+        raise StateError("another state has delivered")
+
+    def refused(point: str = "before_commit") -> None:
+        if point == "before_commit":
+            with pytest.raises(StateError, match="another state has delivered"):
+                stranger.start_run("s2", 1, refuse)
+
+    if not asleep:
+        refused()
+    deliver(sink, 2, output([(unique, b"k", b"v")]), refused if asleep else lambda point: None)
+    live.put_batch(3, {})
+    assert asked == [1]
+    assert ControlTopic(kafka, unique).start_run("s1", 1).delivered == {("out", 0): 2}
+
+
+def test_what_a_live_run_delivers_while_another_starts_is_looked_at_again(
+    kafka: KafkaSettings, unique: str, output: Rows
+) -> None:
+    create_topic(kafka, unique, 1)
+    sink = sink_of(kafka, unique, ControlTopic(kafka, unique).start_run("s1", 1))
+    seen: list[set[int]] = []
+
+    def look(start: RunStart) -> None:
+        seen.append({each.batch for each in start.holdings})
+        if len(seen) == 1:
+            deliver(sink, 1, output([(unique, b"k", b"v")]))
+
+    ControlTopic(kafka, unique).start_run("s1", 1, look)
+    assert seen == [set(), {1}]
+
+
+def test_claims_never_go_back(kafka: KafkaSettings, unique: str) -> None:
+    first, second = ControlTopic(kafka, unique), ControlTopic(kafka, unique)
+    first.start_run("s1", 1)
+    first.claim(3, "three")
+    second.start_run("s1", 1)
+    second.claim(2, "two")  # runs again
+    three = Holding(state="s1", generation=1, batch=3, mark="three")
+    assert second.start_run("s1", 1).holdings == {three}
+    second.claim(4, "four")
+    assert {each.batch for each in second.start_run("s1", 1).holdings} == {4}
+
+
+@pytest.mark.parametrize("call", [lambda c: c.claim(1, "m"), lambda c: c.require_newest()])
+def test_a_driver_that_was_replaced_claims_nothing(
+    kafka: KafkaSettings, unique: str, call: Callable[[ControlTopic], None]
+) -> None:
+    stale, newer = ControlTopic(kafka, unique), ControlTopic(kafka, unique)
+    stale.start_run("s1", 1)
+    call(stale)
+    newer.start_run("s1", 1)
+    with pytest.raises(SinkError, match="another run of this pipeline has taken over"):
+        call(stale)
+    call(newer)
 
 
 def test_another_pipeline_s_transaction_holds_nothing_back(
@@ -148,11 +231,15 @@ def test_a_stranger_s_open_transaction_is_said(kafka: KafkaSettings, unique: str
     stranger.abort_transaction(10)
 
 
-def test_a_leftover_worker_ends_itself(kafka: KafkaSettings, unique: str, output: Rows) -> None:
-    stale = sink_of(kafka, unique, ControlTopic(kafka, unique).start_run("s1", 1))
+@pytest.mark.parametrize("exactly_once", [True, False])
+def test_a_leftover_worker_ends_itself(
+    kafka: KafkaSettings, unique: str, output: Rows, exactly_once: bool
+) -> None:
+    run = ControlTopic(kafka, unique).start_run("s1", 1)
+    stale = replace(sink_of(kafka, unique, run), exactly_once=exactly_once)
     newer = ControlTopic(kafka, unique)
     newer.start_run("s1", 1)
     # it opens its first producer only now, so nobody could fence it
-    with pytest.raises(SinkError, match="may not write: run 2 has taken over"):
+    with pytest.raises(TakenOver, match="may not write: run 2 has taken over"):
         deliver(stale, 1, output([(unique, b"k", b"v")]))
     assert newer.start_run("s1", 1).delivered == {}

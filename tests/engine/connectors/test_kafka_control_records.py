@@ -13,7 +13,9 @@ from kaflow_engine.connectors.kafka_control_records import (
     to_bytes,
 )
 
-MARKER = Marker(state="s1", generation=2, sink="out", partition=3, batch=7, epoch=4, rows=9)
+MARKER = Marker(
+    state="s1", generation=2, sink="out", partition=3, batch=7, epoch=4, rows=9, mark="m7"
+)
 MARKER_KEY = b'{"generation":2,"kind":"marker","partition":3,"sink":"out","state":"s1"}'
 
 
@@ -23,7 +25,7 @@ MARKER_KEY = b'{"generation":2,"kind":"marker","partition":3,"sink":"out","state
         (Epoch(4, "x"), b'{"kind":"epoch"}', b'{"epoch":4,"process":"x"}'),
         (Slot("kaflow.p.x", 4), b'{"id":"kaflow.p.x","kind":"slot"}', b'{"epoch":4}'),
         (Slot("kaflow.p.x", None), b'{"id":"kaflow.p.x","kind":"slot"}', None),
-        (MARKER, MARKER_KEY, b'{"batch":7,"epoch":4,"rows":9}'),
+        (MARKER, MARKER_KEY, b'{"batch":7,"epoch":4,"mark":"m7","rows":9}'),
         (
             Marker(state="s1", generation=2, sink="out", partition=3, batch=None),
             MARKER_KEY,

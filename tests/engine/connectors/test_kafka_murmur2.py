@@ -4,6 +4,7 @@ import pytest
 
 from kaflow_engine.connectors.kafka_admin import create_topic
 from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.connectors.kafka_control import ControlTopic
 from kaflow_engine.connectors.kafka_read import read_all
 from kaflow_engine.connectors.kafka_sink import (
     SinkSettings,
@@ -67,7 +68,7 @@ def test_placement(kafka: KafkaSettings, unique: str, output) -> None:
         state_id="s",
         generation=1,
         sink="out",
-        epoch=0,
+        epoch=ControlTopic(kafka, unique).start_run("s", 1).epoch,
         exactly_once=False,
     )
     deliver(sink, 1, output([(unique, key, b"v") for key in keys]))

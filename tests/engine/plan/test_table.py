@@ -8,10 +8,15 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from kaflow_engine.connectors.delta import DeltaSink, partition_rows
+from kaflow_engine.connectors.delta import (
+    DeltaSink,
+    held_batches,
+    partition_rows,
+    require_fit,
+)
 from kaflow_engine.connectors.delta_files import Replaced
 from kaflow_engine.connectors.table_files import write_files
-from kaflow_engine.errors import SinkError
+from kaflow_engine.errors import SinkError, StateError, TakenOver
 from kaflow_engine.formats.duck import query
 from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.encode import pack, to_text
@@ -73,24 +78,102 @@ def test_type_that_no_table_keeps(kind):
 def test_a_batch_is_added_once(tmp_path):
     typed = numbers(1, 2)
     sink = DeltaSink(tmp_path, typed.schema, "_day", "w")
-    assert sink.add(4, write_files(tmp_path, "_day", typed, "4-1"))
+    assert sink.add(4, write_files(tmp_path, "_day", typed, "4-1"), "m")
     again = write_files(tmp_path, "_day", typed, "4-2")
-    assert not DeltaSink(tmp_path, typed.schema, "_day", "w").add(4, again)
-    assert DeltaSink(tmp_path, typed.schema, "_day", "other").add(4, [])
+    assert not DeltaSink(tmp_path, typed.schema, "_day", "w").add(4, again, "m")
     assert partition_rows(tmp_path) == {"2026-01-01": 2}
     assert [path.name for path in tmp_path.glob("*/*.parquet")] == ["4-1.parquet"]
 
 
-def test_a_writer_knows_of_others(tmp_path):
-    typed = numbers(1)
-    first = DeltaSink(tmp_path, typed.schema, "_day", "first")
-    assert first.other_writer() is None
-    first.add(1, write_files(tmp_path, "_day", typed, "1"))
-    assert first.other_writer() is None
-    backfill = DeltaSink(tmp_path, typed.schema, "_day", "backfill")
-    backfill.replace(replaced(), [])
-    assert first.other_writer() is None
-    assert DeltaSink(tmp_path, typed.schema, "_day", "second").other_writer() == "first"
+@pytest.mark.parametrize(
+    ("batch", "mark", "rows", "said"),
+    [
+        (3, "m3", (1, 2), "batch 3 has added 1 rows to partition '2026-01-01' of .*, and has 2"),
+        (3, "m3", (), "batch 3 has added 1 rows to partition '2026-01-01' of .*, and has 0"),
+        (3, "other", (1,), "holds batch 3 of this state with other records than its log has"),
+        (2, "m2", (1,), "batch 2 has added 0 rows to partition '2026-01-01' of .*, and has 1"),
+        (2, "m2", (), ""),
+        (1, "m1", (7,), ""),
+        (1, "other", (7,), "holds batch 1 of this state with other records"),
+    ],
+)
+def test_a_number_that_was_seen_before_proves_nothing(tmp_path, batch, mark, rows, said):
+    """The table has batches 1, 3 and 4; batch 2 had no rows."""
+    sink = DeltaSink(tmp_path, numbers(1).schema, "_day", "w")
+    for number in (1, 3, 4):
+        written = write_files(tmp_path, "_day", numbers(number), str(number))
+        assert sink.add(number, written, f"m{number}")
+    assert not sink.add(2, [], "m2")
+    behind = DeltaSink(tmp_path, numbers(1).schema, "_day", "w")
+    files = write_files(tmp_path, "_day", numbers(*rows), "again") if rows else []
+    if said:
+        with pytest.raises(StateError, match=said):
+            behind.add(batch, files, mark)
+        assert all((tmp_path / file.path).exists() for file in files)
+    else:
+        assert not behind.add(batch, files, mark)
+        assert not any((tmp_path / file.path).exists() for file in files)
+    assert partition_rows(tmp_path) == {"2026-01-01": 3}
+
+
+def test_a_batch_whose_records_were_lost_may_have_fewer_rows(tmp_path):
+    sink = DeltaSink(tmp_path, numbers(1).schema, "_day", "w")
+    sink.add(3, write_files(tmp_path, "_day", numbers(1, 2), "3"), "m3")
+    fewer = write_files(tmp_path, "_day", numbers(1), "fewer")
+    assert not sink.add(3, fewer, "m3", same_rows=False)
+    for batch, mark in ((3, "other"), (2, "m2")):  # but not others, and none where there were none
+        with pytest.raises(StateError, match=f"batch {batch} "):
+            sink.add(batch, fewer, mark, same_rows=False)
+
+
+def test_a_table_has_one_owner(tmp_path):
+    schema = numbers(1).schema
+
+    def files(name):
+        return write_files(tmp_path, "_day", numbers(1), name)
+
+    assert held_batches(tmp_path, "first") == {}
+    first, second = (DeltaSink(tmp_path, schema, "_day", w) for w in ("first", "second"))
+    assert held_batches(tmp_path, "first") == {}
+    first.add(5, files("5"))
+    DeltaSink(tmp_path, schema, "_day", "backfill").replace(replaced(), [])
+    assert held_batches(tmp_path, "first") == {"first": 5}
+    assert held_batches(tmp_path, "second") == {"first": 5}
+    with pytest.raises(TakenOver, match=r"has taken over table '.*': 'first'"):
+        second.add(1, files("1"))
+    DeltaSink(tmp_path, schema, "_day", "second").own()
+    assert held_batches(tmp_path, "second") == {}
+    assert held_batches(tmp_path, "first") == {"first": 5, "second": 0}
+    with pytest.raises(TakenOver, match=r"has taken over table '.*': 'second'"):
+        first.add(6, files("6"))
+
+
+def test_a_commit_that_slept_through_a_change_of_owner_fails(tmp_path, monkeypatch):
+    first = DeltaSink(tmp_path, numbers(1).schema, "_day", "first")
+    first.add(1, write_files(tmp_path, "_day", numbers(1), "1"))
+    own = first.own
+
+    def sleep():
+        own()
+        DeltaSink(tmp_path, numbers(1).schema, "_day", "second").own()
+
+    monkeypatch.setattr(first, "own", sleep)
+    with pytest.raises(SinkError, match=r"was changed by another writer: .*Metadata changed"):
+        first.add(2, write_files(tmp_path, "_day", numbers(2), "2"))
+    assert partition_rows(tmp_path) == {"2026-01-01": 1}
+
+
+def test_looking_changes_nothing(tmp_path):
+    require_fit(tmp_path / "none", numbers(1).schema, "_day")
+    assert not (tmp_path / "none").exists()
+    DeltaSink(tmp_path, numbers(1).schema, "_day", "w")
+    before = sorted(tmp_path.rglob("*"))
+    wider = typed_rows(table_of([Column("x", "BIGINT"), Column("y", "DATE")]), OUTPUT.empty_table())
+    require_fit(tmp_path, wider.schema, "_day")
+    other = typed_rows(table_of([Column("x", "VARCHAR")]), OUTPUT.empty_table())
+    with pytest.raises(SinkError, match=r"column .x. of table .+ is long, not string"):
+        require_fit(tmp_path, other.schema, "_day")
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_columns_are_added_and_types_stay(tmp_path):

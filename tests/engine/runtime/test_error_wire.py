@@ -101,7 +101,11 @@ def test_whatever_a_text_holds_is_only_text(secret: str, wire: str) -> None:
     assert type(found).__name__ in ("RunError", "TaskFailed")
 
 
-@pytest.mark.parametrize("marker", ["<<kaflow:{}>>", "<<kaflow::{}>>", f"<<kaflow:{SECRET}:{{}}>>"])
+@pytest.mark.parametrize(
+    "marker",
+    ["<<kaflow:{}>>", "<<kaflow::{}>>", f"<<kaflow:{SECRET}:{{}}>>"],
+    ids=["bare", "none", "ours"],
+)
 def test_a_pickle_in_a_text_is_never_opened(tmp_path: Path, marker: str) -> None:
     goal = tmp_path / "ran"
     forged = marker.format(coded(pickle.dumps(_Touch(goal))))

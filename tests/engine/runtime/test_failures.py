@@ -81,6 +81,17 @@ def test_an_unforeseen_error_of_a_task_says_what_it_was():
         ),
         ("py4j.Py4JNetworkError: Answer from Java side is empty", SparkEnded, "Spark's JVM ended"),
         (
+            "py4j.protocol.Py4JError: An error occurred while calling o136.isActive",
+            SparkEnded,
+            "Spark's JVM ended",
+        ),
+        (
+            "py4j.protocol.Py4JJavaError: An error occurred while calling o136.start.\n"
+            ": org.apache.kafka.common.errors.TimeoutException: no metadata\n\tat x",
+            BrokerAway,
+            "Kafka failed while reading: TimeoutException: no metadata",
+        ),
+        (
             "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.\n"
             "org.apache.spark.api.java",
             SparkEnded,
@@ -154,7 +165,7 @@ def test_a_mistake_of_ours_keeps_its_words():
         (SchemaChanged("x"), False),
         (BrokerAwaySink("x"), True),
         (RegistryAway("x"), True),
-        (SparkEnded("x"), False),
+        (SparkEnded("x"), True),
         (DrainIncomplete("x"), False),
         (TakenOver("x"), False),
         (SinkError("another run has taken over"), True),  # its class decides, not its words

@@ -2,17 +2,27 @@
 # pyright: basic
 
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
+from kaflow_engine.operators.watermark import WatermarkState
+from kaflow_engine.runtime import losses
+from kaflow_engine.runtime.failures import DataLost
+from kaflow_engine.runtime.history import Piece, TopicHistory
 from kaflow_engine.runtime.losses import _within as within
-from kaflow_engine.runtime.losses import left_of, moved_past
+from kaflow_engine.runtime.losses import left_of, moved_past, settle_losses
 from kaflow_engine.runtime.offsets import losses_of
+from kaflow_engine.runtime.record_source import RecordSource
+from kaflow_engine.runtime.standing import Standing
+from kaflow_engine.runtime.watch import Watch
+
+ANOTHER = {"t": ("old", "new")}
 
 
-def move(at, first, end):
+def move(at, first, end, another=None):
     counters = Counter()
-    found, said = moved_past(at, losses_of(at, first, end), counters)
+    found, said = moved_past(at, losses_of(at, first, end, another), counters)
     return found, dict(counters), len(said)
 
 
@@ -30,10 +40,101 @@ def test_where_to_go_on(at, first, end, found, counters):
     assert move(at, first, end)[:2] == (found, counters)
 
 
-def left(at, ranges, first, end):
+@pytest.mark.parametrize(
+    ("at", "first", "end", "found", "counters"),
+    [
+        # wherever the offset lies in the other topic
+        ({"t": {0: 5}}, {"t": {0: 0}}, {"t": {0: 9}}, {"t": {0: 0}}, {"restarted_partitions": 1}),
+        ({"t": {0: 5}}, {"t": {0: 7}}, {"t": {0: 9}}, {"t": {0: 7}}, {"restarted_partitions": 1}),
+        ({"t": {0: 0}}, {"t": {0: 0}}, {"t": {0: 0}}, {"t": {0: 0}}, {"restarted_partitions": 1}),
+        ({"t": {0: 5, 1: 5}}, {"t": {0: 0}}, {"t": {0: 9}}, {"t": {0: 0}},
+         {"restarted_partitions": 2}),
+        ({"u": {0: 5}}, {"u": {0: 0}}, {"u": {0: 9}}, {"u": {0: 5}}, {}),
+    ],
+)  # fmt: skip
+def test_where_to_go_on_in_a_topic_that_was_recreated(at, first, end, found, counters):
+    assert move(at, first, end, ANOTHER)[:2] == (found, counters)
+
+
+def left(at, ranges, first, end, another=None, passed=frozenset()):
     counters = Counter()
-    found, _ = left_of(at, ranges, within(ranges, first, end), counters)
+    found, _ = left_of(at, ranges, within(ranges, first, end, another), counters, passed)
     return found, dict(counters)
+
+
+@pytest.mark.parametrize(
+    ("at", "ranges", "passed", "found", "counters"),
+    [
+        # recreated since the batch was logged: nothing of it is left
+        ({"t": {0: 2}}, {"t": {0: (2, 6)}}, "", {"t": {0: (6, 6)}}, {"lost": 4}),
+        ({"t": {0: 2}}, {"t": {0: (2, 2)}}, "", None, {}),
+        # recreated before it was logged, and once more since
+        ({"t": {0: 2}}, {"t": {0: (7, 9)}}, "t", {"t": {0: (9, 9)}},
+         {"lost": 2, "restarted_partitions": 1}),
+        # a partition that only the other topic had
+        ({"t": {0: 2}}, {"t": {0: (0, 0), 1: (0, 0)}}, "t", None, {"restarted_partitions": 1}),
+    ],
+)  # fmt: skip
+def test_what_is_left_of_a_batch_of_a_topic_that_was_recreated(at, ranges, passed, found, counters):
+    first, end = {"t": {0: 0, 1: 0}}, {"t": {0: 99, 1: 99}}
+    assert left(at, ranges, first, end, ANOTHER, frozenset(passed)) == (found, counters)
+
+
+def plan(**more):
+    topic = SimpleNamespace(name="t", on_data_loss="continue")
+    return SimpleNamespace(**{"topics": [topic], "backfill": None, **more})
+
+
+def settle(monkeypatch, at, ids, histories=None, wanted=None, partitions=2):
+    """Settle with a topic of the id `new`, whose partitions hold the offsets 3 to 90."""
+    first, end = ({"t": dict.fromkeys(range(partitions), at)} for at in (3, 90))
+    monkeypatch.setattr(losses, "topic_ids", lambda *asked: {"t": "new"})
+    monkeypatch.setattr(losses, "offsets", lambda k, c, which, **m: first if m == {} else end)
+    mark = WatermarkState(latest=(("t", 0, 8), ("t", 9, 8)), seen=(("t", 0, 8), ("t", 9, 8)))
+    before = Standing(batch=1, batch_time=0, offsets={"t": at}, topic_ids=ids, watermark=mark)
+    watch = Watch("p", lambda progress: None)
+    after, _ = settle_losses(
+        None, wanted or plan(), before, {"t": partitions}, watch, histories or {}
+    )
+    return after
+
+
+def test_a_topic_that_was_recreated_begins_at_its_first_offsets(monkeypatch):
+    after = settle(monkeypatch, {0: 50, 9: 50}, {"t": "old"})
+    assert after.offsets == {"t": {0: 3, 1: 3}}
+    assert after.topic_ids == {"t": "new"}
+    assert after.counters == {"restarted_partitions": 2}
+    # a partition that is gone for ever must not hold the watermark for ever
+    assert [row[:2] for row in (*after.watermark.latest, *after.watermark.seen)] == [("t", 0)] * 2
+
+
+def test_partitions_that_were_added_begin_where_records_do(monkeypatch):
+    after = settle(monkeypatch, {0: 50}, {"t": "new"})
+    assert after.offsets == {"t": {0: 50, 1: 3}}
+    assert after.counters == {"lost": 3}
+
+
+def test_files_are_read_to_their_end_before_a_topic_that_was_recreated(monkeypatch):
+    piece = Piece(file="f", size=1, partition=0, first=0, end=60, since=0, until=1)
+    history = TopicHistory(topic="t", source=None, base="", schema="", pieces=(piece,))
+    source = RecordSource(
+        spark=None, kafka=None, pipeline="p", histories={"t": history}, topic_ids={"t": "old"}
+    )
+    ahead = settle(monkeypatch, {0: 50}, {"t": "old"}, source.histories)
+    assert (ahead.offsets["t"][0], ahead.topic_ids) == (50, {"t": "old"})
+    assert source.of(ahead.topic_ids).histories == {"t": history}
+    behind = settle(monkeypatch, {0: 60}, {"t": "old"}, source.histories)
+    assert (behind.offsets["t"], behind.topic_ids) == ({0: 3, 1: 3}, {"t": "new"})
+    assert source.of(behind.topic_ids).histories == {}  # it would be read in their place
+
+
+def test_a_backfill_never_goes_on_in_another_topic(monkeypatch):
+    with pytest.raises(DataLost, match="recreated: it had the id old, and the one with") as caught:
+        settle(monkeypatch, {0: 50}, {"t": "old"}, wanted=plan(backfill=object()))
+    assert "kaflow state drop" in caught.value.hint
+    # nor does it read partitions that its bounds do not have
+    after = settle(monkeypatch, {0: 50}, {"t": "new"}, wanted=plan(backfill=object()))
+    assert after.offsets == {"t": {0: 50}}
 
 
 @pytest.mark.parametrize(

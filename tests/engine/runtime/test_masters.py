@@ -1,7 +1,12 @@
 import pytest
 
 from kaflow_engine.runtime.failures import ClusterAway
-from kaflow_engine.runtime.masters import addresses, require_master
+from kaflow_engine.runtime.masters import (
+    addresses,
+    require_master,
+    unprotected,
+    warn_of,
+)
 from kaflow_engine.testing.child import free_ports
 
 
@@ -18,3 +23,34 @@ def test_a_master_that_does_not_answer_is_asked_once(monkeypatch):
 def test_only_standalone_masters_are_asked(master):
     assert addresses(master) == ()
     require_master(master)
+
+
+ON = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
+
+
+@pytest.mark.parametrize(
+    ("master", "conf", "off"),
+    [
+        ("local[2]", {}, ()),
+        ("spark://host:7077", ON, ()),
+        ("spark://host:7077", {}, tuple(ON)),
+        ("k8s://https://host:6443", {}, tuple(ON)),
+        ("yarn", {**ON, "spark.authenticate": "false"}, ("spark.authenticate",)),
+        ("yarn", {"spark.authenticate": " TRUE"}, ("spark.network.crypto.enabled",)),
+        ("yarn", {"spark.authenticate": "true", "spark.ssl.rpc.enabled": "true"}, ()),
+    ],
+)
+def test_what_keeps_others_from_a_cluster(master, conf, off):
+    assert unprotected(master, conf) == off
+
+
+def test_what_is_off_is_a_warning_once(caplog):
+    warn_of.cache_clear()
+    for _ in range(3):
+        warn_of(tuple(ON))
+        warn_of(())
+    (told,) = caplog.records
+    assert told.levelname == "WARNING"
+    assert told.getMessage().startswith(
+        "'spark.authenticate' and 'spark.network.crypto.enabled' are off: who reaches"
+    )

@@ -12,6 +12,7 @@ from kaflow_engine.runtime.offsets import (
     read_to_end,
     size_of,
     spark_partitions,
+    with_added_partitions,
 )
 
 
@@ -66,6 +67,11 @@ def test_the_last_line_of_sparks_offset_file_tells_the_ends(tmp_path):
     (tmp_path / "offsets").mkdir()
     (tmp_path / "offsets" / "3").write_text('v1\n{"batchWatermarkMs":0}\n{"t":{"0":625,"1":7}}')
     assert logged_ends(tmp_path, 3) == {"t": {0: 625, 1: 7}}
+
+
+def test_the_next_offset_of_every_partition_is_named():
+    at = with_added_partitions({"a": {0: 7, 5: 1}}, {"a": 2, "b": 1})
+    assert at == {"a": {0: 7, 1: 0, 5: 1}, "b": {0: 0}}
 
 
 def test_partitions_for_spark():

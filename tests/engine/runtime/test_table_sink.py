@@ -24,7 +24,7 @@ from kaflow_engine.runtime.failures import DataLost
 from kaflow_engine.runtime.losses import settle_losses
 from kaflow_engine.runtime.standing import Standing
 from kaflow_engine.runtime.table_sink import StreamTable, table_sink
-from kaflow_engine.state.log import StateRecord
+from kaflow_engine.state.log import BatchRecord, StateRecord
 from kaflow_engine.state.store import LocalStore
 
 START, DAY = 1_767_225_600_000, 86_400_000
@@ -75,14 +75,33 @@ STATE = StateRecord(
 )
 
 
+BATCHES = {
+    number: BatchRecord(
+        number=number,
+        epoch=1,
+        plan="",
+        batch_time=0,
+        watermark=0,
+        ranges={},
+        read_to_end=(),
+        bounded_end=False,
+    )
+    for number in (1, 2)
+}
+
+
 def test_rows_of_what_was_read_are_replaced(tmp_path):
     plan = plan_in(tmp_path)
     stream = StreamTable(plan.finish.table, replace(STATE, state_id="stream"))
-    stream.take(1, written(plan, "s", 1, 2, 4, 5))
-    sink = table_sink(plan, STATE, LocalStore(tmp_path / "state"))
-    sink.take(1, written(plan, "b1", 2, 3))
-    sink.take(2, written(plan, "b2", 4))
+    stream.take(BATCHES[1], written(plan, "s", 1, 2, 4, 5))
+    sink = table_sink(plan, STATE, LocalStore(tmp_path / "state"), lambda: None)
+    sink.take(BATCHES[1], written(plan, "b1", 2, 3))
+    sink.take(BATCHES[2], written(plan, "b2", 4))
     sink.finish()
+    assert offsets_in(plan) == [1, 2, 3, 4, 5]
+    DeltaTable(plan.finish.table.path).optimize.compact()
+    (tmp_path / "kept" / "_day=2026-01-01" / "b1.parquet").unlink()
+    sink.finish()  # as after a crash behind the commit
     assert offsets_in(plan) == [1, 2, 3, 4, 5]
 
 
@@ -96,10 +115,10 @@ DAMAGE = [
 def test_a_file_that_was_vacuumed_before_its_commit(tmp_path, damage, said):
     plan = plan_in(tmp_path)
     stream = StreamTable(plan.finish.table, replace(STATE, state_id="stream"))
-    stream.take(1, written(plan, "s", 2))
-    sink = table_sink(plan, STATE, LocalStore(tmp_path / "state"))
-    sink.take(1, written(plan, "b1", 2))
-    sink.take(2, written(plan, "b2", 3))
+    stream.take(BATCHES[1], written(plan, "s", 2))
+    sink = table_sink(plan, STATE, LocalStore(tmp_path / "state"), lambda: None)
+    sink.take(BATCHES[1], written(plan, "b1", 2))
+    sink.take(BATCHES[2], written(plan, "b2", 3))
     damage(tmp_path / "kept" / "_day=2026-01-01" / "b2.parquet")
     with pytest.raises(StateError, match=f"{said}.*: _day=2026-01-01/b2.parquet") as caught:
         sink.finish()

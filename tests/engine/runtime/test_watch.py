@@ -9,7 +9,6 @@ from kaflow_engine.runtime.executor import Executed
 from kaflow_engine.runtime.notes import skew, state_sizes
 from kaflow_engine.runtime.session import cores
 from kaflow_engine.runtime.standing import Standing
-from kaflow_engine.runtime.start.open_state import next_offsets
 from kaflow_engine.runtime.watch import Watch, lag_of, operator_of
 from tests.engine.runtime.plans_here import lookup_plan
 
@@ -125,10 +124,6 @@ def test_the_newest_size_of_a_state_partition_counts():
 def test_who_holds_the_watermark(latest, seen, to_end, expected):
     state = WatermarkState(value=5, latest=latest, seen=seen)
     assert holder(state, PLAN.topics, 10**9, to_end) == expected
-
-
-def test_the_next_offset_of_every_partition_is_named():
-    assert next_offsets({"a": {0: 7}}, {"a": 2, "b": 1}) == {"a": {0: 7, 1: 0}, "b": {0: 0}}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from kaflow_engine.errors import StateError
 from kaflow_engine.state.changes import ChangeFile
-from kaflow_engine.state.log import BatchLog, BatchRecord, CommitRecord, StateRecord
+from kaflow_engine.state.log import BatchLog, BatchRecord, CommitRecord, StateRecord, plan_mark
 from kaflow_engine.state.store import Damaged, LocalStore
 
 
@@ -96,18 +96,20 @@ def test_a_gap_in_the_log_is_damage(log: BatchLog, batch: BatchRecord, commit: C
 
 RECORDS = ("state.json", "batches/1.json", "commits/1.json")
 HARMS = ("torn", "flipped", "empty", "list")
+PLAN = '{"steps": 1}'
+MARK = plan_mark(PLAN)
 
 
 @pytest.mark.parametrize(
     ("name", "harm"),
-    [*product(RECORDS, HARMS), ("plans/p1.json", "torn"), ("plans/p1.json", "empty")],
+    [*product((*RECORDS, f"plans/{MARK}.json"), HARMS)],
 )
 def test_a_damaged_file_is_named(
     log: BatchLog, batch: BatchRecord, commit: CommitRecord, name: str, harm: str
 ):
     log.begin(batch)
     log.commit(commit)
-    log.save_plan("p1", '{"steps": 1}')
+    log.save_plan(MARK, PLAN)
     whole = log.store.get(name)
     harmed = {"torn": whole[:-3], "flipped": whole.replace(b"1", b"7"), "empty": b"", "list": b"[]"}
     log.store.put(name, harmed[harm])
@@ -117,7 +119,7 @@ def test_a_damaged_file_is_named(
         fresh.load_state()
         fresh.load_batch(1)
         fresh.load_commit(1)
-        fresh.load_plan("p1")
+        fresh.load_plan(MARK)
 
     with pytest.raises(Damaged, match=f"'{name}' is damaged") as error:
         read_all()
@@ -149,11 +151,11 @@ def test_a_new_generation_reads_the_older_one(
 
 
 def test_a_plan_is_kept_once(log: BatchLog):
-    log.save_plan("p1", "{}")
-    log.save_plan("p1", "{}")
-    assert log.load_plan("p1") == "{}"
+    log.save_plan(MARK, PLAN)
+    log.save_plan(MARK, PLAN)
+    assert log.load_plan(MARK) == PLAN
     with pytest.raises(Damaged, match="not the plan of that fingerprint"):
-        log.save_plan("p1", "[]")
+        log.save_plan(MARK, "[]")
 
 
 def test_pruning_keeps_what_is_named(log: BatchLog, batch: BatchRecord, commit: CommitRecord):

@@ -67,9 +67,12 @@ def test_records_outlive_a_crash_and_a_restart(tmp_path: Path):
         producer = Producer({"bootstrap.servers": broker.bootstrap})
         producer.produce("kept", b"1")
         assert producer.flush(10) == 0
+        assert "broker.session.timeout.ms=30000" in (tmp_path / "server.properties").read_text()
         broker.kill()
         assert not broker.running
         broker.start()
+        # its last life must not be waited for longer than needed
+        assert "broker.session.timeout.ms=6000" in (tmp_path / "server.properties").read_text()
         assert broker.bootstrap == address
         assert values(broker, "kept", 1) == [b"1"]
     with Broker(data=tmp_path) as broker:

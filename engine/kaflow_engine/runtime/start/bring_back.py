@@ -18,7 +18,7 @@ from kaflow_engine.state.store import Damaged, LocalStore
 LOGGER = logging.getLogger("kaflow.checkpoints")
 
 RESTORED = "restored.json"
-"""There from a restore to the next start: batches may have been delivered that are not logged."""
+"""There until the batches behind a checkpoint have run: they may have been delivered already."""
 
 _STAY = ("lease", OLD)
 _EVERY_S = 5.0

@@ -111,6 +111,7 @@ def to_kept(record: BatchRecord, read_before: int | None) -> dict[str, Any]:
         "ranges": {t: {str(p): list(r) for p, r in ps.items()} for t, ps in record.ranges.items()},
         "read_to_end": [list(place) for place in record.read_to_end],
         "bounded_end": record.bounded_end,
+        "topic_ids": record.topic_ids,
         "read_before": read_before,
     }
 
@@ -129,4 +130,5 @@ def _record(number: int, kept: Mapping[str, Any], epoch: int) -> BatchRecord:
         ranges=ranges,
         read_to_end=tuple((topic, p) for topic, p in kept["read_to_end"]),
         bounded_end=kept["bounded_end"],
+        topic_ids=kept.get("topic_ids", {}),
     )

@@ -8,13 +8,14 @@ from typing import Literal
 
 from kaflow_engine.connectors.kafka_admin import offsets, require
 from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.connectors.kafka_topics import topic_ids
 from kaflow_engine.errors import StateError
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.plan.inherit import inherit
 from kaflow_engine.runtime.history import Histories, begin_in_histories
 from kaflow_engine.runtime.offsets import merged
 from kaflow_engine.runtime.plans import fingerprint, plan_of, plan_text
-from kaflow_engine.state.log import BatchLog, Offsets, StateRecord
+from kaflow_engine.state.log import BatchLog, StateRecord
 
 LOGGER = logging.getLogger("kaflow.runtime")
 
@@ -86,6 +87,7 @@ def open_state(
             fingerprint=mark,
             start=merged(state.start, fresh.start),
             dimension_ends=merged(state.dimension_ends, fresh.dimension_ends),
+            topic_ids={**state.topic_ids, **fresh.topic_ids},
             schemas=_grown(state.schemas, plan),
         )
         log.replace_state(state)
@@ -100,11 +102,6 @@ def _grown(pinned: Schemas, plan: Plan) -> Schemas:
         for column in topic.columns:
             known.setdefault(column.name, column.type)
     return grown
-
-
-def next_offsets(at: Offsets, counts: dict[str, int]) -> Offsets:
-    """Return the next offset of every partition there is; a new partition begins at 0."""
-    return {t: {p: at.get(t, {}).get(p, 0) for p in range(n)} for t, n in counts.items()}
 
 
 def new_stream_state(
@@ -129,6 +126,7 @@ def new_stream_state(
         SourceError: No broker answers, or a history belongs to another topic.
     """
     dimensions = {t.name for t in plan.topics if t.dimension}
+    ids = topic_ids(kafka, counts)  # before the offsets, which then cannot be of an earlier topic
     begin = offsets(kafka, counts, "earliest")
     if reset == "latest":
         events = {topic: count for topic, count in counts.items() if topic not in dimensions}
@@ -143,4 +141,5 @@ def new_stream_state(
         dimension_ends=offsets(kafka, loaded, "latest"),
         schemas={t.name: {c.name: c.type for c in t.columns} for t in plan.topics},
         fingerprint=fingerprint(plan),
+        topic_ids=ids,
     )

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.connectors.kafka_control import ControlTopic
 from kaflow_engine.errors import StateError
 from kaflow_engine.model.config import Config
 from kaflow_engine.operators.params import Plan
@@ -18,14 +19,17 @@ from kaflow_engine.runtime.plans import decided, plan_of
 from kaflow_engine.runtime.standing import load_standing
 from kaflow_engine.runtime.start.earlier_runs import last_epoch
 from kaflow_engine.runtime.start.open_state import NewState, PlanChange, new_stream_state
+from kaflow_engine.runtime.table_sink import hand_over, look_at_table
 from kaflow_engine.state.approval import (
     Approval,
     Rebuild,
     begin_rebuild,
+    end_rebuild,
     load_approval,
     set_aside,
 )
 from kaflow_engine.state.log import BatchLog, StateRecord
+from kaflow_engine.state.store import LocalStore
 
 LOGGER = logging.getLogger("kaflow.runtime")
 
@@ -50,6 +54,7 @@ def approved_rebuild(log: BatchLog, plan: Plan, change: PlanChange) -> Approved 
 
     Raises:
         Damaged: The state, its plan or the decision cannot be read.
+        SinkError: The table cannot be written with this plan.
     """
     state, approval = log.load_state(), load_approval(log.store)
     if state is None or approval is None or approval.old != state.fingerprint:
@@ -61,6 +66,7 @@ def approved_rebuild(log: BatchLog, plan: Plan, change: PlanChange) -> Approved 
     try:
         change(old, new)
     except StateError:
+        look_at_table(new)  # the old state stays where the new one could not write
         return Approved(approval=approval, state=state, plan=old)
     return None
 
@@ -73,15 +79,37 @@ def begin(log: BatchLog, state: StateRecord, approval: Approval) -> Rebuild:
         state: The old state.
         approval: What was decided.
     """
+    standing = load_standing(log, state)
     rebuild = Rebuild(
         approval=approval,
         state_id=state.state_id,
         generation=state.generation,
         epoch=last_epoch(log),
-        offsets=load_standing(log, state).offsets,
+        offsets=standing.offsets,
+        topic_ids=standing.topic_ids,
     )
     begin_rebuild(log.store, rebuild)
     return rebuild
+
+
+def replace_state(
+    rebuild: Rebuild, store: LocalStore, control: ControlTopic, plan: Plan, state: StateRecord
+) -> None:
+    """Let every sink forget the old state, which the one at hand replaces.
+
+    Args:
+        rebuild: What is carried out.
+        store: Of the new state.
+        control: The pipeline's own topic, whose run has begun.
+        plan: What is to run.
+        state: The new one.
+
+    Raises:
+        SinkError: A newer run has started, or a sink cannot be written.
+    """
+    hand_over(plan, state)
+    control.forget(rebuild.states)
+    end_rebuild(store, rebuild)
 
 
 def move_aside(directory: Path, rebuild: Rebuild) -> None:
@@ -142,6 +170,8 @@ def continued(new_state: NewState, plan: Plan, rebuild: Rebuild) -> NewState:
     def made(counts: Mapping[str, int]) -> StateRecord:
         fresh = new_state(counts)
         ended = only(rebuild.offsets, events & frozenset(counts))
-        return replace(fresh, start=merged(fresh.start, ended))
+        read = {topic: rebuild.topic_ids[topic] for topic in ended if topic in rebuild.topic_ids}
+        start = merged(fresh.start, ended)
+        return replace(fresh, start=start, topic_ids={**fresh.topic_ids, **read})
 
     return made

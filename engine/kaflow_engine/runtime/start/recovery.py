@@ -1,28 +1,32 @@
 """What comes before a stream is live: batches that were left, and what is read first."""
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Mapping
 
 from kaflow_engine.connectors.kafka_admin import require
 from kaflow_engine.connectors.kafka_client import KafkaSettings
-from kaflow_engine.operators.params import Plan
-from kaflow_engine.runtime.history import Histories, ends_of_histories
+from kaflow_engine.runtime.batch_clock import warn_of_future
+from kaflow_engine.runtime.history import ends_of_histories
 from kaflow_engine.runtime.history_files import check_unchanged
 from kaflow_engine.runtime.losses import settle_losses
-from kaflow_engine.runtime.offsets import only
+from kaflow_engine.runtime.offsets import at_most, only, reaches, unread
 from kaflow_engine.runtime.plans import made_lenient, plan_of
 from kaflow_engine.runtime.run import Run
+from kaflow_engine.runtime.start.bring_back import RESTORED
+from kaflow_engine.runtime.stop import Ending
 from kaflow_engine.state.log import BatchLog, Offsets, StateRecord
 from kaflow_engine.telemetry.progress import RunState
+
+LOGGER = logging.getLogger("kaflow.runtime")
 
 
 def recover(run: Run, log: BatchLog, kafka: KafkaSettings) -> None:
     """Run the batches again that earlier runs left."""
     check_unchanged(run.spark, run.histories, run.standing.offsets)
-    if not run.left:
-        return
-    counts = require(kafka, [topic.name for topic in run.plan.topics])
+    counts = require(kafka, [topic.name for topic in run.plan.topics]) if run.left else {}
     for record in run.left:
         run.watch.say(state="recovering")
+        run.runner.source = run.runner.source.of(record.topic_ids)
         run.standing, rest = settle_losses(
             kafka, run.plan, run.standing, counts, run.watch, run.histories, record
         )
@@ -32,14 +36,49 @@ def recover(run: Run, log: BatchLog, kafka: KafkaSettings) -> None:
             run.runner.kept.excuse(record.number)
         begun = plan_of(log.load_plan(record.plan))
         run.replay(record, made_lenient(begun, run.plan), rest)
+    log.store.delete(RESTORED)  # only now the log has all that was delivered
 
 
 def read_first(
-    plan: Plan, state: StateRecord, histories: Histories
-) -> Iterator[tuple[RunState, Offsets]]:
+    run: Run, state: StateRecord, kafka: KafkaSettings, counts: Mapping[str, int]
+) -> Ending | None:
+    """Read what comes before a stream is live; return why not all of it was read.
+
+    Args:
+        run: Its batches that were left are done.
+        state: Says what comes first.
+        kafka: Where the topics are.
+        counts: The partitions of its topics.
+
+    Raises:
+        DataLost: Records are gone under `on_data_loss: fail`.
+    """
+    warn_of_future(run.standing.batch_time, run.runner.clock())
+    _settle(run, kafka, counts)
+    if nameless := sorted(counts.keys() - run.standing.topic_ids.keys()):
+        LOGGER.info(
+            "the brokers give no ids to %s: only offsets show that such a topic was recreated",
+            ", ".join(nameless),
+        )
+    for doing, goal in _first(run, state):
+        if not reaches(run.standing.offsets, goal):
+            run.watch.say(state=doing, counters=run.standing.counters)
+            if ending := run.read_to(goal):
+                return ending
+            _settle(run, kafka, counts)
+    return None
+
+
+def _settle(run: Run, kafka: KafkaSettings, counts: Mapping[str, int]) -> None:
+    standing, _ = settle_losses(kafka, run.plan, run.standing, counts, run.watch, run.histories)
+    run.go_on(standing)
+
+
+def _first(run: Run, state: StateRecord) -> Iterator[tuple[RunState, Offsets]]:
     """Yield what is read first, and up to where; dimensions before events, files before topics."""
-    history = ends_of_histories(histories)
-    yield "reading history", only(history, frozenset(state.dimension_ends))
-    yield "loading dimensions", state.dimension_ends
-    if plan.backfill is None:  # else all topics are read side by side
-        yield "reading history", history
+    yield "reading history", only(ends_of_histories(run.histories), frozenset(state.dimension_ends))
+    left = unread(run.standing.offsets, state.dimension_ends)
+    # a topic that was recreated since may end before the one that the state began with
+    yield "loading dimensions", at_most(left, run.ends.ask(left))
+    if run.plan.backfill is None:  # else all topics are read side by side
+        yield "reading history", ends_of_histories(run.histories)

@@ -7,12 +7,14 @@ pipeline's own topic, which fences whatever an earlier run has left, wherever it
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from kaflow_engine.connectors.kafka_client import KafkaSettings
 from kaflow_engine.connectors.kafka_control import ControlTopic
-from kaflow_engine.errors import StateError
 from kaflow_engine.model.config import Config
+from kaflow_engine.runtime.plans import plan_of
+from kaflow_engine.runtime.start.earlier_runs import check_start, last_epoch
 from kaflow_engine.runtime.states.found import (
     FoundState,
     log_of,
@@ -69,18 +71,14 @@ def take_epoch(config: Config, found: FoundState, at: Offline) -> int:
         SinkError: Another run starts at the same time.
         StateError: The log lacks batches that were delivered, or another state has delivered.
     """
-    opened, last = at.log.open_batch(), at.log.last_commit()
-    after = max(last.epoch if last else 0, opened.epoch if opened else 0)
+    plan = plan_of(at.log.load_plan(at.state.fingerprint))
     kafka = KafkaSettings.of(config.kafka.brokers, config.kafka.properties)
     with ControlTopic(kafka, found.id) as control:
         control.ensure()
-        start = control.start_run(at.state.state_id, at.state.generation, after=after)
-    known = opened.number if opened else last.number if last else 0
-    delivered = max(start.delivered.values(), default=0)
-    if delivered > known:
-        raise StateError(
-            f"batch {delivered} of pipeline '{found.name}' was delivered, but its log ends at "
-            f"batch {known}",
-            hint="restore the newer state directory first",
+        start = control.start_run(
+            at.state.state_id,
+            at.state.generation,
+            partial(check_start, at.log, at.state, plan, None, False),
+            after=last_epoch(at.log),
         )
     return start.epoch

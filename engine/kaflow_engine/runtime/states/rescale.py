@@ -171,6 +171,7 @@ def _close_generation(
             ranges=empty_ranges(standing.offsets),
             read_to_end=(),
             bounded_end=False,
+            topic_ids=standing.topic_ids,
         )
     )
     _commit_idle(log, plan, standing, batch, epoch)

@@ -1,14 +1,22 @@
-"""How much of the world outside a run survives: writes to the bucket, and room on the disk."""
-# pyright: basic
+"""What goes wrong in a run without Spark: its clock, its writes to a bucket, its disk."""
 
 import errno
 import itertools
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from kaflow_engine.state import bucket, store
+
+MONTH = 30 * 24 * 3_600_000
+
+
+def wild(after: int | None, now: int) -> Callable[[], int]:
+    """Return a clock that stands still, and is a month ahead from some reading on."""
+    readings = itertools.count()
+    return lambda: now if after is None or next(readings) < after else now + MONTH
 
 
 def kill_behind(writes: int) -> None:
@@ -27,7 +35,7 @@ def kill_behind(writes: int) -> None:
     bucket.Bucket.upload = counted(bucket.Bucket.upload)  # type: ignore[method-assign]
 
 
-def fill_disk(room: int) -> None:
+def fill(room: int) -> None:
     """Let every file after the first `room` ones fail as on a full disk, half written."""
     left = itertools.count(room, -1)
 
