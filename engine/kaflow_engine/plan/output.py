@@ -25,11 +25,10 @@ def wrong_names(
         names: The output columns of the query; None: not known.
         wrong: A mistake in the query: columns that it misspells are known by their right names.
     """
-    names = None if names is None else [*names, *_meant(wrong)]
-    found = wrong_checks(spec, names)
     if names is None:
-        return found
-    known = {name.lower() for name in names}
+        return wrong_checks(spec, None)
+    meant = [*names, *_meant(wrong)]
+    known = {name.lower() for name in meant}
     wanted = [(name, ("emission", "require", i)) for i, name in enumerate(spec.emission.require)]
     wanted += [(name, ("columns", name)) for name in spec.columns]
     if spec.output.key is not None:
@@ -39,7 +38,7 @@ def wrong_names(
         for name, path in wanted
         if name.lower() not in known
     ]
-    return [*unknown, *found]
+    return [*unknown, *wrong_checks(spec, meant)]
 
 
 def _meant(wrong: ModelError | None) -> Iterator[str]:

@@ -18,6 +18,7 @@ from kaflow_engine.operators.reports import BatchReport, read_reports
 from kaflow_engine.operators.schemas import EXCHANGE, OUTPUT, RECORDS
 from kaflow_engine.operators.task import BatchContext
 from kaflow_engine.operators.wire import WIRE
+from kaflow_engine.runtime.error_wire import SECRET
 from kaflow_engine.runtime.stage_task import RESULT, of_stream, stage_task, whole_task
 from kaflow_engine.runtime.worker import TaskSettings
 
@@ -40,6 +41,7 @@ class Shipment:
 
     settings: TaskSettings
     data: bytes
+    """The driver's secret, which marks the errors of its tasks, and the settings behind it."""
 
     @property
     def epoch(self) -> int:
@@ -49,7 +51,7 @@ class Shipment:
     @staticmethod
     def of(settings: TaskSettings) -> "Shipment":
         """Pack settings once, for many batches."""
-        return Shipment(settings, pickle.dumps(settings))
+        return Shipment(settings, SECRET.encode() + pickle.dumps(settings))
 
 
 def execute_batch(

@@ -13,6 +13,7 @@ from kaflow_engine.connectors.kafka_errors import (
     LoginRefusedSink,
     RowRefused,
 )
+from kaflow_engine.connectors.kafka_topics import TooFewBrokers
 from kaflow_engine.errors import (
     DrainIncomplete,
     KaflowError,
@@ -23,11 +24,13 @@ from kaflow_engine.errors import (
     SourceError,
     SqlError,
     StateError,
+    StateHeld,
     TakenOver,
 )
 from kaflow_engine.formats.avro_changes import SchemaChanged
 from kaflow_engine.formats.registry import RegistryAway
 from kaflow_engine.operators.dead_letters import RecordRefused
+from kaflow_engine.runtime.batch_clock import ClockWrong
 from kaflow_engine.runtime.error_wire import SECRET, TaskFailed, pack, unpack
 from kaflow_engine.state.bucket import BucketAway, ObjectChanged
 from kaflow_engine.state.store import Damaged, Foreign, NameMissing, NameTaken
@@ -86,6 +89,7 @@ _KINDS: Mapping[str, type[KaflowError]] = {
         *(BrokerAway, BrokerAwaySink, LoginRefused, LoginRefusedSink, RowRefused, MissingTopic),
         *(RegistryAway, SchemaChanged, BucketAway, ObjectChanged, NameTaken, NameMissing),
         *(Damaged, Foreign, SparkEnded, ClusterAway, ExecutorsUnfit, ExecutorLost),
+        *(ClockWrong, StateHeld, TooFewBrokers),
     )
 }
 """What a task may say of itself; an error of another class arrives as one it derives from."""

@@ -18,6 +18,7 @@ from kaflow_engine.operators.schemas import OUTPUT, RECORDS
 from kaflow_engine.operators.stages import run_stage
 from kaflow_engine.operators.task import BatchContext
 from kaflow_engine.operators.wire import WIRE, of_wire, to_wire
+from kaflow_engine.runtime.error_wire import SECRET
 from kaflow_engine.runtime.failures import carried
 from kaflow_engine.runtime.memory import release, release_now_and_then, settle_in
 from kaflow_engine.runtime.orphans import watch_parent
@@ -101,31 +102,24 @@ def begun(settings: bytes, batch: int) -> Generator[tuple[TaskSettings, int]]:
             or that this host has another state directory than the driver.
     """
     watch_parent()
-    found = _settings(settings)
     try:
         context = TaskContext.get()
         attempt = 0 if context is None else context.attemptNumber()
         if attempt > 0:
             # Spark repeats the tasks of lost executors, and a second try could deliver twice
             raise RunError(f"Spark repeats a task of batch {batch} (attempt {attempt + 1})")
-        _check(settings)
-        yield found, 0 if context is None else context.partitionId()
+        yield _settings(settings), 0 if context is None else context.partitionId()
     except Exception as error:
-        raise carried(error, found.secret) from None
+        raise carried(error, settings[: len(SECRET)].decode("ascii", "replace")) from None
 
 
 @lru_cache(maxsize=8)
 def _settings(settings: bytes) -> TaskSettings:
-    found: object = pickle.loads(settings)
+    found: object = pickle.loads(settings[len(SECRET) :])
     assert isinstance(found, TaskSettings)
-    return found
-
-
-@lru_cache(maxsize=8)
-def _check(settings: bytes) -> None:
-    found = _settings(settings)
     if found.copies is not None:
         check_shared(found.directory, found.state)
+    return found
 
 
 def _records(batches: Batches) -> pa.Table:

@@ -6,7 +6,7 @@
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass
 from functools import cache, partial
 from pathlib import Path
 from secrets import token_hex
@@ -23,7 +23,6 @@ from kaflow_engine.operators.params import Plan, TableParams
 from kaflow_engine.operators.table_rows import partition_column, typed_rows
 from kaflow_engine.operators.task import BatchContext
 from kaflow_engine.runtime.crash import crash_point
-from kaflow_engine.runtime.error_wire import SECRET
 from kaflow_engine.runtime.timed_state import TimedReader
 from kaflow_engine.state.changes import write_changes
 from kaflow_engine.state.copies import ready_copy
@@ -56,8 +55,6 @@ class TaskSettings:
     """Writer schemas by id, where they do not come from a registry."""
     copies: CopyPlace | None = None
     """Where RocksDB copies are; None: in the state directory."""
-    secret: str = field(default=SECRET, repr=False)
-    """Marks the errors that tasks raise."""
 
     @property
     def place(self) -> CopyPlace:

@@ -5,6 +5,7 @@ import pytest
 from kaflow_engine.errors import KaflowError
 from kaflow_engine.operators.task import BatchContext
 from kaflow_engine.runtime.case_executor import CaseSession
+from kaflow_engine.runtime.error_wire import SECRET
 from kaflow_engine.runtime.executor import (
     SMALL,
     Shipment,
@@ -59,7 +60,7 @@ def test_a_batch_without_records_runs(spark, tmp_path):
 
 def test_what_fails_in_a_task_is_told_in_one_line(spark, tmp_path, monkeypatch):
     frame = table_frame(spark, EVENTS)
-    broken = Shipment(shipment(tmp_path).settings, b"no pickle")
+    broken = Shipment(shipment(tmp_path).settings, SECRET.encode() + b"no pickle")
     with pytest.raises(Exception) as raised:  # noqa: PT011  # whatever Spark raises
         execute_batch(frame, CONTEXT, broken, 1, 2)
     error = to_error(raised.value)

@@ -85,6 +85,9 @@ def plan(**more):
     return SimpleNamespace(**{"topics": [topic], "backfill": None, **more})
 
 
+FORCED = SimpleNamespace(force=True)
+
+
 def settle(monkeypatch, at, ids, histories=None, wanted=None, partitions=2):
     """Settle with a topic of the id `new`, whose partitions hold the offsets 3 to 90."""
     first, end = ({"t": dict.fromkeys(range(partitions), at)} for at in (3, 90))
@@ -130,10 +133,10 @@ def test_files_are_read_to_their_end_before_a_topic_that_was_recreated(monkeypat
 
 def test_a_backfill_never_goes_on_in_another_topic(monkeypatch):
     with pytest.raises(DataLost, match="recreated: it had the id old, and the one with") as caught:
-        settle(monkeypatch, {0: 50}, {"t": "old"}, wanted=plan(backfill=object()))
+        settle(monkeypatch, {0: 50}, {"t": "old"}, wanted=plan(backfill=FORCED))
     assert "kaflow state drop" in caught.value.hint
     # nor does it read partitions that its bounds do not have
-    after = settle(monkeypatch, {0: 50}, {"t": "new"}, wanted=plan(backfill=object()))
+    after = settle(monkeypatch, {0: 50}, {"t": "new"}, wanted=plan(backfill=FORCED))
     assert after.offsets == {"t": {0: 50}}
 
 

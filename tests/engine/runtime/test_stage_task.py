@@ -1,5 +1,4 @@
 import os
-import pickle
 
 import pyarrow as pa
 import pytest
@@ -7,6 +6,7 @@ import pytest
 from kaflow_engine.errors import SourceError
 from kaflow_engine.operators.reports import read_reports
 from kaflow_engine.operators.task import BatchContext
+from kaflow_engine.runtime.executor import Shipment
 from kaflow_engine.runtime.failures import to_error
 from kaflow_engine.runtime.notes import changes_of
 from kaflow_engine.runtime.stage_task import of_stream, stage_task, whole_task
@@ -50,7 +50,7 @@ def settings(tmp_path, log):
         sink=None,
         driver=os.getpid(),
     )
-    return pickle.dumps(found)
+    return Shipment.of(found).data
 
 
 def context(batch):
@@ -101,3 +101,9 @@ def test_an_error_in_a_task_is_carried(settings, log, monkeypatch):
     with pytest.raises(RuntimeError) as raised:
         list(whole_task(settings, context(1), iter([])))
     assert str(to_error(raised.value)) == "no\n  hint: cure"
+
+
+def test_settings_that_cannot_be_read_are_an_error_that_arrives(settings):
+    with pytest.raises(RuntimeError) as raised:
+        list(whole_task(settings[:40] + b"torn", context(1), iter([])))
+    assert to_error(raised.value).message.startswith("a task failed: UnpicklingError")

@@ -15,7 +15,7 @@ from kaflow_engine.runtime.failures import SparkEnded
 from kaflow_engine.runtime.pipeline import PipelineRun
 from kaflow_engine.runtime.stop import Limits
 from kaflow_engine.runtime.watch import Watch
-from kaflow_engine.state.lease import find_holder
+from kaflow_engine.state.lease import Leases, find_holder
 from tests.engine.runtime.plans_here import lookup_plan
 
 PLAN = lookup_plan("p", "events", "profiles", "out")
@@ -46,7 +46,8 @@ def run(
         watch=Watch("p", lambda progress: None),
         **more,
     )
-    return found.run().ending
+    with Leases(path, ["p"]).take() as held:
+        return application._supervise([found], held, limits, 60.0).pipelines["p"].ending
 
 
 def test_a_stop_that_does_not_finish_in_time_says_so_and_keeps_the_lease(tmp_path, monkeypatch):
@@ -90,14 +91,15 @@ def test_a_run_that_was_replaced_ends_and_one_that_failed_goes_on(tmp_path, monk
     assert ends == ["caught up"]
 
 
-def test_who_waits_too_long_for_a_stop_says_so(monkeypatch):
+def test_who_waits_too_long_for_a_stop_says_so(tmp_path, monkeypatch):
     never, limits = threading.Event(), Limits()
+    held = Leases(tmp_path, ["p"])
     slow = SimpleNamespace(plan=PLAN, run=never.wait)
     limits.stop.set()
     monkeypatch.setattr(application, "_GRACE_S", 0.0)
     try:
         with pytest.raises(DrainIncomplete, match="'p' did not stop within 0 s"):
-            application._supervise([slow], limits, 0.0)
+            application._supervise([slow], held, limits, 0.0)
         assert limits.overdue.is_set()
     finally:
         never.set()

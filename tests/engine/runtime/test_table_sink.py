@@ -136,6 +136,7 @@ def test_no_row_goes_with_a_record_that_is_lost(tmp_path, monkeypatch, is_backfi
     plan = plan if is_backfill else replace(plan, backfill=None)
     ends = {"earliest": {"clicks": {0: 4}}, "latest": {"clicks": {0: 9}}}
     monkeypatch.setattr(losses, "offsets", lambda kafka, counts, when, **more: ends[when])
+    monkeypatch.setattr(losses, "topic_ids", lambda *asked: {})
     standing = Standing(batch=1, batch_time=0, offsets={"clicks": {0: 2}})
     watch = SimpleNamespace(say=lambda **about: None)
 
