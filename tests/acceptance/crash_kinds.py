@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from kaflow_engine.runtime.crash import CrashPoint
-from tests.acceptance.crash_here import End, Forks, Order
+from tests.acceptance.crash_here import Forks
+from tests.acceptance.crash_orders import End, Order
 from tests.acceptance.crash_pipeline import START, Delivered, create_outputs, delivered, log_of
 
 FIRST_HOUR = START - START % 3_600_000
