@@ -8,6 +8,7 @@ import pytest
 from kaflow_engine.testing.broker import Broker
 from tests.acceptance.bucket_here import Store
 from tests.acceptance.crash_here import Forks, Order
+from tests.acceptance.crash_kinds import Outputs
 from tests.acceptance.crash_pipeline import create_outputs, delivered, load_topics, log_of
 from tests.acceptance.machines import MOST, Machines
 
@@ -46,6 +47,12 @@ def peace(crash_broker, forks, order):
     assert found.counters["emitted"] > 200
     assert len(found.letters) > 5
     return found
+
+
+@pytest.fixture(scope="module")
+def outputs(crash_broker, forks, order):
+    """Outputs of each kind."""
+    return Outputs(crash_broker, forks, order)
 
 
 @pytest.fixture(scope="module")

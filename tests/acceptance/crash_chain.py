@@ -1,4 +1,4 @@
-"""One pipeline on Spark, killed and started again over the same state until it is done."""
+"""Pipelines on Spark, killed and started again over the same states until they are done."""
 
 import os
 import signal
@@ -16,7 +16,8 @@ from kaflow_engine.connectors.kafka_transactions import ControlReader, control_t
 from kaflow_engine.runtime.crash import VARIABLE
 from kaflow_engine.testing.broker import Broker
 from kaflow_engine.testing.processes import Processes, look
-from tests.acceptance.crash_pipeline import create_outputs, log_of
+from tests.acceptance.crash_on_spark import plans
+from tests.acceptance.crash_pipeline import Delivered, create_outputs, delivered, log_of
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 300.0
@@ -24,19 +25,27 @@ T = TypeVar("T")
 VICTIMS = ("driver", "jvm", "worker", "broker")
 
 
+class CaughtUp(Exception):
+    """The pipelines have taken all records, and there is nothing left to kill."""
+
+
 @dataclass(slots=True)
 class Chain:
-    """Starts the pipeline whenever a kill has ended it; use it in a `with`."""
+    """Starts two pipelines whenever a kill has ended them; use it in a `with`."""
 
     broker: Broker
     path: Path
     name: str
+    """Of the pipeline into a topic; `<name>-table` is that into a table."""
     inputs: str
+    _without_jvm: bool = False
+    """Whether the driver has lost one."""
     _process: subprocess.Popen[str] | None = None
     _left: list[int] = field(default_factory=list)
 
     def __enter__(self) -> "Chain":
-        create_outputs(self.broker.settings, self.name)
+        for name in self._names:
+            create_outputs(self.broker.settings, name)
         self.start()
         return self
 
@@ -54,11 +63,16 @@ class Chain:
 
     @property
     def batches(self) -> int:
-        """Batches that are committed."""
-        return log_of(self.path, self.name).next_number() - 1
+        """Batches that are committed, of both."""
+        return sum(log_of(self.path, name).next_number() - 1 for name in self._names)
+
+    def delivered(self) -> dict[str, Delivered]:
+        """Return what both have done, by kind of output."""
+        return both_delivered(self.broker, self.path, self.name)
 
     def start(self) -> None:
         """Start a driver."""
+        self._without_jvm = False
         paths = os.pathsep.join([str(ROOT), str(ROOT / "engine")])
         command = [sys.executable, "-m", "tests.acceptance.crash_on_spark"]
         with self._errors.open("a") as errors:
@@ -70,13 +84,21 @@ class Chain:
                 text=True,
             )
 
-    def progress(self, batches: int = 1) -> None:
-        """Wait for so many more commits."""
-        goal = self.batches + batches
+    def progress(self) -> None:
+        """Wait for another commit.
+
+        Raises:
+            CaughtUp: There is none.
+        """
+        goal = self.batches + 1
         self._until(lambda: self.batches >= goal, f"batch {goal} to be committed")
 
     def stop_at(self, point: str) -> int:
-        """Return the process that has come to a crash point, and stands still there."""
+        """Return the process that has come to a crash point, and stands still there.
+
+        Raises:
+            CaughtUp: None will.
+        """
         self._file.write_text(f"{point}:*:pause")
         return self._until(self._stopped, f"'{point}' to be reached")[0]
 
@@ -87,6 +109,9 @@ class Chain:
             victim: One of VICTIMS; or all `workers`; or `sleeper`: the driver goes, and its worker
                 that has `stopped` wakes up when the next run has begun.
             stopped: The process that stands still, if one does.
+
+        Raises:
+            CaughtUp: There was none.
         """
         match victim:
             case "driver":
@@ -97,20 +122,19 @@ class Chain:
             case "sleeper":
                 assert stopped not in (None, self.driver)
                 self._left.append(stopped)
-                epoch = self._epoch()
+                before = self._epochs()
                 self._end_driver()
                 self.start()
-                self._until(lambda: self._epoch() > epoch, "the next run to begin")
+                self._until(lambda: not before & self._epochs(), "the next runs to begin")
                 _send(stopped, signal.SIGCONT)
                 self._until(lambda: look(stopped).ended, "the sleeper to end")
             case "jvm":
-                gone = self._until(self._jvm, "the JVM")
+                gone, driver = self._until(self._jvm, "the JVM"), self.driver
+                self._without_jvm = True
                 _send(gone, signal.SIGKILL)
                 _send(stopped, signal.SIGCONT)
-                self._until_ended(lambda: self._jvm() not in (None, gone), "another JVM")
-                if self._process.poll() is not None:  # it had only just started
-                    assert self._process.returncode > 0, "a driver without its JVM must fail"
-                    self.start()
+                self._until(lambda: self._jvm() not in (None, gone), "another JVM")
+                assert stopped is None or self.driver == driver, "a run goes on without its JVM"
             case "worker" | "workers":
                 if stopped in (None, self.driver):
                     self._until(lambda: bool(self._workers()), "a Python worker")
@@ -125,10 +149,11 @@ class Chain:
                 _send(stopped, signal.SIGCONT)
 
     def finish(self) -> None:
-        """Let the pipeline do the rest."""
+        """Let the pipelines do the rest."""
         self._file.unlink(missing_ok=True)
-        code = self._process.wait(2 * PATIENCE_S)
-        assert code == 0, self._last_words()
+        with suppress(CaughtUp):
+            while True:
+                self.progress()
 
     @property
     def _file(self) -> Path:
@@ -156,8 +181,15 @@ class Chain:
         daemons = [pid for pid in below if now[pid].name.startswith("python")]
         return [worker for daemon in daemons for worker in now.children(daemon)]
 
-    def _epoch(self) -> int:
-        topic = control_topic(self.name)
+    @property
+    def _names(self) -> tuple[str, str]:
+        return self.name, f"{self.name}-table"
+
+    def _epochs(self) -> set[tuple[str, int]]:
+        return {(name, self._epoch(name)) for name in self._names}
+
+    def _epoch(self, name: str) -> int:
+        topic = control_topic(name)
         reader = ControlReader(self.broker.settings, topic, 30_000, committed=False)
         view = ControlView()
         view.take(reader.read_on())
@@ -165,19 +197,30 @@ class Chain:
         return view.epoch
 
     def _until(self, look: Callable[[], T], what: str) -> T:
-        found = self._until_ended(look, what)
-        assert found, f"ended, waiting for {what}: {self._last_words()}"
-        return found
-
-    def _until_ended(self, look: Callable[[], T], what: str) -> T:
         deadline = time.monotonic() + PATIENCE_S
-        while not (found := look()) and self._process.poll() is None:
+        while not (found := look()):
+            code = self._process.poll()
+            if code == 0:
+                raise CaughtUp(what)
+            if code is not None:  # a pipeline that lost its JVM while it started has ended
+                assert self._without_jvm, f"ended, waiting for {what}: {self._last_words()}"
+                self.start()
             assert time.monotonic() < deadline, f"waited too long for {what}: {self._last_words()}"
             time.sleep(0.2)
         return found
 
     def _last_words(self) -> str:
         return self._errors.read_text()[-2000:]
+
+
+def both_delivered(broker: Broker, path: Path, name: str) -> dict[str, Delivered]:
+    """Return what the pipelines into a topic and into a table have done."""
+    found: dict[str, Delivered] = {}
+    for kind, plan in plans(name, "", str(path)).items():
+        warehouse = str(path / "warehouse") if kind == "table" else ""
+        log = log_of(path, plan.name)
+        found[kind] = delivered(broker.settings, plan.name, log, warehouse)
+    return found
 
 
 def _send(pid: int | None, number: signal.Signals) -> None:

@@ -13,12 +13,13 @@ import sys
 import threading
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import boto3.session  # noqa: F401  # children would each load it
+import deltalake  # noqa: F401  # the same
 import pandas  # noqa: F401  # pyarrow wants it later, and children would each load it
 import pyarrow as pa
 import pyarrow.dataset  # the same
@@ -28,12 +29,13 @@ from kaflow_engine.connectors.kafka_pace import Pace
 from kaflow_engine.connectors.kafka_read import read_ranges
 from kaflow_engine.errors import KaflowError
 from kaflow_engine.model.config import Config
-from kaflow_engine.operators.params import Plan
+from kaflow_engine.operators.params import Backfill, Plan
 from kaflow_engine.operators.reports import read_reports
 from kaflow_engine.operators.schemas import RECORDS
 from kaflow_engine.operators.watermark import next_change
 from kaflow_engine.plan.diff import change
 from kaflow_engine.runtime import batches, crash, patience, pipeline, record_source
+from kaflow_engine.runtime.application import run_backfill
 from kaflow_engine.runtime.batch_clock import BatchClock
 from kaflow_engine.runtime.executor import Executed
 from kaflow_engine.runtime.stage_task import RESULT, of_stream, stage_task, whole_task
@@ -41,63 +43,23 @@ from kaflow_engine.runtime.stop import Limits
 from kaflow_engine.runtime.ticks import is_due
 from kaflow_engine.runtime.watch import Watch
 from kaflow_engine.state.lease import hold_lease
+from tests.acceptance.crash_orders import End, Order
 from tests.acceptance.crash_pipeline import START, copy_plan, crash_plan
 from tests.acceptance.faults_here import fill, kill_behind, wild
 
 ROOT = Path(__file__).parents[2]
 NOW = START + 10 * 60_000
 """Batch time of every batch: a clock that stands still makes runs comparable."""
-MOST = 150
 TOGETHER = 4
-_NO_SPARK = SimpleNamespace(sparkContext=SimpleNamespace(setLocalProperty=lambda *a: None))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """One run of one pipeline."""
-
-    name: str
-    inputs: str
-    broker: str
-    path: str
-    crash_at: str = ""
-    snapshots: str = "1h"
-    staged: bool = False
-    """Whether batches run stage by stage instead of in one task."""
-    delivery: str = "exactly_once"
-    on_data_loss: str = "fail"
-    jumps_after: int | None = None
-    """After how many readings the clock is a month ahead."""
-    brokers_ahead: int = 0
-    """By how many milliseconds the clock of the brokers is ahead of this one."""
-    max_clock_skew: str = "5m"
-    pipeline: str = "crash"
-    transaction_timeout: str = "60s"
-    most: int = MOST
-    """Records of a batch."""
-    bucket: str = ""
-    """Endpoint of a store with a bucket called `kaflow`, for checkpoints."""
-    writes: int | None = None
-    """How many writes to the bucket a run survives."""
-    piece: int | None = None  # bytes of a transaction
-    full_after: int | None = None
-    """How many files the state directory takes before its disk is full."""
-    warehouse: str = ""
-    """Where the pipeline has a table instead of an output topic."""
-    changed: bool = False
-    """Whether its file was changed so that the state does not fit."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class End:
-    """How it went."""
-
-    how: str
-    """ended, killed or stopped."""
-    pid: int
-    said: str = ""
-    """The error, if there was one."""
-    exit_code: int = 0
+_NO_SPARK = SimpleNamespace(
+    sparkContext=SimpleNamespace(
+        setLocalProperty=lambda *a: None,
+        _accumulatorServer=SimpleNamespace(),
+        _gateway=SimpleNamespace(),
+        _jsc=SimpleNamespace(sc=lambda: SimpleNamespace(isStopped=lambda: False)),
+    )
+)
+"""A session that lives, and does nothing."""
 
 
 class Forks:
@@ -197,7 +159,6 @@ def _run(order: Order) -> None:
     batches.execute_batch = _staged if order.staged else _whole  # type: ignore[assignment]
     pipeline.LiveStream = _Live  # type: ignore[misc]
     patience._BACKOFF_S = 0.02
-    pipeline.ControlTopic.broker_time = lambda control: NOW + order.brokers_ahead  # type: ignore[method-assign]
     if order.piece is not None:
         pace = Pace(fill=0, queued=4 * order.piece, flush=30, stall=30)
         kafka_sink.pace_of = lambda *about: pace  # type: ignore[assignment]
@@ -206,9 +167,15 @@ def _run(order: Order) -> None:
     if order.writes is not None:
         kill_behind(order.writes)
     config = config_of(order)
+    plan = plan_of(order)
+    if order.wanted is not None:
+        wanted = Backfill(start=order.wanted[0], end=order.wanted[1], force=order.force)
+        run_backfill(plan, config, wanted, spark=_NO_SPARK)  # type: ignore[arg-type]
+        return
+    pipeline.ControlTopic.broker_time = lambda control: NOW + order.brokers_ahead  # type: ignore[method-assign]
     run = pipeline.PipelineRun(
         spark=_NO_SPARK,  # type: ignore[arg-type]
-        plan=plan_of(order),
+        plan=plan,
         config=config,
         limits=Limits(until_caught_up=True, stop=threading.Event()),
         watch=Watch(order.name, lambda progress: None),
@@ -223,14 +190,8 @@ def plan_of(order: Order) -> Plan:
     """Plan the pipeline of a run."""
     if order.pipeline == "copy":
         return copy_plan(order.name, order.inputs, order.delivery)
-    return crash_plan(
-        order.name,
-        order.inputs,
-        order.delivery,
-        order.warehouse,
-        order.changed,
-        order.on_data_loss,
-    )
+    about = (order.delivery, order.warehouse, order.changed, order.on_data_loss, order.on_error)
+    return crash_plan(order.name, order.inputs, *about)
 
 
 def config_of(order: Order) -> Config:
@@ -243,7 +204,8 @@ def config_of(order: Order) -> Config:
             "kafka": {"brokers": order.broker, "transaction_timeout": order.transaction_timeout},
             "state": {"rocksdb": {"path": order.path, "checkpoint": checkpoint}},
             "max_records": order.most,
-            "retry_deadline": "2s",
+            "warehouse": order.warehouse or ".",
+            "retry_deadline": order.patience,
             "max_clock_skew": order.max_clock_skew,
         }
     )

@@ -3,6 +3,9 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+
+from deltalake import DeltaTable
 
 from kaflow_engine.connectors.kafka_admin import create_topic
 from kaflow_engine.connectors.kafka_client import KafkaSettings, open_producer
@@ -61,20 +64,24 @@ def crash_plan(
     warehouse: str = "",
     changed: bool = False,
     on_data_loss: str = "fail",
+    on_error: str | None = None,
 ) -> Plan:
     """Plan pipeline `name` over the topics `<inputs>.<side>`.
 
     It writes the topic `<name>.out`, or the table `name` where there is a warehouse. A plan that is
-    `changed` does not fit the state of one that is not.
+    `changed` does not fit the state of one that is not. Bad records are skipped where there is a
+    table, unless `on_error` says otherwise: dead letters would be transactions of Kafka.
     """
     # the time a crash takes must not move the watermark
-    patient = {"idle_timeout": "7d", "on_data_loss": on_data_loss}
-    if warehouse:  # dead letters would be transactions of Kafka
-        patient["on_error"] = "skip"
+    patient = {
+        "idle_timeout": "7d",
+        "on_data_loss": on_data_loss,
+        "on_error": on_error or ("skip" if warehouse else "dead_letter"),
+    }
     spec = {
         "name": name,
         "query": (CHANGED if changed else QUERY).format(inputs),
-        "output": {"table": name}
+        "output": {"table": name, "partition": "hour", "interval": "100ms"}
         if warehouse
         else {"topic": f"{name}.out", "format": "json", "key": "id"},
         "dead_letters": {"topic": f"{name}.dead"},
@@ -114,12 +121,9 @@ def create_outputs(kafka: KafkaSettings, name: str) -> None:
     create_topic(kafka, f"{name}.dead", 1)
 
 
-def delivered(kafka: KafkaSettings, name: str, log: BatchLog) -> Delivered:
+def delivered(kafka: KafkaSettings, name: str, log: BatchLog, warehouse: str = "") -> Delivered:
     """Return what pipeline `name` has done."""
-    rows: dict[bytes, list[bytes]] = {}
-    table = read_all(kafka, f"{name}.out")
-    for key, value in zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True):
-        rows.setdefault(key, []).append(value)
+    rows = _table_rows(Path(warehouse) / name) if warehouse else _topic_rows(kafka, f"{name}.out")
     letters = sorted(read_all(kafka, f"{name}.dead")["value"].to_pylist())
     commit = log.last_commit()
     return Delivered(rows, letters, dict(commit.counters) if commit else {})
@@ -128,6 +132,23 @@ def delivered(kafka: KafkaSettings, name: str, log: BatchLog) -> Delivered:
 def log_of(path: object, name: str) -> BatchLog:
     """Return the batch log of pipeline `name` in a state directory."""
     return BatchLog(LocalStore(path / name))
+
+
+def _topic_rows(kafka: KafkaSettings, topic: str) -> dict[bytes, list[bytes]]:
+    rows: dict[bytes, list[bytes]] = {}
+    table = read_all(kafka, topic)
+    for key, value in zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True):
+        rows.setdefault(key, []).append(value)
+    return rows
+
+
+def _table_rows(folder: Path) -> dict[bytes, list[bytes]]:
+    """A table has no order, so that of the values is as good as any."""
+    rows: dict[bytes, list[bytes]] = {}
+    for row in DeltaTable(folder).to_pyarrow_table().to_pylist():
+        value = json.dumps(row, default=str, sort_keys=True).encode()
+        rows.setdefault(row["id"].encode(), []).append(value)
+    return {key: sorted(rows[key]) for key in sorted(rows)}
 
 
 def _records(events: int) -> Iterator[tuple[str, bytes, bytes, int]]:

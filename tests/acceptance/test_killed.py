@@ -1,5 +1,6 @@
-"""Killed on Spark again and again, a pipeline delivers the rows of a run in peace.
+"""Killed on Spark again and again, pipelines deliver the rows of a run in peace.
 
+One writes a topic and one a table, in the same process, so that each kill hits both.
 `test_crash_points.py` tries every step without Spark. `KAFLOW_KILLS=all` tries every step here,
 `KAFLOW_KILLS=<n>` makes n random kills, and `KAFLOW_KILLS_SEED` repeats some.
 """
@@ -9,6 +10,8 @@ import random
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import get_args
 
 import pytest
@@ -16,45 +19,83 @@ import pytest
 from kaflow_engine.runtime.application import run_pipelines
 from kaflow_engine.runtime.crash import CrashPoint
 from kaflow_engine.testing.broker import Broker
-from tests.acceptance.crash_chain import VICTIMS, Chain
-from tests.acceptance.crash_on_spark import config
-from tests.acceptance.crash_pipeline import (
-    crash_plan,
-    create_outputs,
-    delivered,
-    load_topics,
-    log_of,
-)
+from tests.acceptance.crash_chain import VICTIMS, CaughtUp, Chain, both_delivered
+from tests.acceptance.crash_kinds import OF_REPLACING
+from tests.acceptance.crash_on_spark import config, plans
+from tests.acceptance.crash_pipeline import create_outputs, load_topics
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 ASKED = os.environ.get("KAFLOW_KILLS", "")
+COUNT = int(ASKED) if ASKED.isdecimal() else 0
 SEED = int(os.environ.get("KAFLOW_KILLS_SEED", random.randrange(10**6)))
 CHOSEN = (
     ("changes_written", "worker"),
     ("before_commit", "broker"),
+    ("files_written", "worker"),
     ("slot_claimed", "worker"),
     ("rows_produced", "worker"),
     ("committed", "sleeper"),
     ("mapped", "worker"),
+    ("before_table", "driver"),
     ("before_commit_log", "jvm"),
     ("marker_produced", "broker"),
     ("committed", "worker"),
     ("batch_logged", "driver"),
     ("before_commit", "sleeper"),
+    ("table_taken", "driver"),
     ("snapshot_copied", "driver"),
 )
 EVERY = tuple(
     (point, victim)
     for point in get_args(CrashPoint)
     for victim in VICTIMS
-    if point != "piece_committed"  # no batch of these takes that long
+    if point not in (*OF_REPLACING, "piece_committed")  # no batch of these takes that long
 )
 RANDOM = ("driver",) * 3 + ("jvm",) * 2 + ("worker",) * 13 + ("broker",) * 2
 OPENING = ("before_slot", "slot_claimed")
 """A run passes them once, at its first delivery."""
-EVENTS = 40_000 if ASKED else 4_000
-"""Enough that a chain ends before its input does: while a kill is under way, others go on."""
+EVENTS = 12_000 if ASKED else 4_000
+"""What two pipelines take while some are killed; then the next two begin."""
+REPORT_EVERY = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kill:
+    """What is killed, and when."""
+
+    victim: str
+    point: str = ""
+    """The step at which it stands still; empty: wherever it is."""
+    waits: bool = True
+    """Whether for another batch to be committed; else maybe something starts, or recovers."""
+    pause: float = 0.0
+    """Seconds after that batch."""
+
+
+def chosen():
+    return [Kill(point=p, victim=v) for p, v in (EVERY if ASKED == "all" else CHOSEN)]
+
+
+def at_random(seed, count=0):
+    chance = random.Random(seed)
+    victims = chance.choices(RANDOM, k=count) if count else list(RANDOM)
+    chance.shuffle(victims)
+    return [
+        Kill(
+            victim=victim,
+            waits=chance.random() < 0.7 or victim == "broker",
+            pause=chance.uniform(0, 0.8),
+        )
+        for victim in victims
+    ]
+
+
+KILLS = (
+    {"first": at_random(SEED, COUNT // 2), "second": at_random(SEED + 1, COUNT - COUNT // 2)}
+    if COUNT
+    else {"chosen": chosen(), "random": at_random(SEED)}
+)
 
 
 @pytest.fixture(scope="module")
@@ -63,60 +104,65 @@ def brokers():
     with Broker() as first, Broker() as second:
         for broker in (first, second):
             load_topics(broker.settings, "in", EVENTS)
-        yield {"chosen": first, "random": second}
+        yield dict(zip(KILLS, (first, second), strict=True))
 
 
 @pytest.fixture(scope="module")
 def expected(brokers, spark, tmp_path_factory):
     """What a run in peace does, with the same cuts."""
-    path, broker = tmp_path_factory.mktemp("peace"), brokers["chosen"]
-    create_outputs(broker.settings, "peace")
+    path, broker = tmp_path_factory.mktemp("peace"), next(iter(brokers.values()))
+    both = plans("peace", "in", str(path)).values()
+    for plan in both:
+        create_outputs(broker.settings, plan.name)
     settings = config(broker.bootstrap, str(path))
-    run_pipelines([crash_plan("peace", "in")], settings, until_caught_up=True, spark=spark)
-    found = delivered(broker.settings, "peace", log_of(path, "peace"))
-    assert found.counters["emitted"] > EVENTS * 0.9
-    assert found.letters
+    run_pipelines(list(both), settings, until_caught_up=True, spark=spark)
+    found = both_delivered(broker, path, "peace")
+    for each in found.values():
+        assert each.counters["emitted"] > EVENTS * 0.9
+        assert each.letters
     return found
 
 
 @pytest.fixture(scope="module")
 def chains(expected, brokers, tmp_path_factory):
-    """Both chains, at once: a start waits more than it works."""
-
-    def chain(name, work):
-        path, broker = tmp_path_factory.mktemp(name), brokers[name]
-        with Chain(broker, path, name, "in") as found:
-            work(found)
-            found.finish()
-        return delivered(broker.settings, name, log_of(path, name))
-
+    """What pipelines have delivered, two after the other; both chains at once, for they wait."""
     with ThreadPoolExecutor(2) as threads:
-        works = {"chosen": kill_where_chosen, "random": kill_at_random}
-        yield {name: threads.submit(chain, name, work) for name, work in works.items()}
+        yield {
+            name: threads.submit(chain, brokers[name], tmp_path_factory.mktemp(name), name, kills)
+            for name, kills in KILLS.items()
+        }
 
 
-def kill_where_chosen(chain):
-    for point, victim in EVERY if ASKED == "all" else CHOSEN:
-        chain.progress()
-        if point in OPENING:
-            chain.kill("workers")  # new ones open producers
-        chain.kill(victim, chain.stop_at(point))
+def chain(broker, path, name, kills):
+    """Kill pipelines until all kills are done; return what each two of them have delivered."""
+    found, done, begun = [], 0, time.monotonic()
+    while done < len(kills):
+        before = done
+        with Chain(broker, path, f"{name}-{len(found)}", "in") as link:
+            with suppress(CaughtUp):
+                while done < len(kills):
+                    strike(link, kills[done])
+                    done += 1
+                    if done % REPORT_EVERY == 0:
+                        so_far = f"{done} of {len(kills)} kills, {time.monotonic() - begun:.0f} s"
+                        sys.stderr.write(f"{name}: {so_far}\n")
+            link.finish()
+            found.append(link.delivered())
+        assert done > before, f"{kills[done]} never came about"
+    return found
 
 
-def kill_at_random(chain):
-    chance = random.Random(SEED)
-    victims = list(RANDOM)
-    if ASKED.isdecimal():
-        victims = chance.choices(RANDOM, k=int(ASKED))
-    chance.shuffle(victims)
-    for victim in victims:
-        if victim == "broker" or chance.random() < 0.7:  # else maybe while it starts, or recovers
-            chain.progress()
-        time.sleep(chance.uniform(0, 0.8))
-        chain.kill(victim)
+def strike(link, kill):
+    if kill.waits:
+        link.progress()
+    if kill.point in OPENING:
+        link.kill("workers")  # new ones open producers
+    time.sleep(kill.pause)
+    link.kill(kill.victim, link.stop_at(kill.point) if kill.point else None)
 
 
-@pytest.mark.parametrize("name", ["chosen", "random"])
-def test_a_killed_pipeline_delivers_each_row_once(expected, chains, name):
+@pytest.mark.parametrize("name", KILLS)
+def test_killed_pipelines_deliver_each_row_once(expected, chains, name):
     sys.stdout.write(f"KAFLOW_KILLS_SEED={SEED}\n")
-    assert chains[name].result() == expected
+    for found in chains[name].result():
+        assert found == expected

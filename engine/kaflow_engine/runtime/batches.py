@@ -217,7 +217,9 @@ class BatchRunner:
             self._claim(record, executed.report)
         if self.table is not None:
             sink = shipment.settings.sink
+            self._pass("before_table", record.number)
             self.table.take(record, executed.report, sink is None or sink.same_rows)
+            self._pass("table_taken", record.number)
         after = self._commit(standing, record, shipment.settings.plan, executed.report)
         done = time.perf_counter()
         spent = {"log": logged - start, "execute": ran - logged, "commit": done - ran}

@@ -12,6 +12,7 @@ CrashPoint = Literal[
     "mapped",
     "before_changes",
     "changes_written",
+    "files_written",
     "before_slot",
     "slot_claimed",
     "before_transaction",
@@ -21,6 +22,8 @@ CrashPoint = Literal[
     "before_commit",
     "piece_committed",
     "committed",
+    "before_table",
+    "table_taken",
     "before_commit_log",
     "commit_logged",
     "before_group",
@@ -28,8 +31,13 @@ CrashPoint = Literal[
     "before_snapshot",
     "snapshot_copied",
     "snapshot_taken",
+    "before_replace",
+    "replaced",
 ]
-"""In the order in which a batch passes them: before and after every step of the protocol."""
+"""In the order in which a batch passes them: before and after every step of the protocol.
+
+Those of files and tables only where rows go into a table; the last two at the end of a backfill.
+"""
 
 VARIABLE = "KAFLOW_CRASH_AT"
 """`<point>:<batch>[:task|:pause]`, `*` being any batch, or `@<file>` with that in it.

@@ -5,6 +5,7 @@
 # pyarrow is untyped
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import astuple
 from pathlib import Path
@@ -26,6 +27,7 @@ from kaflow_engine.operators.table_rows import (
     partitions_between,
     typed_rows,
 )
+from kaflow_engine.runtime.crash import crash_point
 from kaflow_engine.state.log import BatchRecord, StateRecord
 from kaflow_engine.state.mark import batch_mark
 from kaflow_engine.state.store import Store
@@ -121,7 +123,9 @@ class BackfillTable:
         ]
         check_there(self._table, files)
         self._require_newest()
+        crash_point("before_replace", 0, os.getpid())  # of all batches, so of none
         self._sink.replace(self._replaced, files)
+        crash_point("replaced", 0, os.getpid())
 
 
 def check_there(table: TableParams, files: Sequence[TableFile]) -> None:

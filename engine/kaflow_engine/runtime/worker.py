@@ -161,6 +161,7 @@ class WorkerTask:
                     typed_rows(table, ready),
                     f"{batch.batch}-{batch.epoch}-{token_hex(6)}",
                 )
+            self.passing("files_written")
             self._notes.append({"files": [astuple(file) for file in files]})
         return rows.filter(letters)
 
