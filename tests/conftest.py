@@ -17,10 +17,15 @@ if TYPE_CHECKING:
 
 LONGEST = (
     "test_platform.py",
-    "test_live.py",
-    "test_killed.py",
     "test_against_oracle.py",
+    "test_killed.py",
+    "test_live.py",
     "test_cluster.py",
+    "test_crash_beside.py",
+    "test_fences.py",
+    "test_two_drivers.py",
+    "test_kafka_pieces.py",
+    "test_jvm.py",
     "test_checkpoints.py",
     "test_crash_points.py",
     "test_checkpoint_troubles.py",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.system import find_program
 
-_PATIENCE_S = 120
+_PATIENCE_S = 300
 _SETTLED_MS = 2500
 """How long a page moves after all is there; only pictures mind."""
 

@@ -21,7 +21,7 @@ from tests.kaflow_dagster.page import Page
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.services]
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 300
+PATIENCE_S = 900
 TABLE = ("tables", "orders_by_day")
 FAILING = "expect_column_values_to_be_between_amount"
 CHECKS = """
