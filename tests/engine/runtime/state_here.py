@@ -157,7 +157,7 @@ class StateHere:
         self.log.commit(
             CommitRecord(
                 number=batch.number,
-                epoch=1,
+                epoch=batch.epoch,
                 changes=dict(changes_of(report)),
                 watermark=watermark.to_json(),
                 next_due=done.next_due,
