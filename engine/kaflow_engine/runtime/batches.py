@@ -14,6 +14,7 @@ from kaflow_engine.operators.reports import BatchReport
 from kaflow_engine.operators.task import BatchContext
 from kaflow_engine.operators.watermark import END, Place, advance, holder
 from kaflow_engine.runtime.batch_clock import wall_clock
+from kaflow_engine.runtime.claims import Claims
 from kaflow_engine.runtime.crash import CrashPoint, crash_point
 from kaflow_engine.runtime.executor import SMALL, Executed, Shipment, execute_batch, no_records
 from kaflow_engine.runtime.failures import to_error
@@ -28,8 +29,6 @@ from kaflow_engine.state.log import BatchLog, BatchRecord, CommitRecord, Ranges
 from kaflow_engine.state.mark import batch_mark
 
 Clock = Callable[[], int]
-Claim = Callable[[BatchRecord, BatchReport], None]
-"""Takes a batch whose tasks are done; fails where another run has begun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +62,7 @@ class BatchRunner:
         clock: Clock = wall_clock,
         small: int = SMALL,
         table: TableSink | None = None,
-        claim: Claim | None = None,
+        claims: Claims | None = None,
         held: int = 0,
     ) -> None:
         self.source, self.log = source, log
@@ -74,7 +73,7 @@ class BatchRunner:
         self.kept = kept
         self._small = small
         self.table = table
-        self._claim = claim
+        self._claims = claims
         self._held = held  # the newest batch that a marker names, whoever wrote it
 
     @property
@@ -206,6 +205,8 @@ class BatchRunner:
         start: float,
     ) -> BatchDone:
         logged = time.perf_counter()
+        if self._claims is not None:
+            self._claims.begin()
         executed = self.execute(standing, record, records, shipment)
         ran = time.perf_counter()
         sink = shipment.settings.sink
@@ -213,8 +214,8 @@ class BatchRunner:
             require_same(sink, record.number, rows_of_slots(executed.report), alone=True)
         if self.kept is not None:
             self.kept.ran(record.number, executed.report)
-        if self._claim is not None:
-            self._claim(record, executed.report)
+        if self._claims is not None:
+            self._claims.claim(record, executed.report)
         if self.table is not None:
             sink = shipment.settings.sink
             self._pass("before_table", record.number)

@@ -16,12 +16,25 @@ class Claims:
     control: ControlTopic
     transactional: bool
     """Whether transactions of tasks, which a newer run aborts, say what was delivered."""
+    at_once: bool
+    """Whether every reader sees what tasks write as soon as they write it."""
 
     @staticmethod
     def of(control: ControlTopic, plan: Plan) -> "Claims":
         """Return what the plan needs; a backfill into a table adds nothing before its end."""
         adds = plan.finish.table is not None and plan.backfill is None
-        return Claims(control, plan.delivery == "exactly_once" and not adds)
+        exactly_once = plan.delivery == "exactly_once"
+        return Claims(control, transactional=exactly_once and not adds, at_once=not exactly_once)
+
+    def begin(self) -> None:
+        """Go on to the tasks of a batch, whose rows nothing takes back.
+
+        Raises:
+            TakenOver: A newer run has started.
+            SinkError: The broker fails.
+        """
+        if self.at_once:
+            self.control.require_newest()
 
     def claim(self, batch: BatchRecord, report: BatchReport) -> None:
         """Go on with a batch whose tasks are done.

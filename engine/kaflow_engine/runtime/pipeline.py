@@ -249,7 +249,7 @@ class PipelineRun:
                 KeptBatches(control, start.batches, lambda: carrier.covered) if carrier else None,
                 self.clock,
                 table=table_sink(plan, state, log.store, control.require_newest),
-                claim=Claims.of(control, plan).claim,
+                claims=Claims.of(control, plan),
                 held=max(start.delivered.values(), default=0),
             ),
             standing=standing,
