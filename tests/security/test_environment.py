@@ -70,6 +70,7 @@ def write(name, text):
         ("HOME", (), False),
         # settings of the process, with its passwords, are never meant by accident
         ("KAFLOW__HTTP__TOKEN", ("KAFLOW_*",), False),
+        ("KAFLOW_DEFAULT__HTTP__TOKEN", ("KAFLOW_*",), False),
         ("kaflow__http__token", ("*",), False),
         ("KAFLOW__VARS__REGION", ("KAFLOW__VARS__*",), True),
     ],

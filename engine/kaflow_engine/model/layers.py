@@ -9,9 +9,6 @@ from kaflow_engine.model.shapes import Inside, file_keys, inside
 from kaflow_engine.model.tree import Entries, Entry, Node, Scalar, from_plain, lay_over
 from kaflow_engine.model.variables import SETTINGS
 
-BELOW = "KAFLOW_DEFAULT__"
-"""Begins the settings that a file overrides: an image brings them."""
-
 COMMAND_LINE = Location("command line")
 
 

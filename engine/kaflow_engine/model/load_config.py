@@ -10,13 +10,13 @@ from kaflow_engine.model import specs
 from kaflow_engine.model.config import CheckpointConfig, Config
 from kaflow_engine.model.http_access import with_token
 from kaflow_engine.model.kinds import holds_configuration, kind_of
-from kaflow_engine.model.layers import BELOW, environment_tree, overrides_tree
+from kaflow_engine.model.layers import environment_tree, overrides_tree
 from kaflow_engine.model.loader import is_foreign
 from kaflow_engine.model.mistakes import place
 from kaflow_engine.model.reading import build, check_keys
 from kaflow_engine.model.shapes import Shape
 from kaflow_engine.model.tree import Entries, Node, Scalar, describe, lay_over, walk
-from kaflow_engine.model.variables import read_environment, read_secret
+from kaflow_engine.model.variables import DEFAULTS, read_environment, read_secret
 from kaflow_engine.model.yaml_file import Document, raise_all, read_yaml
 
 FILES = ("kaflow.yaml", "kaflow.yml")
@@ -126,7 +126,7 @@ def load_config(
     variables = read_environment() if environment is None else environment
     document = read_yaml(path, variables, read_secret) if path else None
     layers = [
-        environment_tree(variables, BELOW),
+        environment_tree(variables, DEFAULTS),
         *([_mapping(document)] if document else []),
         environment_tree(variables),
         overrides_tree(overrides or {}) if isinstance(overrides, Mapping | None) else overrides,

@@ -13,6 +13,9 @@ from kaflow_engine.model.tree import brief
 SETTINGS = "KAFLOW__"
 """How variables begin that are settings of the process."""
 
+DEFAULTS = "KAFLOW_DEFAULT__"
+"""How settings begin that a configuration file overrides: an image brings them."""
+
 AUTHORS = ("KAFLOW_*",)
 """What files of authors may expand unless `env` of the configuration says otherwise; a front end
 for files of another kind adds the names that such files use."""
@@ -71,8 +74,9 @@ def may_expand(name: str, patterns: Sequence[str]) -> bool:
     >>> may_expand("KAFLOW_REGION", ["KAFLOW_*"]), may_expand("KAFLOW__HTTP__TOKEN", ["KAFLOW_*"])
     (True, False)
     """
-    if name.upper().startswith(SETTINGS):
-        patterns = [pattern for pattern in patterns if pattern.upper().startswith(SETTINGS)]
+    for settings in (SETTINGS, DEFAULTS):
+        if name.upper().startswith(settings):
+            patterns = [pattern for pattern in patterns if pattern.upper().startswith(settings)]
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
