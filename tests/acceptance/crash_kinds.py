@@ -143,7 +143,7 @@ class Outputs:
         return delivered(self.broker.settings, order.name, log, order.warehouse)
 
     def in_peace(self, kind: str) -> Delivered:
-        """Return what a run does that nobody disturbs."""
+        """Return what a run does that no one disturbs."""
         if kind not in self._peace:
             order = self.order(kind, f"peace-{kind}")
             self._run(order)

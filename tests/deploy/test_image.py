@@ -73,7 +73,7 @@ def test_without_arguments_it_runs_what_is_mounted(tmp_path, monkeypatch):
 def test_its_settings_exist():
     environment = image_environment()
     config = load_config(None, environment)
-    # with nothing but what a user mounts it starts, and nobody else reaches its port
+    # with nothing but what a user mounts it starts, and no one else reaches its port
     assert config.http.host == "127.0.0.1"
     assert config.http.port == int(dict(instructions())["EXPOSE"])
     volume = '"/var/lib/kaflow"'
