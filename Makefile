@@ -10,7 +10,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	&& { echo $$p; break; }; done)
 ARGS ?=
 CONTAINER ?= docker
-FIND_JAVA := from kaflow_engine.runtime.java import find_java; print(f"== setup: {find_java()}")
+FIND_JAVA := from kaflow_engine.runtime.spark.java import find_java; print(f"== setup: {find_java()}")
 # pytest ends with 5 when ARGS leaves no test of a stage, which is no failure.
 NONE_LEFT = { code=$$?; $(if $(ARGS),[[ $$code == 5 ]] ||) (exit $$code); }
 SERVICES := spark or kafka or services

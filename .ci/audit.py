@@ -18,7 +18,7 @@ from tempfile import NamedTemporaryFile
 from typing import Any
 
 LOCKS = "requirements*.lock"
-JARS = Path("engine/kaflow_engine/runtime/jars.toml")
+JARS = Path("engine/kaflow_engine/runtime/spark/jars.toml")
 LIST = Path(".ci/advisories.toml")
 KEPT = Path("build/audit")
 OLDEST_DAYS = 90

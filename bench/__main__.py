@@ -17,8 +17,8 @@ from bench.page import write_page
 from bench.results import combined, judged, machine
 from bench.runs import Runs
 from kaflow_engine.errors import KaflowError
-from kaflow_engine.testing.broker import Broker
-from kaflow_engine.testing.registry import SchemaRegistry
+from kaflow_engine.testing.services.broker import Broker
+from kaflow_engine.testing.services.registry import SchemaRegistry
 
 
 def run_benchmark(options: Options) -> dict[str, Any]:

@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import Any
 
 from bench.measure import Batch
-from kaflow_engine.connectors.kafka_admin import describe
-from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.connectors.kafka.admin import describe
+from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.model.config import SparkConfig
-from kaflow_engine.runtime.jars import spark_kafka_jars
-from kaflow_engine.runtime.java import find_java
-from kaflow_engine.runtime.kafka_source import stream_frame
-from kaflow_engine.runtime.session import start_session
+from kaflow_engine.runtime.source.kafka import stream_frame
+from kaflow_engine.runtime.spark.jars import spark_kafka_jars
+from kaflow_engine.runtime.spark.java import find_java
+from kaflow_engine.runtime.spark.session import start_session
 
 
 def read_and_discard(brokers: str, topic: str, batch: int, master: str) -> list[Batch]:

@@ -9,8 +9,8 @@ from random import Random
 
 from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
 
-from kaflow_engine.connectors.kafka_admin import describe
-from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.connectors.kafka.admin import describe
+from kaflow_engine.connectors.kafka.client import KafkaSettings
 
 _STEP_S = 0.002
 

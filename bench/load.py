@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from confluent_kafka import KafkaError, Message, Producer
 
 from bench.data import Fill, messages
-from kaflow_engine.connectors.kafka_admin import create_topic
-from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.connectors.kafka.admin import create_topic
+from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.errors import SinkError
 
 _QUEUED = 400_000

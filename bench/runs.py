@@ -21,11 +21,11 @@ from bench.options import Options
 from bench.processes import Watched, watched
 from bench.product import ROOT, Product, batches_of, environment, measured
 from bench.shares import shares
-from kaflow_engine.connectors.kafka_admin import delete_topics
+from kaflow_engine.connectors.kafka.admin import delete_topics
 from kaflow_engine.errors import RunError
-from kaflow_engine.formats.registry import Registry
-from kaflow_engine.runtime.session import cores
-from kaflow_engine.testing.broker import Broker
+from kaflow_engine.formats.schema_registry import Registry
+from kaflow_engine.runtime.spark.session import cores
+from kaflow_engine.testing.services.broker import Broker
 
 PATIENCE_S = 1_800.0
 """Seconds after which a run has failed."""

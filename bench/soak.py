@@ -25,7 +25,7 @@ from bench.results import machine
 from bench.soak_feed import CLICKS, PROFILES, SoakFeed
 from bench.verdicts import Sample, judge
 from kaflow_engine.errors import KaflowError, RunError
-from kaflow_engine.testing.broker import Broker
+from kaflow_engine.testing.services.broker import Broker
 
 OUTPUT = "soaked"
 TTL = "30s"

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from confluent_kafka import Producer
 
-from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.errors import RunError
 
 CLICKS, PROFILES = "soak_clicks", "soak_profiles"

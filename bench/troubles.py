@@ -21,10 +21,10 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 from bench.product import Product
-from kaflow_engine.connectors.kafka_client import open_producer
+from kaflow_engine.connectors.kafka.client import open_producer
 from kaflow_engine.errors import RunError
 from kaflow_engine.telemetry.verdict import VerdictKind
-from kaflow_engine.testing.broker import Broker
+from kaflow_engine.testing.services.broker import Broker
 
 RECORDS = 6_000
 """Of the topics that are read for longer than a moment."""

@@ -93,7 +93,7 @@ def checked(
         wanted: Names of checks.
         partitions: Of a table; none: the newest two.
     """
-    from kaflow_engine.runtime.checking import check_output
+    from kaflow_engine.runtime.planning.output_checks import check_output
 
     try:
         config = project.load_config()

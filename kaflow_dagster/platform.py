@@ -17,12 +17,12 @@ from kaflow_engine.cli.options import PositiveType
 from kaflow_engine.cli.output import Clock
 from kaflow_engine.cli.stopping import stop_requests
 from kaflow_engine.errors import RunError
-from kaflow_engine.model.load_config import load_config
-from kaflow_engine.plan.project import load_checked
-from kaflow_engine.testing.broker import Broker
-from kaflow_engine.testing.child import free_ports
-from kaflow_engine.testing.feed import create_topics
-from kaflow_engine.testing.sample_feed import Feed, sample_topics
+from kaflow_engine.model.configuration.load_config import load_config
+from kaflow_engine.plan.planner.project import load_checked
+from kaflow_engine.testing.sample.feed import create_topics
+from kaflow_engine.testing.sample.sample_feed import Feed, sample_topics
+from kaflow_engine.testing.services.broker import Broker
+from kaflow_engine.testing.services.child import free_ports
 
 _LOAD_S = 240.0
 _STREAM_S = 240.0

@@ -43,9 +43,13 @@ def build_redrive_job(
     @dg.op(name=dagster_name("dead_letters", name), config_schema=_OPTIONS, out=dg.Out(dg.Nothing))
     def again(context: dg.OpExecutionContext) -> None:
         # a code location loads without a Kafka client
-        from kaflow_engine.connectors.kafka_client import KafkaSettings
-        from kaflow_engine.connectors.letters import Letter, chosen
-        from kaflow_engine.connectors.redrive import can_redrive, find_letters, redrive
+        from kaflow_engine.connectors.kafka.client import KafkaSettings
+        from kaflow_engine.connectors.kafka.dead_letters.letters import Letter, chosen
+        from kaflow_engine.connectors.kafka.dead_letters.redrive import (
+            can_redrive,
+            find_letters,
+            redrive,
+        )
 
         where: str | None = context.op_config["where"]
         try:

@@ -20,7 +20,7 @@ from kaflow_dagster.translator import KaflowTranslator
 from kaflow_dagster.views import ProjectView, StreamUnit
 from kaflow_engine.errors import KaflowError
 from kaflow_engine.model.config import Config
-from kaflow_engine.plan.explanation import TablePart
+from kaflow_engine.plan.explain.explanation import TablePart
 from kaflow_engine.telemetry.outlet import open_outlet
 from kaflow_engine.telemetry.progress import Progress
 from kaflow_engine.telemetry.verdict import judge
@@ -109,9 +109,9 @@ def _session(
 def _stream(
     heard: _Heard, project: ProjectView, names: Sequence[str], config: Config, stop: Event
 ) -> None:
-    from kaflow_engine.plan.diff import change
+    from kaflow_engine.plan.evolution.diff import change
     from kaflow_engine.runtime.application import run_pipelines
-    from kaflow_engine.runtime.prepare import Waiting, prepare
+    from kaflow_engine.runtime.planning.prepare import Waiting, prepare
 
     specs = [project.load(name, config) for name in names]
     with open_outlet(config, names) as outlet:

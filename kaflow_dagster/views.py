@@ -11,12 +11,12 @@ from kaflow_engine.errors import KaflowError, ModelError
 from kaflow_engine.masking import without_secrets
 from kaflow_engine.model.checks import checks_of
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.load_config import load_config
+from kaflow_engine.model.configuration.load_config import load_config
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.plan.draw import draw
-from kaflow_engine.plan.explain import explain
-from kaflow_engine.plan.explanation import Explanation
-from kaflow_engine.plan.project import check_project, load_one
+from kaflow_engine.plan.explain.draw import draw
+from kaflow_engine.plan.explain.explain import explain
+from kaflow_engine.plan.explain.explanation import Explanation
+from kaflow_engine.plan.planner.project import check_project, load_one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,8 @@ from uuid import uuid4
 import pytest
 
 from kaflow_engine.model.config import SparkConfig
-from kaflow_engine.testing.broker import Broker
-from kaflow_engine.testing.registry import SchemaRegistry
+from kaflow_engine.testing.services.broker import Broker
+from kaflow_engine.testing.services.registry import SchemaRegistry
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,9 +64,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark() -> "Iterator[SparkSession]":
     """A Spark session with the settings of production, two tasks at a time."""
-    from kaflow_engine.runtime.jars import spark_kafka_jars
-    from kaflow_engine.runtime.java import find_java
-    from kaflow_engine.runtime.session import start_session  # it imports Spark
+    from kaflow_engine.runtime.spark.jars import spark_kafka_jars
+    from kaflow_engine.runtime.spark.java import find_java
+    from kaflow_engine.runtime.spark.session import start_session  # it imports Spark
 
     # workers are new processes, which know nothing of pytest's own path
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ENGINE), os.environ.get("PYTHONPATH", "")])

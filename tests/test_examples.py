@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from kaflow_engine.model.project import load_project
-from kaflow_engine.runtime.prepare import check
-from kaflow_engine.testing.case_cuts import Cuts
-from kaflow_engine.testing.case_executor import executor_called
-from kaflow_engine.testing.case_files import find_cases, load_cases
-from kaflow_engine.testing.case_pipeline import Surroundings
-from kaflow_engine.testing.cases import run_case
+from kaflow_engine.runtime.planning.prepare import check
+from kaflow_engine.testing.cases.cases import run_case
+from kaflow_engine.testing.cases.cuts import Cuts
+from kaflow_engine.testing.cases.executor import executor_called
+from kaflow_engine.testing.cases.files import find_cases, load_cases
+from kaflow_engine.testing.cases.pipeline import Surroundings
 
 EXAMPLES = Path(__file__).parent.parent / "dbt_style_models"
 CASES = [case for file in find_cases([EXAMPLES]) for case in load_cases(file)]

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from kaflow_engine.model.load_config import load_config
+from kaflow_engine.model.configuration.load_config import load_config
 from tests.page import blocks, commands, first_words
 from tests.test_readme import ROOT
 

@@ -15,10 +15,10 @@ import yaml
 from click.testing import CliRunner
 
 from kaflow_engine.cli.main import COMMANDS, kaflow
-from kaflow_engine.connectors.kafka_client import KafkaSettings
-from kaflow_engine.connectors.kafka_read import read_all
+from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.errors import Location
-from kaflow_engine.model.loader import load_pipeline, pipeline_from_mapping
+from kaflow_engine.model.pipelines.loader import load_pipeline, pipeline_from_mapping
 from tests.page import first_words
 
 ROOT = Path(__file__).parent.parent

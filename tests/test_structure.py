@@ -14,8 +14,17 @@ LIMIT = 300
 ALLOWED_LONG: set[str] = set()
 
 PLANNING = [
-    *("errors", "model.specs", "model.config", "model.loader", "sql", "formats", "plan", "state"),
-    *("operators.task", "connectors", "testing.fake_stream"),
+    *(
+        "errors",
+        "model.specs",
+        "model.config",
+        "model.pipelines.loader",
+        "sql",
+        "formats",
+        "plan",
+        "state",
+    ),
+    *("operators.rows.task", "connectors", "testing.sample.fake_stream"),
 ]
 
 
@@ -89,7 +98,7 @@ def test_the_wheel_holds_both_packages_and_their_data(wheel: Path):
     }
     assert names >= {
         "kaflow_engine/py.typed",
-        "kaflow_engine/runtime/jars.toml",
+        "kaflow_engine/runtime/spark/jars.toml",
         "kaflow_engine/cli/doctor.py",
         "kaflow_engine/cli/new_project/gitignore",
         "kaflow_dagster/__init__.py",
@@ -106,7 +115,7 @@ def test_the_wheel_runs_away_from_the_sources(wheel: Path, tmp_path: Path):
     subprocess.run([*pip, "--no-deps", "--target", str(target), str(wheel)], check=True)
     code = (
         f"import sys; sys.path.insert(0, {str(target)!r})\n"
-        "import kaflow_engine.runtime.jars as jars; print(jars.__file__)\n"
+        "import kaflow_engine.runtime.spark.jars as jars; print(jars.__file__)\n"
         "print(len(jars.artifacts('spark-kafka')))\n"
     )
     out = subprocess.run(

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 from confluent_kafka import TopicPartition
 from deltalake import write_deltalake
 
-from kaflow_engine.connectors.kafka_client import open_admin
-from kaflow_engine.connectors.kafka_read import read_all
+from kaflow_engine.connectors.kafka.client import open_admin
+from kaflow_engine.connectors.kafka.read import read_all
 
 TWICE = 3
 """Records at the seam of two files that both hold."""

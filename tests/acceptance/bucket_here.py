@@ -4,7 +4,7 @@
 import logging
 from urllib.request import Request, urlopen
 
-from kaflow_engine.state.bucket import Bucket, BucketSettings
+from kaflow_engine.state.storage.bucket import Bucket, BucketSettings
 
 NAME = "kaflow"
 KEYS = {"access_key": "any", "secret_key": "any", "region": "eu-west-1"}

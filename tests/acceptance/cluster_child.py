@@ -9,10 +9,10 @@ from functools import partial
 from kaflow_engine.model.config import Config
 from kaflow_engine.runtime import pipeline
 from kaflow_engine.runtime.application import run_pipelines
-from kaflow_engine.runtime.batches import BatchRunner
-from kaflow_engine.runtime.jars import spark_kafka_jars
-from kaflow_engine.runtime.java import find_java
-from kaflow_engine.runtime.session import start_session
+from kaflow_engine.runtime.batch.runner import BatchRunner
+from kaflow_engine.runtime.spark.jars import spark_kafka_jars
+from kaflow_engine.runtime.spark.java import find_java
+from kaflow_engine.runtime.spark.session import start_session
 from tests.acceptance.crash_pipeline import crash_plan
 
 PARTITIONS = 3

@@ -10,10 +10,10 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from kaflow_engine.runtime.class_archive import archive_options, spark_archive
-from kaflow_engine.runtime.crash import VARIABLE
-from kaflow_engine.runtime.java import find_java
-from kaflow_engine.testing.processes import Processes, look
+from kaflow_engine.runtime.spark.class_archive import archive_options, spark_archive
+from kaflow_engine.runtime.spark.java import find_java
+from kaflow_engine.runtime.tasks.crash import VARIABLE
+from kaflow_engine.testing.services.processes import Processes, look
 from tests.acceptance.cluster_child import DONE
 from tests.acceptance.crash_pipeline import log_of
 from tests.conftest import SHORT_LIVED

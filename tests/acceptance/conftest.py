@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kaflow_engine.testing.broker import Broker
+from kaflow_engine.testing.services.broker import Broker
 from tests.acceptance.bucket_here import Store
 from tests.acceptance.crash_here import Forks, Order
 from tests.acceptance.crash_kinds import Outputs

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from kaflow_engine.connectors.kafka_control_records import ControlView
-from kaflow_engine.connectors.kafka_transactions import ControlReader, control_topic
-from kaflow_engine.runtime.crash import VARIABLE
-from kaflow_engine.testing.broker import Broker
-from kaflow_engine.testing.processes import Processes, look
+from kaflow_engine.connectors.kafka.run_log.control_records import ControlView
+from kaflow_engine.connectors.kafka.run_log.transactions import ControlReader, control_topic
+from kaflow_engine.runtime.tasks.crash import VARIABLE
+from kaflow_engine.testing.services.broker import Broker
+from kaflow_engine.testing.services.processes import Processes, look
 from tests.acceptance.crash_on_spark import plans
 from tests.acceptance.crash_pipeline import Delivered, create_outputs, delivered, log_of
 

@@ -24,25 +24,29 @@ import pandas  # noqa: F401  # pyarrow wants it later, and children would each l
 import pyarrow as pa
 import pyarrow.dataset  # the same
 
-from kaflow_engine.connectors import kafka_sink
-from kaflow_engine.connectors.kafka_pace import Pace
-from kaflow_engine.connectors.kafka_read import read_ranges
+from kaflow_engine.connectors.kafka.delivery import deliver as kafka_sink
+from kaflow_engine.connectors.kafka.delivery.pace import Pace
+from kaflow_engine.connectors.kafka.read import read_ranges
 from kaflow_engine.errors import KaflowError
+from kaflow_engine.flow.plan import Backfill, Plan
+from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.model.config import Config
-from kaflow_engine.operators.params import Backfill, Plan
-from kaflow_engine.operators.reports import read_reports
-from kaflow_engine.operators.schemas import RECORDS
+from kaflow_engine.operators.rows.reports import read_reports
 from kaflow_engine.operators.watermark import next_change
-from kaflow_engine.plan.diff import change
-from kaflow_engine.runtime import batches, crash, patience, pipeline, record_source
+from kaflow_engine.plan.evolution.diff import change
+from kaflow_engine.runtime import pipeline
+from kaflow_engine.runtime import restart_policy as patience
 from kaflow_engine.runtime.application import run_backfill
-from kaflow_engine.runtime.batch_clock import BatchClock
-from kaflow_engine.runtime.executor import Executed
-from kaflow_engine.runtime.stage_task import RESULT, of_stream, stage_task, whole_task
-from kaflow_engine.runtime.stop import Limits
-from kaflow_engine.runtime.ticks import is_due
-from kaflow_engine.runtime.watch import Watch
-from kaflow_engine.state.lease import hold_lease
+from kaflow_engine.runtime.batch import runner as batches
+from kaflow_engine.runtime.batch.progress import Watch
+from kaflow_engine.runtime.batch.stop import Limits
+from kaflow_engine.runtime.clock.batch_clock import BatchClock
+from kaflow_engine.runtime.clock.ticks import is_due
+from kaflow_engine.runtime.source import record_source
+from kaflow_engine.runtime.tasks import crash
+from kaflow_engine.runtime.tasks.executor import Executed
+from kaflow_engine.runtime.tasks.stage_task import RESULT, of_stream, stage_task, whole_task
+from kaflow_engine.state.storage.lease import hold_lease
 from tests.acceptance.crash_orders import End, Order
 from tests.acceptance.crash_pipeline import START, copy_plan, crash_plan
 from tests.acceptance.faults_here import fill, kill_behind, wild

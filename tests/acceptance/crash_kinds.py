@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from kaflow_engine.runtime.crash import CrashPoint
+from kaflow_engine.runtime.tasks.crash import CrashPoint
 from tests.acceptance.crash_here import Forks
 from tests.acceptance.crash_orders import End, Order
 from tests.acceptance.crash_pipeline import START, Delivered, create_outputs, delivered, log_of

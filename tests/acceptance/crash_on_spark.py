@@ -6,9 +6,9 @@ Twice, side by side: into a topic, and into a table. So each kill hits both.
 import json
 import sys
 
+from kaflow_engine.flow.plan import Plan
 from kaflow_engine.model.config import Config
-from kaflow_engine.operators.params import Plan
-from kaflow_engine.runtime import patience
+from kaflow_engine.runtime import restart_policy as patience
 from kaflow_engine.runtime.application import run_pipelines
 from tests.acceptance.crash_pipeline import crash_plan
 from tests.conftest import SHORT_LIVED

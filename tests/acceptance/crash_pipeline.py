@@ -7,16 +7,16 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from kaflow_engine.connectors.kafka_admin import create_topic
-from kaflow_engine.connectors.kafka_client import KafkaSettings, open_producer
-from kaflow_engine.connectors.kafka_read import read_all
+from kaflow_engine.connectors.kafka.admin import create_topic
+from kaflow_engine.connectors.kafka.client import KafkaSettings, open_producer
+from kaflow_engine.connectors.kafka.read import read_all
+from kaflow_engine.flow.plan import Plan
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.operators.params import Plan
-from kaflow_engine.plan.build import build_plan
-from kaflow_engine.state.log import BatchLog
-from kaflow_engine.state.store import LocalStore
+from kaflow_engine.plan.planner.pipeline_plan import build_plan
+from kaflow_engine.state.log.batch_log import BatchLog
+from kaflow_engine.state.storage.store import LocalStore
 
 START = 1_700_000_000_000
 """Epoch milliseconds of the first event."""

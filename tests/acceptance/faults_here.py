@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kaflow_engine.state import bucket, store
+from kaflow_engine.state.storage import bucket, store
 
 MONTH = 30 * 24 * 3_600_000
 

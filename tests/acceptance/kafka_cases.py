@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from kaflow_engine.connectors.kafka_admin import create_topic, delete_topics
-from kaflow_engine.connectors.kafka_client import KafkaSettings, open_producer
-from kaflow_engine.connectors.kafka_read import read_all
-from kaflow_engine.formats.registry import Registry
+from kaflow_engine.connectors.kafka.admin import create_topic, delete_topics
+from kaflow_engine.connectors.kafka.client import KafkaSettings, open_producer
+from kaflow_engine.connectors.kafka.read import read_all
+from kaflow_engine.formats.schema_registry import Registry
 from kaflow_engine.model.config import Config
-from kaflow_engine.plan.pipeline import PlannedPipeline
-from kaflow_engine.runtime.prepare import prepare
+from kaflow_engine.plan.planner.planned import PlannedPipeline
+from kaflow_engine.runtime.planning.prepare import prepare
 from kaflow_engine.telemetry.progress import PipelineSummary
-from kaflow_engine.testing.case_compare import Difference, Outcome, compare
-from kaflow_engine.testing.case_files import load_cases
-from kaflow_engine.testing.case_pipeline import Surroundings, plan_case
-from kaflow_engine.testing.case_records import (
+from kaflow_engine.testing.cases.compare import Difference, Outcome, compare
+from kaflow_engine.testing.cases.files import load_cases
+from kaflow_engine.testing.cases.pipeline import Surroundings, plan_case
+from kaflow_engine.testing.cases.records import (
     Wire,
     emitted_rows,
     partitions_of,
@@ -25,7 +25,7 @@ from kaflow_engine.testing.case_records import (
     wire_of,
     written_letters,
 )
-from kaflow_engine.testing.case_specs import Case
+from kaflow_engine.testing.cases.specs import Case
 
 FOLDER = Path(__file__).parent / "cases"
 AROUND = Surroundings(variables={})

@@ -8,8 +8,8 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from kaflow_engine.cli.main import kaflow
-from kaflow_engine.connectors.kafka_control import ControlTopic
-from kaflow_engine.runtime.start.bring_back import checkpoints_of
+from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
+from kaflow_engine.runtime.takeover.restore import checkpoints_of
 from tests.acceptance.crash_here import config_of
 from tests.acceptance.crash_pipeline import create_outputs, delivered, log_of
 

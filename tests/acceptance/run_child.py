@@ -8,12 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+from kaflow_engine.flow.plan import Backfill
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.operators.params import Backfill
 from kaflow_engine.runtime.application import run_backfill, run_pipelines
-from kaflow_engine.runtime.crash import VARIABLE
-from kaflow_engine.runtime.prepare import prepare
+from kaflow_engine.runtime.planning.prepare import prepare
+from kaflow_engine.runtime.tasks.crash import VARIABLE
 from tests.conftest import SHORT_LIVED
 
 ROOT = Path(__file__).parents[2]

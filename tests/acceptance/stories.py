@@ -12,9 +12,9 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from kaflow_engine.connectors.kafka_admin import create_topic, delete_topics
-from kaflow_engine.connectors.kafka_client import open_producer
-from kaflow_engine.connectors.kafka_transactions import control_topic
+from kaflow_engine.connectors.kafka.admin import create_topic, delete_topics
+from kaflow_engine.connectors.kafka.client import open_producer
+from kaflow_engine.connectors.kafka.run_log.transactions import control_topic
 from kaflow_engine.errors import SinkError, StateError
 from tests.acceptance.crash_here import Order
 from tests.acceptance.crash_pipeline import PARTITIONS, START, create_outputs, delivered, log_of

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from kaflow_engine.connectors.kafka_admin import describe
-from kaflow_engine.connectors.kafka_read import read_all
+from kaflow_engine.connectors.kafka.admin import describe
+from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.errors import StateError
-from kaflow_engine.runtime.backfill import backfill_plan
-from kaflow_engine.runtime.prepare import prepare
+from kaflow_engine.runtime.drive.bounded import backfill_plan
+from kaflow_engine.runtime.planning.prepare import prepare
 from tests.acceptance.run_child import killed_at
 from tests.acceptance.three_days import DAY, MINUTE, SECOND, SIDES, START, config_for, load, spec_of
 

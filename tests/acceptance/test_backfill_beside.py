@@ -5,17 +5,19 @@ import pytest
 from confluent_kafka import TopicPartition
 from deltalake import DeltaTable
 
-from kaflow_engine.connectors.delta import DeltaSink
-from kaflow_engine.connectors.kafka_admin import create_topic
-from kaflow_engine.connectors.kafka_client import open_admin, open_producer
+from kaflow_engine.connectors.delta.table import DeltaSink
+from kaflow_engine.connectors.kafka.admin import create_topic
+from kaflow_engine.connectors.kafka.client import open_admin, open_producer
 from kaflow_engine.errors import SinkError, StateError
+from kaflow_engine.flow.plan import Backfill
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.operators.params import Backfill
-from kaflow_engine.runtime import batches, pipeline, record_source
+from kaflow_engine.runtime import pipeline
 from kaflow_engine.runtime.application import run_backfill, run_pipelines
-from kaflow_engine.runtime.owner import check_backfill
-from kaflow_engine.runtime.prepare import prepare
+from kaflow_engine.runtime.batch import runner as batches
+from kaflow_engine.runtime.drive.backfill_guard import check_backfill
+from kaflow_engine.runtime.planning.prepare import prepare
+from kaflow_engine.runtime.source import record_source
 from tests.acceptance import crash_here
 
 pytestmark = pytest.mark.kafka

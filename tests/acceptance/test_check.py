@@ -9,10 +9,10 @@ import yaml
 from click.testing import CliRunner
 
 from kaflow_engine.cli.main import kaflow
-from kaflow_engine.connectors.kafka_client import open_producer
+from kaflow_engine.connectors.kafka.client import open_producer
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.loader import load_pipeline
-from kaflow_engine.runtime.prepare import prepare
+from kaflow_engine.model.pipelines.loader import load_pipeline
+from kaflow_engine.runtime.planning.prepare import prepare
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.services]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import TopicPartition
 
-from kaflow_engine.connectors.kafka_client import open_admin
+from kaflow_engine.connectors.kafka.client import open_admin
 from kaflow_engine.errors import SinkError, SourceError, StateError
 from tests.acceptance.crash_pipeline import create_outputs, load_topics, log_of
 from tests.acceptance.machines import command, half, listed

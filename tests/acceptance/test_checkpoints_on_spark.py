@@ -9,8 +9,8 @@ import duckdb
 import pytest
 from deltalake import DeltaTable
 
-from kaflow_engine.connectors.kafka_read import read_all
-from kaflow_engine.runtime.prepare import prepare
+from kaflow_engine.connectors.kafka.read import read_all
+from kaflow_engine.runtime.planning.prepare import prepare
 from tests.acceptance.bucket_here import KEYS, NAME, Store
 from tests.acceptance.run_child import killed_at
 from tests.acceptance.three_days import config_for, load, spec_of

@@ -5,9 +5,9 @@ import signal
 
 import pytest
 
-from kaflow_engine.testing.broker import Broker
-from kaflow_engine.testing.cluster import Cluster
-from kaflow_engine.testing.processes import look
+from kaflow_engine.testing.services.broker import Broker
+from kaflow_engine.testing.services.cluster import Cluster
+from kaflow_engine.testing.services.processes import look
 from tests.acceptance.cluster_driver import Driver, kill
 from tests.acceptance.crash_pipeline import create_outputs, delivered, load_topics, log_of
 

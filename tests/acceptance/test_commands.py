@@ -5,9 +5,9 @@ from click.testing import CliRunner
 
 from kaflow_engine.cli.fakegen import command as fakegen
 from kaflow_engine.cli.main import kaflow
-from kaflow_engine.connectors.kafka_admin import delete_topics
-from kaflow_engine.connectors.kafka_client import KafkaSettings
-from kaflow_engine.connectors.kafka_read import read_all
+from kaflow_engine.connectors.kafka.admin import delete_topics
+from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.read import read_all
 
 GOOD = "name: {name}\nquery: SELECT id FROM t\noutput: {{topic: {name}_out, key: id}}\n"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kaflow_engine.connectors.kafka_admin import delete_topics
-from kaflow_engine.connectors.kafka_transactions import control_topic
+from kaflow_engine.connectors.kafka.admin import delete_topics
+from kaflow_engine.connectors.kafka.run_log.transactions import control_topic
 from kaflow_engine.errors import StateError
 from tests.acceptance.crash_pipeline import create_outputs, delivered, log_of
 

@@ -7,12 +7,12 @@ import pytest
 from click.testing import CliRunner
 
 from kaflow_engine.cli.main import kaflow
-from kaflow_engine.connectors.kafka_admin import create_topic
-from kaflow_engine.connectors.kafka_client import KafkaSettings, open_producer
-from kaflow_engine.connectors.kafka_read import read_all
-from kaflow_engine.connectors.redrive import find_letters, redrive
+from kaflow_engine.connectors.kafka.admin import create_topic
+from kaflow_engine.connectors.kafka.client import KafkaSettings, open_producer
+from kaflow_engine.connectors.kafka.dead_letters.redrive import find_letters, redrive
+from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.model.config import Config
-from kaflow_engine.runtime.prepare import prepare
+from kaflow_engine.runtime.planning.prepare import prepare
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -56,8 +56,8 @@ class World:
 
     def run(self):
         """Read all that the topic holds, and return the counters of both pipelines."""
-        from kaflow_engine.model.loader import load_pipeline
-        from kaflow_engine.plan.diff import change
+        from kaflow_engine.model.pipelines.loader import load_pipeline
+        from kaflow_engine.plan.evolution.diff import change
         from kaflow_engine.runtime.application import run_pipelines
 
         specs = [load_pipeline(self.folder / f"{n}.yaml") for n in (self.strict, self.other)]

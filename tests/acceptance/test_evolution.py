@@ -8,19 +8,19 @@ import pytest
 from click.testing import CliRunner
 
 from kaflow_engine.cli.main import kaflow
-from kaflow_engine.connectors.kafka_admin import create_topic
-from kaflow_engine.connectors.kafka_client import KafkaSettings, open_producer
-from kaflow_engine.connectors.kafka_control import ControlTopic
-from kaflow_engine.connectors.kafka_read import read_all
+from kaflow_engine.connectors.kafka.admin import create_topic
+from kaflow_engine.connectors.kafka.client import KafkaSettings, open_producer
+from kaflow_engine.connectors.kafka.read import read_all
+from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
 from kaflow_engine.errors import StateError
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.loader import load_pipeline
-from kaflow_engine.plan.diff import change
-from kaflow_engine.runtime import batches
+from kaflow_engine.model.pipelines.loader import load_pipeline
+from kaflow_engine.plan.evolution.diff import change
 from kaflow_engine.runtime.application import run_pipelines
-from kaflow_engine.runtime.prepare import prepare
-from kaflow_engine.state.log import BatchLog
-from kaflow_engine.state.store import LocalStore
+from kaflow_engine.runtime.batch import runner as batches
+from kaflow_engine.runtime.planning.prepare import prepare
+from kaflow_engine.state.log.batch_log import BatchLog
+from kaflow_engine.state.storage.store import LocalStore
 from tests.acceptance.bucket_here import KEYS, NAME, Store
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.services]

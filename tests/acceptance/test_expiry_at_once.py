@@ -15,8 +15,8 @@ from rocksdict import Rdict
 from bench.data import START
 from bench.processes import most_rss, tree, watched
 from bench.product import Product
-from kaflow_engine.connectors.kafka_client import open_producer
-from kaflow_engine.state.rocks_options import copy_options
+from kaflow_engine.connectors.kafka.client import open_producer
+from kaflow_engine.state.copies.rocks_options import copy_options
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 

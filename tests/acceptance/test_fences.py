@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from kaflow_engine.plan.inherit import inherit
-from kaflow_engine.runtime.plans import decided, plan_of
-from kaflow_engine.state.approval import Approval, save_approval
+from kaflow_engine.plan.evolution.evolution import inherit
+from kaflow_engine.runtime.planning.plan_codec import decided, plan_of
+from kaflow_engine.state.log.approval import Approval, save_approval
 from tests.acceptance.crash_pipeline import crash_plan, log_of
 from tests.acceptance.stories import (
     MOST,

@@ -11,17 +11,17 @@ from uuid import UUID
 import fastavro
 import pytest
 
-from kaflow_engine.connectors.kafka_admin import create_topic
-from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.connectors.kafka.admin import create_topic
+from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.errors import ModelError, SinkError
-from kaflow_engine.formats.registry import Registry
+from kaflow_engine.formats.schema_registry import Registry
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.loader import load_pipeline
-from kaflow_engine.plan.build import build_plan, declared_columns
-from kaflow_engine.runtime.prepare import prepare
-from kaflow_engine.testing.case_executor import LocalExecutor
-from kaflow_engine.testing.case_report import report_lines
-from kaflow_engine.testing.cases import CaseResult, run_case
+from kaflow_engine.model.pipelines.loader import load_pipeline
+from kaflow_engine.plan.planner.pipeline_plan import build_plan, declared_columns
+from kaflow_engine.runtime.planning.prepare import prepare
+from kaflow_engine.testing.cases.cases import CaseResult, run_case
+from kaflow_engine.testing.cases.executor import LocalExecutor
+from kaflow_engine.testing.cases.report import report_lines
 from tests.acceptance.kafka_cases import AROUND, cases_of, config_for, run_cases
 
 CASES = cases_of("formats.yaml")

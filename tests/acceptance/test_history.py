@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kaflow_engine.connectors.kafka_client import open_producer
-from kaflow_engine.connectors.kafka_read import read_all
+from kaflow_engine.connectors.kafka.client import open_producer
+from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.errors import KaflowError
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.plan.diff import change
-from kaflow_engine.runtime.error_wire import SECRET
-from kaflow_engine.runtime.prepare import prepare
+from kaflow_engine.plan.evolution.diff import change
+from kaflow_engine.runtime.failures.error_wire import SECRET
+from kaflow_engine.runtime.planning.prepare import prepare
 from tests.acceptance.archive import LAYOUTS, first_records, raw_parquet, remove
 from tests.acceptance.run_child import killed_at
 from tests.acceptance.test_backfill import by_key, halves

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from kaflow_engine.connectors.kafka_admin import create_topic
-from kaflow_engine.connectors.kafka_client import open_producer
-from kaflow_engine.connectors.kafka_read import read_all
-from kaflow_engine.testing.processes import Processes, look
+from kaflow_engine.connectors.kafka.admin import create_topic
+from kaflow_engine.connectors.kafka.client import open_producer
+from kaflow_engine.connectors.kafka.read import read_all
+from kaflow_engine.testing.services.processes import Processes, look
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 

@@ -5,11 +5,11 @@ from collections import defaultdict
 
 import pytest
 
-from kaflow_engine.cli.board import account
-from kaflow_engine.connectors.kafka_client import KafkaSettings, open_producer
-from kaflow_engine.connectors.kafka_read import read_all
+from kaflow_engine.cli.live_view.board import account
+from kaflow_engine.connectors.kafka.client import KafkaSettings, open_producer
+from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.runtime.prepare import prepare
+from kaflow_engine.runtime.planning.prepare import prepare
 from tests.acceptance.kafka_cases import config_for, new_topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]

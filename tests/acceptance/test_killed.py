@@ -17,8 +17,8 @@ from typing import get_args
 import pytest
 
 from kaflow_engine.runtime.application import run_pipelines
-from kaflow_engine.runtime.crash import CrashPoint
-from kaflow_engine.testing.broker import Broker
+from kaflow_engine.runtime.tasks.crash import CrashPoint
+from kaflow_engine.testing.services.broker import Broker
 from tests.acceptance.crash_chain import VICTIMS, CaughtUp, Chain, both_delivered
 from tests.acceptance.crash_kinds import OF_REPLACING
 from tests.acceptance.crash_on_spark import config, plans

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from kaflow_engine.connectors.kafka_admin import create_topic
-from kaflow_engine.connectors.kafka_client import open_producer
-from kaflow_engine.connectors.kafka_read import read_all
-from kaflow_engine.runtime.jars import kafka_broker_jars
-from kaflow_engine.runtime.java import find_java
-from kaflow_engine.testing.broker import Broker
+from kaflow_engine.connectors.kafka.admin import create_topic
+from kaflow_engine.connectors.kafka.client import open_producer
+from kaflow_engine.connectors.kafka.read import read_all
+from kaflow_engine.runtime.spark.jars import kafka_broker_jars
+from kaflow_engine.runtime.spark.java import find_java
+from kaflow_engine.testing.services.broker import Broker
 from tests.acceptance.crash_here import Order
 from tests.acceptance.crash_pipeline import START, log_of
 

@@ -8,10 +8,10 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import NewPartitions
 
-from kaflow_engine.connectors.kafka_admin import create_topic, delete_topics
-from kaflow_engine.connectors.kafka_client import open_admin, open_producer
-from kaflow_engine.connectors.kafka_topics import topic_ids
-from kaflow_engine.state.log import BatchLog
+from kaflow_engine.connectors.kafka.admin import create_topic, delete_topics
+from kaflow_engine.connectors.kafka.client import open_admin, open_producer
+from kaflow_engine.connectors.kafka.topics import topic_ids
+from kaflow_engine.state.log.batch_log import BatchLog
 from tests.acceptance.crash_here import Order
 from tests.acceptance.crash_pipeline import PARTITIONS, _records, create_outputs, log_of
 

@@ -15,10 +15,10 @@ from urllib.request import urlopen
 
 import pytest
 
-from kaflow_engine.connectors.kafka_admin import create_topic
-from kaflow_engine.connectors.kafka_client import KafkaSettings, open_producer
-from kaflow_engine.connectors.kafka_read import read_all
-from kaflow_engine.testing.processes import Processes
+from kaflow_engine.connectors.kafka.admin import create_topic
+from kaflow_engine.connectors.kafka.client import KafkaSettings, open_producer
+from kaflow_engine.connectors.kafka.read import read_all
+from kaflow_engine.testing.services.processes import Processes
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 

@@ -5,20 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from kaflow_engine.cli.board import account
-from kaflow_engine.connectors.kafka_client import KafkaSettings, open_producer
-from kaflow_engine.connectors.kafka_read import read_all
-from kaflow_engine.formats.avro_schema import avro_schema
-from kaflow_engine.formats.avro_types import parse_avro
-from kaflow_engine.formats.registry import Registry
+from kaflow_engine.cli.live_view.board import account
+from kaflow_engine.connectors.kafka.client import KafkaSettings, open_producer
+from kaflow_engine.connectors.kafka.read import read_all
+from kaflow_engine.formats.avro.schema import avro_schema
+from kaflow_engine.formats.avro.types import parse_avro
+from kaflow_engine.formats.schema_registry import Registry
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.loader import load_pipeline
-from kaflow_engine.plan.draw import draw
-from kaflow_engine.plan.explain import explain
-from kaflow_engine.runtime.prepare import prepare
-from kaflow_engine.testing.case_executor import LocalExecutor
-from kaflow_engine.testing.case_report import report_lines
-from kaflow_engine.testing.cases import CaseResult, run_case
+from kaflow_engine.model.pipelines.loader import load_pipeline
+from kaflow_engine.plan.explain.draw import draw
+from kaflow_engine.plan.explain.explain import explain
+from kaflow_engine.runtime.planning.prepare import prepare
+from kaflow_engine.testing.cases.cases import CaseResult, run_case
+from kaflow_engine.testing.cases.executor import LocalExecutor
+from kaflow_engine.testing.cases.report import report_lines
 from tests.acceptance.kafka_cases import AROUND, cases_of, config_for, run_cases
 
 JSON, AVRO = cases_of("seeds_json.yaml"), cases_of("seeds_avro.yaml")

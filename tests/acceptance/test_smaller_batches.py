@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from kaflow_engine.connectors.kafka_control import ControlTopic
-from kaflow_engine.runtime.offsets import size_of
+from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
+from kaflow_engine.runtime.source.offsets import size_of
 from tests.acceptance.crash_pipeline import create_outputs, delivered, load_topics, log_of
 
 pytestmark = pytest.mark.kafka

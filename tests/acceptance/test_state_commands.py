@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from kaflow_engine.cli.main import kaflow
-from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.connectors.kafka.client import KafkaSettings
 from tests.acceptance.bucket_here import Store
 from tests.acceptance.crash_here import Order
 from tests.acceptance.crash_pipeline import create_outputs, delivered, load_topics, log_of

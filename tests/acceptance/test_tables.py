@@ -13,16 +13,16 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable
 
-from kaflow_engine.connectors.kafka_admin import delete_topics
-from kaflow_engine.connectors.kafka_client import open_producer
-from kaflow_engine.connectors.kafka_transactions import control_topic
+from kaflow_engine.connectors.kafka.admin import delete_topics
+from kaflow_engine.connectors.kafka.client import open_producer
+from kaflow_engine.connectors.kafka.run_log.transactions import control_topic
 from kaflow_engine.errors import SinkError, StateError
-from kaflow_engine.operators.params import Backfill
-from kaflow_engine.runtime.jars import spark_delta_jars
-from kaflow_engine.runtime.java import find_java
-from kaflow_engine.runtime.owner import check_backfill
-from kaflow_engine.runtime.prepare import prepare
-from kaflow_engine.runtime.table_sink import StreamTable
+from kaflow_engine.flow.plan import Backfill
+from kaflow_engine.runtime.drive.backfill_guard import check_backfill
+from kaflow_engine.runtime.planning.prepare import prepare
+from kaflow_engine.runtime.sink.table import StreamTable
+from kaflow_engine.runtime.spark.jars import spark_delta_jars
+from kaflow_engine.runtime.spark.java import find_java
 from tests.acceptance.three_days import DAY, SECOND, START, config_for, load, spec_of
 
 IN_SPARK = """

@@ -12,7 +12,7 @@ import pytest
 
 from bench.troubles import RECORDS, TROUBLES, run_troubles
 from kaflow_engine.telemetry.metric_table import METRICS
-from kaflow_engine.testing.child import free_ports
+from kaflow_engine.testing.services.child import free_ports
 from tests.engine.telemetry.receiver import receive_grpc
 from tests.page import first_words
 from tests.system import find_program

@@ -6,12 +6,12 @@ import random
 
 import pytest
 
-from kaflow_engine.connectors.kafka_admin import create_topic
-from kaflow_engine.connectors.kafka_client import KafkaSettings, open_producer
-from kaflow_engine.connectors.kafka_read import read_all
+from kaflow_engine.connectors.kafka.admin import create_topic
+from kaflow_engine.connectors.kafka.client import KafkaSettings, open_producer
+from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.errors import SinkError
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.runtime.prepare import prepare
+from kaflow_engine.runtime.planning.prepare import prepare
 from tests.acceptance.kafka_cases import config_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
@@ -86,7 +86,7 @@ def widen(kafka, topic):
     """Do what the error says."""
     from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
-    from kaflow_engine.connectors.kafka_client import open_admin
+    from kaflow_engine.connectors.kafka.client import open_admin
 
     entries = [
         ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)

@@ -8,12 +8,12 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import NewPartitions
 
-from kaflow_engine.connectors.kafka_admin import MissingTopic, create_topic, delete_topics, offsets
-from kaflow_engine.connectors.kafka_client import KafkaSettings, open_admin, open_producer
-from kaflow_engine.connectors.kafka_read import read_all
+from kaflow_engine.connectors.kafka.admin import MissingTopic, create_topic, delete_topics, offsets
+from kaflow_engine.connectors.kafka.client import KafkaSettings, open_admin, open_producer
+from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.runtime.failures import DataLost
-from kaflow_engine.runtime.prepare import prepare
+from kaflow_engine.runtime.failures.failures import DataLost
+from kaflow_engine.runtime.planning.prepare import prepare
 from tests.acceptance.kafka_cases import config_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]

@@ -10,14 +10,14 @@ import pytest
 from click.testing import CliRunner
 
 from kaflow_engine.cli.main import kaflow
-from kaflow_engine.connectors import kafka_wait
-from kaflow_engine.connectors.kafka_admin import create_topic
-from kaflow_engine.connectors.kafka_client import KafkaSettings, open_producer
-from kaflow_engine.connectors.kafka_errors import BrokerAway
-from kaflow_engine.connectors.kafka_read import read_all
-from kaflow_engine.connectors.kafka_wait import await_brokers
+from kaflow_engine.connectors.kafka import wait as kafka_wait
+from kaflow_engine.connectors.kafka.admin import create_topic
+from kaflow_engine.connectors.kafka.client import KafkaSettings, open_producer
+from kaflow_engine.connectors.kafka.errors import BrokerAway
+from kaflow_engine.connectors.kafka.read import read_all
+from kaflow_engine.connectors.kafka.wait import await_brokers
 from kaflow_engine.model.config import Config
-from kaflow_engine.testing.broker import Broker
+from kaflow_engine.testing.services.broker import Broker
 from tests.engine.runtime.plans_here import lookup_plan
 
 OUTAGE_S = float(os.environ.get("KAFLOW_OUTAGE_SECONDS", "20"))

@@ -10,11 +10,11 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
+from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.operators.schemas import RECORDS
-from kaflow_engine.plan.build import build_plan, declared_columns
-from kaflow_engine.testing.local import LocalPipeline
+from kaflow_engine.plan.planner.pipeline_plan import build_plan, declared_columns
+from kaflow_engine.testing.local.executor import LocalPipeline
 
 pytestmark = pytest.mark.slow
 

@@ -8,17 +8,17 @@ import threading
 import fastavro
 import pytest
 
-from kaflow_engine.connectors.kafka_admin import create_topic
-from kaflow_engine.connectors.kafka_client import KafkaSettings, open_producer
-from kaflow_engine.connectors.kafka_read import read_all
+from kaflow_engine.connectors.kafka.admin import create_topic
+from kaflow_engine.connectors.kafka.client import KafkaSettings, open_producer
+from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.errors import Location, ModelError
-from kaflow_engine.formats.avro_changes import SchemaChanged
-from kaflow_engine.formats.registry import RegistryAway
+from kaflow_engine.formats.avro.changes import SchemaChanged
+from kaflow_engine.formats.schema_registry import RegistryAway
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.loader import pipeline_from_mapping
-from kaflow_engine.plan.build import build_plan
-from kaflow_engine.runtime.prepare import prepare
+from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
+from kaflow_engine.plan.planner.pipeline_plan import build_plan
+from kaflow_engine.runtime.planning.prepare import prepare
 from tests.acceptance.registry_here import SmallRegistry
 
 FIRST = (("id", "string", {}), ("n", "int", {}))
@@ -52,7 +52,7 @@ class Pipeline:
         assert producer.flush(30) == 0
 
     def run(self, policy="ignore", select="e.id, e.n", deadline="5m", **more):
-        from kaflow_engine.plan.diff import change
+        from kaflow_engine.plan.evolution.diff import change
         from kaflow_engine.runtime.application import run_pipelines  # it imports Spark
 
         config = Config.model_validate(

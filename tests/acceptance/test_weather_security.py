@@ -7,17 +7,17 @@ import pytest
 from click.testing import CliRunner
 
 from kaflow_engine.cli.main import kaflow
-from kaflow_engine.connectors import kafka_admin
-from kaflow_engine.connectors.kafka_admin import create_topic, describe
-from kaflow_engine.connectors.kafka_client import KafkaSettings, open_producer
-from kaflow_engine.connectors.kafka_errors import BrokerAway, LoginRefused
-from kaflow_engine.connectors.kafka_oauth import java_options
-from kaflow_engine.connectors.kafka_read import read_all
+from kaflow_engine.connectors.kafka import admin as kafka_admin
+from kaflow_engine.connectors.kafka.admin import create_topic, describe
+from kaflow_engine.connectors.kafka.client import KafkaSettings, open_producer
+from kaflow_engine.connectors.kafka.errors import BrokerAway, LoginRefused
+from kaflow_engine.connectors.kafka.oauth import java_options
+from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.runtime.prepare import prepare
-from kaflow_engine.testing.broker import Broker
-from kaflow_engine.testing.broker_security import Secure
+from kaflow_engine.runtime.planning.prepare import prepare
+from kaflow_engine.testing.services.broker import Broker
+from kaflow_engine.testing.services.broker_security import Secure
 from tests.acceptance.certificates import issue
 from tests.acceptance.tokens import Tokens
 

@@ -1,11 +1,11 @@
 """Topics that hold three days of records, and pipelines over them."""
 # pyright: basic
 
-from kaflow_engine.connectors.kafka_admin import create_topic
-from kaflow_engine.connectors.kafka_client import open_producer
+from kaflow_engine.connectors.kafka.admin import create_topic
+from kaflow_engine.connectors.kafka.client import open_producer
+from kaflow_engine.flow.plan import Backfill
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.operators.params import Backfill
 
 MINUTE, DAY = 60_000, 86_400_000
 START = 1_767_225_600_000

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kaflow_engine.model.load_config import load_config
+from kaflow_engine.model.configuration.load_config import load_config
 from kaflow_engine.telemetry.server import NEXT
 from tests.deploy.reading import DEPLOY, ROOT, check_kaflow, documents, image_environment
 

@@ -7,9 +7,9 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from kaflow_engine.model.load_config import load_config
-from kaflow_engine.model.loader import load_pipeline
-from kaflow_engine.plan.build import check_pipeline
+from kaflow_engine.model.configuration.load_config import load_config
+from kaflow_engine.model.pipelines.loader import load_pipeline
+from kaflow_engine.plan.planner.pipeline_plan import check_pipeline
 from kaflow_engine.telemetry.server import PATHS
 from tests.deploy.reading import DEPLOY, KUBERNETES, check_kaflow, documents, image_environment
 

@@ -61,8 +61,8 @@ def test_it_holds_the_packages_and_their_data_and_nothing_else(wheel):
     assert {
         "kaflow_engine/py.typed",
         "kaflow_dagster/py.typed",
-        "kaflow_engine/runtime/jars.toml",
-        "kaflow_engine/runtime/log4j2.properties",
+        "kaflow_engine/runtime/spark/jars.toml",
+        "kaflow_engine/runtime/spark/log4j2.properties",
         "kaflow_engine/cli/new_project/gitignore",
     } <= names
     assert not [name for name in names if name.startswith(("tests", "definitions", "bench"))]

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from kaflow_engine.operators.params import Plan
+from kaflow_engine.flow.plan import Plan
 from kaflow_engine.operators.watermark import WatermarkState
-from kaflow_engine.runtime.plans import fingerprint, plan_text
-from kaflow_engine.state.log import BatchLog, BatchRecord, CommitRecord, StateRecord
-from kaflow_engine.state.store import LocalStore
+from kaflow_engine.runtime.planning.plan_codec import fingerprint, plan_text
+from kaflow_engine.state.log.batch_log import BatchLog, BatchRecord, CommitRecord, StateRecord
+from kaflow_engine.state.storage.store import LocalStore
 
 MARK = 1_767_225_600_000
 """The watermark after each batch."""

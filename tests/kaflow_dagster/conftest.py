@@ -3,7 +3,7 @@
 
 import pytest
 
-from kaflow_engine.testing.broker import Broker
+from kaflow_engine.testing.services.broker import Broker
 from tests.kaflow_dagster.live import Live
 
 

@@ -12,7 +12,7 @@ from kaflow_dagster.dev import Dev
 from kaflow_dagster.instance import Instance
 from kaflow_dagster.names import PIPELINE, PROCESS
 from kaflow_engine.cli.init import write_project
-from kaflow_engine.testing.child import free_ports
+from kaflow_engine.testing.services.child import free_ports
 
 ROOT = Path(__file__).parents[2]
 START_S = 180

@@ -5,9 +5,9 @@ import json
 from collections import Counter
 
 from kaflow_dagster.names import VERSION
-from kaflow_engine.connectors.kafka_admin import MissingTopic
-from kaflow_engine.connectors.kafka_client import open_producer
-from kaflow_engine.connectors.kafka_read import read_all
+from kaflow_engine.connectors.kafka.admin import MissingTopic
+from kaflow_engine.connectors.kafka.client import open_producer
+from kaflow_engine.connectors.kafka.read import read_all
 
 NAME = "enriched_events"
 PATIENCE_S = 120

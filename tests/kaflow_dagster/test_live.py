@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kaflow_engine.testing.processes import Processes
+from kaflow_engine.testing.services.processes import Processes
 from tests.kaflow_dagster.live_stream import (
     NAME,
     PATIENCE_S,

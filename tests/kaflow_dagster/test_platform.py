@@ -15,7 +15,7 @@ import pytest
 
 from definitions.daily_revenue import daily_revenue
 from kaflow_dagster.instance import Instance
-from kaflow_engine.connectors.delta import partition_rows
+from kaflow_engine.connectors.delta.table import partition_rows
 from tests.kaflow_dagster.page import Page
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.services]

@@ -4,9 +4,9 @@
 import pytest
 
 from kaflow_dagster.build import build_kaflow_defs
-from kaflow_engine.connectors.kafka_admin import create_topic
-from kaflow_engine.connectors.kafka_client import KafkaSettings, open_producer
-from kaflow_engine.connectors.kafka_read import read_all
+from kaflow_engine.connectors.kafka.admin import create_topic
+from kaflow_engine.connectors.kafka.client import KafkaSettings, open_producer
+from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.model.letters import ABOUT, PREFIX
 
 pytestmark = pytest.mark.kafka

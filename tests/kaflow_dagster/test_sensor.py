@@ -17,9 +17,9 @@ from kaflow_dagster.process import Process, process_of
 from kaflow_dagster.sensor import sessions_of
 from kaflow_dagster.supervision import Patience
 from kaflow_engine.cli.main import kaflow
-from kaflow_engine.model.load_config import load_config
-from kaflow_engine.model.loader import load_pipeline
-from kaflow_engine.runtime.outlook import outlook_of
+from kaflow_engine.model.configuration.load_config import load_config
+from kaflow_engine.model.pipelines.loader import load_pipeline
+from kaflow_engine.runtime.planning.preview import outlook_of
 from tests.engine.state_here import write_state
 
 PIPELINE_FILE = """

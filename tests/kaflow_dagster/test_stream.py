@@ -15,9 +15,9 @@ import pytest
 from kaflow_dagster.names import DRAIN, PIPELINE, PROCESS
 from kaflow_dagster.process import process_of
 from kaflow_dagster.sensor import sessions_of
-from kaflow_engine.connectors.kafka_admin import create_topic, describe
-from kaflow_engine.connectors.kafka_client import open_producer
-from kaflow_engine.connectors.kafka_read import read_first
+from kaflow_engine.connectors.kafka.admin import create_topic, describe
+from kaflow_engine.connectors.kafka.client import open_producer
+from kaflow_engine.connectors.kafka.read import read_first
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 

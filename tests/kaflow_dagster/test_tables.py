@@ -15,15 +15,15 @@ from deltalake import DeltaTable
 from kaflow_dagster.backfill import spark_settings, with_spark
 from kaflow_dagster.build import build_kaflow_defs
 from kaflow_dagster.closed import ClosedPartitions
-from kaflow_engine.connectors.delta import DeltaSink
-from kaflow_engine.connectors.kafka_admin import create_topic
-from kaflow_engine.connectors.kafka_client import open_producer
-from kaflow_engine.connectors.table_files import write_files
+from kaflow_engine.connectors.delta.data_files import write_files
+from kaflow_engine.connectors.delta.table import DeltaSink
+from kaflow_engine.connectors.kafka.admin import create_topic
+from kaflow_engine.connectors.kafka.client import open_producer
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.plan.build import build_plan
-from kaflow_engine.plan.explanation import TablePart
+from kaflow_engine.plan.explain.explanation import TablePart
+from kaflow_engine.plan.planner.pipeline_plan import build_plan
 from tests.engine.runtime.stream_here import write_stream
 
 ROOT = Path(__file__).parents[2]

@@ -11,13 +11,13 @@ from math import inf
 import pyarrow as pa
 
 from kaflow_engine.errors import Location, SourceError
+from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.loader import pipeline_from_mapping
-from kaflow_engine.operators.schemas import RECORDS
-from kaflow_engine.plan.build import build_plan
-from kaflow_engine.testing.local import LocalBatch, LocalPipeline, never
-from kaflow_engine.testing.local_world import Crashed, Point
+from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
+from kaflow_engine.plan.planner.pipeline_plan import build_plan
+from kaflow_engine.testing.local.executor import LocalBatch, LocalPipeline, never
+from kaflow_engine.testing.local.world import Crashed, Point
 from tests.property.dice import Dice
 from tests.property.render import to_mapping
 from tests.property.scenario import Interpreted, Scenario

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kaflow_engine.testing.local_world import Protocol
+from kaflow_engine.testing.local.world import Protocol
 from tests.property.check import compare
 from tests.property.executor import How, crash_at, seen_by_engine, seen_by_oracle
 from tests.property.scenario import Scenario

@@ -15,9 +15,9 @@ import pytest
 from kaflow_engine.errors import Location, SourceError
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.loader import pipeline_from_mapping
-from kaflow_engine.plan.build import build_plan
-from kaflow_engine.testing import local
+from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
+from kaflow_engine.plan.planner.pipeline_plan import build_plan
+from kaflow_engine.testing.local import executor as local
 from tests.property.executor import _table
 from tests.property.render import to_mapping
 from tests.property.scenario import Interpreted, Scenario

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kaflow_engine.testing.case_executor import LocalExecutor
-from kaflow_engine.testing.case_files import load_cases
-from kaflow_engine.testing.cases import run_case
+from kaflow_engine.testing.cases.cases import run_case
+from kaflow_engine.testing.cases.executor import LocalExecutor
+from kaflow_engine.testing.cases.files import load_cases
 from tests.property import check, executor
 from tests.property.executor import How, Seen
 from tests.property.scenario import Scenario

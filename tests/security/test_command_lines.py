@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from kaflow_engine.model.config import SparkConfig
-from kaflow_engine.runtime.java import find_java
-from kaflow_engine.runtime.session import start_session
-from kaflow_engine.testing.processes import Processes
+from kaflow_engine.runtime.spark.java import find_java
+from kaflow_engine.runtime.spark.session import start_session
+from kaflow_engine.testing.services.processes import Processes
 from tests.conftest import SHORT_LIVED
 
 KEY = "S3/Key+7711 with=signs\\ and é"

@@ -11,10 +11,10 @@ from kaflow_engine.cli.main import kaflow
 from kaflow_engine.errors import ModelError
 from kaflow_engine.masking import without_secrets
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.load_config import load_config
-from kaflow_engine.model.loader import load_pipeline
+from kaflow_engine.model.configuration.load_config import load_config
+from kaflow_engine.model.files.variables import may_expand
+from kaflow_engine.model.pipelines.loader import load_pipeline
 from kaflow_engine.model.project import load_project
-from kaflow_engine.model.variables import may_expand
 
 PIPELINE = """
 name: p

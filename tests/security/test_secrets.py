@@ -13,13 +13,13 @@ from kaflow_dagster.build import build_kaflow_defs
 from kaflow_dagster.stream import report
 from kaflow_dagster.views import view_project
 from kaflow_engine import masking
-from kaflow_engine.cli.logs import log_messages
+from kaflow_engine.cli.live_view.logs import log_messages
 from kaflow_engine.cli.main import _show_traceback, kaflow
 from kaflow_engine.errors import ModelError, SourceError
 from kaflow_engine.model.config import LoggingConfig
-from kaflow_engine.model.load_config import load_config
-from kaflow_engine.model.loader import load_pipeline
-from kaflow_engine.runtime.failures import TaskFailed, carried, to_error
+from kaflow_engine.model.configuration.load_config import load_config
+from kaflow_engine.model.pipelines.loader import load_pipeline
+from kaflow_engine.runtime.failures.failures import TaskFailed, carried, to_error
 from kaflow_engine.telemetry.http_port import Request
 from kaflow_engine.telemetry.metrics import Metrics
 from kaflow_engine.telemetry.server import Pages

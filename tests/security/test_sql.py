@@ -5,11 +5,11 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from kaflow_engine.duck import binding as binding
+from kaflow_engine.duck import queries as running
 from kaflow_engine.errors import ModelError
-from kaflow_engine.formats import duck as running
-from kaflow_engine.model.loader import load_pipeline
-from kaflow_engine.plan.build import check_pipeline
-from kaflow_engine.sql import duck as binding
+from kaflow_engine.model.pipelines.loader import load_pipeline
+from kaflow_engine.plan.planner.pipeline_plan import check_pipeline
 
 FILES = """
 read_csv read_csv_auto read_parquet parquet_scan read_json read_json_auto read_json_objects

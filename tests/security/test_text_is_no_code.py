@@ -9,8 +9,8 @@ MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "jsonpickle", "
 CALLS = {"eval", "exec", "compile", "__import__", "system", "popen", "unsafe_load", "full_load"}
 ALLOWED = {
     # what the driver gives to tasks of its own, through Spark, which sends them their code as well
-    ("engine/kaflow_engine/runtime/executor.py", "pickle"),
-    ("engine/kaflow_engine/runtime/stage_task.py", "pickle"),
+    ("engine/kaflow_engine/runtime/tasks/executor.py", "pickle"),
+    ("engine/kaflow_engine/runtime/tasks/stage_task.py", "pickle"),
     # patterns
     *(("*", f"{module}.compile") for module in ("re", "regex")),
 }

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from kaflow_engine.connectors.delta import partition_rows, read_partitions
-from kaflow_engine.connectors.kafka_admin import offsets, require
-from kaflow_engine.connectors.kafka_client import KafkaSettings
-from kaflow_engine.connectors.kafka_read import read_ranges
-from kaflow_engine.connectors.schemas import registry_of
+from kaflow_engine.connectors.delta.table import partition_rows, read_partitions
+from kaflow_engine.connectors.kafka.admin import offsets, require
+from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.read import read_ranges
+from kaflow_engine.connectors.kafka.topic_schemas import registry_of
 from kaflow_engine.errors import SourceError
-from kaflow_engine.formats.avro_in import decode_avro
-from kaflow_engine.formats.json_in import decode_json
+from kaflow_engine.formats.avro.decode import decode_avro
+from kaflow_engine.formats.json.decode import decode_json
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 

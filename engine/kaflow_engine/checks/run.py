@@ -15,8 +15,8 @@ import duckdb
 import pyarrow as pa
 
 from kaflow_engine.checks.results import CheckResult, results_of
+from kaflow_engine.duck.queries import query
 from kaflow_engine.errors import RunError
-from kaflow_engine.formats.duck import query
 from kaflow_engine.model.checks import CONDITION, Check
 
 _QUIET = {"GX_ANALYTICS_ENABLED": "false", "TQDM_DISABLE": "1", "PYTHONUTF8": "1"}

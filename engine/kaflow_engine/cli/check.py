@@ -18,7 +18,7 @@ from kaflow_engine.cli.options import (
 )
 from kaflow_engine.cli.output import print_json
 from kaflow_engine.errors import ModelError
-from kaflow_engine.plan.project import load_one
+from kaflow_engine.plan.planner.project import load_one
 
 _SHOWN = 3
 
@@ -65,7 +65,9 @@ def command(
         raise ModelError(
             f"pipeline '{name}' has no checks", spec.at, "add checks: [{not_null: <column>}]"
         )
-    from kaflow_engine.runtime.checking import check_output  # it imports Arrow and the readers
+    from kaflow_engine.runtime.planning.output_checks import (
+        check_output,  # it imports Arrow and the readers
+    )
 
     checked = check_output(spec, config, last, partitions)
     if docs is not None:

@@ -6,7 +6,7 @@ import click
 
 from kaflow_engine.cli.options import config_option, configuration, json_option, set_option
 from kaflow_engine.cli.output import print_json, print_table
-from kaflow_engine.model.show_config import settings_of
+from kaflow_engine.model.configuration.show_config import settings_of
 
 
 @click.group("config")

@@ -8,10 +8,10 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from kaflow_engine.runtime.class_archive import make_spark_archive
-from kaflow_engine.runtime.jars import Bundle, fetch
-from kaflow_engine.runtime.machine import Check, inspect_machine
-from kaflow_engine.testing.broker import make_broker_archive
+from kaflow_engine.runtime.spark.class_archive import make_spark_archive
+from kaflow_engine.runtime.spark.jars import Bundle, fetch
+from kaflow_engine.runtime.spark.machine import Check, inspect_machine
+from kaflow_engine.testing.services.broker import make_broker_archive
 
 _COLOURS = {"ok": "green", "missing": "red", "low": "yellow"}
 

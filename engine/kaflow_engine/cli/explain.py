@@ -16,11 +16,11 @@ from kaflow_engine.cli.options import (
 )
 from kaflow_engine.cli.output import print_json, say_notices
 from kaflow_engine.masking import without_secrets
-from kaflow_engine.plan.draw import draw
-from kaflow_engine.plan.explain import Resolver, explain, unknown_topics
-from kaflow_engine.plan.project import load_checked
+from kaflow_engine.plan.explain.draw import draw
+from kaflow_engine.plan.explain.explain import Resolver, explain, unknown_topics
+from kaflow_engine.plan.planner.project import load_checked
 
-RESOLVER = "kaflow_engine.connectors.schemas:resolve_schemas"
+RESOLVER = "kaflow_engine.connectors.kafka.topic_schemas:resolve_schemas"
 """Finds columns in the schema registry or in a sample; imported when it is asked for."""
 
 PATIENCE = 5_000

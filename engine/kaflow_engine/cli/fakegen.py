@@ -11,11 +11,11 @@ import click
 
 from kaflow_engine.cli.options import DurationType, PositiveType
 from kaflow_engine.cli.stopping import stop_requests
-from kaflow_engine.connectors.kafka_client import KafkaSettings
-from kaflow_engine.model.load_config import find_config, load_config
-from kaflow_engine.testing.fake import BASE, TOPICS
-from kaflow_engine.testing.fake_stream import FakeRecord, FakeStream, fake_records
-from kaflow_engine.testing.feed import create_topics, send
+from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.model.configuration.load_config import find_config, load_config
+from kaflow_engine.testing.sample.fake import BASE, TOPICS
+from kaflow_engine.testing.sample.fake_stream import FakeRecord, FakeStream, fake_records
+from kaflow_engine.testing.sample.feed import create_topics, send
 
 _SHARE = click.FloatRange(0, 1)
 _WHOLE = click.IntRange(min=1)

@@ -7,13 +7,13 @@ import click
 
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.durations import parse_duration
-from kaflow_engine.model.load_config import (
+from kaflow_engine.model.configuration.load_config import (
     config_among,
     find_config,
     load_config,
     second_config,
 )
+from kaflow_engine.model.durations import parse_duration
 
 config_option = click.option(
     "--config",

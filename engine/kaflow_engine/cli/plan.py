@@ -24,13 +24,13 @@ from kaflow_engine.cli.output import Clock, print_json, say_notices, table_lines
 from kaflow_engine.errors import StateError
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.plan.diff import WAY_OUT
-from kaflow_engine.plan.explain import Columns, Resolver
-from kaflow_engine.plan.project import load_checked
-from kaflow_engine.plan.verdict import Status
-from kaflow_engine.runtime.outlook import Outlook, outlooks
-from kaflow_engine.runtime.start.approve import EVERY, approve, chosen
-from kaflow_engine.state.approval import Begin
+from kaflow_engine.plan.evolution.diff import WAY_OUT
+from kaflow_engine.plan.evolution.start_decision import Status
+from kaflow_engine.plan.explain.explain import Columns, Resolver
+from kaflow_engine.plan.planner.project import load_checked
+from kaflow_engine.runtime.planning.approve import EVERY, approve, chosen
+from kaflow_engine.runtime.planning.preview import Outlook, outlooks
+from kaflow_engine.state.log.approval import Begin
 
 NEEDS_DECISION = 1
 WORDS: dict[Status, str] = {

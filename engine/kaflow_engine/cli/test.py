@@ -15,16 +15,16 @@ from kaflow_engine.cli.options import (
 from kaflow_engine.cli.output import print_json
 from kaflow_engine.errors import KaflowError, ModelError
 from kaflow_engine.masking import without_secrets
-from kaflow_engine.model.load_config import find_config, load_config
-from kaflow_engine.model.variables import variables_of_authors
-from kaflow_engine.model.yaml_file import raise_all
-from kaflow_engine.testing.case_cuts import Cuts
-from kaflow_engine.testing.case_executor import EXECUTORS, Executor, executor_called
-from kaflow_engine.testing.case_files import find_cases, load_cases
-from kaflow_engine.testing.case_pipeline import Surroundings
-from kaflow_engine.testing.case_report import report_lines, result_data
-from kaflow_engine.testing.case_specs import Case
-from kaflow_engine.testing.cases import CaseResult, run_case
+from kaflow_engine.model.configuration.load_config import find_config, load_config
+from kaflow_engine.model.files.variables import variables_of_authors
+from kaflow_engine.model.files.yaml_file import raise_all
+from kaflow_engine.testing.cases.cases import CaseResult, run_case
+from kaflow_engine.testing.cases.cuts import Cuts
+from kaflow_engine.testing.cases.executor import EXECUTORS, Executor, executor_called
+from kaflow_engine.testing.cases.files import find_cases, load_cases
+from kaflow_engine.testing.cases.pipeline import Surroundings
+from kaflow_engine.testing.cases.report import report_lines, result_data
+from kaflow_engine.testing.cases.specs import Case
 
 NARROWEST, WIDEST = 80, 160
 

@@ -14,7 +14,7 @@ from kaflow_engine.cli.options import (
 )
 from kaflow_engine.cli.output import print_json, print_table, say_notices
 from kaflow_engine.errors import KaflowError, ModelError
-from kaflow_engine.plan.project import CheckedProject, check_project
+from kaflow_engine.plan.planner.project import CheckedProject, check_project
 
 
 @click.command("validate")

@@ -12,8 +12,8 @@ from typing import assert_never
 import duckdb
 import pyarrow as pa
 
+from kaflow_engine.duck import queries, quoting
 from kaflow_engine.errors import ModelError
-from kaflow_engine.formats import duck
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ INTEGERS: dict[str, tuple[int, int]] = {
 def parse_type(text: str) -> Type:
     """Read a DuckDB type; raise ModelError when DuckDB does not know it."""
     try:
-        with duck.cursor() as connection:
+        with queries.cursor() as connection:
             return _from_duckdb(connection.type(text))
     except duckdb.Error as error:
         raise ModelError(
@@ -86,7 +86,7 @@ def parse_type(text: str) -> Type:
 def arrow_type(text: str) -> pa.DataType:
     """Return the Arrow type in which DuckDB exports a column of type `text`."""
     parse_type(text)
-    return duck.query(f"SELECT CAST(NULL AS {text}) AS c").schema.field(0).type
+    return queries.query(f"SELECT CAST(NULL AS {text}) AS c").schema.field(0).type
 
 
 def type_text(kind: Type) -> str:
@@ -99,7 +99,7 @@ def type_text(kind: Type) -> str:
         case List(element=element):
             return f"{type_text(element)}[]"
         case Struct(fields=fields):
-            inner = ", ".join(f"{duck.identifier(name)} {type_text(f)}" for name, f in fields)
+            inner = ", ".join(f"{quoting.identifier(name)} {type_text(f)}" for name, f in fields)
             return f"STRUCT({inner})"
         case Map(key=key, value=value):
             return f"MAP({type_text(key)}, {type_text(value)})"

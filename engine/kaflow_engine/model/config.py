@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from kaflow_engine.model.durations import Duration, format_duration
-from kaflow_engine.model.specs import Filled, Path, Spec, refuse
-from kaflow_engine.model.variables import AUTHORS
+from kaflow_engine.model.files.variables import AUTHORS
+from kaflow_engine.model.specs import Filled, Path, PipelineSpec, Spec, refuse
 
 _BROKER = re.compile(r"(?:[A-Z_]+://)?(?:\[[0-9A-Fa-f:.%]+\]|[^\s,:/]+):[0-9]{1,5}")
 
@@ -231,3 +231,8 @@ class Config(Spec):
             if found := self.origins.get(path[:end]):
                 return found
         return "default"
+
+
+def topic_format(spec: PipelineSpec, config: Config, topic: str) -> str:
+    """Return the format of an input topic: its own, or the configuration's."""
+    return spec.topic(topic).format or ("avro" if config.kafka.use_avro else "json")

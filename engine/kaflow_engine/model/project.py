@@ -7,11 +7,13 @@ from pathlib import Path
 
 from kaflow_engine.errors import Location, ModelError, UnknownName
 from kaflow_engine.model.config import Config
+from kaflow_engine.model.configuration.load_config import FILES
 from kaflow_engine.model.dbt.find import MODEL, ModelFiles
 from kaflow_engine.model.dbt.properties import holds_properties
-from kaflow_engine.model.kinds import holds_configuration
-from kaflow_engine.model.load_config import FILES
-from kaflow_engine.model.loader import (
+from kaflow_engine.model.files.variables import variables_of_authors
+from kaflow_engine.model.files.yaml_file import raise_as_found, read_yaml
+from kaflow_engine.model.pipelines.kinds import holds_configuration
+from kaflow_engine.model.pipelines.loader import (
     Reading,
     holds_cases,
     is_foreign,
@@ -19,8 +21,6 @@ from kaflow_engine.model.loader import (
     unreadable,
 )
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.model.variables import variables_of_authors
-from kaflow_engine.model.yaml_file import raise_as_found, read_yaml
 
 SUFFIXES = (".yaml", ".yml")
 

@@ -6,12 +6,12 @@
 
 import pyarrow as pa
 
-from kaflow_engine.operators.deliver import run_deliver
-from kaflow_engine.operators.ledger import run_ledger
-from kaflow_engine.operators.mapping import run_map
-from kaflow_engine.operators.params import Plan
-from kaflow_engine.operators.step import run_step
-from kaflow_engine.operators.task import BatchContext, Task
+from kaflow_engine.flow.plan import Plan
+from kaflow_engine.operators.join.keyed_join import run_step
+from kaflow_engine.operators.outcomes.ledger import run_ledger
+from kaflow_engine.operators.output.deliver import run_deliver
+from kaflow_engine.operators.rows.task import BatchContext, Task
+from kaflow_engine.operators.source.map_stage import run_map
 
 
 def run_stage(plan: Plan, stage: int, batch: BatchContext, rows: pa.Table, task: Task) -> pa.Table:

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kaflow_engine.operators.params import TopicParams
-from kaflow_engine.operators.reports import BatchReport
+from kaflow_engine.flow.plan import TopicParams
+from kaflow_engine.operators.rows.reports import BatchReport
 
 END = 1 << 61
 """The watermark at the end of a bounded run: after every event time."""

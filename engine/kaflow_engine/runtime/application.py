@@ -10,26 +10,26 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from kaflow_engine.connectors.kafka_admin import delete_topics
-from kaflow_engine.connectors.kafka_client import KafkaSettings
-from kaflow_engine.connectors.kafka_oauth import java_options
-from kaflow_engine.connectors.kafka_transactions import control_topic
+from kaflow_engine.connectors.kafka.admin import delete_topics
+from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.oauth import java_options
+from kaflow_engine.connectors.kafka.run_log.transactions import control_topic
 from kaflow_engine.errors import DrainIncomplete, KaflowError, StateError
+from kaflow_engine.flow.plan import Backfill, Plan
 from kaflow_engine.model.config import Config, SparkConfig
-from kaflow_engine.operators.params import Backfill, Plan
-from kaflow_engine.runtime.backfill import backfill_plan
-from kaflow_engine.runtime.failures import to_error
-from kaflow_engine.runtime.jars import spark_kafka_jars
-from kaflow_engine.runtime.java import find_java
-from kaflow_engine.runtime.masters import require_master, warn_unless_protected
-from kaflow_engine.runtime.memory import release_now_and_then
+from kaflow_engine.runtime.batch.progress import OnProgress, Watch
+from kaflow_engine.runtime.batch.stop import Limits
+from kaflow_engine.runtime.drive.bounded import backfill_plan
+from kaflow_engine.runtime.failures.failures import to_error
 from kaflow_engine.runtime.pipeline import PipelineRun
-from kaflow_engine.runtime.session import start_session
-from kaflow_engine.runtime.sessions import Sessions
-from kaflow_engine.runtime.start.open_state import PlanChange, refuse_change
-from kaflow_engine.runtime.stop import Limits
-from kaflow_engine.runtime.watch import OnProgress, Watch
-from kaflow_engine.state.lease import Leases, hold_lease
+from kaflow_engine.runtime.spark.cluster import require_master, warn_unless_protected
+from kaflow_engine.runtime.spark.jars import spark_kafka_jars
+from kaflow_engine.runtime.spark.java import find_java
+from kaflow_engine.runtime.spark.session import start_session
+from kaflow_engine.runtime.spark.sessions import Sessions
+from kaflow_engine.runtime.takeover.open_state import PlanChange, refuse_change
+from kaflow_engine.runtime.tasks.memory import release_now_and_then
+from kaflow_engine.state.storage.lease import Leases, hold_lease
 from kaflow_engine.telemetry.progress import PipelineSummary, Progress, RunSummary
 
 _POLL_S = 0.1

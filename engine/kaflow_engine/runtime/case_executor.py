@@ -14,24 +14,24 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from kaflow_engine.connectors.kafka_client import KafkaSettings
+from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.errors import StateError
+from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.model.config import SparkConfig
-from kaflow_engine.operators.params import Plan
-from kaflow_engine.operators.schemas import RECORDS
 from kaflow_engine.operators.watermark import END
-from kaflow_engine.plan.pipeline import PlannedPipeline
-from kaflow_engine.runtime.batches import BatchRunner
-from kaflow_engine.runtime.executor import SMALL, Executed, Shipment, table_frame
-from kaflow_engine.runtime.java import find_java
-from kaflow_engine.runtime.notes import changes_of
-from kaflow_engine.runtime.plans import fingerprint
-from kaflow_engine.runtime.record_source import RecordSource
-from kaflow_engine.runtime.session import start_session
-from kaflow_engine.runtime.standing import Standing
-from kaflow_engine.runtime.worker import TaskSettings
-from kaflow_engine.state.log import BatchLog, Ranges, StateRecord
-from kaflow_engine.state.store import LocalStore
+from kaflow_engine.plan.planner.planned import PlannedPipeline
+from kaflow_engine.runtime.batch.position import Standing
+from kaflow_engine.runtime.batch.runner import BatchRunner
+from kaflow_engine.runtime.batch.task_metrics import changes_of
+from kaflow_engine.runtime.planning.plan_codec import fingerprint
+from kaflow_engine.runtime.source.record_source import RecordSource
+from kaflow_engine.runtime.spark.java import find_java
+from kaflow_engine.runtime.spark.session import start_session
+from kaflow_engine.runtime.tasks.executor import SMALL, Executed, Shipment, table_frame
+from kaflow_engine.runtime.tasks.worker import TaskSettings
+from kaflow_engine.state.log.batch_log import BatchLog, Ranges, StateRecord
+from kaflow_engine.state.storage.store import LocalStore
 
 _TASKS = 2
 

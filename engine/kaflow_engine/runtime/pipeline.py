@@ -12,42 +12,44 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from kaflow_engine.connectors.kafka_admin import require
-from kaflow_engine.connectors.kafka_client import KafkaSettings
-from kaflow_engine.connectors.kafka_control import ControlTopic, RunStart
-from kaflow_engine.connectors.kafka_sink import SinkSettings
-from kaflow_engine.connectors.replication import Replication
+from kaflow_engine.connectors.kafka.admin import require
+from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings
+from kaflow_engine.connectors.kafka.replication import Replication
+from kaflow_engine.connectors.kafka.run_log.control import ControlTopic, RunStart
+from kaflow_engine.flow.plan import Plan
 from kaflow_engine.masking import masked
 from kaflow_engine.model.config import Config
-from kaflow_engine.operators.params import Plan
-from kaflow_engine.runtime.backfill import BoundedRead
-from kaflow_engine.runtime.batch_clock import BatchClock
-from kaflow_engine.runtime.batch_limit import BatchLimit, weigher
-from kaflow_engine.runtime.batches import BatchRunner
-from kaflow_engine.runtime.claims import Claims
-from kaflow_engine.runtime.ends import EndOffsets
-from kaflow_engine.runtime.executor import Shipment
-from kaflow_engine.runtime.failures import to_error
-from kaflow_engine.runtime.group import group_reporter
-from kaflow_engine.runtime.history_files import open_histories
-from kaflow_engine.runtime.masters import await_executor, copies_of, task_slots
-from kaflow_engine.runtime.offsets import only
-from kaflow_engine.runtime.patience import Patience, keep_trying
-from kaflow_engine.runtime.plans import fingerprint
-from kaflow_engine.runtime.record_source import RecordSource
-from kaflow_engine.runtime.run import Run
-from kaflow_engine.runtime.snapshots import SnapshotKeeper, in_tasks, in_this_process
-from kaflow_engine.runtime.standing import load_standing
-from kaflow_engine.runtime.start.bring_back import bring_back, open_checkpoints
-from kaflow_engine.runtime.start.checkpointer import Checkpointer
-from kaflow_engine.runtime.start.earlier_runs import check_start, doubtful, last_epoch
-from kaflow_engine.runtime.start.kept_batches import KeptBatches, batches_left
-from kaflow_engine.runtime.start.open_state import (
+from kaflow_engine.runtime.batch.batch_backup import KeptBatches, batches_left
+from kaflow_engine.runtime.batch.batch_limit import BatchLimit, weigher
+from kaflow_engine.runtime.batch.checkpoint_upload import Checkpointer
+from kaflow_engine.runtime.batch.position import load_standing
+from kaflow_engine.runtime.batch.progress import Watch
+from kaflow_engine.runtime.batch.run import Run
+from kaflow_engine.runtime.batch.runner import BatchRunner
+from kaflow_engine.runtime.batch.snapshots import SnapshotKeeper, in_tasks, in_this_process
+from kaflow_engine.runtime.batch.stop import Ending, Limits
+from kaflow_engine.runtime.clock.batch_clock import BatchClock
+from kaflow_engine.runtime.drive.bounded import BoundedRead
+from kaflow_engine.runtime.drive.live import LiveStream
+from kaflow_engine.runtime.failures.failures import to_error
+from kaflow_engine.runtime.planning.plan_codec import fingerprint
+from kaflow_engine.runtime.restart_policy import Patience, keep_trying
+from kaflow_engine.runtime.sink.claims import Claims
+from kaflow_engine.runtime.sink.consumer_group import group_reporter
+from kaflow_engine.runtime.sink.table import BackfillTable, table_sink
+from kaflow_engine.runtime.source.end_offsets import EndOffsets
+from kaflow_engine.runtime.source.history_files import open_histories
+from kaflow_engine.runtime.source.offsets import only
+from kaflow_engine.runtime.source.record_source import RecordSource
+from kaflow_engine.runtime.spark.cluster import await_executor, copies_of, task_slots
+from kaflow_engine.runtime.takeover.fencing import check_start, doubtful, last_epoch
+from kaflow_engine.runtime.takeover.open_state import (
     PlanChange,
     open_state,
     refuse_change,
 )
-from kaflow_engine.runtime.start.rebuild import (
+from kaflow_engine.runtime.takeover.rebuild import (
     Approved,
     approved_rebuild,
     begin,
@@ -55,15 +57,13 @@ from kaflow_engine.runtime.start.rebuild import (
     new_state_of,
     replace_state,
 )
-from kaflow_engine.runtime.start.recovery import read_first, recover
-from kaflow_engine.runtime.stop import Ending, Limits
-from kaflow_engine.runtime.stream import LiveStream
-from kaflow_engine.runtime.table_sink import BackfillTable, table_sink
-from kaflow_engine.runtime.watch import Watch
-from kaflow_engine.runtime.worker import TaskSettings
-from kaflow_engine.state.approval import is_made, load_rebuild
-from kaflow_engine.state.log import BatchLog, StateRecord
-from kaflow_engine.state.store import LocalStore
+from kaflow_engine.runtime.takeover.recovery import read_first, recover
+from kaflow_engine.runtime.takeover.restore import bring_back, open_checkpoints
+from kaflow_engine.runtime.tasks.executor import Shipment
+from kaflow_engine.runtime.tasks.worker import TaskSettings
+from kaflow_engine.state.log.approval import is_made, load_rebuild
+from kaflow_engine.state.log.batch_log import BatchLog, StateRecord
+from kaflow_engine.state.storage.store import LocalStore
 from kaflow_engine.telemetry.log_context import logging_of
 from kaflow_engine.telemetry.progress import PipelineSummary
 

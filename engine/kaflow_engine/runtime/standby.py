@@ -5,7 +5,7 @@ from pathlib import Path
 from threading import Event
 
 from kaflow_engine.errors import StateHeld
-from kaflow_engine.state.lease import Leases
+from kaflow_engine.state.storage.lease import Leases
 
 LOOK_S = 1.0
 """Seconds between two tries."""

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from kaflow_engine.duck import binding
+from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.model.columns import Column
-from kaflow_engine.sql import duck
-from kaflow_engine.sql.duck import identifier
 from kaflow_engine.sql.literals import literal_casts
 from kaflow_engine.sql.refusals import TYPES_HINT, refusal
 from kaflow_engine.sql.shape import BATCH_TIME, MATCHED, Expr, QueryShape
@@ -61,7 +61,7 @@ class Binder:
             return kinds[1] if kinds[0] == "VARCHAR" else kinds[0]
         try:
             return self._ask(f"coalesce({left.sql}, {right.sql})")
-        except duck.Error as error:
+        except binding.Error as error:
             raise SqlError(
                 f"cannot compare values of type {kinds[0]} and type {kinds[1]} - "
                 "an explicit cast is required",
@@ -89,8 +89,8 @@ class Binder:
         # WHERE, because nothing but what has one value for each row can stand there.
         where = " OR ".join(f"({text}) IS NULL" for text in texts)
         try:
-            types = duck.bind(f"SELECT {names} FROM {self._sources} WHERE {where}")
-        except duck.Error:
+            types = binding.bind(f"SELECT {names} FROM {self._sources} WHERE {where}")
+        except binding.Error:
             return  # one by one, the mistakes are found with their lines
         self._types.update(zip(texts, types, strict=True))
 
@@ -98,16 +98,16 @@ class Binder:
         if sql not in self._types:
             try:
                 self._types[sql] = self._ask(sql)
-            except duck.Error as error:
+            except binding.Error as error:
                 raise refusal(error, sql, at_line(self._at, line), self._ask) from error
         return self._types[sql]
 
     def _ask(self, sql: str) -> str:
-        return duck.bind(f"SELECT {sql} AS x FROM {self._sources} WHERE ({sql}) IS NULL")[0]
+        return binding.bind(f"SELECT {sql} AS x FROM {self._sources} WHERE ({sql}) IS NULL")[0]
 
     def _check_literals(self, expr: Expr) -> None:
         for text, kind in literal_casts(expr.sql, lambda sql: self._bind(sql, expr.line)):
-            if not duck.casts(text, kind):
+            if not binding.casts(text, kind):
                 raise SqlError(
                     f"'{text}' is not a value of type {kind}",
                     at_line(self._at, expr.line),
@@ -121,7 +121,7 @@ def check_types(types: Mapping[str, str], at: Mapping[str, Location | None]) -> 
     for name, kind in types.items():
         try:
             normal_type(kind)
-        except duck.Error:
+        except binding.Error:
             wrong.append(
                 SqlError(f"unknown type '{kind}' of column '{name}'", at.get(name), TYPES_HINT)
             )
@@ -134,7 +134,7 @@ def normal_type(kind: str) -> str:
     Raises:
         duckdb.Error: DuckDB does not know it.
     """
-    return duck.type_name(kind)
+    return binding.type_name(kind)
 
 
 def expressions(query: QueryShape) -> list[Expr]:

@@ -6,9 +6,9 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError
 
+from kaflow_engine.duck import binding, quoting
 from kaflow_engine.errors import Location, SqlError, UnknownName
 from kaflow_engine.model.columns import Column
-from kaflow_engine.sql import duck
 from kaflow_engine.sql.refusals import refusal
 from kaflow_engine.sql.syntax import DIALECT
 
@@ -35,7 +35,7 @@ def check_condition(condition: str, columns: Sequence[Column], at: Location | No
         raise SqlError(f"the condition {condition!r} reads more than a row", at, _HINT)
     for call in tree.find_all(exp.Dot):
         if isinstance(call.expression, exp.Func):
-            raise UnknownName("function", call.expression.name, duck.functions(), at)
+            raise UnknownName("function", call.expression.name, binding.functions(), at)
     names = [column.name for column in columns]
     known = {name.lower() for name in names}
     for found in tree.find_all(exp.Column):
@@ -43,12 +43,14 @@ def check_condition(condition: str, columns: Sequence[Column], at: Location | No
             raise UnknownName("output column", name, names, at)
 
     def type_of(sql: str) -> str:
-        rows = ", ".join(f"NULL::{c.type} AS {duck.identifier(c.name)}" for c in columns)
-        return duck.bind(f"SELECT ({sql}\n) AS x FROM (SELECT {rows}) WHERE ({sql}\n) IS NULL")[0]
+        rows = ", ".join(f"NULL::{c.type} AS {quoting.identifier(c.name)}" for c in columns)
+        return binding.bind(f"SELECT ({sql}\n) AS x FROM (SELECT {rows}) WHERE ({sql}\n) IS NULL")[
+            0
+        ]
 
     try:
         kind = type_of(condition)
-    except duck.Error as error:
+    except binding.Error as error:
         raise refusal(error, condition, at, type_of) from error
     if kind != "BOOLEAN":
         raise SqlError(f"the condition {condition!r} is of type {kind}, not BOOLEAN", at, _HINT)

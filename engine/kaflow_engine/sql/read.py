@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from kaflow_engine.errors import Location, ModelError, SqlError
-from kaflow_engine.model.yaml_file import raise_all
+from kaflow_engine.model.files.yaml_file import raise_all
 from kaflow_engine.sql.joins import Condition, is_right, split_condition, turned
 from kaflow_engine.sql.parse import parse_query
 from kaflow_engine.sql.scope import (

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from kaflow_engine.duck import binding
 from kaflow_engine.errors import Location, ModelError, SqlError, UnknownName
-from kaflow_engine.sql import duck
 from kaflow_engine.sql.parse import parse_expression
 from kaflow_engine.sql.syntax import DIALECT
 
@@ -32,7 +32,7 @@ def refusal(
     if missing and missing[1] == "Type":
         return SqlError(f"unknown type '{missing[2]}'", at, TYPES_HINT)
     if missing:
-        return UnknownName("function", missing[2], duck.functions(), at)
+        return UnknownName("function", missing[2], binding.functions(), at)
     if "aggregate" in said.lower() or "window function" in said.lower():
         hint = "aggregates and windows are not available in this version"
         return SqlError("aggregates cannot run here", at, hint)
@@ -65,11 +65,11 @@ def _no_field(sql: str, at: Location | None, type_of: Callable[[str], str]) -> S
         whole, part = node.sql(dialect=DIALECT), node.this.sql(dialect=DIALECT)
         try:
             kind = type_of(part)
-        except duck.Error:
+        except binding.Error:
             continue  # the mistake is further inside
         try:
             type_of(whole)
-        except duck.Error:
+        except binding.Error:
             owner = node.this.name if isinstance(node.this, exp.Column) else part.replace('"', "")
             return SqlError(
                 f"'{owner.rpartition('.')[2]}' is of type {kind} and has no field "

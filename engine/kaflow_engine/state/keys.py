@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.state.packed import fixed, joined
+from kaflow_engine.state.binary_columns import fixed, joined
 from kaflow_engine.state.reader import successor
 
 DUE = 0xFF

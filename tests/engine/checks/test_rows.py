@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 from kaflow_engine.checks.rows import newest_partitions, table_rows
-from kaflow_engine.connectors.delta import DeltaSink
-from kaflow_engine.connectors.table_files import write_files
+from kaflow_engine.connectors.delta.data_files import write_files
+from kaflow_engine.connectors.delta.table import DeltaSink
 
 SCHEMA = pa.schema([("id", pa.int64()), ("_day", pa.string())])
 

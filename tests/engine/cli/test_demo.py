@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from kaflow_engine.cli.demo import command
+from kaflow_engine.cli.run.demo import command
 
 ROOT = Path(__file__).parents[3]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-START = "from kaflow_engine.cli.dev import command; command()"
+START = "from kaflow_engine.cli.run.dev import command; command()"
 
 
 @pytest.mark.kafka

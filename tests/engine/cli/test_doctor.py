@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from kaflow_engine.cli import doctor
-from kaflow_engine.runtime.machine import Check
+from kaflow_engine.runtime.spark.machine import Check
 
 GOOD = Check(name="python", state="ok", found="3.11.7")
 LATER = Check(name="broker jars", state="missing", found="not fetched", required=False, cure="x")

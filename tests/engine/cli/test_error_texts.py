@@ -19,11 +19,12 @@ import yaml
 from click.testing import CliRunner
 
 from kaflow_engine.cli.main import kaflow
-from kaflow_engine.connectors import kafka_admin, schemas
-from kaflow_engine.connectors.kafka_client import KafkaSettings
-from kaflow_engine.formats.registry import Registry
-from kaflow_engine.state.lease import hold_lease
-from kaflow_engine.testing import broker
+from kaflow_engine.connectors.kafka import admin as kafka_admin
+from kaflow_engine.connectors.kafka import topic_schemas as schemas
+from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.formats.schema_registry import Registry
+from kaflow_engine.state.storage.lease import hold_lease
+from kaflow_engine.testing.services import broker
 
 ROWS = Path(__file__).parents[2] / "fixtures" / "errors" / "commands"
 LEASE = Path(".kaflow/state/orders")

@@ -5,7 +5,7 @@ from click.testing import CliRunner
 
 from kaflow_engine.cli.fakegen import command
 from kaflow_engine.errors import UnknownName
-from kaflow_engine.testing.broker import Broker
+from kaflow_engine.testing.services.broker import Broker
 
 
 def test_the_same_seed_prints_the_same_records():

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from kaflow_engine.cli.logs import log_messages
+from kaflow_engine.cli.live_view.logs import log_messages
 from kaflow_engine.model.config import LoggingConfig
 from kaflow_engine.telemetry.log_context import logging_of
 

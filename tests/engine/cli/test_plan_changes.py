@@ -10,16 +10,16 @@ from click.testing import CliRunner, Result
 
 from kaflow_engine.cli.main import kaflow
 from kaflow_engine.errors import StateError
+from kaflow_engine.flow.plan import Backfill, Plan
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.loader import load_pipeline
-from kaflow_engine.operators.params import Backfill, Plan
-from kaflow_engine.plan.diff import change
-from kaflow_engine.runtime.backfill import backfill_plan
-from kaflow_engine.runtime.outlook import outlook_of
-from kaflow_engine.runtime.start.rebuild import approved_rebuild, begin, continued, move_aside
-from kaflow_engine.state.approval import Begin, end_rebuild, load_approval, load_rebuild
-from kaflow_engine.state.log import BatchLog
-from kaflow_engine.state.store import LocalStore
+from kaflow_engine.model.pipelines.loader import load_pipeline
+from kaflow_engine.plan.evolution.diff import change
+from kaflow_engine.runtime.drive.bounded import backfill_plan
+from kaflow_engine.runtime.planning.preview import outlook_of
+from kaflow_engine.runtime.takeover.rebuild import approved_rebuild, begin, continued, move_aside
+from kaflow_engine.state.log.approval import Begin, end_rebuild, load_approval, load_rebuild
+from kaflow_engine.state.log.batch_log import BatchLog
+from kaflow_engine.state.storage.store import LocalStore
 from tests.engine.state_here import write_state
 
 WRITER = """\

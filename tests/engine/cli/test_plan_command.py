@@ -10,12 +10,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kaflow_engine.cli.main import kaflow
+from kaflow_engine.flow.plan import Plan
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.loader import load_pipeline
-from kaflow_engine.operators.params import Plan
-from kaflow_engine.plan.build import build_plan, declared_columns
-from kaflow_engine.state.lease import hold_lease
-from kaflow_engine.state.log import BatchLog
+from kaflow_engine.model.pipelines.loader import load_pipeline
+from kaflow_engine.plan.planner.pipeline_plan import build_plan, declared_columns
+from kaflow_engine.state.log.batch_log import BatchLog
+from kaflow_engine.state.storage.lease import hold_lease
 from tests.engine.state_here import write_state
 
 PIPELINE = """\

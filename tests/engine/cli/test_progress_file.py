@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kaflow_engine.cli.progress_file import progress_file
+from kaflow_engine.cli.run.progress_file import progress_file
 from kaflow_engine.telemetry.progress import Progress
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kaflow_engine.connectors.kafka_admin import create_topic
-from kaflow_engine.connectors.kafka_client import KafkaSettings, open_producer
-from kaflow_engine.connectors.kafka_read import read_all
+from kaflow_engine.connectors.kafka.admin import create_topic
+from kaflow_engine.connectors.kafka.client import KafkaSettings, open_producer
+from kaflow_engine.connectors.kafka.read import read_all
 
 ENGINE = Path(__file__).parents[3] / "engine"
 COMMAND = [sys.executable, "-m", "kaflow_engine.cli.main", "run"]

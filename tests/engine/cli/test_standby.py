@@ -10,10 +10,10 @@ from urllib.request import urlopen
 import pytest
 from click.testing import CliRunner
 
-from kaflow_engine.cli import running
 from kaflow_engine.cli.main import kaflow
+from kaflow_engine.cli.run import running
 from kaflow_engine.errors import ModelError, SourceError
-from kaflow_engine.state.lease import Leases, find_holder
+from kaflow_engine.state.storage.lease import Leases, find_holder
 
 PIPELINES = {
     name: f"name: {name}\nquery: SELECT id FROM orders\noutput: {{topic: {name}.out, key: id}}\n"
@@ -118,7 +118,7 @@ def test_it_can_be_stopped_before_it_runs(project, monkeypatch, capsys, stage):
 
 def loaded(project):
     from kaflow_engine.cli.options import configuration
-    from kaflow_engine.plan.project import load_checked
+    from kaflow_engine.plan.planner.project import load_checked
 
     config = configuration(None)
     return load_checked([project], config).pipelines, config

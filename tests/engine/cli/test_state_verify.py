@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from kaflow_engine.cli.main import kaflow
-from kaflow_engine.state.places import COPIES
-from kaflow_engine.state.rocks import open_copy
+from kaflow_engine.state.copies.rocks import open_copy
+from kaflow_engine.state.storage.copy_location import COPIES
 from tests.engine.runtime.state_here import StateHere, random_batches, state_plan
 
 pytestmark = pytest.mark.slow
@@ -134,7 +134,7 @@ def test_a_healthy_state_is_sound(made, tmp_path):
 
 
 def test_a_rescaled_state_is_sound(made, tmp_path):
-    from kaflow_engine.runtime.states.rescale import rescale
+    from kaflow_engine.runtime.maintenance.rescale import rescale
 
     shutil.copytree(made, tmp_path / "own")
     here = StateHere(tmp_path / "own", PLAN)

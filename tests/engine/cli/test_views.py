@@ -5,9 +5,9 @@ import json
 
 from rich.console import Console
 
-from kaflow_engine.cli.board import Board, Rate, account, clock_text
-from kaflow_engine.cli.summary import summary_data, summary_lines
-from kaflow_engine.cli.views import LiveView, PlainView
+from kaflow_engine.cli.live_view.board import Board, Rate, account, clock_text
+from kaflow_engine.cli.live_view.views import LiveView, PlainView
+from kaflow_engine.cli.run.summary import summary_data, summary_lines
 from kaflow_engine.telemetry.progress import PipelineSummary, Progress
 
 COUNTS = {"read": 10, "emitted": 6, "dead_letter": 1, "waiting": 2, "expired": 1}

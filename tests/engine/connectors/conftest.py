@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Iterator
 import pyarrow as pa
 import pytest
 
-from kaflow_engine.connectors.kafka_client import KafkaSettings
-from kaflow_engine.connectors.kafka_sink import close_producers
-from kaflow_engine.operators.schemas import OUTPUT
+from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.delivery.deliver import close_producers
+from kaflow_engine.flow.records import OUTPUT
 
 NOW = 1_795_296_000_000
 

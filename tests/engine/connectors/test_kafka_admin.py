@@ -3,7 +3,7 @@
 import pytest
 from confluent_kafka import TopicPartition
 
-from kaflow_engine.connectors.kafka_admin import (
+from kaflow_engine.connectors.kafka.admin import (
     TopicInfo,
     create_topic,
     delete_topics,
@@ -12,10 +12,10 @@ from kaflow_engine.connectors.kafka_admin import (
     require,
     topic_settings,
 )
-from kaflow_engine.connectors.kafka_client import KafkaSettings, open_consumer, open_producer
-from kaflow_engine.connectors.kafka_group import GroupCommitter
-from kaflow_engine.connectors.kafka_topics import TooFewBrokers
-from kaflow_engine.connectors.kafka_transactions import open_transactional
+from kaflow_engine.connectors.kafka.client import KafkaSettings, open_consumer, open_producer
+from kaflow_engine.connectors.kafka.consumer_group import GroupCommitter
+from kaflow_engine.connectors.kafka.run_log.transactions import open_transactional
+from kaflow_engine.connectors.kafka.topics import TooFewBrokers
 from kaflow_engine.errors import SourceError
 
 

@@ -4,8 +4,8 @@ import pickle
 
 import pytest
 
-from kaflow_engine.connectors.kafka_client import KafkaSettings, open_admin, open_consumer
-from kaflow_engine.connectors.kafka_errors import trouble
+from kaflow_engine.connectors.kafka.client import KafkaSettings, open_admin, open_consumer
+from kaflow_engine.connectors.kafka.errors import trouble
 from kaflow_engine.errors import ModelError
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"

@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 
 from kaflow_engine.connectors.holding import Holding
-from kaflow_engine.connectors.kafka_admin import create_topic, topic_settings
-from kaflow_engine.connectors.kafka_client import KafkaSettings
-from kaflow_engine.connectors.kafka_control import ControlTopic, RunStart
-from kaflow_engine.connectors.kafka_run_start import Delivered
-from kaflow_engine.connectors.kafka_sink import SinkSettings, deliver
-from kaflow_engine.connectors.kafka_transactions import control_topic, open_transactional
+from kaflow_engine.connectors.kafka.admin import create_topic, topic_settings
+from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings, deliver
+from kaflow_engine.connectors.kafka.run_log.control import ControlTopic, RunStart
+from kaflow_engine.connectors.kafka.run_log.run_start import Delivered
+from kaflow_engine.connectors.kafka.run_log.transactions import control_topic, open_transactional
 from kaflow_engine.errors import SinkError, StateError, TakenOver
 
 pytestmark = pytest.mark.kafka

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kaflow_engine.connectors.kafka_control_records import (
+from kaflow_engine.connectors.kafka.run_log.control_records import (
     BatchRecord,
     ControlRecord,
     ControlView,

@@ -8,15 +8,17 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Uuid
 
-from kaflow_engine.connectors import kafka_admin, kafka_topics, kafka_transactions
-from kaflow_engine.connectors.kafka_admin import MissingTopic, create_topic, offsets
-from kaflow_engine.connectors.kafka_client import Client, Complaints, KafkaSettings
-from kaflow_engine.connectors.kafka_errors import BrokerAway
-from kaflow_engine.connectors.kafka_topics import TooFewBrokers, TopicFacts, ids_of, topic_facts
-from kaflow_engine.connectors.kafka_transactions import ControlReader
+from kaflow_engine.connectors.kafka import admin as kafka_admin
+from kaflow_engine.connectors.kafka import topics as kafka_topics
+from kaflow_engine.connectors.kafka.admin import MissingTopic, create_topic, offsets
+from kaflow_engine.connectors.kafka.client import Client, Complaints, KafkaSettings
+from kaflow_engine.connectors.kafka.errors import BrokerAway
+from kaflow_engine.connectors.kafka.run_log import transactions as kafka_transactions
+from kaflow_engine.connectors.kafka.run_log.transactions import ControlReader
+from kaflow_engine.connectors.kafka.topics import TooFewBrokers, TopicFacts, ids_of, topic_facts
 from kaflow_engine.errors import SinkError, SourceError
-from kaflow_engine.runtime.ends import EndOffsets
-from kaflow_engine.runtime.failures import is_outage
+from kaflow_engine.runtime.failures.failures import is_outage
+from kaflow_engine.runtime.source.end_offsets import EndOffsets
 
 SETTINGS = KafkaSettings(("broker:9092",))
 UNKNOWN, FEW = KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.INVALID_REPLICATION_FACTOR
@@ -80,7 +82,9 @@ def brokers(monkeypatch: pytest.MonkeyPatch) -> Opened:
         found = Brokers(**answers)
         client: Any = Client(found, SETTINGS, Complaints())  # type: ignore[type-var]
         monkeypatch.setattr(kafka_admin, "open_admin", lambda settings: client)
-        monkeypatch.setattr("kaflow_engine.runtime.ends.open_admin", lambda settings: client)
+        monkeypatch.setattr(
+            "kaflow_engine.runtime.source.end_offsets.open_admin", lambda settings: client
+        )
         monkeypatch.setattr(kafka_transactions, "open_consumer", lambda *a, **more: client)
         for module in (kafka_admin, kafka_topics, kafka_transactions):
             monkeypatch.setattr(module, "_LOOK_AGAIN_S", 0)

@@ -2,16 +2,16 @@
 
 import pytest
 
-from kaflow_engine.connectors.kafka_admin import create_topic
-from kaflow_engine.connectors.kafka_client import KafkaSettings
-from kaflow_engine.connectors.kafka_control import ControlTopic
-from kaflow_engine.connectors.kafka_read import read_all
-from kaflow_engine.connectors.kafka_sink import (
+from kaflow_engine.connectors.kafka.admin import create_topic
+from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.delivery.deliver import (
     SinkSettings,
     close_producers,
     dead_letter_partition,
     deliver,
 )
+from kaflow_engine.connectors.kafka.read import read_all
+from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
 
 MASK = 0xFFFFFFFF
 

@@ -6,18 +6,18 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from kaflow_engine.connectors import kafka_sink
-from kaflow_engine.connectors.kafka_admin import create_topic, offsets
-from kaflow_engine.connectors.kafka_client import KafkaSettings, open_consumer
-from kaflow_engine.connectors.kafka_control import ControlTopic
-from kaflow_engine.connectors.kafka_errors import OutOfTime, TransactionTimeoutRefused
-from kaflow_engine.connectors.kafka_pace import Pace
-from kaflow_engine.connectors.kafka_read import read_all
-from kaflow_engine.connectors.kafka_run_start import Delivered
-from kaflow_engine.connectors.kafka_sink import SinkSettings, close_producers, deliver
+from kaflow_engine.connectors.kafka.admin import create_topic, offsets
+from kaflow_engine.connectors.kafka.client import KafkaSettings, open_consumer
+from kaflow_engine.connectors.kafka.delivery import deliver as kafka_sink
+from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings, close_producers, deliver
+from kaflow_engine.connectors.kafka.delivery.pace import Pace
+from kaflow_engine.connectors.kafka.errors import OutOfTime, TransactionTimeoutRefused
+from kaflow_engine.connectors.kafka.read import read_all
+from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
+from kaflow_engine.connectors.kafka.run_log.run_start import Delivered
 from kaflow_engine.errors import SinkError, StateError
-from kaflow_engine.runtime.failures import is_retryable
-from kaflow_engine.testing.broker import Broker
+from kaflow_engine.runtime.failures.failures import is_retryable
+from kaflow_engine.testing.services.broker import Broker
 
 pytestmark = pytest.mark.kafka
 

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaException
 
-from kaflow_engine.connectors import kafka_queue
-from kaflow_engine.connectors.kafka_pace import Pace, pace_of
-from kaflow_engine.connectors.kafka_queue import Outgoing, TooSlow
-from kaflow_engine.operators.schemas import OUTPUT
+from kaflow_engine.connectors.kafka.delivery import queue as kafka_queue
+from kaflow_engine.connectors.kafka.delivery.pace import Pace, pace_of
+from kaflow_engine.connectors.kafka.delivery.queue import Outgoing, TooSlow
+from kaflow_engine.flow.records import OUTPUT
 
 SIZE = 10_000
 """Bytes of a row."""

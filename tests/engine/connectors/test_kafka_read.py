@@ -3,18 +3,12 @@
 import pyarrow as pa
 import pytest
 
-from kaflow_engine.connectors.kafka_admin import create_topic
-from kaflow_engine.connectors.kafka_client import KafkaSettings, open_producer
-from kaflow_engine.connectors.kafka_read import (
-    RECORDS,
-    read_all,
-    read_first,
-    read_ranges,
-    tail,
-)
-from kaflow_engine.connectors.kafka_transactions import open_transactional
+from kaflow_engine.connectors.kafka.admin import create_topic
+from kaflow_engine.connectors.kafka.client import KafkaSettings, open_producer
+from kaflow_engine.connectors.kafka.read import read_all, read_first, read_ranges, tail
+from kaflow_engine.connectors.kafka.run_log.transactions import open_transactional
 from kaflow_engine.errors import SourceError
-from kaflow_engine.operators import schemas
+from kaflow_engine.flow.records import RECORDS
 
 NOW = 1_795_296_000_000
 
@@ -42,10 +36,6 @@ def topic(kafka: KafkaSettings, unique: str) -> str:
     writer.produce(unique, b"last", b"k", 0, timestamp=NOW + 20)
     writer.commit_transaction(10)
     return unique
-
-
-def test_records_have_the_engine_s_schema() -> None:
-    assert RECORDS.equals(schemas.RECORDS)
 
 
 @pytest.mark.kafka

@@ -11,14 +11,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from kaflow_engine.connectors.kafka_admin import create_topic
-from kaflow_engine.connectors.kafka_client import KafkaSettings
-from kaflow_engine.connectors.kafka_control import ControlTopic
-from kaflow_engine.connectors.kafka_read import read_all
-from kaflow_engine.connectors.kafka_run_start import Delivered
-from kaflow_engine.connectors.kafka_sink import SinkSettings, close_producers, deliver
+from kaflow_engine.connectors.kafka.admin import create_topic
+from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings, close_producers, deliver
+from kaflow_engine.connectors.kafka.read import read_all
+from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
+from kaflow_engine.connectors.kafka.run_log.run_start import Delivered
 from kaflow_engine.errors import SinkError
-from kaflow_engine.operators.schemas import OUTPUT
+from kaflow_engine.flow.records import OUTPUT
 
 pytestmark = pytest.mark.kafka
 
@@ -162,8 +162,8 @@ def test_a_crash_anywhere(
 
 WORKER = """
 import os, pickle, signal, sys
-from kaflow_engine.connectors.kafka_run_start import Delivered
-from kaflow_engine.connectors.kafka_sink import deliver
+from kaflow_engine.connectors.kafka.run_log.run_start import Delivered
+from kaflow_engine.connectors.kafka.delivery.deliver import deliver
 from kaflow_engine.errors import SinkError
 
 sink, rows, where = pickle.load(sys.stdin.buffer)

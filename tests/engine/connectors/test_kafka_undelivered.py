@@ -6,12 +6,12 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pytest
 
-from kaflow_engine.connectors.kafka_client import KafkaSettings
-from kaflow_engine.connectors.kafka_producer import SinkSettings
-from kaflow_engine.connectors.kafka_run_start import Delivered
-from kaflow_engine.connectors.kafka_undelivered import Checksum, undelivered
+from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.delivery.producer import SinkSettings
+from kaflow_engine.connectors.kafka.delivery.undelivered import Checksum, undelivered
+from kaflow_engine.connectors.kafka.run_log.run_start import Delivered
 from kaflow_engine.errors import StateError
-from kaflow_engine.operators.schemas import OUTPUT
+from kaflow_engine.flow.records import OUTPUT
 
 BATCH = 7
 

@@ -3,12 +3,16 @@
 
 import pytest
 
-from kaflow_engine.connectors import redrive as module
-from kaflow_engine.connectors.kafka_admin import create_topic, delete_topics, describe
-from kaflow_engine.connectors.kafka_client import KafkaSettings, open_producer
-from kaflow_engine.connectors.kafka_read import read_all
-from kaflow_engine.connectors.kafka_transactions import open_transactional
-from kaflow_engine.connectors.redrive import find_letters, redrive, redriven_topic
+from kaflow_engine.connectors.kafka.admin import create_topic, delete_topics, describe
+from kaflow_engine.connectors.kafka.client import KafkaSettings, open_producer
+from kaflow_engine.connectors.kafka.dead_letters import redrive as module
+from kaflow_engine.connectors.kafka.dead_letters.redrive import (
+    find_letters,
+    redrive,
+    redriven_topic,
+)
+from kaflow_engine.connectors.kafka.read import read_all
+from kaflow_engine.connectors.kafka.run_log.transactions import open_transactional
 from kaflow_engine.errors import StateError
 from kaflow_engine.model.letters import ABOUT, PREFIX
 

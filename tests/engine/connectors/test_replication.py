@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from kaflow_engine.connectors import replication
-from kaflow_engine.connectors.kafka_client import KafkaSettings
-from kaflow_engine.connectors.kafka_topics import TopicFacts
-from kaflow_engine.connectors.replication import (
+from kaflow_engine.connectors.kafka import replication
+from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.replication import (
     Copies,
     Replication,
     create_kept,
     warn_of_single_copies,
     warning,
 )
+from kaflow_engine.connectors.kafka.topics import TopicFacts
 
 KAFKA = KafkaSettings(("broker:9092",))
 

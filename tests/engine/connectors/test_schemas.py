@@ -3,14 +3,14 @@ import threading
 
 import pytest
 
-from kaflow_engine.connectors.kafka_admin import create_topic, describe
-from kaflow_engine.connectors.kafka_client import open_producer
-from kaflow_engine.connectors.outputs import create_outputs, register_output
-from kaflow_engine.connectors.schemas import registry_of, resolve_schemas, sample
+from kaflow_engine.connectors.kafka.admin import create_topic, describe
+from kaflow_engine.connectors.kafka.client import open_producer
+from kaflow_engine.connectors.kafka.output_topics import create_outputs, register_output
+from kaflow_engine.connectors.kafka.topic_schemas import registry_of, resolve_schemas, sample
 from kaflow_engine.errors import Location, SinkError, SourceError
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.loader import pipeline_from_mapping
+from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
 
 AT = Location("p.yaml", 1)
 

@@ -7,8 +7,8 @@ import json
 import fastavro
 import pyarrow as pa
 
-from kaflow_engine.formats.avro_in import decode_avro
-from kaflow_engine.formats.avro_schema import columns_of
+from kaflow_engine.formats.avro.decode import decode_avro
+from kaflow_engine.formats.avro.schema import columns_of
 from kaflow_engine.model.columns import Column
 
 UTC = dt.UTC

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from kaflow_engine.errors import SourceError
-from kaflow_engine.formats.avro_in import decode_avro
-from kaflow_engine.formats.avro_schema import columns_of
-from kaflow_engine.formats.registry import UnknownSchema
+from kaflow_engine.formats.avro.decode import decode_avro
+from kaflow_engine.formats.avro.schema import columns_of
+from kaflow_engine.formats.schema_registry import UnknownSchema
 from kaflow_engine.model.columns import Column
 from tests.engine.formats.avro_here import COLUMNS, UTC, decode, frame, logical, record
 

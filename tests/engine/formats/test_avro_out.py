@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaflow_engine.errors import ModelError
-from kaflow_engine.formats.avro_in import decode_avro
-from kaflow_engine.formats.avro_out import AvroEncoder
-from kaflow_engine.formats.avro_schema import avro_schema, columns_of
+from kaflow_engine.formats.avro.decode import decode_avro
+from kaflow_engine.formats.avro.encode import AvroEncoder
+from kaflow_engine.formats.avro.schema import avro_schema, columns_of
 from kaflow_engine.formats.decoded import schema_of
 from kaflow_engine.model.columns import Column
 from tests.engine.formats.avro_here import COLUMNS, UTC, frame, logical, record

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kaflow_engine.formats import json_in
 from kaflow_engine.formats.decoded import Unreadable
-from kaflow_engine.formats.json_exact import read_object
-from kaflow_engine.formats.json_in import decode_json
+from kaflow_engine.formats.json import decode as json_in
+from kaflow_engine.formats.json.decode import decode_json
+from kaflow_engine.formats.json.reference import read_object
 from kaflow_engine.model.columns import Column
 
 

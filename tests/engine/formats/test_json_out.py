@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kaflow_engine.formats import duck
-from kaflow_engine.formats.json_in import decode_json
-from kaflow_engine.formats.json_out import json_object_sql
+from kaflow_engine.duck import queries
+from kaflow_engine.formats.json.decode import decode_json
+from kaflow_engine.formats.json.encode import json_object_sql
 from kaflow_engine.model.columns import Column
 
 WRITTEN = [
@@ -52,7 +52,7 @@ WRITTEN = [
 
 def write(*cells):
     pairs = [(Column(name, kind), f"CAST({sql} AS {kind})") for name, kind, sql in cells]
-    return duck.value(f"SELECT {json_object_sql(pairs)}")
+    return queries.value(f"SELECT {json_object_sql(pairs)}")
 
 
 @pytest.mark.parametrize(("type_", "sql", "expected"), WRITTEN)
@@ -85,7 +85,7 @@ def test_what_is_written_reads_back(text, whole, double, exact, at, blobs):
     columns = [Column(name, kind) for name, kind in zip("abcdef", types, strict=True)]
     sql = json_object_sql([(c, f"CAST(?{i} AS {c.type})") for i, c in enumerate(columns, 1)])
     row = [text, whole, double, exact, at, blobs]
-    written = duck.value(f"SELECT encode({sql})", row)
+    written = queries.value(f"SELECT encode({sql})", row)
     found = decode_json(_binary(written), columns)
     assert found.bad == ()
     expected = [text, whole, double if math.isfinite(double) else None, exact, at, blobs]

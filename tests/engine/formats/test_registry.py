@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from kaflow_engine.errors import SinkError, SourceError
-from kaflow_engine.formats.registry import RegisteredSchema, Registry, UnknownSchema
+from kaflow_engine.formats.schema_registry import RegisteredSchema, Registry, UnknownSchema
 
 LONG = '{"type":"record","name":"V","fields":[{"name":"a","type":"long"}]}'
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kaflow_engine.formats.sample import columns_of_sample
+from kaflow_engine.formats.json.sample import columns_of_sample
 
 CASES = [
     ([], {}),

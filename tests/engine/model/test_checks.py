@@ -8,7 +8,7 @@ import pytest
 
 from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.model.checks import checks_of, expectations, parameters, wrong_checks
-from kaflow_engine.model.loader import pipeline_from_mapping
+from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
 
 GOOD = [
     (

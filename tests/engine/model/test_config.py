@@ -7,8 +7,8 @@ import pytest
 from kaflow_engine.errors import ModelError
 from kaflow_engine.masking import without_secrets
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.load_config import find_config, load_config
-from kaflow_engine.model.show_config import settings_of
+from kaflow_engine.model.configuration.load_config import find_config, load_config
+from kaflow_engine.model.configuration.show_config import settings_of
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "config"
 

@@ -8,7 +8,7 @@ import pytest
 
 from kaflow_engine.errors import Location
 from kaflow_engine.model.checks import checks_of
-from kaflow_engine.model.load_config import load_config
+from kaflow_engine.model.configuration.load_config import load_config
 from kaflow_engine.model.project import load_project, read_project
 
 SOURCES = """\

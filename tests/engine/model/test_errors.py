@@ -8,10 +8,10 @@ import yaml
 
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.load_config import load_config
-from kaflow_engine.model.loader import load_pipeline
+from kaflow_engine.model.configuration.load_config import load_config
+from kaflow_engine.model.files.shapes import Inside, file_keys, inside
+from kaflow_engine.model.pipelines.loader import load_pipeline
 from kaflow_engine.model.project import load_project
-from kaflow_engine.model.shapes import Inside, file_keys, inside
 from kaflow_engine.model.specs import PipelineSpec
 
 ROWS = Path(__file__).parents[2] / "fixtures" / "errors" / "files"

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from kaflow_engine.errors import Location, ModelError
-from kaflow_engine.model.loader import load_pipeline, pipeline_from_mapping
+from kaflow_engine.model.files.tree import Entries, Items
+from kaflow_engine.model.files.yaml_file import parse_yaml
+from kaflow_engine.model.files.yaml_syntax import compose
+from kaflow_engine.model.pipelines.loader import load_pipeline, pipeline_from_mapping
 from kaflow_engine.model.specs import OutputSpec, PipelineSpec
-from kaflow_engine.model.tree import Entries, Items
-from kaflow_engine.model.yaml_file import parse_yaml
-from kaflow_engine.model.yaml_syntax import compose
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "pipelines"
 HOUR = 3_600_000

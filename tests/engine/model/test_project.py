@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kaflow_engine.errors import ModelError, UnknownName
-from kaflow_engine.model.load_config import load_config
+from kaflow_engine.model.configuration.load_config import load_config
 from kaflow_engine.model.project import load_project, read_project
 
 PIPELINE = "name: {}\nquery: SELECT 1\noutput:\n  topic: out\n"

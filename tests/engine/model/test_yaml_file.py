@@ -3,9 +3,9 @@
 import pytest
 
 from kaflow_engine.errors import Location, ModelError
-from kaflow_engine.model import yaml_file
-from kaflow_engine.model.tree import Plain, from_plain, to_plain, walk
-from kaflow_engine.model.yaml_file import parse_yaml
+from kaflow_engine.model.files import yaml_file
+from kaflow_engine.model.files.tree import Plain, from_plain, to_plain, walk
+from kaflow_engine.model.files.yaml_file import parse_yaml
 
 
 @pytest.mark.parametrize(

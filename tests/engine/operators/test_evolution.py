@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pytest
 
-from kaflow_engine.operators.params import Plan
-from kaflow_engine.operators.schemas import RECORDS
-from kaflow_engine.operators.state_rows import decode
-from kaflow_engine.operators.state_sides import state_sides
-from kaflow_engine.plan.diff import obstacles
-from kaflow_engine.plan.inherit import inherit
-from kaflow_engine.runtime.plans import plan_of as read_plan
-from kaflow_engine.runtime.plans import plan_text
+from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.records import RECORDS
+from kaflow_engine.operators.inspect.state_rows import decode
+from kaflow_engine.operators.inspect.state_sides import state_sides
+from kaflow_engine.plan.evolution.diff import obstacles
+from kaflow_engine.plan.evolution.evolution import inherit
+from kaflow_engine.runtime.planning.plan_codec import plan_of as read_plan
+from kaflow_engine.runtime.planning.plan_codec import plan_text
 from kaflow_engine.state.keys import entry_key
-from kaflow_engine.testing.local import LocalPipeline, never
-from kaflow_engine.testing.local_world import Crashed
+from kaflow_engine.testing.local.executor import LocalPipeline, never
+from kaflow_engine.testing.local.world import Crashed
 from tests.engine.plan.evolution import Change, load_fixture, plan_of
 
 START = 1_767_225_600_000

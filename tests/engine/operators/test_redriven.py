@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from kaflow_engine.operators.intake import addressed
-from kaflow_engine.operators.schemas import RECORDS
+from kaflow_engine.flow.records import RECORDS
+from kaflow_engine.operators.source.decode import addressed
 
 
 def records(*headers):

@@ -7,11 +7,11 @@ from typing import Any
 import yaml
 
 from kaflow_engine.errors import Location
+from kaflow_engine.flow.plan import Plan
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.loader import pipeline_from_mapping
-from kaflow_engine.operators.params import Plan
-from kaflow_engine.plan.build import build_plan
+from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
+from kaflow_engine.plan.planner.pipeline_plan import build_plan
 from kaflow_engine.sql.read import topics_of
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "evolution"

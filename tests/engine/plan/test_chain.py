@@ -6,9 +6,9 @@ from pathlib import Path
 
 from kaflow_engine.errors import Location
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.loader import pipeline_from_mapping
-from kaflow_engine.plan.chain import connected, producers_first
-from kaflow_engine.plan.project import check_project, load_one
+from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
+from kaflow_engine.plan.planner.dependencies import connected, producers_first
+from kaflow_engine.plan.planner.project import check_project, load_one
 
 ORDERS = {"columns": {"id": "VARCHAR", "price": "DECIMAL(12, 2)", "at": "TIMESTAMP"}}
 

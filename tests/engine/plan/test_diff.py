@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from kaflow_engine.errors import Location, StateError
+from kaflow_engine.flow.plan import Plan
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.loader import pipeline_from_mapping
-from kaflow_engine.operators.params import Plan
-from kaflow_engine.plan.build import build_plan
-from kaflow_engine.plan.diff import change, obstacles
-from kaflow_engine.plan.inherit import inherit
-from kaflow_engine.plan.words import differences
-from kaflow_engine.runtime.plans import plan_text
+from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
+from kaflow_engine.plan.evolution.diff import change, obstacles
+from kaflow_engine.plan.evolution.diff_text import differences
+from kaflow_engine.plan.evolution.evolution import inherit
+from kaflow_engine.plan.planner.pipeline_plan import build_plan
+from kaflow_engine.runtime.planning.plan_codec import plan_text
 
 COLUMNS = {
     "a": (Column("id", "VARCHAR"), Column("n", "BIGINT")),

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from kaflow_engine.plan.inherit import inherit
-from kaflow_engine.plan.verdict import StoredState, judge
-from kaflow_engine.state.log import StateRecord
+from kaflow_engine.plan.evolution.evolution import inherit
+from kaflow_engine.plan.evolution.start_decision import StoredState, judge
+from kaflow_engine.state.log.batch_log import StateRecord
 from tests.engine.plan.evolution import CHANGES, Change, plan_of
 
 STORED = StoredState(

@@ -8,10 +8,10 @@ import pytest
 from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.loader import load_pipeline, pipeline_from_mapping
-from kaflow_engine.plan.draw import draw
-from kaflow_engine.plan.explain import explain, unknown_topics
-from kaflow_engine.plan.explanation import Explanation
+from kaflow_engine.model.pipelines.loader import load_pipeline, pipeline_from_mapping
+from kaflow_engine.plan.explain.draw import draw
+from kaflow_engine.plan.explain.explain import explain, unknown_topics
+from kaflow_engine.plan.explain.explanation import Explanation
 
 PIPELINES = Path(__file__).parents[2] / "fixtures" / "pipelines"
 BASE = {

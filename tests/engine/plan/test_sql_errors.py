@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from kaflow_engine.errors import ModelError
-from kaflow_engine.model.loader import load_pipeline
-from kaflow_engine.plan.build import check_pipeline
+from kaflow_engine.model.pipelines.loader import load_pipeline
+from kaflow_engine.plan.planner.pipeline_plan import check_pipeline
 
 ROWS = Path(__file__).parents[2] / "fixtures" / "errors" / "sql"
 

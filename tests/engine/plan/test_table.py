@@ -8,22 +8,22 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from kaflow_engine.connectors.delta import (
+from kaflow_engine.connectors.delta.data_files import write_files
+from kaflow_engine.connectors.delta.files import Replaced
+from kaflow_engine.connectors.delta.table import (
     DeltaSink,
     held_batches,
     partition_rows,
     require_fit,
 )
-from kaflow_engine.connectors.delta_files import Replaced
-from kaflow_engine.connectors.table_files import write_files
+from kaflow_engine.duck.queries import query
 from kaflow_engine.errors import SinkError, StateError, TakenOver
-from kaflow_engine.formats.duck import query
+from kaflow_engine.flow.plan import TableParams
+from kaflow_engine.flow.records import OUTPUT
 from kaflow_engine.model.columns import Column
-from kaflow_engine.operators.encode import pack, to_text
-from kaflow_engine.operators.params import TableParams
-from kaflow_engine.operators.schemas import OUTPUT
-from kaflow_engine.operators.table_rows import SOURCE, is_whole, partitions_between, typed_rows
-from kaflow_engine.plan.table import table_type
+from kaflow_engine.operators.rows.row_text import pack, to_text
+from kaflow_engine.operators.rows.table_rows import SOURCE, is_whole, partitions_between, typed_rows
+from kaflow_engine.plan.planner.table import table_type
 
 NOON = 1_767_268_800_000
 VALUES = [

@@ -1,10 +1,10 @@
 """Two small pipelines, planned."""
 
+from kaflow_engine.flow.plan import Plan
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.operators.params import Plan
-from kaflow_engine.plan.build import build_plan
+from kaflow_engine.plan.planner.pipeline_plan import build_plan
 
 EVENTS = (Column("id", "VARCHAR"), Column("n", "VARCHAR"))
 PROFILES = (Column("id", "VARCHAR"), Column("tier", "VARCHAR"))

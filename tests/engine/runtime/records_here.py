@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from kaflow_engine.operators.schemas import HEADERS, RECORDS
+from kaflow_engine.flow.records import HEADERS, RECORDS
 
 
 def records(topic: str, values: Sequence[dict[str, str]], partition: int = 0) -> pa.Table:

@@ -8,25 +8,25 @@ from random import Random
 
 import pyarrow as pa
 
+from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.records import HEADERS, RECORDS
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.operators.params import Plan
-from kaflow_engine.operators.reports import read_reports, report_rows
-from kaflow_engine.operators.schemas import HEADERS, RECORDS
+from kaflow_engine.operators.rows.reports import read_reports, report_rows
+from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.operators.stages import run_stages
-from kaflow_engine.operators.task import BatchContext
 from kaflow_engine.operators.watermark import advance
-from kaflow_engine.plan.build import build_plan
-from kaflow_engine.runtime.notes import changes_of
-from kaflow_engine.runtime.offsets import empty_ranges, ends_of
-from kaflow_engine.runtime.plans import fingerprint, plan_of, plan_text
-from kaflow_engine.runtime.snapshots import SnapshotKeeper, in_this_process
-from kaflow_engine.runtime.standing import Standing, counted, load_standing, next_due
-from kaflow_engine.runtime.ticks import is_due
-from kaflow_engine.runtime.worker import TaskSettings, WorkerTask
-from kaflow_engine.state.log import BatchLog, BatchRecord, CommitRecord, StateRecord
-from kaflow_engine.state.store import LocalStore
+from kaflow_engine.plan.planner.pipeline_plan import build_plan
+from kaflow_engine.runtime.batch.position import Standing, counted, load_standing, next_due
+from kaflow_engine.runtime.batch.snapshots import SnapshotKeeper, in_this_process
+from kaflow_engine.runtime.batch.task_metrics import changes_of
+from kaflow_engine.runtime.clock.ticks import is_due
+from kaflow_engine.runtime.planning.plan_codec import fingerprint, plan_of, plan_text
+from kaflow_engine.runtime.source.offsets import empty_ranges, ends_of
+from kaflow_engine.runtime.tasks.worker import TaskSettings, WorkerTask
+from kaflow_engine.state.log.batch_log import BatchLog, BatchRecord, CommitRecord, StateRecord
+from kaflow_engine.state.storage.store import LocalStore
 
 START = 1_700_000_000_000
 """Epoch milliseconds of the first event."""

@@ -2,9 +2,9 @@
 # pyright: basic
 
 from kaflow_engine.operators.watermark import WatermarkState
-from kaflow_engine.runtime.plans import fingerprint, plan_text
-from kaflow_engine.state.log import BatchLog, BatchRecord, CommitRecord, StateRecord
-from kaflow_engine.state.store import LocalStore
+from kaflow_engine.runtime.planning.plan_codec import fingerprint, plan_text
+from kaflow_engine.state.log.batch_log import BatchLog, BatchRecord, CommitRecord, StateRecord
+from kaflow_engine.state.storage.store import LocalStore
 
 
 def write_stream(folder, plan, ran_with=None, after=None, due=None, batches=True):

@@ -6,9 +6,9 @@ import logging
 import pytest
 
 from kaflow_engine.errors import SinkError
-from kaflow_engine.runtime import batch_clock
-from kaflow_engine.runtime.batch_clock import BatchClock, ClockWrong, warn_of_future
-from kaflow_engine.runtime.failures import is_retryable
+from kaflow_engine.runtime.clock import batch_clock
+from kaflow_engine.runtime.clock.batch_clock import BatchClock, ClockWrong, warn_of_future
+from kaflow_engine.runtime.failures.failures import is_retryable
 
 T = 1_767_225_600_000
 S, M, H, D = 1_000, 60_000, 3_600_000, 86_400_000

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kaflow_engine.runtime.batch_limit import USUAL, BatchLimit
-from kaflow_engine.runtime.offsets import ends_of, merged, next_cut, ranges_between, reaches
+from kaflow_engine.runtime.batch.batch_limit import USUAL, BatchLimit
+from kaflow_engine.runtime.source.offsets import ends_of, merged, next_cut, ranges_between, reaches
 
 MOST = 50 * USUAL
 """Bytes of a batch: fifty records are never too many."""

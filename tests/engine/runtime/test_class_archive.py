@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from kaflow_engine.runtime import class_archive
-from kaflow_engine.runtime.class_archive import (
+from kaflow_engine.runtime.spark import class_archive
+from kaflow_engine.runtime.spark.class_archive import (
     archive_options,
     archive_path,
     make_spark_archive,
     recording,
     spark_archive,
 )
-from kaflow_engine.runtime.java import find_java
+from kaflow_engine.runtime.spark.java import find_java
 
 JAVA = find_java()
 
@@ -73,8 +73,8 @@ USE = """
 from pathlib import Path
 from pyspark import SparkContext
 from kaflow_engine.model.config import SparkConfig
-from kaflow_engine.runtime.java import find_java
-from kaflow_engine.runtime.session import start_session
+from kaflow_engine.runtime.spark.java import find_java
+from kaflow_engine.runtime.spark.session import start_session
 session = start_session(SparkConfig(), find_java(), ())
 print(session.sparkContext._gateway.proc.pid)
 print(Path(f"/proc/{session.sparkContext._gateway.proc.pid}/maps").read_text())

@@ -5,9 +5,11 @@ import sys
 
 import pytest
 
-from kaflow_engine.runtime.crash import VARIABLE, crash_point
+from kaflow_engine.runtime.tasks.crash import VARIABLE, crash_point
 
-CODE = "from kaflow_engine.runtime.crash import *\ncrash_point('before_commit', 3, os.getpid())"
+CODE = (
+    "from kaflow_engine.runtime.tasks.crash import *\ncrash_point('before_commit', 3, os.getpid())"
+)
 
 
 def reach(asked):

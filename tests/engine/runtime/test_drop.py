@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from kaflow_engine.model.config import Config
-from kaflow_engine.runtime.states import drop as module
-from kaflow_engine.runtime.states.drop import Remembered, drop
-from kaflow_engine.state.lease import hold_lease
+from kaflow_engine.runtime.maintenance import drop as module
+from kaflow_engine.runtime.maintenance.drop import Remembered, drop
+from kaflow_engine.state.storage.lease import hold_lease
 
 
 @pytest.mark.parametrize("begins", ["before the lease ends", "behind it", "never"])

@@ -18,8 +18,8 @@ from kaflow_engine.errors import (
     SourceError,
     UnknownName,
 )
-from kaflow_engine.runtime.error_wire import SECRET, TaskFailed
-from kaflow_engine.runtime.failures import _KINDS, carried, to_error
+from kaflow_engine.runtime.failures.error_wire import SECRET, TaskFailed
+from kaflow_engine.runtime.failures.failures import _KINDS, carried, to_error
 from kaflow_engine.sql.scope import NeedsSchema, UnknownColumn
 
 

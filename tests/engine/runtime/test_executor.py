@@ -3,22 +3,22 @@ import os
 import pytest
 
 from kaflow_engine.errors import KaflowError
-from kaflow_engine.operators.task import BatchContext
+from kaflow_engine.operators.rows.task import BatchContext
+from kaflow_engine.runtime.batch.task_metrics import changes_of
 from kaflow_engine.runtime.case_executor import CaseSession
-from kaflow_engine.runtime.error_wire import SECRET
-from kaflow_engine.runtime.executor import (
+from kaflow_engine.runtime.failures.error_wire import SECRET
+from kaflow_engine.runtime.failures.failures import TaskFailed, to_error
+from kaflow_engine.runtime.tasks.executor import (
     SMALL,
     Shipment,
     execute_batch,
     no_records,
     table_frame,
 )
-from kaflow_engine.runtime.failures import TaskFailed, to_error
-from kaflow_engine.runtime.notes import changes_of
-from kaflow_engine.runtime.worker import TaskSettings
+from kaflow_engine.runtime.tasks.worker import TaskSettings
 from kaflow_engine.state.reader import StateRef
-from kaflow_engine.state.store import LocalStore
-from kaflow_engine.testing.local import LocalPipeline
+from kaflow_engine.state.storage.store import LocalStore
+from kaflow_engine.testing.local.executor import LocalPipeline
 from tests.engine.runtime.plans_here import lookup_plan
 from tests.engine.runtime.records_here import records
 

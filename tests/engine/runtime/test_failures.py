@@ -1,7 +1,7 @@
 import pytest
 
-from kaflow_engine.connectors.kafka_admin import MissingTopic
-from kaflow_engine.connectors.kafka_errors import (
+from kaflow_engine.connectors.kafka.admin import MissingTopic
+from kaflow_engine.connectors.kafka.errors import (
     BrokerAway,
     BrokerAwaySink,
     LoginRefused,
@@ -17,9 +17,9 @@ from kaflow_engine.errors import (
     StateError,
     TakenOver,
 )
-from kaflow_engine.formats.avro_changes import SchemaChanged
-from kaflow_engine.formats.registry import RegistryAway
-from kaflow_engine.runtime.failures import (
+from kaflow_engine.formats.avro.changes import SchemaChanged
+from kaflow_engine.formats.schema_registry import RegistryAway
+from kaflow_engine.runtime.failures.failures import (
     DataLost,
     ExecutorLost,
     ExecutorsUnfit,

@@ -3,9 +3,9 @@
 
 import pytest
 
-from kaflow_engine.operators.params import HistoryParams
-from kaflow_engine.runtime.history import Piece, TopicHistory
-from kaflow_engine.runtime.record_source import split
+from kaflow_engine.flow.plan import HistoryParams
+from kaflow_engine.runtime.source.history import Piece, TopicHistory
+from kaflow_engine.runtime.source.record_source import split
 
 SOURCE = HistoryParams(
     path="/a", format="json", partition="p", offset="o", timestamp="t", key=None, value=None

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from kaflow_engine.errors import SourceError
-from kaflow_engine.runtime import jars
-from kaflow_engine.runtime.jars import Artifact, artifacts, fetch, fetched
+from kaflow_engine.runtime.spark import jars
+from kaflow_engine.runtime.spark.jars import Artifact, artifacts, fetch, fetched
 
 NOWHERE = "http://127.0.0.1:9"
 GOOD = b"a jar"

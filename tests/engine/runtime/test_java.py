@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from kaflow_engine.errors import RunError
-from kaflow_engine.runtime import java as java_module
-from kaflow_engine.runtime.java import find_java
+from kaflow_engine.runtime.spark import java as java_module
+from kaflow_engine.runtime.spark.java import find_java
 
 
 def jdk(home: Path, version: str, modules: str = "java.base jdk.incubator.vector") -> Path:

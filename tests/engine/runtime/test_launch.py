@@ -4,7 +4,7 @@ import pytest
 from pyspark import SparkConf
 
 from kaflow_engine.errors import RunError
-from kaflow_engine.runtime.launch import argument_file, properties_text, start_jvm
+from kaflow_engine.runtime.spark.launch import argument_file, properties_text, start_jvm
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from kaflow_engine.errors import RunError
-from kaflow_engine.runtime import machine
-from kaflow_engine.runtime.machine import inspect_machine
+from kaflow_engine.runtime.spark import machine
+from kaflow_engine.runtime.spark.machine import inspect_machine
 
 
 def test_everything_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -1,7 +1,7 @@
 import pytest
 
-from kaflow_engine.runtime.failures import DataLost
-from kaflow_engine.runtime.offsets import (
+from kaflow_engine.runtime.failures.failures import DataLost
+from kaflow_engine.runtime.source.offsets import (
     assert_readable,
     ends_of,
     logged_ends,

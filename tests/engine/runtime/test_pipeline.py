@@ -3,15 +3,15 @@ import threading
 
 import pytest
 
-from kaflow_engine.connectors.kafka_admin import create_topic
-from kaflow_engine.connectors.kafka_client import KafkaSettings, open_producer
-from kaflow_engine.connectors.kafka_read import read_all
+from kaflow_engine.connectors.kafka.admin import create_topic
+from kaflow_engine.connectors.kafka.client import KafkaSettings, open_producer
+from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.errors import RunError, SourceError
-from kaflow_engine.runtime import batches
 from kaflow_engine.runtime.application import run_pipelines
-from kaflow_engine.runtime.crash import VARIABLE
-from kaflow_engine.state.log import BatchLog
-from kaflow_engine.state.store import LocalStore
+from kaflow_engine.runtime.batch import runner as batches
+from kaflow_engine.runtime.tasks.crash import VARIABLE
+from kaflow_engine.state.log.batch_log import BatchLog
+from kaflow_engine.state.storage.store import LocalStore
 from tests.engine.runtime.plans_here import lookup_plan
 from tests.engine.runtime.run_here import config
 

@@ -2,16 +2,16 @@ import json
 
 import pytest
 
-from kaflow_engine.connectors.kafka_admin import create_topic, describe
-from kaflow_engine.connectors.kafka_client import KafkaSettings, open_producer
+from kaflow_engine.connectors.kafka.admin import create_topic, describe
+from kaflow_engine.connectors.kafka.client import KafkaSettings, open_producer
 from kaflow_engine.errors import Location, Problems, SourceError
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.loader import pipeline_from_mapping
-from kaflow_engine.runtime.plans import fingerprint
-from kaflow_engine.runtime.prepare import check, plan_pipeline, prepare
-from kaflow_engine.state.log import BatchLog, StateRecord
-from kaflow_engine.state.store import LocalStore
+from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
+from kaflow_engine.runtime.planning.plan_codec import fingerprint
+from kaflow_engine.runtime.planning.prepare import check, plan_pipeline, prepare
+from kaflow_engine.state.log.batch_log import BatchLog, StateRecord
+from kaflow_engine.state.storage.store import LocalStore
 
 
 def spec(name, topic, output, select="a.id", **more):

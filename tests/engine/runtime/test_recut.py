@@ -5,19 +5,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from kaflow_engine.connectors.kafka_client import KafkaSettings
-from kaflow_engine.connectors.kafka_producer import SinkSettings
-from kaflow_engine.connectors.kafka_run_start import Delivered
+from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.delivery.producer import SinkSettings
+from kaflow_engine.connectors.kafka.run_log.run_start import Delivered
 from kaflow_engine.errors import StateError
-from kaflow_engine.operators.reports import BatchReport
-from kaflow_engine.runtime.batch_limit import USUAL, BatchLimit
-from kaflow_engine.runtime.batches import BatchRunner
-from kaflow_engine.runtime.offsets import size_of
-from kaflow_engine.runtime.standing import Standing, load_standing
-from kaflow_engine.runtime.start.kept_batches import batches_left, to_kept
-from kaflow_engine.runtime.start.recut import recut, smaller
-from kaflow_engine.state.log import BatchLog, BatchRecord, CommitRecord, StateRecord
-from kaflow_engine.state.store import Damaged, LocalStore
+from kaflow_engine.operators.rows.reports import BatchReport
+from kaflow_engine.runtime.batch.batch_backup import batches_left, to_kept
+from kaflow_engine.runtime.batch.batch_limit import USUAL, BatchLimit
+from kaflow_engine.runtime.batch.position import Standing, load_standing
+from kaflow_engine.runtime.batch.runner import BatchRunner
+from kaflow_engine.runtime.source.offsets import size_of
+from kaflow_engine.runtime.takeover.recut import recut, smaller
+from kaflow_engine.state.log.batch_log import BatchLog, BatchRecord, CommitRecord, StateRecord
+from kaflow_engine.state.storage.store import Damaged, LocalStore
 
 STATE = StateRecord(
     state_id="s",

@@ -4,18 +4,18 @@ import os
 
 import pytest
 
-from kaflow_engine.connectors.kafka_client import KafkaSettings
-from kaflow_engine.connectors.kafka_producer import SinkSettings
-from kaflow_engine.connectors.kafka_run_start import Delivered
+from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.delivery.producer import SinkSettings
+from kaflow_engine.connectors.kafka.run_log.run_start import Delivered
 from kaflow_engine.errors import StateError
-from kaflow_engine.operators.reports import BatchReport
-from kaflow_engine.runtime import batches
-from kaflow_engine.runtime.batches import BatchRunner
-from kaflow_engine.runtime.executor import Executed, Shipment
-from kaflow_engine.runtime.standing import Standing
-from kaflow_engine.runtime.worker import TaskSettings
-from kaflow_engine.state.log import BatchLog, BatchRecord, StateRecord
-from kaflow_engine.state.store import LocalStore
+from kaflow_engine.operators.rows.reports import BatchReport
+from kaflow_engine.runtime.batch import runner as batches
+from kaflow_engine.runtime.batch.position import Standing
+from kaflow_engine.runtime.batch.runner import BatchRunner
+from kaflow_engine.runtime.tasks.executor import Executed, Shipment
+from kaflow_engine.runtime.tasks.worker import TaskSettings
+from kaflow_engine.state.log.batch_log import BatchLog, BatchRecord, StateRecord
+from kaflow_engine.state.storage.store import LocalStore
 from tests.engine.runtime.plans_here import lookup_plan
 
 PLAN = lookup_plan("p", "events", "profiles", "out")

@@ -7,14 +7,14 @@ from math import inf
 import pytest
 
 from kaflow_engine.errors import StateError
-from kaflow_engine.operators.schemas import RECORDS
-from kaflow_engine.runtime.start.bring_back import RESTORED
-from kaflow_engine.runtime.states.rescale import rescale
-from kaflow_engine.state.copies import ready_copy
-from kaflow_engine.state.log import BatchLog
-from kaflow_engine.state.places import COPIES
-from kaflow_engine.state.snapshots import snapshot_batches
-from kaflow_engine.state.store import LocalStore
+from kaflow_engine.flow.records import RECORDS
+from kaflow_engine.runtime.maintenance.rescale import rescale
+from kaflow_engine.runtime.takeover.restore import RESTORED
+from kaflow_engine.state.copies.copies import ready_copy
+from kaflow_engine.state.copies.snapshots import snapshot_batches
+from kaflow_engine.state.log.batch_log import BatchLog
+from kaflow_engine.state.storage.copy_location import COPIES
+from kaflow_engine.state.storage.store import LocalStore
 from tests.engine.runtime.state_here import StateHere, random_batches, state_plan
 
 pytestmark = pytest.mark.slow

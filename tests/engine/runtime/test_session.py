@@ -9,7 +9,7 @@ from kaflow_engine import masking
 from kaflow_engine.errors import RunError
 from kaflow_engine.model.config import Config, KafkaConfig, SparkConfig
 from kaflow_engine.runtime.application import spark_settings
-from kaflow_engine.runtime.session import (
+from kaflow_engine.runtime.spark.session import (
     FIXED,
     ON_A_CLUSTER,
     SETTINGS,

@@ -1,10 +1,10 @@
 import pytest
 
 from kaflow_engine.errors import StateError
-from kaflow_engine.runtime.shared_store import check_shared
-from kaflow_engine.state.log import BatchLog, StateRecord
+from kaflow_engine.runtime.tasks.shared_store import check_shared
+from kaflow_engine.state.log.batch_log import BatchLog, StateRecord
 from kaflow_engine.state.reader import StateRef
-from kaflow_engine.state.store import LocalStore
+from kaflow_engine.state.storage.store import LocalStore
 
 
 @pytest.mark.parametrize(("there", "told"), [(None, "finds nothing"), ("other", "another state")])

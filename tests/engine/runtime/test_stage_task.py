@@ -4,15 +4,15 @@ import pyarrow as pa
 import pytest
 
 from kaflow_engine.errors import SourceError
-from kaflow_engine.operators.reports import read_reports
-from kaflow_engine.operators.task import BatchContext
-from kaflow_engine.runtime.executor import Shipment
-from kaflow_engine.runtime.failures import to_error
-from kaflow_engine.runtime.notes import changes_of
-from kaflow_engine.runtime.stage_task import of_stream, stage_task, whole_task
-from kaflow_engine.runtime.worker import TaskSettings
-from kaflow_engine.state.log import BatchLog, CommitRecord, StateRecord
-from kaflow_engine.state.store import LocalStore
+from kaflow_engine.operators.rows.reports import read_reports
+from kaflow_engine.operators.rows.task import BatchContext
+from kaflow_engine.runtime.batch.task_metrics import changes_of
+from kaflow_engine.runtime.failures.failures import to_error
+from kaflow_engine.runtime.tasks.executor import Shipment
+from kaflow_engine.runtime.tasks.stage_task import of_stream, stage_task, whole_task
+from kaflow_engine.runtime.tasks.worker import TaskSettings
+from kaflow_engine.state.log.batch_log import BatchLog, CommitRecord, StateRecord
+from kaflow_engine.state.storage.store import LocalStore
 from tests.engine.runtime.plans_here import lookup_plan
 from tests.engine.runtime.records_here import records
 
@@ -97,7 +97,7 @@ def test_an_error_in_a_task_is_carried(settings, log, monkeypatch):
     def fail(*args):
         raise SourceError("no", hint="cure")
 
-    monkeypatch.setattr("kaflow_engine.runtime.stage_task.run_stage", fail)
+    monkeypatch.setattr("kaflow_engine.runtime.tasks.stage_task.run_stage", fail)
     with pytest.raises(RuntimeError) as raised:
         list(whole_task(settings, context(1), iter([])))
     assert str(to_error(raised.value)) == "no\n  hint: cure"

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from kaflow_engine.runtime.standby import stand_by
-from kaflow_engine.state.lease import find_holder
+from kaflow_engine.state.storage.lease import find_holder
 
 CODE = """
 import sys, threading

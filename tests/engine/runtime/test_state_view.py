@@ -3,13 +3,13 @@
 import pytest
 
 from kaflow_engine.errors import StateError
-from kaflow_engine.operators.state_rows import decode
-from kaflow_engine.operators.state_sides import chosen_sides, describe, state_sides
-from kaflow_engine.runtime.states.diff import differences
-from kaflow_engine.runtime.states.rescale import rescale
-from kaflow_engine.runtime.states.view import open_view
-from kaflow_engine.state.log import BatchLog
-from kaflow_engine.state.store import LocalStore
+from kaflow_engine.operators.inspect.state_rows import decode
+from kaflow_engine.operators.inspect.state_sides import chosen_sides, describe, state_sides
+from kaflow_engine.runtime.maintenance.diff import differences
+from kaflow_engine.runtime.maintenance.rescale import rescale
+from kaflow_engine.runtime.maintenance.view import open_view
+from kaflow_engine.state.log.batch_log import BatchLog
+from kaflow_engine.state.storage.store import LocalStore
 from tests.engine.runtime.state_here import MINUTE, START, StateHere, record_table, state_plan
 
 pytestmark = pytest.mark.slow

@@ -10,12 +10,13 @@ import pytest
 
 from kaflow_engine.errors import DrainIncomplete, KaflowError, TakenOver
 from kaflow_engine.model.config import Config
-from kaflow_engine.runtime import application, patience
-from kaflow_engine.runtime.failures import SparkEnded
+from kaflow_engine.runtime import application
+from kaflow_engine.runtime import restart_policy as patience
+from kaflow_engine.runtime.batch.progress import Watch
+from kaflow_engine.runtime.batch.stop import Limits
+from kaflow_engine.runtime.failures.failures import SparkEnded
 from kaflow_engine.runtime.pipeline import PipelineRun
-from kaflow_engine.runtime.stop import Limits
-from kaflow_engine.runtime.watch import Watch
-from kaflow_engine.state.lease import Leases, find_holder
+from kaflow_engine.state.storage.lease import Leases, find_holder
 from tests.engine.runtime.plans_here import lookup_plan
 
 PLAN = lookup_plan("p", "events", "profiles", "out")

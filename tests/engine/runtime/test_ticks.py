@@ -1,6 +1,6 @@
 import pytest
 
-from kaflow_engine.runtime.ticks import Clockwork, is_due, wants_tick
+from kaflow_engine.runtime.clock.ticks import Clockwork, is_due, wants_tick
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from kaflow_engine.runtime.timed_state import TimedReader
+from kaflow_engine.runtime.tasks.timed_state import TimedReader
 from kaflow_engine.state.reader import Entries, Scanned
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from kaflow_engine.duck import binding
 from kaflow_engine.errors import ModelError, SqlError
 from kaflow_engine.model.columns import Column
-from kaflow_engine.sql import duck
 from kaflow_engine.sql.bind import Binder, expressions
 from kaflow_engine.sql.parse import parse_query
 from kaflow_engine.sql.read import read_query
@@ -77,10 +77,10 @@ def test_keys() -> None:
 
 
 def test_nothing_of_the_machine_can_be_reached() -> None:
-    with pytest.raises(duck.Error, match="secret"):
-        duck.bind("SELECT * FROM secret")
-    with pytest.raises(duck.Error):
-        duck.bind("SELECT * FROM 'a.csv'")
+    with pytest.raises(binding.Error, match="secret"):
+        binding.bind("SELECT * FROM secret")
+    with pytest.raises(binding.Error):
+        binding.bind("SELECT * FROM 'a.csv'")
 
 
 def test_a_parsed_query_is_not_changed_by_reading_it() -> None:

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from kaflow_engine.state.changes import to_changes, write_changes
-from kaflow_engine.state.copies import ready_copy
-from kaflow_engine.state.log import BatchLog, BatchRecord, CommitRecord, StateRecord
-from kaflow_engine.state.memory import MemoryState
+from kaflow_engine.state.copies.copies import ready_copy
+from kaflow_engine.state.copies.memory import MemoryState
+from kaflow_engine.state.copies.rocks import RocksCopy
+from kaflow_engine.state.copies.snapshots import complete_snapshot, prune_snapshots, take_snapshot
+from kaflow_engine.state.log.batch_log import BatchLog, BatchRecord, CommitRecord, StateRecord
+from kaflow_engine.state.log.changes import to_changes, write_changes
 from kaflow_engine.state.reader import StateRef
-from kaflow_engine.state.rocks import RocksCopy
-from kaflow_engine.state.snapshots import complete_snapshot, prune_snapshots, take_snapshot
-from kaflow_engine.state.store import LocalStore
+from kaflow_engine.state.storage.store import LocalStore
 
 RECORD = StateRecord(
     state_id="s1",

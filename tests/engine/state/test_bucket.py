@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ConnectionClosedError
 
 from kaflow_engine.errors import StateError
-from kaflow_engine.state.bucket import Bucket, BucketAway, BucketSettings, ObjectChanged
+from kaflow_engine.state.storage.bucket import Bucket, BucketAway, BucketSettings, ObjectChanged
 from tests.acceptance.bucket_here import Store
 
 pytestmark = pytest.mark.services

@@ -3,7 +3,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from kaflow_engine.state.changes import (
+from kaflow_engine.state.log.changes import (
     CHANGES,
     change_lists,
     last_per_key,
@@ -12,7 +12,7 @@ from kaflow_engine.state.changes import (
     write_changes,
 )
 from kaflow_engine.state.reader import StateRef
-from kaflow_engine.state.store import Damaged, LocalStore
+from kaflow_engine.state.storage.store import Damaged, LocalStore
 
 REF = StateRef("s1", 1)
 

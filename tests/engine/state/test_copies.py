@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from kaflow_engine.errors import StateError
-from kaflow_engine.state.copies import ready_copy
+from kaflow_engine.state.copies.copies import ready_copy
+from kaflow_engine.state.copies.rocks import open_copy
+from kaflow_engine.state.copies.snapshots import snapshot_batches
 from kaflow_engine.state.reader import StateRef
-from kaflow_engine.state.rocks import open_copy
-from kaflow_engine.state.snapshots import snapshot_batches
 
 pytestmark = pytest.mark.slow
 

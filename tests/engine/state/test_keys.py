@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from kaflow_engine.state import keys
-from kaflow_engine.state.memory import MemoryState
+from kaflow_engine.state.copies.memory import MemoryState
 
 
 def test_entry_key_is_taken_apart_again():

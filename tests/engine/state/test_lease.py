@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kaflow_engine.errors import DrainIncomplete, StateError, StateHeld
-from kaflow_engine.state.lease import LEASE, Leases, find_holder, hold_lease
+from kaflow_engine.state.storage.lease import LEASE, Leases, find_holder, hold_lease
 
 
 def test_a_second_holder_is_told_who_has_it(tmp_path: Path):
@@ -49,7 +49,7 @@ def test_a_lease_that_is_removed_while_it_is_taken_is_taken_again(
 def test_the_lease_ends_with_its_process(tmp_path: Path):
     code = (
         "import os, sys, pathlib\n"
-        "from kaflow_engine.state.lease import hold_lease\n"
+        "from kaflow_engine.state.storage.lease import hold_lease\n"
         "with hold_lease(pathlib.Path(sys.argv[1])):\n"
         "    os._exit(9)\n"
     )

@@ -1,5 +1,5 @@
-from kaflow_engine.state.changes import to_changes
-from kaflow_engine.state.memory import MemoryState
+from kaflow_engine.state.copies.memory import MemoryState
+from kaflow_engine.state.log.changes import to_changes
 
 
 def test_later_changes_of_a_key_win():

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from kaflow_engine.errors import StateError
-from kaflow_engine.state.lease import hold_lease, require_writable
-from kaflow_engine.state.places import OnHost, copy_root, host_folder
-from kaflow_engine.state.store import LocalStore
+from kaflow_engine.state.storage.copy_location import OnHost, copy_root, host_folder
+from kaflow_engine.state.storage.lease import hold_lease, require_writable
+from kaflow_engine.state.storage.store import LocalStore
 
 
 @pytest.fixture(autouse=True)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from kaflow_engine.errors import StateError
-from kaflow_engine.state.changes import to_changes
+from kaflow_engine.state.copies.rocks import open_copy, wipe
+from kaflow_engine.state.copies.rocks_options import COMPACT_AT
+from kaflow_engine.state.log.changes import to_changes
 from kaflow_engine.state.reader import Entries, StateRef
-from kaflow_engine.state.rocks import open_copy, wipe
-from kaflow_engine.state.rocks_options import COMPACT_AT
-from kaflow_engine.state.store import Damaged
+from kaflow_engine.state.storage.store import Damaged
 
 REF = StateRef("s1", 1)
 
@@ -90,9 +90,9 @@ def test_a_killed_process_loses_entries_together_with_their_batch(tmp_path: Path
         copy.apply(to_changes([b"a"], [b"1"]), 1)
     code = (
         "import os, sys, pathlib\n"
-        "from kaflow_engine.state.rocks import open_copy\n"
+        "from kaflow_engine.state.copies.rocks import open_copy\n"
         "from kaflow_engine.state.reader import StateRef\n"
-        "from kaflow_engine.state.changes import to_changes\n"
+        "from kaflow_engine.state.log.changes import to_changes\n"
         "copy = open_copy(pathlib.Path(sys.argv[1]), StateRef('s1', 1))\n"
         "copy.apply(to_changes([b'a'], [b'2']), 2)\n"
         "os._exit(9)\n"

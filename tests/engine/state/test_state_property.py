@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kaflow_engine.state.changes import to_changes
-from kaflow_engine.state.memory import MemoryState
+from kaflow_engine.state.copies.memory import MemoryState
+from kaflow_engine.state.copies.rocks import open_copy
+from kaflow_engine.state.log.changes import to_changes
 from kaflow_engine.state.reader import StateReader, StateRef
-from kaflow_engine.state.rocks import open_copy
 
 KEYS = st.binary(min_size=1, max_size=4).map(
     lambda key: bytes(b"\x00a\x7f\xff"[i % 4] for i in key)

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from kaflow_engine.errors import StateError
-from kaflow_engine.state.store import LocalStore, NameMissing, NameTaken
+from kaflow_engine.state.storage.store import LocalStore, NameMissing, NameTaken
 
 
 def test_create_is_exclusive_and_put_replaces(tmp_path: Path):

@@ -4,12 +4,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Producer, TopicPartition
 
-from kaflow_engine.connectors.kafka_admin import delete_topics
-from kaflow_engine.connectors.kafka_client import open_consumer
+from kaflow_engine.connectors.kafka.admin import delete_topics
+from kaflow_engine.connectors.kafka.client import open_consumer
 from kaflow_engine.errors import RunError
-from kaflow_engine.testing.broker import Broker
-from kaflow_engine.testing.fake_stream import FakeStream, fake_records
-from kaflow_engine.testing.feed import create_topics, send
+from kaflow_engine.testing.sample.fake_stream import FakeStream, fake_records
+from kaflow_engine.testing.sample.feed import create_topics, send
+from kaflow_engine.testing.services.broker import Broker
 
 pytestmark = pytest.mark.kafka
 

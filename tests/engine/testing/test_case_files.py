@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from kaflow_engine.errors import ModelError
-from kaflow_engine.testing.case_cuts import Cuts, cut
-from kaflow_engine.testing.case_files import find_cases, load_cases
-from kaflow_engine.testing.case_specs import Advance, Case, Cut, Letter
-from kaflow_engine.testing.case_values import comparable, json_text, parse_json
+from kaflow_engine.testing.cases.cuts import Cuts, cut
+from kaflow_engine.testing.cases.files import find_cases, load_cases
+from kaflow_engine.testing.cases.specs import Advance, Case, Cut, Letter
+from kaflow_engine.testing.cases.values import comparable, json_text, parse_json
 
 MISTAKES = """\
 - case: all of them

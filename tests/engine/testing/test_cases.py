@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from kaflow_engine.testing.case_cuts import Cuts
-from kaflow_engine.testing.case_executor import LocalExecutor
-from kaflow_engine.testing.case_files import find_cases, load_cases
-from kaflow_engine.testing.case_pipeline import Surroundings
-from kaflow_engine.testing.case_report import report_lines
-from kaflow_engine.testing.case_specs import Case
-from kaflow_engine.testing.cases import run_case
+from kaflow_engine.testing.cases.cases import run_case
+from kaflow_engine.testing.cases.cuts import Cuts
+from kaflow_engine.testing.cases.executor import LocalExecutor
+from kaflow_engine.testing.cases.files import find_cases, load_cases
+from kaflow_engine.testing.cases.pipeline import Surroundings
+from kaflow_engine.testing.cases.report import report_lines
+from kaflow_engine.testing.cases.specs import Case
 
 FOLDER = Path(__file__).parent / "cases"
 AROUND = Surroundings(variables={})

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kaflow_engine.testing.case_cuts import Cuts
-from kaflow_engine.testing.case_files import find_cases, load_cases
-from kaflow_engine.testing.case_pipeline import Surroundings
-from kaflow_engine.testing.case_report import report_lines
-from kaflow_engine.testing.case_specs import Case
-from kaflow_engine.testing.cases import run_case
+from kaflow_engine.testing.cases.cases import run_case
+from kaflow_engine.testing.cases.cuts import Cuts
+from kaflow_engine.testing.cases.files import find_cases, load_cases
+from kaflow_engine.testing.cases.pipeline import Surroundings
+from kaflow_engine.testing.cases.report import report_lines
+from kaflow_engine.testing.cases.specs import Case
 
 if TYPE_CHECKING:
     from kaflow_engine.runtime.case_executor import SparkExecutor

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kaflow_engine.errors import RunError
-from kaflow_engine.testing.child import Child, free_ports, listening
+from kaflow_engine.testing.services.child import Child, free_ports, listening
 
 
 def alive(pid: int) -> bool:
@@ -56,7 +56,7 @@ def test_an_end_while_starting_shows_the_log(tmp_path: Path):
 
 def test_a_child_dies_with_its_parent_however_that_ends(tmp_path: Path):
     code = (
-        "import sys, threading, pathlib; from kaflow_engine.testing.child import Child\n"
+        "import sys, threading, pathlib; from kaflow_engine.testing.services.child import Child\n"
         "def start(): print(Child(['sleep', '60'], pathlib.Path(sys.argv[1])).pid, flush=True)\n"
         "thread = threading.Thread(target=start); thread.start(); thread.join()\n"
         "sys.stdin.read()\n"

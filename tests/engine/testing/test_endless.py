@@ -1,6 +1,6 @@
 from itertools import islice, takewhile
 
-from kaflow_engine.testing.endless import WINDOW, Endless, endless_records
+from kaflow_engine.testing.sample.endless import WINDOW, Endless, endless_records
 
 TOPICS = ("user_events", "user_profiles")
 

@@ -5,8 +5,8 @@ from itertools import islice
 import pytest
 
 from kaflow_engine.errors import UnknownName
-from kaflow_engine.testing.fake import BASE, TOPICS
-from kaflow_engine.testing.fake_stream import FakeStream, fake_records
+from kaflow_engine.testing.sample.fake import BASE, TOPICS
+from kaflow_engine.testing.sample.fake_stream import FakeStream, fake_records
 
 
 def test_the_same_seed_gives_the_same_records():

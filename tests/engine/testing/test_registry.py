@@ -4,7 +4,7 @@ import urllib.request
 
 import pytest
 
-from kaflow_engine.testing.registry import SchemaRegistry
+from kaflow_engine.testing.services.registry import SchemaRegistry
 
 pytestmark = pytest.mark.services
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from kaflow_engine.errors import UnknownName
-from kaflow_engine.testing.case_executor import EXECUTORS, LocalExecutor, executor_called
-from kaflow_engine.testing.case_files import load_cases
-from kaflow_engine.testing.case_pipeline import Surroundings
-from kaflow_engine.testing.case_report import report_lines, result_data
-from kaflow_engine.testing.cases import CaseResult, run_case
+from kaflow_engine.testing.cases.cases import CaseResult, run_case
+from kaflow_engine.testing.cases.executor import EXECUTORS, LocalExecutor, executor_called
+from kaflow_engine.testing.cases.files import load_cases
+from kaflow_engine.testing.cases.pipeline import Surroundings
+from kaflow_engine.testing.cases.report import report_lines, result_data
 
 FILTER = "{name: f, query: 'SELECT id, n FROM a WHERE n > 1', output: {topic: out, key: id}}"
 CASE = """\

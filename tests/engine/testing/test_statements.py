@@ -8,15 +8,16 @@ from contextlib import contextmanager
 import pyarrow as pa
 import pytest
 
+from kaflow_engine.duck.queries import cursor
 from kaflow_engine.errors import Location
-from kaflow_engine.formats.duck import cursor
+from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.loader import pipeline_from_mapping
-from kaflow_engine.operators import ledger, step
-from kaflow_engine.operators.schemas import RECORDS
-from kaflow_engine.plan.build import build_plan
-from kaflow_engine.testing.local import LocalPipeline
+from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
+from kaflow_engine.operators.join import keyed_join as step
+from kaflow_engine.operators.outcomes import ledger
+from kaflow_engine.plan.planner.pipeline_plan import build_plan
+from kaflow_engine.testing.local.executor import LocalPipeline
 
 pytestmark = pytest.mark.slow
 

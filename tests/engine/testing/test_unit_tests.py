@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from kaflow_engine.errors import ModelError
-from kaflow_engine.testing.case_cuts import Cuts
-from kaflow_engine.testing.case_executor import executor_called
-from kaflow_engine.testing.case_files import find_cases, load_cases
-from kaflow_engine.testing.case_pipeline import Surroundings
-from kaflow_engine.testing.cases import run_case
+from kaflow_engine.testing.cases.cases import run_case
+from kaflow_engine.testing.cases.cuts import Cuts
+from kaflow_engine.testing.cases.executor import executor_called
+from kaflow_engine.testing.cases.files import find_cases, load_cases
+from kaflow_engine.testing.cases.pipeline import Surroundings
 
 SOURCES = """
 sources:

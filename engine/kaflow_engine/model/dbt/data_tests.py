@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kaflow_engine.errors import ModelError
-from kaflow_engine.model.tree import Entries, Entry, Items, Node, Scalar, describe
+from kaflow_engine.model.files.tree import Entries, Entry, Items, Node, Scalar, describe
 
 _BESIDE = ("name", "description")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.model.dbt.assemble import Models, SqlFile
 from kaflow_engine.model.dbt.properties import read_properties
-from kaflow_engine.model.loader import Reading, read_pipeline, unreadable
+from kaflow_engine.model.files.yaml_file import Document, read_text
+from kaflow_engine.model.pipelines.loader import Reading, read_pipeline, unreadable
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.model.yaml_file import Document, read_text
 
 MODEL = ".sql"
 

@@ -11,9 +11,9 @@ from kaflow_engine.model.dbt.specs import (
     PropertyColumn,
     TableSpec,
 )
-from kaflow_engine.model.reading import build, check_keys
-from kaflow_engine.model.tree import Entries, Entry, Items, Node, Scalar, find, from_plain
-from kaflow_engine.model.yaml_file import Document
+from kaflow_engine.model.files.reading import build, check_keys
+from kaflow_engine.model.files.tree import Entries, Entry, Items, Node, Scalar, find, from_plain
+from kaflow_engine.model.files.yaml_file import Document
 
 KEYS = ("models", "sources", "unit_tests")
 """What a property file starts with."""

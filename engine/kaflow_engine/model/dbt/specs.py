@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from kaflow_engine.model.shapes import Shape
+from kaflow_engine.model.files.shapes import Shape
 from kaflow_engine.model.specs import ColumnSpec, Filled, Spec, Topic, TopicSpec
 
 

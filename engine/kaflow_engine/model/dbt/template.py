@@ -13,7 +13,7 @@ from jinja2 import TemplateError, TemplateSyntaxError
 
 from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.model.dbt.bounds import Bounded
-from kaflow_engine.model.tree import brief
+from kaflow_engine.model.files.tree import brief
 
 _TRIM = re.compile(r"(\{[{%#])[-+]|[-+]([}%#]\})")
 _FILE = "<template>"

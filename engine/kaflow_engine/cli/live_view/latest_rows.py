@@ -1,0 +1,81 @@
+"""Follows the output topics of pipelines and turns their records into text."""
+
+# pyarrow is untyped
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+import json
+import logging
+from collections import defaultdict, deque
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from threading import Event, Thread
+
+import pyarrow as pa
+
+from kaflow_engine.cli.live_view.board import ROWS
+from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.follow import Follower, Seen
+from kaflow_engine.connectors.kafka.topic_schemas import registry_of
+from kaflow_engine.errors import KaflowError
+from kaflow_engine.formats.avro.decode import decode_avro
+from kaflow_engine.model.config import Config
+from kaflow_engine.plan.planner.planned import PlannedPipeline
+
+LOGGER = logging.getLogger("kaflow.cli")
+
+Show = Callable[[Sequence[tuple[str, str]]], None]
+"""Takes topic and text of new rows."""
+
+_LOOK_S = 0.3
+
+
+@contextmanager
+def follow_rows(plans: Sequence[PlannedPipeline], config: Config, show: Show) -> Generator[None]:
+    """Hand new committed rows to `show` while the block runs, from a thread of its own."""
+    ended = Event()
+    thread = Thread(target=_follow, args=(plans, config, show, ended), name="kaflow-rows")
+    thread.daemon = True
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(5)
+
+
+def _follow(plans: Sequence[PlannedPipeline], config: Config, show: Show, ended: Event) -> None:
+    topics = ((planned.plan.finish.topic, planned) for planned in plans)
+    by_topic = {topic: planned for topic, planned in topics if topic is not None}
+    settings = KafkaSettings.configured(config.kafka)
+    try:
+        follower = Follower(settings, by_topic)
+        try:
+            while not ended.is_set():
+                seen = _newest(follower.look(_LOOK_S))
+                if seen:
+                    show([(s.topic, _text(s, by_topic[s.topic], config)) for s in seen])
+        finally:
+            follower.close()
+    except KaflowError as error:  # the pipelines run on; only their newest rows are not shown
+        LOGGER.warning("the newest rows cannot be shown: %s", error)
+
+
+def _newest(seen: Sequence[Seen]) -> list[Seen]:
+    """Return the last few of each topic, which spares decoding the others."""
+    kept: dict[str, deque[Seen]] = defaultdict(lambda: deque(maxlen=ROWS))
+    for each in seen:
+        kept[each.topic].append(each)
+    return sorted((s for some in kept.values() for s in some), key=lambda s: s.timestamp)
+
+
+def _text(seen: Seen, planned: PlannedPipeline, config: Config) -> str:
+    if seen.value is None:
+        return "null"
+    registry = registry_of(config)
+    if planned.plan.finish.format == "json" or registry is None:
+        return seen.value.decode(errors="replace")
+    columns = [column for column, _ in planned.plan.finish.outputs]
+    decoded = decode_avro(pa.array([seen.value], pa.binary()), columns, registry.by_id)
+    rows = decoded.table.to_pylist()
+    return json.dumps(rows[0], default=str, ensure_ascii=False) if rows else repr(seen.value)

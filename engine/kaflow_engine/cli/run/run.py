@@ -1,0 +1,67 @@
+"""`kaflow run`: run pipelines."""
+
+from pathlib import Path
+
+import click
+
+from kaflow_engine.cli.options import (
+    config_option,
+    configuration,
+    json_option,
+    master_option,
+    paths_argument,
+    set_option,
+    with_config,
+)
+from kaflow_engine.cli.output import say_notices
+from kaflow_engine.cli.run.progress_file import progress_file
+from kaflow_engine.cli.run.running import Manner, run_in_front
+from kaflow_engine.cli.stopping import stop_requests
+from kaflow_engine.plan.planner.project import load_checked
+
+
+@click.command("run")
+@paths_argument
+@click.option(
+    "--until-caught-up", is_flag=True, help="End when what the topics hold now has been read."
+)
+@click.option(
+    "--max-records",
+    type=click.IntRange(min=1),
+    help="End each pipeline after about so many records.",
+)
+@click.option("--plain", is_flag=True, help="Print lines instead of a live table.")
+@click.option(
+    "--progress",
+    "progress_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Append what each batch did to this file, one JSON object a line.",
+)
+@config_option
+@set_option
+@master_option
+@json_option
+def command(
+    paths: tuple[Path, ...],
+    until_caught_up: bool,
+    max_records: int | None,
+    plain: bool,
+    progress_path: Path | None,
+    config_path: Path | None,
+    settings: tuple[str, ...],
+    master: str | None,
+    as_json: bool,
+) -> None:
+    """Run the pipelines of files and folders until Ctrl-C, each in a stream of its own.
+
+    A stop by Ctrl-C or SIGTERM finishes the batch that runs. The next run goes on from there.
+    """
+    paths, config_path = with_config(paths, config_path)
+    config = configuration(config_path, settings, master)
+    project = load_checked(paths, config)
+    say_notices(project.notices)
+    manner = Manner(
+        until_caught_up=until_caught_up, max_records=max_records, plain=plain, as_json=as_json
+    )
+    with stop_requests() as asked, progress_file(progress_path) as note:
+        run_in_front(project.pipelines, config, manner, asked, note)

@@ -1,0 +1,1 @@
+"""Delta tables: files of tasks, one commit for a batch."""

@@ -1,0 +1,275 @@
+"""Asks the brokers about topics and offsets, creates topics, commits group offsets."""
+
+# the futures of the admin client are untyped, and its names are re-exported without saying so
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportPrivateImportUsage=false
+
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Literal
+
+from confluent_kafka import IsolationLevel as Isolation
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
+
+from kaflow_engine.connectors.kafka.client import (
+    PATIENT,
+    Client,
+    KafkaSettings,
+    answer_of,
+    open_admin,
+)
+from kaflow_engine.connectors.kafka.errors import MISSING, UNREACHABLE, error_of
+from kaflow_engine.connectors.kafka.topics import TOO_FEW, await_visible, too_few_brokers
+from kaflow_engine.errors import SourceError
+
+_LOOK_AGAIN_S = 0.2
+
+_LOOK_S = 1.0
+"""How often it is looked whether a broker has refused this client."""
+
+
+class MissingTopic(SourceError):
+    """A topic does not exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicInfo:
+    """What the brokers say about one topic."""
+
+    partitions: int
+    exists: bool
+
+
+def describe(
+    settings: KafkaSettings, topics: Iterable[str], timeout: int = 10_000
+) -> dict[str, TopicInfo]:
+    """Say which of the topics exist and how many partitions they have.
+
+    Raises:
+        SourceError: No broker answers, or it refuses the login or a topic.
+    """
+    return _describe(settings, topics, timeout)[0]
+
+
+def require(
+    settings: KafkaSettings, topics: Iterable[str], timeout: int = 10_000
+) -> dict[str, int]:
+    """Return the partitions of each topic.
+
+    Raises:
+        SourceError: As in `describe`, and for topics that do not exist, with the nearest names.
+    """
+    found, known = _describe(settings, topics, timeout)
+    missing = [topic for topic, info in found.items() if not info.exists]
+    if missing:
+        raise _no_such_topics(missing, known, settings)
+    return {topic: info.partitions for topic, info in found.items()}
+
+
+def offsets(
+    settings: KafkaSettings,
+    topics: Mapping[str, int],
+    which: Literal["earliest", "latest"] | int,
+    timeout: int = 10_000,
+    committed: bool = True,
+) -> dict[str, dict[int, int]]:
+    """Return an offset of every partition of `{topic: partitions}`.
+
+    Args:
+        settings: How to reach the brokers.
+        topics: Topic to its partitions.
+        which: The first offset, the end, or the first whose Kafka timestamp is not before these
+            epoch milliseconds; -1 where there is no such record.
+        timeout: Milliseconds.
+        committed: An end is where a reader of committed records ends for now: before the first open
+            transaction.
+
+    Raises:
+        SourceError: No broker answers, or a topic does not exist or may not be read.
+    """
+    match which:
+        case "earliest":
+            spec = OffsetSpec.earliest()
+        case "latest":
+            spec = OffsetSpec.latest()
+        case _:
+            spec = OffsetSpec.for_timestamp(which)
+    wanted: dict[TopicPartition, Any] = {
+        TopicPartition(t, p): spec for t, count in topics.items() for p in range(count)
+    }
+    found: dict[str, dict[int, int]] = {topic: {} for topic in topics}
+    if not wanted:
+        return found
+    client = open_admin(settings)
+    level = Isolation.READ_COMMITTED if committed else Isolation.READ_UNCOMMITTED
+    answers = client.api.list_offsets(wanted, isolation_level=level, request_timeout=PATIENT)
+    for place, answer in answers.items():
+        try:
+            found[place.topic][place.partition] = answer_of(answer, timeout).offset
+        except KafkaException as failure:
+            raise no_offset(client, place.topic, failure, timeout) from failure
+    return found
+
+
+def no_offset(
+    client: Client[AdminClient], topic: str, failure: KafkaException, timeout: int
+) -> SourceError:
+    """Return why a topic's offsets are not known; one that exists only lacks a leader for now."""
+    error = error_of(failure)
+    if error.name() in MISSING:
+        known = _names(client, timeout)
+        if topic not in known:
+            return _no_such_topics([topic], known, client.settings)
+        error = KafkaError(KafkaError.LEADER_NOT_AVAILABLE)
+    return client.trouble(error, f"asking for offsets of topic '{topic}'", timeout).as_source()
+
+
+def create_topic(
+    settings: KafkaSettings,
+    topic: str,
+    partitions: int,
+    config: Mapping[str, str] | None = None,
+    replication: int = -1,
+    timeout: int = 10_000,
+    patience: int | None = None,
+) -> bool:
+    """Create the topic unless it exists; say whether it was created.
+
+    When this returns, whoever asks for the topic finds it, and each partition has a leader.
+
+    Args:
+        settings: How to reach the brokers.
+        topic: Its name.
+        partitions: How many partitions a new topic gets.
+        config: Topic settings, such as `cleanup.policy`.
+        replication: Replicas; -1 leaves it to the brokers.
+        timeout: Milliseconds for each answer, and until the topic is there.
+        patience: Milliseconds in which as many brokers must come as there are to be replicas; None:
+            the timeout.
+
+    Raises:
+        SinkError: No broker answers, or it refuses.
+        TooFewBrokers: There are not as many brokers as replicas.
+    """
+    client = open_admin(settings)
+    new = NewTopic(
+        topic, num_partitions=partitions, replication_factor=replication, config=dict(config or {})
+    )
+    deadline = time.monotonic() + (timeout if patience is None else patience) / 1000
+    doing = f"creating topic '{topic}'"
+    while (error := _create(client, new, timeout)) is not None:
+        if error.name() == "TOPIC_ALREADY_EXISTS":
+            break
+        if error.name() not in TOO_FEW:
+            raise client.trouble(error, doing, timeout).as_sink()
+        if time.monotonic() > deadline:  # a broker that was fenced for a moment is back by then
+            raise too_few_brokers(client, topic, replication, timeout)
+        time.sleep(_LOOK_AGAIN_S)
+    await_visible(client, topic, timeout)
+    return error is None
+
+
+def _create(client: Client[AdminClient], new: NewTopic, timeout: int) -> KafkaError | None:
+    answers = client.api.create_topics(
+        [new], request_timeout=PATIENT, operation_timeout=timeout / 1000
+    )
+    try:
+        answer_of(answers[new.topic], timeout)
+    except KafkaException as failure:
+        return error_of(failure)
+    return None
+
+
+def delete_topics(settings: KafkaSettings, topics: Iterable[str], timeout: int = 10_000) -> None:
+    """Delete topics; those that do not exist are fine.
+
+    Raises:
+        SinkError: No broker answers, or it refuses.
+    """
+    client = open_admin(settings)
+    answers = client.api.delete_topics(
+        list(topics), request_timeout=PATIENT, operation_timeout=timeout / 1000
+    )
+    for topic, answer in answers.items():
+        try:
+            answer_of(answer, timeout)
+        except KafkaException as failure:
+            if error_of(failure).name() not in MISSING:
+                doing = f"deleting topic '{topic}'"
+                raise client.trouble(failure, doing, timeout).as_sink() from failure
+
+
+def topic_settings(settings: KafkaSettings, topic: str, timeout: int = 10_000) -> dict[str, str]:
+    """Return the settings of a topic, as the broker holds them; empty where it does not tell."""
+    client = open_admin(settings)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+    answers: Mapping[ConfigResource, Future[Mapping[str, Any]]] = client.api.describe_configs(
+        [resource], request_timeout=PATIENT
+    )
+    try:
+        entries = answer_of(answers[resource], timeout)
+    except KafkaException:
+        # asking needs a permission of its own, and nothing depends on the answer alone
+        return {}
+    return {name: str(entry.value) for name, entry in entries.items() if entry.value is not None}
+
+
+def _describe(
+    settings: KafkaSettings, topics: Iterable[str], timeout: int
+) -> tuple[dict[str, TopicInfo], list[str]]:
+    client = open_admin(settings)
+    cluster = _cluster(client, timeout)
+    found: dict[str, TopicInfo] = {}
+    for topic in topics:
+        data = cluster.topics.get(topic)
+        if data is None:
+            found[topic] = TopicInfo(0, False)
+            continue
+        if data.error is not None and data.error.name() not in MISSING:
+            doing = f"describing topic '{topic}'"
+            raise client.trouble(data.error, doing, timeout).as_source()
+        found[topic] = TopicInfo(len(data.partitions), len(data.partitions) > 0)
+    return found, sorted(cluster.topics)
+
+
+def _cluster(client: Client[AdminClient], timeout: int) -> Any:
+    """Return all topics at once: asking for one by name could make the broker create it.
+
+    The client would wait the whole time for a broker that has refused it long since.
+    """
+    deadline = time.monotonic() + timeout / 1000
+    while True:
+        left = deadline - time.monotonic()
+        try:
+            return client.api.list_topics(timeout=max(min(left, _LOOK_S), 0.01))
+        except KafkaException as failure:
+            if error_of(failure).name() in UNREACHABLE and left > _LOOK_S:
+                if not client.is_refused():
+                    continue
+            raise client.trouble(failure, "asking for topics", timeout).as_source() from failure
+
+
+def _names(client: Client[AdminClient], timeout: int) -> list[str]:
+    try:
+        return sorted(client.api.list_topics(timeout=timeout / 1000).topics)
+    except KafkaException:
+        return []
+
+
+def _no_such_topics(missing: list[str], known: list[str], settings: KafkaSettings) -> SourceError:
+    own = [name for name in known if not name.startswith("__")]
+    names = ", ".join(f"'{topic}'" for topic in missing)
+    near = {topic: get_close_matches(topic, own, n=1, cutoff=0.5) for topic in missing}
+    meant = [f"'{close[0]}'" for close in near.values() if close]
+    if meant:
+        hint = f"did you mean {', '.join(meant)}?"
+    elif own and len(own) <= 12:
+        hint = "known: " + ", ".join(own)
+    else:
+        hint = "create it, or check 'kafka.brokers' and which topics its user may see"
+    plural = "topics" if len(missing) > 1 else "topic"
+    return MissingTopic(f"no {plural} {names} at {settings.bootstrap}", hint=hint)

@@ -1,0 +1,1 @@
+"""Dead letters: listed, and put through their pipeline again."""

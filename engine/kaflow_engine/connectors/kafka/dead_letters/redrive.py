@@ -1,0 +1,207 @@
+"""Puts dead letters through their pipeline again, each once."""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+# pyarrow is untyped
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from confluent_kafka import KafkaException, Producer
+
+from kaflow_engine.connectors.kafka.admin import describe, offsets, require, topic_settings
+from kaflow_engine.connectors.kafka.client import Client, KafkaSettings
+from kaflow_engine.connectors.kafka.dead_letters.letters import Letter, chosen, read_letters
+from kaflow_engine.connectors.kafka.replication import Replication, create_kept
+from kaflow_engine.connectors.kafka.run_log.transactions import (
+    ControlReader,
+    Receipts,
+    abort,
+    open_transactional,
+    transactional_id,
+)
+from kaflow_engine.connectors.kafka.topics import topic_ids
+from kaflow_engine.errors import StateError
+from kaflow_engine.model.letters import REDRIVE, redrive_mark
+
+TIMEOUT = 30_000
+PATIENCE = 3 * TIMEOUT
+"""Milliseconds: the brokers abort what a redrive has left open after `2 * TIMEOUT`, and look for it
+every ten seconds."""
+_AT_ONCE = 1_000
+"""Letters of one transaction."""
+
+
+def redriven_topic(letters_topic: str) -> str:
+    """Return the name of the compacted topic that says which dead letters were tried again."""
+    return f"{letters_topic}.redriven"
+
+
+def note_key(letter: str, letters_topic_id: str) -> str:
+    """Return the key of the note that a letter was tried again.
+
+    A topic that is deleted and created again holds other letters in the same places.
+    """
+    return f"{letter}@{letters_topic_id}"
+
+
+def redriven_letters(
+    settings: KafkaSettings, letters_topic: str, patience: int = PATIENCE
+) -> frozenset[str]:
+    """Return the places of the dead letters that were tried again.
+
+    Pipelines may share the topic of notes, and what one of them holds open there hides what others
+    have committed behind it. So its end is that of all records, and open transactions are waited
+    for.
+
+    Args:
+        settings: How to reach the brokers.
+        letters_topic: The topic of dead letters.
+        patience: Milliseconds to wait for open transactions.
+
+    Raises:
+        SourceError: The topic of notes cannot be read.
+        StateError: A transaction stays open.
+    """
+    topic = redriven_topic(letters_topic)
+    require(settings, [letters_topic])
+    if not describe(settings, [topic])[topic].exists:
+        return frozenset()
+    end = offsets(settings, {topic: 1}, "latest", committed=False)[topic][0]
+    reader = ControlReader(settings, topic, patience, committed=True)
+    try:
+        keys = [key.decode() for key, _ in reader.read_on(end)]
+    finally:
+        reader.close()
+    noted = [key.partition("@") for key in keys]
+    mine = _topic_id(settings, letters_topic)
+    # notes of earlier versions name no topic
+    return frozenset(letter for letter, _, noted_id in noted if noted_id in ("", mine))
+
+
+def find_letters(
+    settings: KafkaSettings, topic: str, pipeline: str, patience: int = PATIENCE
+) -> list[Letter]:
+    """Return the dead letters of a pipeline, with what became of them since.
+
+    Raises:
+        SourceError: The topic does not exist or cannot be read.
+        StateError: Another redrive into the topic does not end.
+    """
+    return read_letters(settings, topic, pipeline, redriven_letters(settings, topic, patience))
+
+
+def can_redrive(letter: Letter) -> bool:
+    """Tell whether a dead letter is to be tried again: not twice, and not one of a backfill, whose
+    record the stream has read, too.
+    """
+    return not letter.redriven and letter.backfill is None
+
+
+def redrive(
+    settings: KafkaSettings,
+    topic: str,
+    pipeline: str,
+    pipeline_id: str,
+    where: str | None,
+    told: Callable[[int, int], None] = lambda done, of: None,
+    patience: int = PATIENCE,
+) -> list[Letter]:
+    """Send the records of dead letters to their topics again, as if they came now.
+
+    Each record keeps its bytes and its partition, and gets the header `kaflow.redrive`, by which
+    other pipelines of the topic know that it is not for them. A transaction writes records and the
+    note that they were sent, so a redrive that is interrupted goes on where it was.
+
+    Args:
+        settings: How to reach the brokers.
+        topic: The topic of dead letters.
+        pipeline: Name of the pipeline.
+        pipeline_id: Its id.
+        where: SQL over the columns of letters; None: all.
+        told: Hears how many of how many were sent.
+        patience: Milliseconds to wait for what other pipelines are redriving.
+
+    Returns:
+        The letters that were sent.
+
+    Raises:
+        ModelError: The condition cannot be read.
+        SourceError: The topic cannot be read.
+        SinkError: A broker refuses, or another redrive of the pipeline has begun.
+        StateError: The topic of notes would forget some, or another redrive into it does not end.
+    """
+    notes = redriven_topic(topic)
+    if not create_kept(settings, notes, {"cleanup.policy": "compact"}, Replication()):
+        _refuse_other_policy(settings, notes)
+    name = transactional_id(pipeline_id, "redrive")
+    # a redrive that still runs is fenced before the notes are read
+    client = open_transactional(settings, name, settings.transaction_timeout, TIMEOUT)
+    wanted = [
+        letter
+        for letter in chosen(find_letters(settings, topic, pipeline, patience), where)
+        if can_redrive(letter)
+    ]
+    done, letters_id = 0, _topic_id(settings, topic)
+    for some in _batches(wanted):
+        _send(client, notes, some, pipeline_id, letters_id)
+        done += len(some)
+        told(done, len(wanted))
+    return wanted
+
+
+def _topic_id(settings: KafkaSettings, topic: str) -> str:
+    """Return what tells a topic from others that have its name before or after it."""
+    return topic_ids(settings, [topic]).get(topic, "")
+
+
+def _refuse_other_policy(settings: KafkaSettings, notes: str) -> None:
+    """Refuse a topic of notes that would forget some.
+
+    Raises:
+        StateError: Its cleanup.policy is another one than `compact`.
+    """
+    policy = topic_settings(settings, notes).get("cleanup.policy")
+    if policy is not None and policy != "compact":
+        raise StateError(
+            f"topic '{notes}' has cleanup.policy '{policy}' and would forget which dead letters "
+            "were redriven",
+            hint="set its cleanup.policy to 'compact'",
+        )
+
+
+def _batches(letters: Sequence[Letter]) -> Iterator[Sequence[Letter]]:
+    for start in range(0, len(letters), _AT_ONCE):
+        yield letters[start : start + _AT_ONCE]
+
+
+def _send(
+    client: Client[Producer],
+    notes: str,
+    letters: Sequence[Letter],
+    pipeline_id: str,
+    letters_id: str,
+) -> None:
+    receipts, now = Receipts(), int(time.time() * 1000)
+    try:
+        client.api.begin_transaction()
+        for letter in letters:
+            mark = (REDRIVE, redrive_mark(letter.attempt + 1, pipeline_id))
+            own = [header for header in letter.headers if header[0] != REDRIVE]
+            client.api.produce(
+                letter.topic,
+                letter.value,
+                letter.key,
+                letter.partition,
+                on_delivery=receipts,
+                headers=[*own, mark],
+            )
+            note = json.dumps({"at": now, "topic": letter.topic})
+            key = note_key(letter.letter, letters_id)
+            client.api.produce(notes, note, key, 0, on_delivery=receipts)
+            client.api.poll(0)
+        client.api.commit_transaction(TIMEOUT / 1000)
+    except KafkaException as failure:
+        error = client.trouble(receipts.error or failure, "redriving dead letters", TIMEOUT)
+        abort(client, TIMEOUT)
+        raise error.as_sink() from failure

@@ -1,0 +1,1 @@
+"""Delivery of a task's rows in transactions."""

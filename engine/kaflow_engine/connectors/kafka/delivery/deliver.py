@@ -1,0 +1,205 @@
+"""Delivers the rows of one task to Kafka. Runs in Spark's Python workers.
+
+Exactly once: rows and their markers are one transaction, what a marker covers is not written again,
+and a producer of an earlier run cannot commit. At least once: rows are written and acknowledged, so
+a batch that is replayed is written twice.
+"""
+
+# pyarrow is untyped
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from threading import Lock
+from zlib import crc32
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from confluent_kafka import KafkaException
+
+from kaflow_engine.connectors.kafka.delivery.pace import pace_of
+from kaflow_engine.connectors.kafka.delivery.producer import (
+    TIMEOUT,
+    SinkSettings,
+    Writer,
+    close_producers,
+    discard,
+    is_newest,
+    milliseconds,
+    writer_of,
+)
+from kaflow_engine.connectors.kafka.delivery.queue import Outgoing, TooSlow, sizes_of
+from kaflow_engine.connectors.kafka.delivery.undelivered import Todo, undelivered
+from kaflow_engine.connectors.kafka.errors import FENCED, error_of
+from kaflow_engine.connectors.kafka.run_log.control_records import Marker, to_bytes
+from kaflow_engine.connectors.kafka.run_log.transactions import abort, control_topic, out_of_time
+from kaflow_engine.errors import KaflowError
+
+__all__ = ["DeliveryResult", "SinkSettings", "close_producers", "dead_letter_partition", "deliver"]
+
+DEAD_LETTER = 1
+_ONE_AT_A_TIME = Lock()
+
+CrashPoint = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryResult:
+    """What one delivery did."""
+
+    rows: int
+    dead_letters: int
+    skipped: tuple[int, ...]
+    """Delivery partitions whose rows had been delivered before, all or the first of them."""
+    phases: Mapping[str, float]
+    """Milliseconds per phase: open, produce, flush, commit."""
+
+
+def _survive(name: str) -> None:
+    """Do nothing at a crash point."""
+
+
+def deliver(
+    sink: SinkSettings,
+    batch: int,
+    rows: pa.Table,
+    crash_point: CrashPoint = _survive,
+    mark: str = "",
+    alone: bool = False,
+) -> DeliveryResult:
+    """Write the rows of one task of one batch, with a marker per delivery partition.
+
+    What takes long is written in several transactions, so that brokers do not abort it; the markers
+    of each say how far it is.
+
+    Args:
+        sink: Where to, for which run.
+        batch: The batch number, which the markers get.
+        rows: Schema OUTPUT, in the order in which rows must leave per key.
+        crash_point: Called with before_slot, slot_claimed, before_transaction, transaction_begun,
+            rows_produced, marker_produced, before_commit, piece_committed, committed.
+        mark: `batch_mark` of the batch, which the markers get.
+        alone: Whether these are all rows of the batch.
+
+    Raises:
+        SinkError: A row was refused, a newer run has started, or the broker fails; of what readers
+            of committed records see the markers know, except at least once.
+        OutOfTime: A transaction took longer than the brokers let it.
+        StateError: The batch runs again, and does not have the rows that it has delivered.
+    """
+    todo = undelivered(sink, batch, rows, alone) if sink.exactly_once else Todo(rows)
+    if todo.rows.num_rows == 0:
+        return DeliveryResult(rows=0, dead_letters=0, skipped=todo.skipped, phases={})
+    with _ONE_AT_A_TIME:
+        start = time.perf_counter()
+        writer = writer_of(sink, crash_point)
+        phases = {"open": milliseconds(start)}
+        try:
+            if sink.exactly_once:
+                phases |= _transactions(sink, writer, batch, todo, crash_point, mark)
+            else:
+                phases |= _plain(writer, todo.rows, crash_point)
+        except (KafkaException, SystemError, TooSlow) as failure:
+            discard(sink)
+            error = _failed(sink, writer, failure, todo.rows)
+            if sink.exactly_once:
+                abort(writer.client, TIMEOUT)
+            raise error from failure
+        except BaseException:
+            # the next run fences the slot, which aborts what is open
+            discard(sink)
+            raise
+    dead = int(pc.sum(pc.equal(todo.rows["kind"], DEAD_LETTER)).as_py())
+    return DeliveryResult(
+        rows=todo.rows.num_rows - dead, dead_letters=dead, skipped=todo.skipped, phases=phases
+    )
+
+
+def dead_letter_partition(topic: str, partition: int, count: int) -> int:
+    """Return where dead letters of a source partition go, among `count` partitions.
+
+    >>> dead_letter_partition("orders", 3, 1)
+    0
+    """
+    return (crc32(topic.encode()) + partition) % count
+
+
+def _transactions(
+    sink: SinkSettings, writer: Writer, batch: int, todo: Todo, pass_point: CrashPoint, mark: str
+) -> dict[str, float]:
+    """Write rows and markers; what takes long in several transactions, one after the other."""
+    producer, topic = writer.client.api, control_topic(sink.pipeline_id)
+    outgoing = Outgoing(writer, todo.rows, pace_of(sink.kafka.transaction_timeout, sink.tries))
+    spent = {"produce": 0.0, "flush": 0.0, "commit": 0.0}
+    while outgoing.left:
+        start = time.perf_counter()
+        pass_point("before_transaction")
+        producer.begin_transaction()
+        pass_point("transaction_begun")
+        piece = outgoing.fill()
+        pass_point("rows_produced")
+        for slot, rows, digest in todo.delivered(piece):
+            marker = Marker(
+                state=sink.state_id,
+                generation=sink.generation,
+                sink=sink.sink,
+                partition=slot,
+                batch=batch,
+                epoch=sink.epoch,
+                rows=rows,
+                mark=mark,
+                digest=digest,
+            )
+            key, value = to_bytes(marker)
+            producer.produce(topic, value, key, 0)
+        pass_point("marker_produced")
+        produced = time.perf_counter()
+        outgoing.flush()
+        flushed = time.perf_counter()
+        pass_point("before_commit")
+        producer.commit_transaction(TIMEOUT / 1000)
+        spent["commit"] += milliseconds(flushed)
+        pass_point("piece_committed" if outgoing.left else "committed")
+        spent["produce"] += (produced - start) * 1000
+        spent["flush"] += (flushed - produced) * 1000
+    return spent
+
+
+def _plain(writer: Writer, rows: pa.Table, pass_point: CrashPoint) -> dict[str, float]:
+    start = time.perf_counter()
+    outgoing = Outgoing(writer, rows, pace_of(None))
+    outgoing.fill()
+    pass_point("rows_produced")
+    produced = time.perf_counter()
+    outgoing.flush()
+    pass_point("committed")
+    return {"produce": (produced - start) * 1000, "flush": milliseconds(produced)}
+
+
+def _failed(
+    sink: SinkSettings, writer: Writer, failure: BaseException, rows: pa.Table
+) -> KaflowError:
+    """Say why rows could not be written."""
+    topics = ", ".join(f"'{topic}'" for topic in pc.unique(rows["topic"]).to_pylist())
+    doing = f"writing to {topics}"
+    error = error_of(failure)
+    if isinstance(failure, TooSlow):
+        return out_of_time(sink.kafka, doing)
+    try:
+        if error.name() in FENCED and is_newest(sink):
+            return out_of_time(sink.kafka, doing)
+    except KaflowError as away:
+        return away
+    refusal = writer.refusals.found[0] if writer.refusals.found else None
+    if refusal is not None:
+        doing = f"writing {refusal.size:,} bytes to topic '{refusal.topic}'"
+        return writer.client.trouble(refusal.error, doing, TIMEOUT).as_sink()
+    if error.name() == "MSG_SIZE_TOO_LARGE":
+        sizes = sizes_of(rows)
+        largest = int(sizes.argmax())
+        topic = rows["topic"][largest].as_py()
+        doing = f"writing {sizes[largest]:,} bytes to topic '{topic}'"
+    return writer.client.trouble(error, doing, TIMEOUT).as_sink()

@@ -1,0 +1,64 @@
+"""Makes ready what a pipeline writes to: its topics, and the schema of its Avro output."""
+
+from collections.abc import Mapping
+
+from kaflow_engine.connectors.kafka.admin import describe
+from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.replication import Replication
+from kaflow_engine.errors import Location, SinkError
+from kaflow_engine.formats.schema_registry import Registry
+
+
+def register_output(
+    registry: Registry | None, topic: str, schema: str, at: Location | None = None
+) -> int:
+    """Register the Avro schema of an output topic as `<topic>-value` and return its id.
+
+    Args:
+        registry: None: the configuration names none.
+        topic: The output topic.
+        schema: Its Avro schema.
+        at: Where the author wrote the output.
+
+    Raises:
+        SinkError: There is no registry, or it refuses; says what the registry said.
+    """
+    if registry is None:
+        raise SinkError(
+            f"output topic '{topic}' is Avro, and no schema registry is configured",
+            at,
+            "set kafka.schemaRegistry, or write output.format: json",
+        )
+    try:
+        return registry.register(f"{topic}-value", schema)
+    except SinkError as error:
+        raise SinkError(error.message, error.at or at, error.hint) from error
+
+
+def create_outputs(
+    kafka: KafkaSettings,
+    topics: Mapping[str, int],
+    replication: Replication | None = None,
+    patience: int | None = None,
+) -> list[str]:
+    """Create those of `{topic: partitions}` that do not exist; return what was created.
+
+    Brokers may be set up not to create topics by themselves, and a topic that they do create has
+    their default partitions.
+
+    Args:
+        kafka: Where they are.
+        topics: Topic to partitions.
+        replication: How often they are kept; None: as the brokers do by default.
+        patience: Milliseconds in which as many brokers must come as there are to be replicas.
+
+    Raises:
+        SinkError: A topic cannot be created.
+        SourceError: No broker answers.
+    """
+    known, wanted = describe(kafka, topics), replication or Replication()
+    return [
+        topic
+        for topic, partitions in topics.items()
+        if not known[topic].exists and wanted.create(kafka, topic, partitions, patience=patience)
+    ]

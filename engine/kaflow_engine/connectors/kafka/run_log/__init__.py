@@ -1,0 +1,1 @@
+"""The pipeline's own topic: epochs, markers, and fencing."""

@@ -1,0 +1,178 @@
+"""Finds the columns of input topics: declared, in the schema registry, or in a sample."""
+
+# pyarrow is untyped
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from kaflow_engine.connectors.kafka.admin import MissingTopic, describe, offsets, require
+from kaflow_engine.connectors.kafka.client import KafkaSettings, open_consumer
+from kaflow_engine.connectors.kafka.read import collect
+from kaflow_engine.errors import Location, SourceError
+from kaflow_engine.formats.avro.schema import columns_of
+from kaflow_engine.formats.json.sample import columns_of_sample
+from kaflow_engine.formats.schema_registry import Registry
+from kaflow_engine.model.columns import Column
+from kaflow_engine.model.config import Config, topic_format
+from kaflow_engine.model.specs import PipelineSpec
+
+SAMPLE = 500
+"""Records of each partition that are looked at, oldest first."""
+
+Columns = tuple[Column, ...]
+
+_POLL_S = 0.5
+_TIMEOUT = 10_000
+_REGISTRY_PATIENCE_S = 30.0
+
+
+def resolve_schemas(
+    spec: PipelineSpec,
+    config: Config,
+    topics: Sequence[str],
+    *,
+    declared: Callable[[str], Columns | None] = lambda topic: None,
+    wait_ms: int = 60_000,
+    on_wait: Callable[[str], None] = lambda text: None,
+    stopped: Callable[[], bool] = lambda: False,
+) -> dict[str, Columns]:
+    """Return the columns of each topic, from the first place that has them.
+
+    Places are the file, for Avro the registry's latest `<topic>-value`, for JSON a sample.
+
+    Args:
+        spec: The pipeline that reads the topics.
+        config: Where brokers and registry are.
+        topics: Their names.
+        declared: Columns that the file gives, with types as DuckDB writes them.
+        wait_ms: How long to wait for what is not there yet: a first record, a first schema.
+        on_wait: Told once for each topic that is waited for.
+        stopped: Asked while waiting whether to give up early.
+
+    Raises:
+        SourceError: A topic does not exist, or its columns cannot be found in time.
+    """
+    given = {topic: declared(topic) for topic in topics}
+    found = {topic: columns for topic, columns in given.items() if columns is not None}
+    missing = [topic for topic in given if topic not in found]
+    if not missing:
+        return found
+    kafka = KafkaSettings.configured(config.kafka)
+    partitions = require_topics(kafka, missing, {topic: _place(spec, topic) for topic in missing})
+    deadline = None
+    told: set[str] = set()
+    while True:
+        for topic in missing:
+            columns = _look(spec, config, kafka, topic, partitions[topic])
+            if columns:
+                found[topic] = columns
+        missing = [topic for topic in missing if topic not in found]
+        if not missing:
+            return {topic: found[topic] for topic in given}
+        if deadline is None:  # a first look may take long, and nothing waited yet
+            deadline = time.monotonic() + wait_ms / 1000
+        if time.monotonic() >= deadline or stopped():
+            raise _unknown(spec, config, missing[0])
+        for topic in missing:
+            if topic not in told:
+                told.add(topic)
+                on_wait(_waiting(spec, config, topic))
+        time.sleep(_POLL_S)
+
+
+def registry_of(config: Config) -> Registry | None:
+    """Return the schema registry of a configuration, None if it names none."""
+    url = config.kafka.schema_registry
+    patience = min(_REGISTRY_PATIENCE_S, config.retry_deadline / 1000)
+    return Registry(url=url, patience=patience) if url else None
+
+
+def require_topics(
+    kafka: KafkaSettings, topics: Sequence[str], places: Mapping[str, Location]
+) -> dict[str, int]:
+    """Return the partitions of topics that must exist.
+
+    Raises:
+        SourceError: One does not; says where it is read, the nearest name, how to create it.
+    """
+    absent = [topic for topic, info in describe(kafka, topics).items() if not info.exists]
+    if not absent:
+        return require(kafka, topics)
+    try:
+        return require(kafka, absent)
+    except MissingTopic as error:
+        create = (
+            f"kafka-topics.sh --bootstrap-server {kafka.bootstrap} --create --topic {absent[0]}"
+        )
+        hint = f"{error.hint}\n        to create it: {create}" if error.hint else create
+        raise MissingTopic(error.message, places.get(absent[0]), hint) from error
+
+
+def _look(
+    spec: PipelineSpec, config: Config, kafka: KafkaSettings, topic: str, partitions: int
+) -> Columns | None:
+    if topic_format(spec, config, topic) == "json":
+        return columns_of_sample(sample(kafka, topic, partitions))
+    registry = registry_of(config)
+    if registry is None:
+        raise SourceError(
+            f"topic '{topic}' is Avro, and no schema registry is configured",
+            _place(spec, topic),
+            f"set kafka.schemaRegistry, or declare topics.{topic}.format: json",
+        )
+    latest = registry.latest(f"{topic}-value")
+    return columns_of(latest.schema) if latest else None
+
+
+def sample(kafka: KafkaSettings, topic: str, partitions: int, limit: int = SAMPLE) -> list[bytes]:
+    """Return the values of the first `limit` records of each partition, without null values.
+
+    Raises:
+        SourceError: The topic cannot be read.
+    """
+    counts = {topic: partitions}
+    first = offsets(kafka, counts, "earliest")[topic]
+    last = offsets(kafka, counts, "latest")[topic]
+    filled = [partition for partition in first if first[partition] < last[partition]]
+    if not filled:
+        return []
+    client = open_consumer(kafka)
+    values: list[bytes] = []
+    try:
+        for p in filled:
+            messages = collect(
+                client, topic, {p: first[p]}, {p: last[p]}, _TIMEOUT, limit, close=False
+            )
+            values += [value for message in messages if (value := message.value()) is not None]
+    finally:
+        client.api.close()
+    return values
+
+
+def _waiting(spec: PipelineSpec, config: Config, topic: str) -> str:
+    declare = f"declare topics.{topic}.columns to start without"
+    if topic_format(spec, config, topic) == "json":
+        return f"waiting for a first record of topic '{topic}' to learn its columns; {declare}"
+    return f"waiting for a schema '{topic}-value' in the schema registry; {declare}"
+
+
+def _unknown(spec: PipelineSpec, config: Config, topic: str) -> SourceError:
+    declare = f"declare topics.{topic}.columns"
+    if topic_format(spec, config, topic) == "json":
+        return SourceError(
+            f"topic '{topic}' holds no JSON object yet, so its columns are not known",
+            _place(spec, topic),
+            f"{declare}, or start again when it has a first record",
+        )
+    return SourceError(
+        f"the schema registry has no subject '{topic}-value', so the columns of topic '{topic}' "
+        "are not known",
+        _place(spec, topic),
+        f"{declare}, or start again when its producer has registered a schema",
+    )
+
+
+def _place(spec: PipelineSpec, topic: str) -> Location:
+    return spec.place("topics", topic) if topic in spec.topics else spec.place("query")

@@ -1,0 +1,1 @@
+"""The one door to DuckDB: text quoted, types bound, data queried."""

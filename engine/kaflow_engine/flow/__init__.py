@@ -1,0 +1,1 @@
+"""What runs, as data: frozen, picklable, nothing but text and numbers."""

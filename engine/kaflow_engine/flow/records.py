@@ -1,0 +1,40 @@
+"""Records of sources, and rows for sinks: what connectors and operators hand to each other."""
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
+
+import pyarrow as pa
+
+HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
+
+RECORDS = pa.schema(
+    [
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp", pa.int64()),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("headers", HEADERS),
+    ]
+)
+"""Raw records, as a source gives them; `timestamp` in epoch milliseconds."""
+
+OUTPUT = pa.schema(
+    [
+        pa.field("slot", pa.int32()),
+        pa.field("topic", pa.string()),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("timestamp", pa.int64()),
+        pa.field("headers", HEADERS),
+        pa.field("partition", pa.int32()),
+        pa.field("kind", pa.int8()),
+        pa.field("source_partition", pa.int32()),
+        pa.field("source_offset", pa.int64()),
+    ]
+)
+"""Emitted rows: `slot` is the delivery partition that a marker counts, `kind` 0 for a row and 1 for
+a dead letter, `partition` null where the key decides. A row names its driving record; a dead letter
+has that in its headers."""

@@ -1,0 +1,1 @@
+"""Avro to columns and back."""

@@ -1,0 +1,130 @@
+"""Decode JSON objects into columns.
+
+Fields are found by name, case and all; of a repeated name the first counts; others are ignored. A
+missing field and a JSON null are NULL. Numbers, booleans, objects and arrays are accepted for
+VARCHAR as their JSON text, strings that spell a number or a boolean for those types. Whether a
+value is good depends on it and the columns alone, never on its neighbours.
+"""
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
+# pyarrow leaves types out
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaflow_engine.duck import queries
+from kaflow_engine.formats.decoded import BadValue, Decoded, Unreadable, gathered, schema_of
+from kaflow_engine.formats.json.bulk import LaneSql, lane_sql, lanes_of
+from kaflow_engine.formats.json.reference import read_object
+from kaflow_engine.formats.pick import keep
+from kaflow_engine.model.columns import Column
+
+FEW = 200
+"""So few texts that even the closer lanes are not sure of are read one by one: that is cheaper."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    values: pa.Array
+    """string"""
+    rows: pa.Array
+    """int64: the input row of each value"""
+
+    def keep(self, mask: pa.Array) -> "_Texts":
+        return _Texts(self.values.filter(mask), self.rows.filter(mask))
+
+
+def decode_json(values: pa.Array | pa.ChunkedArray, columns: Sequence[Column]) -> Decoded:
+    """Decode `values` (binary, none null), one JSON object each, into `columns`."""
+    texts, bad = _texts(values)
+    tables: list[pa.Table] = []
+    rows: list[pa.Array] = []
+    doubtful: list[_Texts] = []
+    for number, lane in enumerate(lanes_of(columns)):
+        if len(texts.values) <= (FEW if number > 1 else 0):
+            break
+        found, texts, broken = _in_lane(lane_sql(tuple(columns), lane), texts)
+        doubtful += broken
+        sure = found.column("sure").combine_chunks()
+        tables.append(keep(found.drop_columns("sure"), sure))
+        rows.append(keep(texts.rows, sure))
+        texts = texts.keep(pc.invert(sure))
+    schema = schema_of(columns)
+    for some in (*doubtful, texts):
+        if len(some.values):
+            table, good, wrong = _one_by_one(some, columns, schema)
+            tables, rows, bad = [*tables, table], [*rows, good], bad + wrong
+    return gathered(tables, rows, bad, schema)
+
+
+def _in_lane(sql: LaneSql, texts: _Texts) -> tuple[pa.Table, _Texts, list[_Texts]]:
+    """Run a lane over texts; where one is no JSON at all, without those, which are returned too.
+
+    One broken text would make DuckDB look at two thousand of them one after the other.
+    """
+    try:
+        return queries.query(sql.bold, rows=pa.table({"v": texts.values})), texts, []
+    except duckdb.InvalidInputException:
+        table = pa.table({"v": texts.values})
+        valid = queries.query("SELECT json_valid(v) AS ok FROM rows", rows=table).column("ok")
+        mask = valid.combine_chunks()
+    broken, texts = texts.keep(pc.invert(mask)), texts.keep(mask)
+    return queries.query(sql.careful, rows=pa.table({"v": texts.values})), texts, [broken]
+
+
+def _texts(values: pa.Array | pa.ChunkedArray) -> tuple[_Texts, list[BadValue]]:
+    array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    texts = _Texts(array, pa.array(np.arange(len(array))))
+    try:
+        return _Texts(array.cast(pa.string()), texts.rows), []
+    except pa.ArrowInvalid:
+        broken = dict(_broken(array))
+    mask = np.ones(len(array), np.bool_)
+    mask[list(broken)] = False
+    good = texts.keep(pa.array(mask))
+    bad = [BadValue(row, "NotUtf8", why) for row, why in broken.items()]
+    return _Texts(good.values.cast(pa.string()), good.rows), bad
+
+
+def _broken(array: pa.Array) -> Iterator[tuple[int, str]]:
+    """Find the values that are no text: only those with a byte beyond ASCII can be."""
+    array = array.cast(pa.binary())
+    offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset :][: len(array) + 1]
+    beyond = np.flatnonzero(np.frombuffer(array.buffers()[2], np.int8) < 0)
+    beyond = beyond[(beyond >= offsets[0]) & (beyond < offsets[-1])]
+    for row in np.unique(np.searchsorted(offsets, beyond, side="right") - 1).tolist():
+        if why := _not_text(array[row].as_py()):
+            yield row, why
+
+
+def _not_text(value: bytes) -> str | None:
+    try:
+        value.decode()
+    except UnicodeDecodeError as error:
+        return f"the value is not UTF-8: byte {value[error.start]:#04x} at {error.start}"
+    return None
+
+
+def _one_by_one(
+    texts: _Texts, columns: Sequence[Column], schema: pa.Schema
+) -> tuple[pa.Table, pa.Array, list[BadValue]]:
+    cells: list[list[object]] = []
+    good: list[int] = []
+    bad: list[BadValue] = []
+    for row, text in zip(texts.rows.to_pylist(), texts.values.to_pylist(), strict=True):
+        try:
+            cells.append(read_object(text, columns))
+            good.append(row)
+        except Unreadable as error:
+            bad.append(error.at(row))
+    arrays = [
+        pa.array([of[index] for of in cells], field.type) for index, field in enumerate(schema)
+    ]
+    names = [f"c{index}" for index in range(len(columns))]
+    return pa.table(arrays, names), pa.array(good, pa.int64()), bad

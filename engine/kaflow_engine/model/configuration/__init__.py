@@ -1,0 +1,1 @@
+"""The configuration from its layers."""

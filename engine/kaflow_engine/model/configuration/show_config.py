@@ -1,0 +1,80 @@
+"""The configuration as a list of values with their origins, fit to be shown."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias, cast, get_args
+
+from kaflow_engine.masking import masked
+from kaflow_engine.model.config import Config
+from kaflow_engine.model.durations import DurationField, format_duration
+from kaflow_engine.model.files.shapes import file_keys
+from kaflow_engine.model.specs import Spec
+
+Shown: TypeAlias = str | int | float | bool | list[str] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One value of the configuration."""
+
+    key: str
+    """Its dotted name, as files spell it."""
+    value: Shown
+    """Masked where it is secret; durations as text."""
+    origin: str
+    """`default`, `file:line`, `environment KAFLOW__…` or `command line`."""
+
+    @property
+    def text(self) -> str:
+        """The value on one line."""
+        match self.value:
+            case None:
+                return "-"
+            case "":
+                return '""'
+            case bool():
+                return "true" if self.value else "false"
+            case list():
+                return ", ".join(self.value)
+            case _:
+                return str(self.value)
+
+
+def settings_of(config: Config) -> list[Setting]:
+    """List every value, in the order of the specification."""
+    return list(_settings(config, (), config))
+
+
+def _settings(part: Spec, path: tuple[str, ...], config: Config) -> Iterator[Setting]:
+    for key, name in dict.fromkeys(file_keys(type(part)).values()):
+        value: object = getattr(part, name)
+        here = (*path, key)
+        if isinstance(value, Spec):
+            yield from _settings(value, here, config)
+        elif isinstance(value, dict):
+            for entry, item in sorted(cast(dict[str, str], value).items()):
+                yield _setting((*here, entry), entry, item, config)
+        else:
+            field = type(part).model_fields[name]
+            if isinstance(value, int) and _is_duration(field.annotation, field.metadata):
+                value = format_duration(value)
+            yield _setting(here, key, value, config)
+
+
+def _setting(path: tuple[str, ...], name: str, value: object, config: Config) -> Setting:
+    key = ".".join(path)
+    origin = config.origin(*path)
+    if isinstance(value, tuple):
+        texts = [masked(name, str(item)) for item in cast(tuple[object, ...], value)]
+        return Setting(key=key, value=texts, origin=origin)
+    if isinstance(value, str):
+        return Setting(key=key, value=masked(name, value), origin=origin)
+    return Setting(key=key, value=cast(Shown, value), origin=origin)
+
+
+def _is_duration(annotation: object, metadata: list[object]) -> bool:
+    if any(isinstance(mark, DurationField) for mark in metadata):
+        return True
+    return any(
+        _is_duration(None, list(getattr(part, "__metadata__", ()))) for part in get_args(annotation)
+    )

@@ -1,0 +1,1 @@
+"""YAML files to specifications, with every mistake at its line."""

@@ -1,0 +1,1 @@
+"""What the state of a plan holds, as rows to look at."""

@@ -1,0 +1,257 @@
+"""Entries of a state as rows with the columns and types that they stand for."""
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaflow_engine.duck.queries import query
+from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.flow.plan import Plan, SideParams
+from kaflow_engine.formats.json.encode import json_object_sql
+from kaflow_engine.model.columns import Column
+from kaflow_engine.operators.inspect.state_sides import StateSide, state_sides
+from kaflow_engine.operators.join.row_codec import read_drivers, read_events
+from kaflow_engine.operators.join.temporal_join import read_versions
+from kaflow_engine.operators.keyed_state import read_place
+from kaflow_engine.operators.outcomes.ledger import read_account
+from kaflow_engine.operators.outcomes.outcomes import class_sql
+from kaflow_engine.operators.rows.layout import GONE
+from kaflow_engine.operators.rows.row_text import from_text, unpack
+from kaflow_engine.state.keys import split_due, split_entry
+
+FIXED = (
+    Column("key", "VARCHAR"),
+    Column("record", "VARCHAR"),
+    Column("ts", "BIGINT"),
+    Column("due", "BIGINT"),
+)
+"""Join key; topic[partition]@offset of the source record; event time and when it expires, in epoch
+milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """Entries of one side, and the SQL that reads `rows` and gives their columns."""
+
+    rows: pa.Table
+    columns: tuple[Column, ...]
+    sql: str
+    """SELECT of FIXED and `columns`."""
+
+    def table(self) -> pa.Table:
+        """Return FIXED and one column a value."""
+        return query(self.sql, rows=self.rows)
+
+    def json_rows(self) -> list[dict[str, Any]]:
+        """Return FIXED and `value`, a mapping of all values as JSON has them."""
+        value = json_object_sql([(column, identifier(column.name)) for column in self.columns])
+        names = ", ".join(column.name for column in FIXED)
+        found = query(f"SELECT {names}, {value} AS value FROM ({self.sql})", rows=self.rows)
+        return [
+            {**row, "value": json.loads(row["value"], parse_float=_number)}
+            for row in found.to_pylist()
+        ]
+
+
+def decode(plan: Plan, side: StateSide, keys: Sequence[bytes], values: Sequence[bytes]) -> Decoded:
+    """Decode entries of one side.
+
+    Args:
+        plan: That of the state.
+        side: What they are.
+        keys: Of the entries.
+        values: As many.
+    """
+    match side.kind:
+        case "due":
+            return _due(plan, side, keys)
+        case "accounts":
+            return _accounts(plan, keys, values)
+        case "dimension":
+            return _versions(plan, side, keys, values)
+        case "events":
+            return _events(plan, side, keys, values)
+        case "matches":
+            return _matches(plan, side, keys, values)
+        case _:
+            return _drivers(plan, side, keys, values)
+
+
+def _versions(
+    plan: Plan, side: StateSide, keys: Sequence[bytes], values: Sequence[bytes]
+) -> Decoded:
+    stamps, texts = read_versions(pa.array(values, pa.binary()))
+    nothing = [None] * len(keys)
+    rows = _rows(_texts(keys), nothing, stamps, nothing, s=texts)
+    return _decoded(rows, [("s", _named(_params(plan, side)))])
+
+
+def _events(plan: Plan, side: StateSide, keys: Sequence[bytes], values: Sequence[bytes]) -> Decoded:
+    params = _params(plan, side)
+    stamps, orders, texts = read_events(values)
+    topic = plan.topics[params.topic].name
+    records = [_record(topic, part, off) for _, _, part, off in orders.to_pylist()]
+    rows = _rows(_texts(keys), records, stamps, pc.add(stamps, params.ttl), s=texts)
+    return _decoded(rows, [("s", _named(params))])
+
+
+def _drivers(
+    plan: Plan, side: StateSide, keys: Sequence[bytes], values: Sequence[bytes]
+) -> Decoded:
+    step = plan.steps[side.step - 1]
+    suffixes = [split_entry(key)[2] for key in keys]
+    found = read_drivers(plan.driving.ttl, -1, list(keys), suffixes, list(values))
+    texts = [None] * len(keys) if side.kind == "keyless" else _texts(keys)
+    packed: dict[str, Any] = {"d": found["d"]}
+    chosen = [("d", step.before)]
+    if side.kind in ("waiting", "emitted"):
+        members = [json.loads(extra)[0] if extra else [] for extra in found["extra"].to_pylist()]
+        for n, i in enumerate(step.events):
+            packed[f"s{i}"] = pa.array(
+                [of[2 * n + 1] if of else None for of in members], pa.string()
+            )
+            chosen.append((f"s{i}", _named(step.sides[i])))
+    more: list[tuple[Column, str]] = []
+    if side.kind in ("kept", "keyless"):
+        packed["flags"] = found["flags"]
+        more = [(Column("outcome", "VARCHAR"), f"coalesce({class_sql('flags', '0')}, 'sent on')")]
+    rows = _rows(texts, _origins(plan, suffixes), found["ts"], found["due"], **packed)
+    return _decoded(rows, chosen, more)
+
+
+def _matches(
+    plan: Plan, side: StateSide, keys: Sequence[bytes], values: Sequence[bytes]
+) -> Decoded:
+    step = plan.steps[side.step - 1]
+    suffixes = [split_entry(key)[2] for key in keys]
+    width = 12 * (1 + sum(len(earlier.events) for earlier in plan.steps[: side.step - 1]))
+    owners = [suffix[width] for suffix in suffixes]
+    _, orders, texts = read_events(values)
+    packed = {
+        f"s{i}": pc.if_else(pa.array([owner == i for owner in owners], pa.bool_()), texts, None)
+        for i in step.events
+    }
+    topics = [plan.topics[step.sides[owner].topic].name for owner in owners]
+    matched = [
+        _record(topic, part, off)
+        for topic, (_, _, part, off) in zip(topics, orders.to_pylist(), strict=True)
+    ]
+    nothing = [None] * len(keys)
+    rows = _rows(
+        _texts(keys),
+        _origins(plan, suffixes),
+        nothing,
+        nothing,
+        **packed,
+        matched=pa.array(matched, pa.string()),
+    )
+    chosen = [(f"s{i}", _named(step.sides[i])) for i in step.events]
+    return _decoded(rows, chosen, [(Column("match", "VARCHAR"), "matched")])
+
+
+def _accounts(plan: Plan, keys: Sequence[bytes], values: Sequence[bytes]) -> Decoded:
+    found = [read_account(value) for value in values]
+    stamps = pa.array([ts for _, _, ts in found], pa.int64())
+    rows = _rows(
+        [None] * len(keys),
+        _origins(plan, [split_entry(key)[0][1:] for key in keys]),
+        stamps,
+        pc.add(stamps, plan.driving.ttl),
+        flags=pa.array([flags for flags, _, _ in found], pa.int64()),
+        waits=pa.array([waits for _, waits, _ in found], pa.int64()),
+    )
+    outcome = (Column("outcome", "VARCHAR"), class_sql("flags", "waits"))
+    return _decoded(rows, [], [outcome, (Column("waits", "BIGINT"), "waits")])
+
+
+def _due(plan: Plan, side: StateSide, keys: Sequence[bytes]) -> Decoded:
+    names = {each.byte: each.name for each in state_sides(plan) if each.step == side.step}
+    found = [split_due(key) for key in keys]
+    entries = [entry for _, _, entry in found]
+    ledger = side.step > len(plan.steps)
+    nothing: list[str | None] = [None] * len(keys)
+    rows = _rows(
+        nothing if ledger else _texts(entries),
+        _origins(plan, [split_entry(entry)[0][1:] for entry in entries]) if ledger else nothing,
+        [None] * len(keys),
+        [due for _, due, _ in found],
+        of=pa.array([names[entry[1]] for entry in entries], pa.string()),
+    )
+    return _decoded(rows, [], [(Column("entry", "VARCHAR"), "of")])
+
+
+def _decoded(
+    rows: pa.Table,
+    packed: Sequence[tuple[str, Sequence[Column]]],
+    more: Sequence[tuple[Column, str]] = (),
+) -> Decoded:
+    lists = [f"{unpack(name)} AS l_{name}" for name, _ in packed]
+    values = [
+        (column, from_text(f"l_{name}[{place}]", column.type))
+        for name, columns in packed
+        for place, column in enumerate(columns, 1)
+        if GONE not in column.name
+    ]
+    chosen = [*more, *values]
+    fixed = [column.name for column in FIXED]
+    sql = ", ".join([*fixed, *(f"{value} AS {identifier(c.name)}" for c, value in chosen)])
+    inner = ", ".join(["*", *lists])
+    return Decoded(
+        rows, tuple(c for c, _ in chosen), f"SELECT {sql} FROM (SELECT {inner} FROM rows)"
+    )
+
+
+def _number(text: str) -> float | str:
+    """Return a number of JSON, or its text where a float would change it."""
+    found = float(text)
+    return found if Decimal(repr(found)) == Decimal(text) else text
+
+
+def _rows(keys: Any, records: Any, stamps: Any, dues: Any, **more: Any) -> pa.Table:
+    return pa.table(
+        {
+            "key": pa.array(keys, pa.string()),
+            "record": pa.array(records, pa.string()),
+            "ts": _numbers(stamps),
+            "due": _numbers(dues),
+            **more,
+        }
+    )
+
+
+def _numbers(found: Any) -> Any:
+    if isinstance(found, pa.Array | pa.ChunkedArray):
+        return found
+    return pa.array(found, pa.int64())
+
+
+def _texts(keys: Sequence[bytes]) -> list[str | None]:
+    """Return the join keys of entries."""
+    return [split_entry(key)[0][1:].decode(errors="replace") for key in keys]
+
+
+def _origins(plan: Plan, suffixes: Sequence[bytes]) -> list[str]:
+    """Return the driving records that stand at the head of suffixes."""
+    topic = plan.topics[plan.driving.topic].name
+    return [_record(topic, *read_place(suffix)) for suffix in suffixes]
+
+
+def _record(topic: str, partition: int, offset: int) -> str:
+    return f"{topic}[{partition}]@{offset}"
+
+
+def _params(plan: Plan, side: StateSide) -> SideParams:
+    return plan.steps[side.step - 1].sides[side.byte]
+
+
+def _named(side: SideParams) -> tuple[Column, ...]:
+    return tuple(Column(f"{side.alias}.{c.name}", c.type) for c in side.columns)

@@ -1,0 +1,1 @@
+"""The keyed join: one step in one task."""

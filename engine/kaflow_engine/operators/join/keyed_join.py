@@ -1,0 +1,285 @@
+"""One keyed step in one task: rows and records meet over one join key."""
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
+
+from collections import Counter
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaflow_engine.duck.queries import cursor
+from kaflow_engine.flow.plan import Plan
+from kaflow_engine.formats.pick import keep
+from kaflow_engine.operators.join.emit import FATES, charge, dead_letters, fates, leave, lookups
+from kaflow_engine.operators.join.expiry import expire
+from kaflow_engine.operators.join.interval_join import (
+    add_waiting,
+    combine,
+    load_events,
+    load_matches,
+    pair,
+)
+from kaflow_engine.operators.join.lookup_join import can_settle_at_once, settle_at_once
+from kaflow_engine.operators.join.readiness import choose, departing, inner_matched
+from kaflow_engine.operators.join.retain import remember
+from kaflow_engine.operators.join.row_codec import load_stored, row_table, waited
+from kaflow_engine.operators.join.settle import settle
+from kaflow_engine.operators.join.temporal_join import load_versions, look_up, store_versions
+from kaflow_engine.operators.join.update_emission import load_emitted, reemit
+from kaflow_engine.operators.join.workspace import DRIVERS, NEVER, JoinWorkspace
+from kaflow_engine.operators.keyed_state import WAITING, StepState
+from kaflow_engine.operators.outcomes.outcomes import DEAD_LETTER, EXPIRED, FORCED_SHIFT, SKIPPED
+from kaflow_engine.operators.row_errors.bad_record import BadRecord
+from kaflow_engine.operators.row_errors.dead_letters import expiry_letter
+from kaflow_engine.operators.row_errors.quarantine import BadRow
+from kaflow_engine.operators.rows.reports import report_rows
+from kaflow_engine.operators.rows.schemas import DRIVING, SIDE, TRIGGER
+from kaflow_engine.operators.rows.task import BatchContext, Task
+
+_FEW = 200
+
+
+def run_step(plan: Plan, number: int, batch: BatchContext, rows: pa.Table, task: Task) -> pa.Table:
+    """Run step `number` (from 1) over the rows of one task.
+
+    Args:
+        plan: What runs.
+        number: Which step.
+        batch: Which batch.
+        rows: Schema EXCHANGE; rows for later stages pass through untouched.
+        task: The state before the batch; takes the changes.
+
+    Returns:
+        Schema EXCHANGE.
+    """
+    mine = pc.and_(pc.equal(rows["stage"], number), pc.less_equal(rows["kind"], SIDE))
+    here = keep(rows, mine)
+    found = [rows.filter(pc.invert(mine))]
+    counters: Counter[str] = Counter()
+    with cursor() as con:
+        work = JoinWorkspace(
+            con=con,
+            plan=plan,
+            step=plan.steps[number - 1],
+            number=number,
+            batch=batch,
+            state=StepState(task, number, plan.partitions),
+            moved=_moved(here),
+        )
+        found += expire(work, counters)
+        settled, rest = settle_at_once(work, here, counters)
+        found += settled
+        if rest.num_rows and not (can_settle_at_once(work) and _only_kept(work, rest)):
+            found += _records(work, rest, counters)
+        store_versions(work, here)
+        due = work.state.write()
+    report = {
+        "counters": dict(counters),
+        "due": [] if due is None else [due],
+        "lookups": lookups(work),
+    }
+    found.append(report_rows(plan.stage_count - 1, [report]))
+    return pa.concat_tables(found)
+
+
+def _only_kept(work: JoinWorkspace, rest: pa.Table) -> bool:
+    """Return whether these are dimension records that concern no row."""
+    if pc.any(pc.equal(rest["kind"], DRIVING)).as_py():
+        return False
+    return not work.can_wait or not _waits_for(work, pc.unique(rest["key"]).to_pylist())
+
+
+def _waits_for(work: JoinWorkspace, keys: list[bytes]) -> bool:
+    """Return whether rows may wait under any of these keys; of many keys, whether any row waits."""
+    if len(keys) <= _FEW:
+        return bool(work.state.entries(WAITING, keys)[0])
+    return work.state.has(WAITING)
+
+
+def _moved(here: pa.Table) -> frozenset[int]:
+    sides = here.filter(pc.equal(here["kind"], SIDE))["side"]
+    return frozenset(pc.unique(sides).to_pylist())
+
+
+def _records(work: JoinWorkspace, here: pa.Table, counters: Counter[str]) -> list[pa.Table]:
+    _load_rows(work, here)
+    stored, emitted = _load_drivers(work)
+    _combinations(work, stored)
+    keyed = "SELECT DISTINCT key FROM d WHERE key IS NOT NULL"
+    looked_up = "" if work.plan.reemit else " AND did IN (SELECT did FROM c)"
+    load_versions(work, work.keys(keyed + looked_up))
+    look_up(work, _places(work))
+    failed = choose(work)
+    outcome = leave(work, departing(work, "SELECT * FROM g"))
+    found = [outcome.rows]
+    settled = [outcome.fates]
+    broken, letters = _broken(work, failed)
+    found += letters
+    settled.append(broken)
+    gone, rows = _hopeless(work, pa.concat_tables(settled), broken)
+    found += rows
+    settled.append(gone)
+    if work.can_wait:
+        work.build(
+            "waiting",
+            "SELECT c.cid, c.did FROM c JOIN d ON d.did = c.did "
+            f"WHERE c.void = {NEVER} AND NOT d.hopeless AND c.cid NOT IN (SELECT cid FROM g) "
+            "AND c.did NOT IN (SELECT did FROM incoming)",
+            broken,
+        )
+    waits = "SELECT did FROM waiting" if work.can_wait else None
+    found.append(settle(work, pa.concat_tables(settled), waits, counters))
+    remember(work, stored)
+    if work.plan.reemit:
+        found.append(reemit(work, outcome.emitted, emitted))
+    return found
+
+
+def _load_rows(work: JoinWorkspace, here: pa.Table) -> None:
+    """Build r and the new rows of d."""
+    plan, batch = work.plan, work.batch
+    place = f"dense_rank() OVER (ORDER BY {', '.join(TRIGGER)})"
+    work.build("r", f"SELECT row_number() OVER () AS rn, *, {place} AS pos FROM incoming", here)
+    own = (
+        f"d_batch = {batch.batch} AND t_phase = 1 AND t_topic = {plan.driving.topic} "
+        "AND t_part = d_part AND t_off = d_off"
+    )
+    late = f"ts + {plan.driving.ttl} < {batch.horizon}"
+    lost = "FALSE" if work.final else "key IS NULL"
+    values = {
+        "did": "rn",
+        "pos": "pos",
+        "fresh": own,
+        "hopeless": f"doomed OR forced OR {lost} OR {late}",
+        "due": f"ts + {plan.driving.ttl}",
+        "members": "coalesce(members, []::BIGINT[])",
+        "d": "payload",
+        "flags": "0::BIGINT",
+        "waited": "0::BIGINT",
+    }
+    chosen = ", ".join(f"{values.get(name, name)} AS {name}" for name in DRIVERS.names)
+    work.run(f"CREATE OR REPLACE TEMP TABLE d AS SELECT {chosen} FROM r WHERE kind = {DRIVING}")
+
+
+def _load_drivers(work: JoinWorkspace) -> tuple[pa.Table, pa.Table]:
+    """Add stored driving records, whose keys have new records, to d.
+
+    Returns:
+        Their waiting rows, and their emitted rows that may be formed again (see Stored).
+    """
+    sides = list(work.events)
+    if work.can_wait or work.plan.reemit:
+        sides = list(range(len(work.step.sides)))
+    keys: list[bytes] = []
+    if work.moved & set(sides):
+        keys = work.keys(
+            f"SELECT DISTINCT key FROM r WHERE kind = {SIDE} "
+            f"AND list_contains({sides}::INTEGER[], side)"
+        )
+    stored = load_stored(work, keys)
+    emitted = stored.rows.slice(0, 0)
+    if work.plan.reemit:
+        stored, emitted = load_emitted(work, keys, stored)
+    if stored.drivers.num_rows:
+        work.load("stored", waited(stored.drivers, stored.rows))
+        work.run("INSERT INTO d BY NAME SELECT * FROM stored")
+    if work.events:
+        new = "SELECT DISTINCT key FROM d WHERE key IS NOT NULL AND did > 0"
+        load_events(work, work.keys(new))
+        pair(work)
+    for i in work.events if work.keeps_matches else ():
+        work.run(f"CREATE OR REPLACE TEMP TABLE new_pairs{i} AS SELECT * FROM p{i}")
+        if not work.final:
+            work.load("matches", load_matches(work, i, stored.drivers)[0])
+            work.run(f"INSERT INTO p{i} SELECT did, ppos, ord, s FROM matches")
+    return stored.rows, emitted
+
+
+def _combinations(work: JoinWorkspace, stored: pa.Table) -> None:
+    combine(work)
+    if work.final:
+        work.run("DELETE FROM c WHERE did IN (SELECT did FROM d WHERE NOT hopeless)")
+    add_waiting(work, row_table(work, stored))
+
+
+def _places(work: JoinWorkspace) -> str:
+    """Where combinations are looked at: where they are formed, then at each dimension record."""
+    places = "SELECT cid, q0 AS q FROM c WHERE wid IS NULL"
+    dimensions = list(work.dimensions)
+    if not work.can_wait or not work.moved & set(dimensions):
+        return places
+    records = (
+        f"SELECT DISTINCT key, pos FROM r WHERE kind = {SIDE} "
+        f"AND list_contains({dimensions}::INTEGER[], side)"
+    )
+    return (
+        f"{places} UNION ALL SELECT c.cid, v.pos FROM c JOIN d ON d.did = c.did "
+        f"JOIN ({records}) v ON v.key = d.key AND v.pos > c.q0 AND v.pos < c.void "
+        "WHERE NOT d.hopeless"
+    )
+
+
+def _broken(work: JoinWorkspace, failed: list[BadRow]) -> tuple[pa.Table, list[pa.Table]]:
+    """Driving records on whose rows the required columns cannot be computed."""
+    if not failed:
+        return FATES.empty_table(), []
+    why = {b.row: b for b in failed}
+    rows = work.table(
+        "SELECT min(f.rn) AS rn, d.did, any_value(d_part) AS d_part, any_value(d_off) AS d_off, "
+        "any_value(d.key) AS key, any_value(raw) AS raw FROM f JOIN d ON d.did = f.did "
+        f"WHERE f.rn IN ({', '.join(map(str, why))}) "
+        "AND f.cid NOT IN (SELECT cid FROM g) GROUP BY d.did"
+    )
+    letters = [
+        BadRecord(row=rn, phase="sql", error=why[rn].error, message=why[rn].message)
+        for rn in rows["rn"].to_pylist()
+    ]
+    found, bit = charge(work, rows, letters)
+    return fates(rows["did"].to_pylist(), bit), found
+
+
+def _hopeless(
+    work: JoinWorkspace, settled: pa.Table, broken: pa.Table
+) -> tuple[pa.Table, list[pa.Table]]:
+    """Driving records that must not wait, whose rows are incomplete: they expire at once.
+
+    Args:
+        work: Tables f, c, d, g.
+        settled: What became of rows so far.
+        broken: Driving records whose rows cannot be computed.
+    """
+    if not work.can_wait and not work.final and work.plan.driving.needs is None:
+        return FATES.empty_table(), []
+    lost = work.table(
+        "SELECT did, key, d_part, d_off, raw FROM d WHERE did > 0 AND hopeless "
+        "AND did IN (SELECT did FROM c WHERE cid NOT IN (SELECT cid FROM g)) "
+        "ORDER BY d_part, d_off"
+    )
+    failed = pc.is_in(settled["bit"], value_set=pa.array([DEAD_LETTER, SKIPPED]))
+    sent = settled.filter(pc.invert(failed))["did"].to_pylist()
+    gone = pa.array([*sent, *broken["did"].to_pylist()], pa.int64())
+    lost = lost.filter(pc.invert(pc.is_in(lost["did"], gone)))
+    if not lost.num_rows:
+        return FATES.empty_table(), []
+    work.load("lost", lost)
+    dids = lost["did"].to_pylist()
+    if work.plan.on_expiry == "dead_letter":
+        letters = dead_letters(
+            work, lost, [expiry_letter(work.plan.driving.ttl)] * lost.num_rows, expired=True
+        )
+        bit = DEAD_LETTER << FORCED_SHIFT if work.plan.ledger else DEAD_LETTER
+        return fates(dids, bit), [letters]
+    if work.plan.on_expiry == "drop":
+        return fates(dids, EXPIRED), []
+    rows = departing(
+        work,
+        f"SELECT * FROM f WHERE {inner_matched(work)} AND did IN (SELECT did FROM lost) "
+        "AND (cid, q) IN (SELECT (cid, q0) FROM c) AND cid NOT IN (SELECT cid FROM g)",
+        forced=True,
+    )
+    outcome = leave(work, rows)
+    left = set(outcome.fates["did"].to_pylist())
+    silent = fates([did for did in dids if did not in left], EXPIRED)
+    return pa.concat_tables([outcome.fates, silent]), [outcome.rows]

@@ -1,0 +1,146 @@
+"""Driving rows that one look at the dimensions settles: they are sent on, or wait, without tables.
+
+Such are the rows of keys under which the batch brings no dimension record, in a step that joins
+current dimension values only. All others take the long way in `step`.
+"""
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaflow_engine.formats.pick import keep
+from kaflow_engine.operators.join.emit import leave
+from kaflow_engine.operators.join.retain import keep_waiting
+from kaflow_engine.operators.join.temporal_join import current_texts
+from kaflow_engine.operators.join.workspace import JoinWorkspace
+from kaflow_engine.operators.outcomes.outcomes import count_fates
+from kaflow_engine.operators.row_errors.quarantine import guarded
+from kaflow_engine.operators.rows.layout import step_rows
+from kaflow_engine.operators.rows.schemas import DRIVING, SIDE
+
+Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+
+def settle_at_once(
+    work: JoinWorkspace, here: pa.Table, counters: Counter[str]
+) -> tuple[list[pa.Table], pa.Table]:
+    """Send on the rows that are complete, and keep those that are not for later batches.
+
+    Args:
+        work: The step; no table is needed.
+        here: The step's rows, schema EXCHANGE.
+        counters: Takes the classes of the rows.
+
+    Returns:
+        Travelling rows, and the rows of `here` that are left.
+    """
+    if not can_settle_at_once(work):
+        return [], here
+    easy = _easy(work, here)
+    rows = _looked_up(work, keep(here, easy))
+    if not rows.num_rows:
+        return [], here
+    counted = rows["counted"]
+    left = pc.invert(easy)
+    if work.can_wait:
+        complete, failed = _complete(work, rows)
+        waits = ~complete & ~failed & _may_wait(work, rows)
+        _wait(work, rows.filter(pa.array(waits)), counters)
+        back = left.to_numpy(zero_copy_only=False).copy()
+        back[np.flatnonzero(~back)] = ~complete & ~waits
+        left, rows = pa.array(back), keep(rows, pa.array(complete))
+    outcome = leave(work, rows)
+    count_fates(counters, outcome.fates, counted)
+    return [outcome.rows], here.filter(left)
+
+
+def can_settle_at_once(work: JoinWorkspace) -> bool:
+    """Return whether the step joins current dimension values only, and its rows end here or go on.
+
+    Rows that may be formed again, and rows of which a ledger keeps account, take the long way.
+    """
+    sides = work.step.sides
+    current = all(side.role == "dimension" and side.lookup == "current" for side in sides)
+    return current and not (work.final or work.plan.reemit or work.plan.ledger)
+
+
+def _easy(work: JoinWorkspace, here: pa.Table) -> pa.BooleanArray:
+    """Which rows are driving rows that come for the first time, under untouched keys."""
+    easy = pc.and_not(
+        pc.equal(here["kind"], DRIVING),
+        pc.fill_null(pc.or_kleene(here["doomed"], here["forced"]), False),
+    )
+    if work.number > 1:
+        easy = pc.and_(easy, _fresh(work, here))
+    if work.moved:
+        touched = here.filter(pc.equal(here["kind"], SIDE))["key"].combine_chunks()
+        easy = pc.and_not(easy, pc.is_in(here["key"], value_set=touched))
+    return easy.combine_chunks()
+
+
+def _fresh(work: JoinWorkspace, here: pa.Table) -> pa.ChunkedArray:
+    """Which rows their own driving record has triggered."""
+    own = pc.and_(
+        pc.equal(here["d_batch"], work.batch.batch),
+        pc.and_(pc.equal(here["t_phase"], 1), pc.equal(here["t_topic"], work.plan.driving.topic)),
+    )
+    same = pc.and_(pc.equal(here["t_part"], here["d_part"]), pc.equal(here["t_off"], here["d_off"]))
+    return pc.fill_null(pc.and_(own, same), False)
+
+
+def _looked_up(work: JoinWorkspace, rows: pa.Table) -> pa.Table:
+    """Return rows as `leave` wants them, with the current value of each side."""
+    numbers = pa.array(np.arange(rows.num_rows))
+    keys = rows["key"].combine_chunks().dictionary_encode()
+    columns = {
+        "rn": numbers,
+        "did": numbers,
+        "d": rows["payload"],
+        **{
+            f"s{j}": current_texts(work, j, keys.dictionary).take(keys.indices)
+            for j in work.dimensions
+        },
+    }
+    for name in rows.column_names:
+        columns.setdefault(name, rows[name])
+    return pa.table(columns)
+
+
+def _complete(work: JoinWorkspace, rows: pa.Table) -> tuple[Mask, Mask]:
+    """Which rows have all INNER sides and required columns, and on which the SQL fails."""
+    complete = np.ones(rows.num_rows, np.bool_)
+    failed = np.zeros(rows.num_rows, np.bool_)
+    for i in work.step.inner:
+        complete &= rows[f"s{i}"].is_valid().to_numpy()
+    if work.step.require is not None:
+        typed = step_rows(work.step, work.batch.batch_time)
+        sides = [f"s{j}" for j in work.dimensions]
+        found, bad = guarded(
+            f"SELECT rn FROM ({typed}) WHERE {work.step.require}", rows.select(["rn", "d", *sides])
+        )
+        required = np.zeros(rows.num_rows, np.bool_)
+        required[found["rn"].to_numpy()] = True
+        complete &= required
+        failed[[row.row for row in bad]] = True
+    return complete, failed
+
+
+def _may_wait(work: JoinWorkspace, rows: pa.Table) -> Mask:
+    """Which rows have a key and are not late."""
+    late = rows["ts"].to_numpy() + work.plan.driving.ttl < work.batch.horizon
+    return rows["key"].is_valid().to_numpy() & ~late
+
+
+def _wait(work: JoinWorkspace, rows: pa.Table, counters: Counter[str]) -> None:
+    if not rows.num_rows:
+        return
+    due = pc.add(rows["ts"], work.plan.driving.ttl)
+    flags = pa.array(np.zeros(rows.num_rows, np.int64))
+    keep_waiting(work, rows.append_column("due", due).append_column("flags", flags))
+    counters["waiting"] += pc.sum(rows["counted"]).as_py()

@@ -1,0 +1,145 @@
+"""The workspace of one join in one task: a DuckDB connection with the tables below.
+
+r        the rows of this stage with `rn` and `pos`, the place of what triggered them: 0 is before
+         all records of the batch, equal triggers share a place
+d        driving rows, new (did > 0) and stored (did < 0, pos 0)
+e<i>     records of event side i, new and stored (pos 0)
+p<i>     pairs of a driving row and a record of side i that exist since place `ppos`
+c        combinations of a driving row with a record or NULL of each event side, formed at place q0
+v<j>     versions of dimension side j
+f        combinations at the places at which they are looked at, with all sides
+"""
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from kaflow_engine.flow.plan import Plan, StepParams
+from kaflow_engine.operators.keyed_state import StepState
+from kaflow_engine.operators.rows.task import BatchContext
+
+NEVER = 1 << 62
+"""A place after all others."""
+
+DRIVERS = pa.schema(
+    [
+        pa.field("did", pa.int64()),
+        pa.field("key", pa.binary()),
+        pa.field("pos", pa.int64()),
+        pa.field("fresh", pa.bool_()),
+        pa.field("doomed", pa.bool_()),
+        pa.field("hopeless", pa.bool_()),
+        pa.field("ts", pa.int64()),
+        pa.field("due", pa.int64()),
+        pa.field("d_batch", pa.int64()),
+        pa.field("d_time", pa.int64()),
+        pa.field("d_part", pa.int64()),
+        pa.field("d_off", pa.int64()),
+        pa.field("members", pa.list_(pa.int64())),
+        pa.field("raw", pa.string()),
+        pa.field("d", pa.string()),
+        pa.field("flags", pa.int64()),
+        pa.field("waited", pa.int64()),
+        pa.field("counted", pa.bool_()),
+        pa.field("forced", pa.bool_()),
+    ]
+)
+"""Table d. `fresh`: its own record triggered it; `doomed`: can never become complete; `hopeless`:
+must not wait; `waited`: how many rows of it waited before this batch; `forced`: leaves with what
+there is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinWorkspace:
+    """What a step works with."""
+
+    con: duckdb.DuckDBPyConnection
+    plan: Plan
+    step: StepParams
+    number: int
+    """Stage number, from 1."""
+    batch: BatchContext
+    state: StepState
+    moved: frozenset[int] = frozenset()
+    """The sides of which the batch has records here."""
+    lookups: Counter[tuple[int, bool]] = field(default_factory=Counter[tuple[int, bool]])
+    """Rows that left, by side and whether they have a match of it."""
+
+    @property
+    def events(self) -> tuple[int, ...]:
+        """Event sides."""
+        return self.step.events
+
+    @property
+    def dimensions(self) -> tuple[int, ...]:
+        """Dimension sides."""
+        return tuple(i for i, side in enumerate(self.step.sides) if side.role == "dimension")
+
+    @property
+    def final(self) -> bool:
+        """One decision per driving record."""
+        return self.plan.emission == "final"
+
+    @property
+    def can_wait(self) -> bool:
+        """Rows may wait here for another side."""
+        if self.final:
+            return False
+        return self.step.require is not None or bool(self.step.inner)
+
+    @property
+    def retains(self) -> bool:
+        """Driving records are kept for later matches."""
+        return bool(self.events) or self.final
+
+    @property
+    def keeps_matches(self) -> bool:
+        """Matches are kept with their driving record."""
+        return len(self.events) > 1 or (self.final and bool(self.events))
+
+    @property
+    def driver_width(self) -> int:
+        """Bytes of the suffix that tells driving rows of one key apart."""
+        earlier = self.plan.steps[: self.number - 1]
+        return 12 * (1 + sum(len(step.events) for step in earlier))
+
+    @property
+    def last(self) -> bool:
+        """No keyed step follows."""
+        return self.number == len(self.plan.steps)
+
+    def run(self, sql: str) -> None:
+        """Run a statement."""
+        self.con.execute(sql)
+
+    def table(self, sql: str) -> pa.Table:
+        """Run a query."""
+        return self.con.execute(sql).to_arrow_table()
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run a query; for few rows."""
+        return self.con.execute(sql).fetchall()
+
+    def load(self, name: str, table: pa.Table) -> None:
+        """Make an Arrow table a temporary table."""
+        self.build(name, "SELECT * FROM incoming", table)
+
+    def build(self, name: str, sql: str, incoming: pa.Table | None = None) -> None:
+        """Make the result of a query, which may read `incoming`, a temporary table.
+
+        DuckDB finds `incoming` by the name of this method's argument, which is cheaper than a view.
+        """
+        self.con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}")
+
+    def keys(self, sql: str) -> list[bytes]:
+        """Return the one column of a query of join keys, sorted, so that state is read in order."""
+        keys: Sequence[bytes] = self.table(sql).column(0).to_pylist()
+        return sorted(keys)

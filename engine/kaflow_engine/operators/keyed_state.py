@@ -1,0 +1,247 @@
+"""Keyed state as a step sees it: entries by join key, an index by due time, and what changes."""
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
+
+import struct
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaflow_engine.formats.pick import keep
+from kaflow_engine.operators.rows.partitioning import SHARDS, first_parts, part_of_shard, shards_of
+from kaflow_engine.operators.rows.task import Task
+from kaflow_engine.state.binary_columns import Items
+from kaflow_engine.state.keys import (
+    DUE,
+    due_key,
+    due_keys,
+    due_range,
+    entry_key,
+    entry_keys,
+    split_due,
+)
+from kaflow_engine.state.log.changes import CHANGES, to_changes
+from kaflow_engine.state.reader import StateReader
+
+DRIVER, WAITING, MATCH, KEYLESS, EMITTED = 100, 101, 102, 103, 104
+"""Side bytes of entries that are not a side's own: retained driving records, waiting rows, matches
+of a retained record, retained records without a key, and rows that may be emitted again."""
+
+_AT_ONCE = 20_000
+"""Most entries of one part of what is due."""
+
+_PLACE = struct.Struct(">Iq")
+_STAMP = struct.Struct(">Q")
+_BIAS = 1 << 63
+
+
+def place_suffix(partition: int, offset: int) -> bytes:
+    """Return the suffix of an entry that stands for one source record."""
+    return _PLACE.pack(partition, offset)
+
+
+def read_place(suffix: bytes) -> tuple[int, int]:
+    """Return partition and offset at the head of a suffix."""
+    partition, offset = _PLACE.unpack_from(suffix)
+    return int(partition), int(offset)
+
+
+def stamp_suffix(ts: int) -> bytes:
+    """Return the suffix of a dimension version."""
+    return _STAMP.pack(ts + _BIAS)
+
+
+class StepState:
+    """The state partitions that one task owns, for one step."""
+
+    def __init__(self, task: Task, step: int, partitions: int) -> None:
+        self._task, self._step, self._count = task, step, partitions
+        self._single: dict[int, dict[bytes, bytes | None]] = defaultdict(dict)
+        self._changes: dict[int, list[pa.Table]] = defaultdict(list)
+        self._dues: list[int] = []
+
+    def values(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Return the value of each entry key."""
+        found: list[bytes | None] = [None] * len(keys)
+        for part, places in self._by_part(keys).items():
+            state = self._task.state(self._step, part)
+            for place, value in zip(places, state.get([keys[p] for p in places]), strict=True):
+                found[place] = value
+        return found
+
+    def look_up(self, side: int, keys: pa.BinaryArray) -> pa.BinaryArray:
+        """Return the value of the entry without suffix under each join key, null without one.
+
+        Args:
+            side: Side byte.
+            keys: Join keys behind their shard byte, each once, none null.
+        """
+        entries = entry_keys(keys, side)
+        order = pc.sort_indices(entries)
+        entries = entries.take(order)
+        parts = first_parts(entries, self._count)
+        names = _objects(entries)
+        found: list[bytes | None] = []
+        for part in np.unique(parts).tolist():
+            start, stop = np.searchsorted(parts, (part, part + 1)).tolist()
+            found += self._task.state(self._step, part).get(names[start:stop])
+        back = np.empty(len(names), np.int64)
+        back[order.to_numpy()] = np.arange(len(names))
+        return pa.array(found, pa.binary()).take(pa.array(back))
+
+    def entries(
+        self, side: int, keys: Sequence[bytes], suffixes: Sequence[bytes] | None = None
+    ) -> tuple[list[int], list[bytes], list[bytes]]:
+        """Return index into `keys`, suffix and value of all entries of a side.
+
+        Args:
+            side: Side byte.
+            keys: Join keys behind their shard byte.
+            suffixes: Where given, how the entries' suffixes begin.
+        """
+        index: list[int] = []
+        names: list[bytes] = []
+        values: list[bytes] = []
+        starts = suffixes or [b""] * len(keys)
+        for part, places in self._by_part(keys).items():
+            state = self._task.state(self._step, part)
+            prefixes = [entry_key(keys[p], side, starts[p]) for p in places]
+            found = state.scan(prefixes)
+            index += [places[i] for i in found.index]
+            heads = [len(prefixes[n]) - len(starts[places[n]]) for n in range(len(places))]
+            names += [key[heads[i] :] for i, key in zip(found.index, found.keys, strict=True)]
+            values += found.values
+        return index, names, values
+
+    def has(self, side: int) -> bool:
+        """Return whether there is any entry of a side."""
+        return any(
+            self._task.state(self._step, part)
+            .range(bytes((shard, side)), bytes((shard, side + 1)), 1)
+            .keys
+            for part in self._task.partitions
+            for shard in shards_of(part, self._count)
+        )
+
+    def due(self, horizon: int) -> Iterator[list[tuple[int, bytes]]]:
+        """Yield due time and entry key of what falls due strictly before `horizon`.
+
+        It comes in parts, because any number may fall due at once. When all are taken, it is noted
+        for `write` when the rest falls due.
+        """
+        found: list[tuple[int, bytes]] = []
+        for part in self._task.partitions:
+            state = self._task.state(self._step, part)
+            for shard, soonest in _soonest(state, shards_of(part, self._count)):
+                start, stop = due_range(shard, horizon)
+                if stop is not None and soonest >= stop:
+                    self._dues.append(split_due(soonest)[1])
+                    continue
+                while True:
+                    keys = state.range(start, stop, _AT_ONCE - len(found)).keys
+                    found += [split_due(key)[1:] for key in keys]
+                    if len(found) < _AT_ONCE:
+                        break
+                    yield found
+                    found, start = [], keys[-1] + b"\0"
+                rest = due_range(shard, 1 << 70)[1]
+                if stop is not None and stop != rest:
+                    self._dues += [split_due(k)[1] for k in state.range(stop, rest, 1).keys]
+        if found:
+            yield found
+
+    def forget(self, due: list[tuple[int, bytes]]) -> None:
+        """Delete entries that are due, and their places in the index by due time."""
+        names = pa.array([entry for _, entry in due], pa.binary())
+        dues = np.array([at for at, _ in due], np.int64)
+        self.change(names, pa.nulls(len(names), pa.binary()), dues)
+
+    def postpone(self, key: bytes, due: int, later: int) -> None:
+        """Move the place of an entry in the index by due time."""
+        changes = self._single[part_of_shard(key[0], self._count)]
+        changes[due_key(key[0], due, key)] = None
+        changes[due_key(key[0], later, key)] = b""
+        self._dues.append(later)
+
+    def put(self, key: bytes, value: bytes, due: int | None = None) -> None:
+        """Write an entry, and its place in the index by due time where it has one."""
+        changes = self._single[part_of_shard(key[0], self._count)]
+        changes[key] = value
+        if due is not None:
+            changes[due_key(key[0], due, key)] = b""
+            self._dues.append(due)
+
+    def delete(self, key: bytes) -> None:
+        """Delete an entry that has no due time."""
+        self._single[part_of_shard(key[0], self._count)][key] = None
+
+    def change(
+        self, keys: pa.BinaryArray, values: pa.BinaryArray, dues: Items | None = None
+    ) -> None:
+        """Write many entries, and their places in the index by due time; a null value deletes."""
+        if not len(keys):
+            return
+        self._add(keys, values)
+        if dues is not None:
+            kept = values.is_valid()
+            self._add(due_keys(keys, dues), pc.if_else(kept, pa.scalar(b"", pa.binary()), None))
+            put = dues[kept.to_numpy(zero_copy_only=False)]
+            self._dues += [int(put.min())] if len(put) else []
+
+    def write(self) -> int | None:
+        """Hand the changes to the task.
+
+        Returns:
+            The earliest due time among the puts and, if `due` was asked, of what is left.
+        """
+        self._gather()
+        for part, tables in sorted(self._changes.items()):
+            self._task.write_changes(self._step, part, pa.concat_tables(tables))
+        return min(self._dues, default=None)
+
+    def _add(self, keys: pa.BinaryArray, values: pa.BinaryArray) -> None:
+        self._gather()  # what was written before must stand before
+        changes = pa.table([keys, values], schema=CHANGES)
+        parts = first_parts(keys, self._count)
+        for part in np.unique(parts).tolist():
+            self._changes[part].append(keep(changes, pa.array(parts == part)))
+
+    def _gather(self) -> None:
+        for part, changes in self._single.items():
+            self._changes[part].append(to_changes(list(changes), list(changes.values())))
+        self._single.clear()
+
+    def _by_part(self, keys: Iterable[bytes]) -> dict[int, list[int]]:
+        places: dict[int, list[int]] = defaultdict(list)
+        parts = [part_of_shard(shard, self._count) for shard in range(SHARDS)]
+        for i, key in enumerate(keys):
+            places[parts[key[0]]].append(i)
+        return places
+
+
+def _objects(array: pa.BinaryArray) -> list[bytes]:
+    return array.to_numpy(zero_copy_only=False).tolist()
+
+
+def _soonest(state: StateReader, shards: range) -> Iterator[tuple[int, bytes]]:
+    """Yield shards that have an index by due time, and its first key; the others are passed over.
+
+    A small batch would otherwise look twice into each of 256 shards.
+    """
+    shard = shards.start
+    while shard < shards.stop:
+        # no key of a shard lies behind its index, so the next one tells which shard has any
+        keys = state.range(bytes((shard, DUE)), None, 1).keys
+        if not keys:
+            return
+        (soonest,) = keys
+        if soonest[0] == shard:
+            yield shard, soonest
+            shard += 1
+        else:
+            shard = soonest[0]

@@ -1,0 +1,157 @@
+"""The ledger: what became of all rows of a driving record, where they parted on the way.
+
+Each step notes what happened to rows and how many wait. Rows that are sent because their time was
+up count only if no other row of their driving record was emitted or filtered.
+"""
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
+
+import struct
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaflow_engine.duck.queries import cursor
+from kaflow_engine.flow.plan import Plan
+from kaflow_engine.operators.keyed_state import StepState, place_suffix
+from kaflow_engine.operators.outcomes.outcomes import (
+    DEAD_LETTER,
+    EMITTED,
+    FILTERED,
+    FORCED_SHIFT,
+    class_sql,
+    count_changes,
+)
+from kaflow_engine.operators.rows.partitioning import SHARDS, dead_part, output_parts
+from kaflow_engine.operators.rows.reports import report_rows
+from kaflow_engine.operators.rows.schemas import DEAD, EXCHANGE, NOTE, READY
+from kaflow_engine.operators.rows.task import BatchContext, Task
+from kaflow_engine.state.keys import entry_key
+
+_ACCOUNT = struct.Struct(">qqq")
+_SIDE = 0
+
+
+def run_ledger(plan: Plan, batch: BatchContext, rows: pa.Table, task: Task) -> pa.Table:
+    """Settle the driving records whose rows were noted; schema EXCHANGE in and out."""
+    mine = pc.equal(rows["stage"], len(plan.steps) + 1)
+    here = rows.filter(mine)
+    found = [EXCHANGE.empty_table(), rows.filter(pc.invert(mine))]
+    state = StepState(task, len(plan.steps) + 1, plan.partitions)
+    counters: Counter[str] = Counter()
+    if here.num_rows:
+        found.append(_settle(plan, batch, here, _accounts(state, here), state, counters))
+    if batch.due:
+        for due in state.due(batch.horizon):
+            state.forget(due)
+    next_due = state.write()
+    report = {"counters": dict(counters), "due": [] if next_due is None else [next_due]}
+    found.append(report_rows(plan.stage_count - 1, [report]))
+    return pa.concat_tables(found)
+
+
+def _accounts(state: StepState, here: pa.Table) -> list[dict[str, Any]]:
+    """Read the accounts of all driving records at hand."""
+    places = {(row["d_part"], row["d_off"]) for row in here.select(["d_part", "d_off"]).to_pylist()}
+    ordered = sorted(places)
+    values = state.values([_entry(*place) for place in ordered])
+    return [
+        {"d_part": place[0], "d_off": place[1], "flags": flags, "waits": waits, "known": known}
+        for place, value in zip(ordered, values, strict=True)
+        for flags, waits, known in [_read(value)]
+    ]
+
+
+def _settle(
+    plan: Plan,
+    batch: BatchContext,
+    here: pa.Table,
+    accounts: list[dict[str, Any]],
+    state: StepState,
+    counters: Counter[str],
+) -> pa.Table:
+    with cursor() as con:
+        con.register("accounts", pa.Table.from_pylist(accounts))
+        con.register("here", here)
+        own = (1 << FORCED_SHIFT) - 1
+        seen = EMITTED | FILTERED
+        con.execute(
+            f"""
+            CREATE TEMP TABLE a AS
+            SELECT *, was | noted AS base, (was | noted) & {seen} = 0 AS sends,
+                   was | noted
+                     | CASE WHEN (was | noted) & {seen} = 0 THEN forced ELSE 0 END AS flags
+            FROM (SELECT a.d_part, a.d_off, a.known, a.flags AS was, a.waits AS waited,
+                         a.waits + coalesce(sum(n.t_off), 0)::BIGINT AS waits,
+                         coalesce(bit_or(n.side & {own}), 0) AS noted,
+                         coalesce(bit_or(n.side >> {FORCED_SHIFT}), 0) AS forced, max(n.ts) AS ts
+                  FROM accounts a LEFT JOIN (SELECT * FROM here WHERE kind = {NOTE}) n
+                    ON n.d_part = a.d_part AND n.d_off = a.d_off
+                  GROUP BY a.d_part, a.d_off, a.known, a.flags, a.waits)
+            """
+        )
+        old = f"CASE WHEN known THEN {class_sql('was', 'waited')} END"
+        changes = con.execute(
+            f"SELECT {old} AS old, {class_sql('flags', 'waits')} AS new, count(*) "
+            "FROM a GROUP BY ALL"
+        ).fetchall()
+        count_changes(counters, changes)
+        for part, off, flags, waits, ts in con.execute(
+            "SELECT d_part, d_off, flags, waits, ts FROM a "
+            "WHERE ts IS NOT NULL AND (NOT known OR flags <> was OR waits <> waited)"
+        ).fetchall():
+            due = ts + plan.driving.ttl
+            if due >= batch.horizon:
+                state.put(_entry(part, off), _ACCOUNT.pack(flags, waits, ts), due)
+        sent = con.execute(
+            f"""
+            SELECT h.* FROM here h JOIN a ON a.d_part = h.d_part AND a.d_off = h.d_off
+            WHERE h.kind IN ({READY}, {DEAD}) AND a.sends
+            QUALIFY h.kind = {READY} OR (a.base & {DEAD_LETTER} = 0
+              AND row_number() OVER (PARTITION BY h.kind, h.d_part, h.d_off ORDER BY h.members) = 1)
+            """
+        ).to_arrow_table()
+    return _onward(plan, sent)
+
+
+def _onward(plan: Plan, sent: pa.Table) -> pa.Table:
+    """Address what is sent to the last stage."""
+    sent = sent.cast(EXCHANGE)
+    ready = sent.filter(pc.equal(sent["kind"], READY))
+    dead = sent.filter(pc.equal(sent["kind"], DEAD))
+    dead_parts = dead_part(plan.driving.topic, dead["d_part"], plan)
+    last = plan.stage_count - 1
+    return pa.concat_tables(
+        [
+            _addressed(ready, last, output_parts(ready["key"], plan.partitions)),
+            _addressed(dead, last, dead_parts),
+        ]
+    )
+
+
+def _addressed(rows: pa.Table, stage: int, part: pa.ChunkedArray) -> pa.Table:
+    stages = pa.repeat(pa.scalar(stage, pa.int32()), rows.num_rows)
+    rows = rows.set_column(0, EXCHANGE.field("stage"), stages)
+    return rows.set_column(1, EXCHANGE.field("part"), part.cast(pa.int32()))
+
+
+def _entry(partition: int, offset: int) -> bytes:
+    shard = (partition * 31 + offset) % SHARDS
+    return entry_key(bytes((shard,)) + place_suffix(partition, offset), _SIDE)
+
+
+def read_account(value: bytes) -> tuple[int, int, int]:
+    """Return flags, waiting rows and event time of an account."""
+    flags, waits, ts = _ACCOUNT.unpack(value)
+    return flags, waits, ts
+
+
+def _read(value: bytes | None) -> tuple[int, int, bool]:
+    if value is None:
+        return 0, 0, False
+    flags, waits, _ = read_account(value)
+    return flags, waits, True

@@ -1,0 +1,156 @@
+"""The end of a task: finished rows and dead letters, in order, to the sink."""
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
+
+import base64
+import json
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaflow_engine.duck.queries import query
+from kaflow_engine.flow.plan import Backfill, Plan
+from kaflow_engine.flow.records import OUTPUT
+from kaflow_engine.formats.pick import keep, pick
+from kaflow_engine.model.letters import ABOUT, BACKFILL, PREFIX, REDRIVE, read_mark
+from kaflow_engine.operators.rows.row_order import has_members, order_of
+from kaflow_engine.operators.rows.schemas import DEAD, ORIGIN, READY, REPORT, TRIGGER
+from kaflow_engine.operators.rows.task import BatchContext, Task
+
+_ORDER = (*TRIGGER, *ORIGIN)
+_SENT = ["part", "key", "value", "ts", "d_part", "d_off"]
+_WHY = ("phase", "error", "message")
+_HEADERS = [f"{PREFIX}{name}" for name in ABOUT]
+
+
+def run_deliver(plan: Plan, batch: BatchContext, rows: pa.Table, task: Task) -> pa.Table:
+    """Hand what is ready to the sink and return the reports.
+
+    Args:
+        plan: What runs.
+        batch: Which batch.
+        rows: Schema EXCHANGE, kinds READY, DEAD and REPORT.
+        task: Takes rows of schema OUTPUT, those of one key in the order of section 1.
+    """
+    kinds = rows["kind"]
+    reports = rows.filter(pc.equal(kinds, REPORT))
+    ready = keep(rows, pc.equal(kinds, READY))
+    dead = rows.filter(pc.equal(kinds, DEAD))
+    if plan.backfill is not None:
+        ready = keep(ready, _within(ready["ts"], plan.backfill))
+        dead = keep(dead, _within(_kafka_times(dead), plan.backfill))
+    found: list[pa.Table] = []
+    if ready.num_rows:
+        found.append(_output(plan, ready))
+    if dead.num_rows:
+        found.append(_letters(plan, dead))
+    if found:
+        task.deliver(pa.concat_tables(found))
+    return reports
+
+
+def _output(plan: Plan, ready: pa.Table) -> pa.Table:
+    if has_members(ready):
+        ordered = query(
+            f"SELECT {', '.join(_SENT)} FROM rows ORDER BY {', '.join(_ORDER)}, members",
+            rows=ready.drop_columns(["payload", "raw"]),
+        )
+    else:
+        ordered = pick(ready.select(_SENT), pa.array(order_of(ready, _ORDER)))
+    count = ordered.num_rows
+    columns: dict[str, Any] = {
+        "slot": ordered["part"],
+        "topic": pa.repeat(pa.scalar(plan.finish.topic, pa.string()), count),
+        "key": ordered["key"],
+        "value": ordered["value"],
+        "timestamp": ordered["ts"],
+        "headers": _mark(plan.backfill, count),
+        "partition": pa.nulls(count, pa.int32()),
+        "kind": pa.repeat(0, count),
+        "source_partition": ordered["d_part"],
+        "source_offset": ordered["d_off"],
+    }
+    return pa.Table.from_pydict(columns).cast(OUTPUT)
+
+
+def _within(times: pa.ChunkedArray, wanted: Backfill) -> pa.ChunkedArray:
+    return pc.and_(pc.greater_equal(times, wanted.start), pc.less(times, wanted.end))
+
+
+def _kafka_times(dead: pa.Table) -> pa.Array:
+    """Return the Kafka timestamps of dead letters: many of them have no event time."""
+    times = [json.loads(raw).get("t") if raw else None for raw in dead["raw"].to_pylist()]
+    return pc.fill_null(pa.array(times, pa.int64()), -1)
+
+
+def _mark(backfill: Backfill | None, count: int) -> pa.Array:
+    """Return the headers of rows: those of a backfill say so."""
+    kind = OUTPUT.field("headers").type
+    if backfill is None:
+        return pa.nulls(count, kind)
+    value = [{"key": BACKFILL, "value": str(backfill).encode()}]
+    return pa.repeat(pa.scalar(value, kind), count)
+
+
+def _letters(plan: Plan, dead: pa.Table) -> pa.Table:
+    places = pa.array(order_of(dead, ("t_topic", "t_part", "t_off")))
+    rows = dead.select(["t_topic", "t_part", "t_off", "part", "raw", "payload"]).take(places)
+    originals: list[dict[str, Any]] = [
+        json.loads(raw) if raw else {} for raw in rows["raw"].to_pylist()
+    ]
+    mark = [] if plan.backfill is None else [(BACKFILL, str(plan.backfill).encode())]
+    names: list[str] = []
+    values: list[bytes | None] = []
+    starts = [0]
+    told = zip(
+        *(rows[n].to_pylist() for n in ("t_topic", "t_part", "t_off", "payload")), strict=True
+    )
+    for original, (topic, partition, offset, payload) in zip(originals, told, strict=True):
+        attempt = 1
+        for name, value in original.get("h") or ():
+            names.append(name)
+            values.append(_bytes(value))
+            if name == REDRIVE:
+                attempt = read_mark(values[-1] or b"")[0]
+        why: dict[str, Any] = json.loads(payload)
+        names += _HEADERS
+        values += [
+            str(value).encode()
+            for value in (
+                plan.name,
+                plan.topics[topic].name,
+                partition,
+                offset,
+                original.get("t"),
+                *(why[part] for part in _WHY),
+                attempt,
+            )
+        ]
+        for name, value in mark:
+            names.append(name)
+            values.append(value)
+        starts.append(len(names))
+    kind = OUTPUT.field("headers").type
+    pairs = [pa.array(names, pa.string()), pa.array(values, pa.binary())]
+    flat = pa.StructArray.from_arrays(pairs, fields=list(kind.value_type))
+    count = rows.num_rows
+    columns: dict[str, Any] = {
+        "slot": rows["part"],
+        "topic": pa.repeat(plan.dead_letter_topic, count),
+        "key": pa.array([_bytes(one.get("k")) for one in originals], pa.binary()),
+        "value": pa.array([_bytes(one.get("v")) for one in originals], pa.binary()),
+        "timestamp": pa.array([one.get("t") or 0 for one in originals], pa.int64()),
+        "headers": pa.ListArray.from_arrays(pa.array(starts, pa.int32()), flat, type=kind),
+        "partition": pa.nulls(count, pa.int32()),
+        "kind": pa.repeat(1, count),
+        "source_partition": pa.nulls(count, pa.int32()),
+        "source_offset": pa.nulls(count, pa.int64()),
+    }
+    return pa.Table.from_pydict(columns).cast(OUTPUT)
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)

@@ -1,0 +1,82 @@
+"""Records that are taken out alone, with their original bytes and the reason."""
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
+
+import json
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from kaflow_engine.duck.queries import query
+from kaflow_engine.errors import SourceError
+from kaflow_engine.flow.plan import Plan, TopicParams
+from kaflow_engine.operators.row_errors.bad_record import BadRecord
+from kaflow_engine.operators.rows.partitioning import dead_part
+from kaflow_engine.operators.rows.reports import exchange_rows
+from kaflow_engine.operators.rows.schemas import DEAD
+
+RAW = (
+    'CAST(to_json(struct_pack(k := to_base64("$key"), v := to_base64("$value"), '
+    't := "$timestamp", h := list_transform("$headers", '
+    "lambda x: [x.key, to_base64(x.value)]))) AS VARCHAR)"
+)
+"""The original bytes of a record as JSON text."""
+_RAW_COLUMNS = [f'{name} AS "${name}"' for name in ("key", "value", "timestamp", "headers")]
+
+
+def why(bad: BadRecord) -> str:
+    """Return the reason for a dead letter as JSON text."""
+    reason = {"phase": bad.phase, "error": bad.error, "message": bad.message}
+    return json.dumps(reason)
+
+
+def expiry_letter(ttl: int) -> BadRecord:
+    """Return why a record that expired becomes a dead letter."""
+    message = f"not complete within {ttl} ms"
+    return BadRecord(row=0, phase="expiry", error="Expired", message=message)
+
+
+def source_letters(
+    plan: Plan, topic: TopicParams, records: pa.Table, bad: Sequence[BadRecord]
+) -> pa.Table:
+    """Build dead letters of a topic's records.
+
+    Args:
+        plan: Whose dead letters they are.
+        topic: Where the records come from.
+        records: Schema RECORDS, one for each of `bad`.
+        bad: Why.
+
+    Returns:
+        Schema EXCHANGE.
+    """
+    raw = query(f"SELECT {RAW} AS raw FROM (SELECT {', '.join(_RAW_COLUMNS)} FROM rows)", records)
+    partition = records.column("partition").cast(pa.int64())
+    return exchange_rows(
+        len(bad),
+        stage=plan.stage_count - 1,
+        part=dead_part(topic.index, partition, plan),
+        kind=DEAD,
+        t_phase=1,
+        t_topic=topic.index,
+        t_part=partition,
+        t_off=records.column("offset"),
+        ts=records.column("timestamp"),
+        raw=raw.column("raw"),
+        payload=pa.array([why(record) for record in bad], pa.string()),
+    )
+
+
+class RecordRefused(SourceError):
+    """A bad record in a topic with `on_error: fail`; it is as bad when it is read again."""
+
+
+def refusal(topic: TopicParams, partition: int, offset: int, bad: BadRecord) -> RecordRefused:
+    """Return the error that stops a pipeline at the first bad record (`on_error: fail`)."""
+    return RecordRefused(
+        f"bad record in topic '{topic.name}', partition {partition}, "
+        f"offset {offset}: {bad.phase}: {bad.message}",
+        hint="mend or skip the record, or set on_error: dead_letter for the topic",
+    )

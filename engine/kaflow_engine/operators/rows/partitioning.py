@@ -1,0 +1,74 @@
+"""Which partition a key, a keyless row, or a dead letter belongs to."""
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaflow_engine.duck.queries import query
+from kaflow_engine.flow.plan import Plan
+
+SHARDS = 256
+
+
+def part_of_shard(shard: int, partitions: int) -> int:
+    """Return the state partition of a shard (0 to 255)."""
+    return shard * partitions // SHARDS
+
+
+def shards_of(part: int, partitions: int) -> range:
+    """Return the shards of a state partition."""
+    return range(-(-part * SHARDS // partitions), -(-(part + 1) * SHARDS // partitions))
+
+
+def parts_of(keys: pa.ChunkedArray, keyless: pa.ChunkedArray, partitions: int) -> pa.Array:
+    """Return the partition of each key behind its shard byte; `keyless` where it is null."""
+    array = keys.combine_chunks()
+    first = first_parts(array, partitions)
+    if not array.null_count:
+        return pa.array(first)
+    return pa.array(np.where(array.is_valid().to_numpy(False), first, keyless.to_numpy()))
+
+
+def first_parts(
+    keys: pa.BinaryArray, partitions: int
+) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return the partition of each key behind its shard byte; any where it is null."""
+    return _first_bytes(keys) * partitions // SHARDS
+
+
+def output_parts(keys: pa.ChunkedArray, partitions: int) -> pa.ChunkedArray:
+    """Return the partition of each output key (binary) by its shard; 0 where there is no key."""
+    shard = "coalesce(CAST('0x' || left(md5(key), 2) AS BIGINT), 0)"
+    sql = f"SELECT {shard} * {partitions} // {SHARDS} AS part FROM rows"
+    return query(sql, rows=pa.table({"key": keys}))["part"]
+
+
+def spread(partition: pa.ChunkedArray, offset: pa.ChunkedArray, partitions: int) -> pa.ChunkedArray:
+    """Return a partition for rows without a key, the same at every replay.
+
+    It is that of the shard under which such a row is kept, `offset % 256`.
+    """
+    return pc.divide(pc.multiply(pc.bit_wise_and(offset, SHARDS - 1), partitions), SHARDS)
+
+
+def dead_part(topic: int, partition: pa.ChunkedArray, plan: Plan) -> pa.ChunkedArray:
+    """Return where a dead letter is delivered: a function of its topic and partition."""
+    if plan.stage_count == 1:
+        return pc.add(pc.multiply(partition, SHARDS), topic)
+    total = pc.add(partition, topic)
+    parts = plan.partitions
+    return pc.subtract(total, pc.multiply(pc.divide(total, parts), parts))
+
+
+def _first_bytes(array: pa.BinaryArray) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return the first byte of each value, anything where it is null."""
+    _, offsets, data = array.buffers()
+    if data is None or data.size == 0:
+        return np.zeros(len(array), np.int64)
+    starts = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array)]
+    content = np.frombuffer(data, np.uint8)
+    return content[np.minimum(starts, len(content) - 1)].astype(np.int64)

@@ -1,0 +1,39 @@
+"""The Arrow schemas that tasks take and give."""
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
+
+import pyarrow as pa
+
+DRIVING, SIDE, DEAD, REPORT, READY, NOTE = range(6)
+"""Kinds of travelling rows: a driving row, a side's record, a dead letter, a report to the driver,
+a finished output row, and a note to the ledger (`side` holds bits of what happened to rows of the
+driving record, `t_off` by how many its waiting rows changed)."""
+
+TRIGGER = ("t_phase", "t_time", "t_role", "t_topic", "t_part", "t_off")
+ORIGIN = ("d_batch", "d_time", "d_part", "d_off")
+MEMBERS = pa.list_(pa.int64())
+
+EXCHANGE = pa.schema(
+    [
+        pa.field("stage", pa.int32()),
+        pa.field("part", pa.int32()),
+        pa.field("kind", pa.int32()),
+        pa.field("side", pa.int32()),
+        pa.field("key", pa.binary()),
+        *[pa.field(name, pa.int64()) for name in (*TRIGGER, *ORIGIN)],
+        pa.field("ts", pa.int64()),
+        pa.field("members", MEMBERS),
+        pa.field("payload", pa.string()),
+        pa.field("raw", pa.string()),
+        pa.field("value", pa.binary()),
+        pa.field("doomed", pa.bool_()),
+        pa.field("counted", pa.bool_()),
+        pa.field("forced", pa.bool_()),
+    ]
+)
+"""Rows between stages: where to, the join key behind its shard byte, the position of what triggered
+the row, the position of its driving record, the positions of its event sides, and the columns as a
+JSON list of texts. A side's record has its own position as trigger. `doomed`: can never become
+complete; `counted`: decides its record's class; `forced`: sent on because its time is up."""

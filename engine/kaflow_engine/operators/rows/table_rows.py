@@ -1,0 +1,92 @@
+"""Rows on their way into a table: texts to typed columns, each row with its partition."""
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from kaflow_engine.duck.queries import query
+from kaflow_engine.operators.rows.row_text import columns_of, unpack
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # planning needs the names only, and it takes long to load
+
+    from kaflow_engine.flow.plan import TableParams
+
+EVENT_TIME = "_event_time"
+"""Column of every table: the event time of the row's driving record."""
+
+SOURCE = ("_source_partition", "_source_offset")
+"""Columns of every table: which record of the driving topic that is."""
+
+_FORMATS = {"day": "%Y-%m-%d", "hour": "%Y-%m-%d-%H"}
+_LENGTHS = {"day": timedelta(days=1), "hour": timedelta(hours=1)}
+
+
+def partition_column(partition: str) -> str:
+    """Return the name of the column by which a table is partitioned.
+
+    >>> partition_column("day")
+    '_day'
+    """
+    return f"_{partition}"
+
+
+def _length(partition: str) -> int:
+    return round(_LENGTHS[partition].total_seconds() * 1000)
+
+
+def partition_of(at: int, partition: str) -> str:
+    """Return the partition of an event time in epoch milliseconds; partitions are in UTC.
+
+    >>> partition_of(1_767_229_200_000, "hour")
+    '2026-01-01-01'
+    """
+    return datetime.fromtimestamp(at / 1000, UTC).strftime(_FORMATS[partition])
+
+
+def last_over(at: int, partition: str) -> str:
+    """Return the newest partition that is over at an instant in epoch milliseconds.
+
+    >>> last_over(1_767_229_199_999, "hour"), last_over(1_767_229_200_000, "hour")
+    ('2025-12-31-23', '2026-01-01-00')
+    """
+    return partition_of(at - _length(partition), partition)
+
+
+def partitions_between(start: int, end: int, partition: str) -> list[str]:
+    """Return the partitions of a range of event time, which begins and ends with one.
+
+    >>> partitions_between(1_767_225_600_000, 1_767_232_800_000, "hour")
+    ['2026-01-01-00', '2026-01-01-01']
+    """
+    return [partition_of(at, partition) for at in range(start, end, _length(partition))]
+
+
+def is_whole(at: int, partition: str) -> bool:
+    """Tell whether a partition begins at a time in epoch milliseconds."""
+    return at % round(_LENGTHS[partition].total_seconds() * 1000) == 0
+
+
+def typed_rows(table: "TableParams", rows: "pa.Table") -> "pa.Table":
+    """Return what a table keeps, in the order of the rows.
+
+    Args:
+        table: Which one.
+        rows: Schema OUTPUT; values are texts.
+
+    Returns:
+        The columns of the table, `_event_time` (timestamp[us, UTC]), `_source_partition` (int32),
+        `_source_offset` (int64) and the partition (string).
+    """
+    names = ", ".join(columns_of("texts", table.columns))
+    kind = _FORMATS[table.partition]
+    return query(
+        f"SELECT {names}, make_timestamptz(ts * 1000) AS {EVENT_TIME}, {', '.join(SOURCE)}, "
+        f"strftime(make_timestamp(ts * 1000), '{kind}') AS {partition_column(table.partition)} "
+        f"FROM (SELECT {unpack('decode(value)')} AS texts, timestamp AS ts, "
+        f"source_partition AS {SOURCE[0]}, source_offset AS {SOURCE[1]} FROM rows)",
+        rows,
+    )

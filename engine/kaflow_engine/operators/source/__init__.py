@@ -1,0 +1,1 @@
+"""Records of topics decoded, and made rows for the operators that want them."""

@@ -1,0 +1,177 @@
+"""The records of one topic in one task: decoded, timed, and put in order."""
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaflow_engine.flow.plan import TopicParams
+from kaflow_engine.formats.avro.changes import refuse_changes
+from kaflow_engine.formats.avro.decode import decode_avro
+from kaflow_engine.formats.decoded import Decoded
+from kaflow_engine.formats.json.decode import decode_json
+from kaflow_engine.formats.pick import keep, pick
+from kaflow_engine.model.letters import REDRIVE, read_mark
+from kaflow_engine.operators.row_errors.bad_record import BadRecord
+from kaflow_engine.operators.row_errors.quarantine import guarded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intake:
+    """The records of one topic; row i of `records` has `rn` i."""
+
+    topic: TopicParams
+    records: pa.Table
+    rows: pa.Table
+    """Good records: rn, $ts and $time (order time) in epoch milliseconds, and `c.<column>`."""
+    tombstones: pa.Table
+    """Null values of a dimension: rn, $ts, $time."""
+    nulls: int
+    """Null values, whatever the role."""
+    bad: tuple[BadRecord, ...]
+
+
+def addressed(records: pa.Table, pipeline: str) -> pa.Table:
+    """Return the records (schema RECORDS) without those that are redriven for other pipelines."""
+    headers = records.column("headers")
+    if headers.null_count == len(headers) or not pc.any(_marked(headers)).as_py():
+        return records
+    mine = [
+        all(h["key"] != REDRIVE or read_mark(h["value"] or b"")[1] == pipeline for h in row or ())
+        for row in headers.to_pylist()
+    ]
+    return records.filter(pa.array(mine, pa.bool_()))
+
+
+def _marked(headers: pa.ChunkedArray) -> pa.ChunkedArray:
+    flat = pc.list_flatten(headers)
+    return pc.equal(pc.struct_field(flat, "key"), REDRIVE)
+
+
+def read_topic(
+    topic: TopicParams,
+    records: pa.Table,
+    batch_time: int,
+    schema_by_id: Callable[[int], str],
+) -> Intake:
+    """Decode the records of one topic and give each its event time and order time.
+
+    Args:
+        topic: Whose records they are.
+        records: Schema RECORDS, each partition in offset order.
+        batch_time: Epoch milliseconds.
+        schema_by_id: Writer schemas, for Avro.
+    """
+    values = records.column("value").combine_chunks()
+    present = pc.indices_nonzero(values.is_valid())
+    missing = pc.indices_nonzero(values.is_null())
+    decoded = _decode(topic, pick(values, present), schema_by_id)
+    places = pick(present, decoded.good).cast(pa.int64())
+    bad = [
+        BadRecord(row=present[b.row].as_py(), phase="decode", error=b.error, message=b.message)
+        for b in decoded.bad
+    ]
+    rows = decoded.table.rename_columns([f"c.{n}" for n in decoded.table.column_names])
+    rows = rows.append_column("rn", places)
+    rows, untimed = _timed(topic, rows, records)
+    bad += untimed
+    tombstones = pa.table({"rn": missing.cast(pa.int64())})
+    if not topic.dimension:
+        tombstones = tombstones.slice(0, 0)
+    stamps = records.column("timestamp").take(tombstones.column("rn"))
+    tombstones = tombstones.append_column("$ts", stamps)
+    limit = batch_time + topic.max_future
+    rows, early = _future(rows, limit)
+    tombstones, early_tombstones = _future(tombstones, limit)
+    return Intake(
+        topic=topic,
+        records=records,
+        rows=_ordered(rows, tombstones, records),
+        tombstones=_ordered(tombstones, rows, records),
+        nulls=len(missing) - len(early_tombstones),
+        bad=(*bad, *early, *early_tombstones),
+    )
+
+
+def _decode(topic: TopicParams, values: pa.Array, schema_by_id: Callable[[int], str]) -> Decoded:
+    if topic.format == "avro":
+        return decode_avro(values, topic.columns, _watched(topic, schema_by_id))
+    return decode_json(values, topic.columns)
+
+
+def _watched(topic: TopicParams, schema_by_id: Callable[[int], str]) -> Callable[[int], str]:
+    """Under `on_schema_change: fail`, stop at a schema with other fields than at the start."""
+    known = topic.schema_id
+    if known is None:
+        return schema_by_id
+
+    def checked(schema_id: int) -> str:
+        met = schema_by_id(schema_id)
+        if schema_id != known:
+            refuse_changes(topic.name, (known, schema_by_id(known)), (schema_id, met))
+        return met
+
+    return checked
+
+
+def _timed(
+    topic: TopicParams, rows: pa.Table, records: pa.Table
+) -> tuple[pa.Table, list[BadRecord]]:
+    """Add `$ts`; records without an event time are bad."""
+    if topic.event_time is None:
+        stamps = pick(records.column("timestamp"), rows.column("rn"))
+        return rows.append_column("$ts", stamps), []
+    found, failed = guarded(f'SELECT *, {topic.event_time} AS "$ts" FROM rows', rows)
+    bad = [
+        BadRecord(row=b.row, phase="event_time", error=b.error, message=b.message) for b in failed
+    ]
+    known = found.column("$ts").is_valid()
+    bad += [
+        BadRecord(
+            row=row, phase="event_time", error="MissingEventTime", message="the event time is null"
+        )
+        for row in found.filter(pc.invert(known)).column("rn").to_pylist()
+    ]
+    return keep(found, known), bad
+
+
+def _future(rows: pa.Table, limit: int) -> tuple[pa.Table, list[BadRecord]]:
+    early = pc.greater(rows.column("$ts"), pa.scalar(limit, pa.int64()))
+    if not pc.any(early).as_py():
+        return rows, []
+    bad = [
+        BadRecord(
+            row=row,
+            phase="event_time",
+            error="FutureTimestamp",
+            message=f"the event time {stamp} lies more than max_future after the batch time",
+        )
+        for row, stamp in zip(
+            rows.filter(early).column("rn").to_pylist(),
+            rows.filter(early).column("$ts").to_pylist(),
+            strict=True,
+        )
+    ]
+    return rows.filter(pc.invert(early)), bad
+
+
+def _ordered(rows: pa.Table, others: pa.Table, records: pa.Table) -> pa.Table:
+    """Add `$time`, the greatest `$ts` so far in the record's partition."""
+    numbers = np.concatenate([_numbers(rows, "rn"), _numbers(others, "rn")])
+    stamps = np.concatenate([_numbers(rows, "$ts"), _numbers(others, "$ts")])
+    partitions = _numbers(records, "partition")[numbers]
+    order = np.lexsort((numbers, partitions))
+    times = np.empty_like(stamps)
+    for place in np.split(order, np.flatnonzero(np.diff(partitions[order])) + 1):
+        times[place] = np.maximum.accumulate(stamps[place])
+    return rows.append_column("$time", pa.array(times[: rows.num_rows], pa.int64()))
+
+
+def _numbers(table: pa.Table, name: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return table.column(name).to_numpy().astype(np.int64)

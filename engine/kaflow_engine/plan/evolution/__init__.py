@@ -1,0 +1,1 @@
+"""A new plan beside the one that a state was made for."""

@@ -1,0 +1,171 @@
+"""Two plans → whether a state that was made for the first outlives the change."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from kaflow_engine.errors import StateError
+from kaflow_engine.flow.plan import Plan
+from kaflow_engine.model.columns import Column
+from kaflow_engine.operators.rows.layout import is_gone
+from kaflow_engine.plan.evolution.diff_text import Document, differences
+from kaflow_engine.plan.evolution.evolution import has_joins_of, inherit, keeps_rows
+from kaflow_engine.sql.shape import MATCHED
+
+WAY_OUT = "keep the file as it was, or give it a new `id:` to start afresh"
+
+KEPT_OF_PLAN = ("pipeline",)
+KEPT_OF_TOPIC = ("name", "event_time")
+KEPT_OF_SIDE = ("alias", "topic", "role", "columns", "key", "filter", "lookup", "tombstones")
+KEPT_OF_TABLE = ("name", "partition")
+"""What every state depends on: how its keys and entries are written, and the clock of topics."""
+
+ROWS_OF_PLAN = ("emission", "reemit", "ledger")
+ROWS_OF_DRIVING = ("alias", "topic", "raw", "ttl")
+ROWS_OF_STEP = ("before", "require")
+"""What a state depends on in which rows of the driving side rest."""
+
+WIDER: Mapping[str, Sequence[str]] = {
+    "TINYINT": ("SMALLINT", "INTEGER", "BIGINT", "HUGEINT"),
+    "SMALLINT": ("INTEGER", "BIGINT", "HUGEINT"),
+    "INTEGER": ("BIGINT", "HUGEINT"),
+    "BIGINT": ("HUGEINT",),
+}
+"""Types that read the text of another one as the same value."""
+
+
+def change(old: Plan, new: Plan) -> None:
+    """Let a state go on with a new plan, unless it depends on what differs.
+
+    Args:
+        old: The plan that the state was made for.
+        new: The plan that is to run, as it inherits the state.
+
+    Raises:
+        StateError: The state does not fit the new plan; says why, and what can be done.
+    """
+    found = obstacles(old, new)
+    if found:
+        lines = "".join(f"\n  {line}" for line in found)
+        raise StateError(
+            f"the state of pipeline '{new.name}' was made for another plan:{lines}",
+            hint=f"{WAY_OUT}, or let it be made anew: `kaflow plan PATH --approve {new.name}`; "
+            "`kaflow plan` shows this before a run",
+        )
+
+
+def obstacles(old: Plan, new: Plan) -> tuple[str, ...]:
+    """Return those differences with which a state cannot go on.
+
+    Args:
+        old: The plan of the state.
+        new: The plan that is to run, as it inherits the state.
+    """
+    new = inherit(old, new)
+    rows = tuple(keeps_rows(old, step) for step in old.steps)
+    now = asdict(new)
+    if has_joins_of(old, new):
+        now = _settled(asdict(old), now, rows)
+    before, after = _kept(asdict(old), rows), _kept(now, rows)
+    if json.dumps(before) == json.dumps(after):
+        return ()
+    return differences(before, after) or ("columns are kept in another order",)
+
+
+def _kept(plan: Document, rows: Sequence[bool]) -> Document:
+    """Return what a state depends on, where rows rest in some of its steps."""
+    names = [topic["name"] for topic in plan["topics"]]
+    driving = {**plan["driving"], "topic": names[plan["driving"]["topic"]]}
+    kept: dict[str, Any] = {
+        **_only(plan, KEPT_OF_PLAN),
+        **_only(plan, ROWS_OF_PLAN if any(rows) else ()),
+        "topics": [
+            _only(topic, KEPT_OF_TOPIC) for topic in plan["topics"] if not topic.get("added")
+        ],
+        "driving": {
+            **_only(driving, ROWS_OF_DRIVING if any(rows) else ()),
+            **_only(driving, ("key",) if any(rows[:1]) else ()),
+        },
+        "steps": [],
+        "finish": {"table": _only(plan["finish"]["table"] or {}, KEPT_OF_TABLE)},
+    }
+    for n, step in enumerate(plan["steps"]):
+        here = n < len(rows) and rows[n]
+        sides = [{**side, "topic": names[side["topic"]]} for side in step["sides"]]
+        kept["steps"].append(
+            {
+                **_only(step, ROWS_OF_STEP if here else ()),
+                **_only(step, ("next_key",) if any(rows[n + 1 : n + 2]) else ()),
+                "sides": [_kept_of_side(side, here) for side in sides],
+            }
+        )
+    return kept
+
+
+def _kept_of_side(side: Document, rows: bool) -> Document:
+    more = [
+        *(["kind"] if rows else []),
+        *(["ttl"] if side["role"] == "event" else []),
+        *(["keep"] if side["lookup"] == "as_of" else []),
+    ]
+    return _only(side, (*KEPT_OF_SIDE, *more))
+
+
+def _settled(old: Document, new: Document, rows: Sequence[bool]) -> Document:
+    """Return a plan without those differences that do no harm: stored columns, more dimensions.
+
+    Nothing is stored of a dimension that is new, and it is loaded before events go on. Where rows
+    rest, it must not be one that they have to wait for.
+    """
+    names = {topic["name"] for topic in old["topics"]}
+    topics = [
+        {**topic, "added": topic["dimension"] and topic["name"] not in names}
+        for topic in new["topics"]
+    ]
+    steps: list[Document] = []
+    for n, step in enumerate(new["steps"]):
+        if n >= len(old["steps"]):
+            if any(rows) or any(side["role"] == "event" for side in step["sides"]):
+                steps.append(step)
+            continue
+        known = old["steps"][n]
+        sides = [
+            {
+                **side,
+                "columns": _harmless(before["columns"], side["columns"]),
+                "ttl": before["ttl"] if _lasts_longer(before, side, old) else side["ttl"],
+            }
+            for before, side in zip(known["sides"], step["sides"], strict=False)
+        ]
+        more = [
+            side
+            for side in step["sides"][len(sides) :]
+            if side["role"] == "event" or (rows[n] and side["kind"] == "INNER")
+        ]
+        before = _harmless(known["before"], step["before"])
+        steps.append({**step, "before": before, "sides": [*sides, *more]})
+    driving, before = new["driving"], old["driving"]
+    if before["raw"] == "TRUE" or driving["raw"] is None:  # no more bytes are wanted than were kept
+        driving = {**driving, "raw": before["raw"]}
+    if _lasts_longer(before, driving, old):
+        driving = {**driving, "ttl": before["ttl"]}
+    return {**new, "topics": topics, "steps": steps, "driving": driving}
+
+
+def _lasts_longer(old: Document, new: Document, plan: Document) -> bool:
+    """Tell whether a longer TTL may be given to what rests; the ledger knows only the old one."""
+    return old["ttl"] <= new["ttl"] and not plan["ledger"]
+
+
+def _harmless(old: Sequence[Document], new: Sequence[Document]) -> list[Document]:
+    found = [
+        before if is_gone(Column(**now)) or now["type"] in WIDER.get(before["type"], ()) else now
+        for before, now in zip(old, new, strict=False)
+    ]
+    # of rows that rest, nobody noted whether a side that nobody asked about had matched
+    return found + [column for column in new[len(old) :] if column["name"].endswith(MATCHED)]
+
+
+def _only(part: Document, names: Sequence[str]) -> Document:
+    return {name: part[name] for name in names if name in part}

@@ -1,0 +1,164 @@
+"""Two plans → what differs between them, in words."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, cast
+
+from kaflow_engine.model.columns import Column
+from kaflow_engine.model.durations import LONGEST, format_duration
+from kaflow_engine.operators.rows.layout import is_gone
+
+Document: TypeAlias = Mapping[str, Any]
+"""A plan as JSON."""
+
+WHOLE = "pipeline"
+"""The part that everything belongs to which is no part of its own."""
+
+WORDS: Mapping[str, str] = {
+    "after": "columns that travel on",
+    "avro_id": "id of the Avro schema",
+    "avro_schema": "Avro schema",
+    "before": "columns that arrive",
+    "columns": "columns",
+    "dead_letter_topic": "dead letter topic",
+    "driving": "role",
+    "emission": "emission type",
+    "idle_timeout": "idle timeout",
+    "keep": "time that versions are kept",
+    "last_exchange": "exchange by output key",
+    "max_future": "greatest time ahead",
+    "needs": "columns that must not be NULL",
+    "next_key": "key of the next step",
+    "on_data_loss": "treatment of lost records",
+    "on_error": "treatment of bad records",
+    "on_expiry": "treatment of incomplete rows",
+    "partitions": "state partitions",
+    "pipeline": "id",
+    "rank": "order among topics",
+    "raw": "records whose bytes travel along",
+    "registry": "schema registry",
+    "reemit": "emission on dimension updates",
+    "require": "columns that must not be NULL",
+    "sides": "order of sides",
+    "tombstones": "deletion by null values",
+    "ttl": "TTL",
+}
+"""Names of fields in words, where they differ from the field's own name."""
+
+DURATIONS = frozenset({"ttl", "lateness", "idle_timeout", "max_future", "keep"})
+
+Parts: TypeAlias = dict[str, dict[str, str]]
+"""Part of a plan, in words, to its fields in words, to their values as text."""
+
+
+def differences(old: Document, new: Document) -> tuple[str, ...]:
+    """Return one line for each thing that was added, removed or changed.
+
+    Args:
+        old: The plan that state was made for, as JSON.
+        new: The plan that is to run.
+    """
+    before, after = _parts(old), _parts(new)
+    lines: list[str] = []
+    for part in dict.fromkeys([*before, *after]):
+        if part not in after:
+            lines.append(f"{part} was removed")
+        elif part not in before:
+            lines.append(f"{part} was added")
+        else:
+            lines += _changes(part, before[part], after[part])
+    return tuple(lines)
+
+
+def _changes(part: str, before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
+    whose = "" if part == WHOLE else f"{part}: "
+    for field in dict.fromkeys([*before, *after]):
+        old, new = before.get(field), after.get(field)
+        if old == new:
+            continue
+        if new is None:
+            yield f"{whose}{field} was removed"
+        elif old is None:
+            yield f"{whose}{field} was added ({new})"
+        else:
+            yield f"{whose}{field} is {new}, was {old}"
+
+
+def _parts(plan: Document) -> Parts:
+    parts: Parts = {WHOLE: {}}
+    topics = _list(plan, "topics")
+    names = [str(topic["name"]) for topic in topics]
+    for name, topic in zip(names, topics, strict=True):
+        parts[f"topic '{name}'"] = _fields(topic, names, without=("name", "index"))
+    driving = cast(Document, plan.get("driving", {}))
+    parts["driving side"] = _fields(driving, names)
+    for number, step in enumerate(_list(plan, "steps"), 1):
+        aliases = ", ".join(str(side["alias"]) for side in _list(step, "sides"))
+        parts[f"step {number}"] = {
+            **_fields(step, names, without=("sides",)),
+            WORDS["sides"]: aliases,
+        }
+        for side in _list(step, "sides"):
+            parts[f"step {number}, side '{side['alias']}'"] = _fields(side, names)
+    finish = cast(Document, plan.get("finish", {}))
+    parts["output"] = _fields(finish, names, without=("outputs", "table"))
+    parts["output"] |= _table(cast(Document, finish.get("table") or {}))
+    for column, sql in cast(Sequence[tuple[Document, str]], finish.get("outputs", ())):
+        parts["output"][f"column '{column['name']}'"] = f"{column['type']} {_plain(sql)}"
+    apart = ("topics", "driving", "steps", "finish")
+    parts[WHOLE] = _fields(plan, names, without=apart)
+    return parts
+
+
+def _table(table: Document) -> dict[str, str]:
+    if not table:
+        return {}
+    where = f" at {table['path']}" if "path" in table else ""
+    found = {"table": f"'{table['name']}'{where}", "table partitions": str(table["partition"])}
+    if "interval" in table:
+        found["interval"] = format_duration(cast(int, table["interval"]))
+    for column in _list(table, "columns"):
+        found[f"table column '{column['name']}'"] = str(column["type"])
+    return found
+
+
+def _fields(part: Document, topics: Sequence[str], without: Sequence[str] = ()) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in part.items():
+        if name in without:
+            continue
+        word = WORDS.get(name, name.replace("_", " "))
+        if name == "topic" and isinstance(value, int):
+            found[word] = f"'{topics[value]}'"
+        elif name in ("columns", "before", "after"):
+            kind = "column" if name == "columns" else f"column {name} it"
+            for column in cast(Sequence[Document], value or ()):
+                if is_gone(Column(column["name"], column["type"])):
+                    continue
+                found[f"{kind} '{column['name']}'"] = str(column["type"])
+        else:
+            found[word] = _shown(name, value)
+    return found
+
+
+def _shown(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if name in DURATIONS and isinstance(value, int):
+        return "for ever" if value > LONGEST else format_duration(value)
+    if name == "registry":
+        return re.sub(r"//[^/@']*@", "//", str(value))  # without credentials
+    if isinstance(value, Mapping):  # the history of a topic
+        where = cast(Document, value)
+        return f"{where['path']} ({where['format']})"
+    if value is None:
+        return "not set"
+    return _plain(value) if isinstance(value, str) else str(value)
+
+
+def _plain(sql: str) -> str:
+    return sql.replace('"', "")
+
+
+def _list(part: Document, name: str) -> Sequence[Document]:
+    return cast(Sequence[Document], part.get(name, ()))

@@ -1,0 +1,183 @@
+"""An explanation drawn in plain text, at most 100 columns wide."""
+
+from collections.abc import Iterator
+
+from kaflow_engine.model.columns import Column
+from kaflow_engine.model.durations import format_duration
+from kaflow_engine.plan.explain.drawing import arrow, box, table, wrapped
+from kaflow_engine.plan.explain.explanation import Explanation, StepPart, TopicPart
+
+NOT_KNOWN = "not known yet"
+
+DELIVERY = {
+    "exactly_once": "exactly once for consumers with isolation.level=read_committed; rows of one "
+    "batch on several partitions may become visible one after the other",
+    "at_least_once": "at least once: after a failure, rows of the last batch may appear again",
+}
+IN_TABLE = "exactly once: a batch is one commit, which carries its number"
+ON_EXPIRY = {
+    "drop": "dropped and counted",
+    "emit": "emitted as it is, save where an INNER side has no match",
+    "dead_letter": "sent to the dead letters",
+}
+ON_DATA_LOSS = {
+    "continue": "records that are gone before they were read are counted and passed over",
+}
+ON_SCHEMA_CHANGE = {
+    "fail": "another schema of the registry stops the pipeline",
+    "add_nullable": "new columns are taken up at the next start",
+}
+ON_ERROR = {
+    "dead_letter": "a bad record becomes a dead letter",
+    "skip": "a bad record is skipped and counted",
+    "fail": "a bad record stops the pipeline",
+}
+
+
+def draw(explanation: Explanation) -> list[str]:
+    """Return the lines of a drawing."""
+    lines = [f"{explanation.name}  ({explanation.at})"]
+    if explanation.description:
+        lines += wrapped(f"  {' '.join(explanation.description.split())}")
+    for topic in explanation.topics:
+        lines += box(f"topic {topic.name}", table(list(_topic(topic))))
+    if explanation.driving is None:
+        lines += arrow("the query reads columns that are not known yet")
+    else:
+        lines += arrow("decode, event time, order")
+        lines += box("read", table(list(_reading(explanation))))
+    for number, step in enumerate(explanation.steps, 1):
+        lines += arrow(f"by {', '.join(step.key)}")
+        lines += box(f"step {number}", table(list(_step(explanation, step))))
+    lines += arrow(_last_hop(explanation))
+    into = explanation.output_table
+    name = f"table {into.name}" if into else f"output {explanation.output_topic}"
+    lines += box(name, table(list(_output(explanation))))
+    for notice in explanation.notices:
+        lines += wrapped(f"notice: {notice}")
+    return lines
+
+
+Rows = Iterator[tuple[str, str]]
+
+
+def _topic(topic: TopicPart) -> Rows:
+    yield "role", ", ".join(topic.roles)
+    yield "format", topic.format
+    if topic.history is not None:
+        yield "history", f"{topic.history}, then the topic from where it ends"
+    if topic.ttl is None:
+        yield "kept", "for ever: the last record of each key"
+    else:
+        yield "kept", f"{format_duration(topic.ttl)} ({topic.ttl_from})"
+    if topic.lookup == "as_of":
+        kept = "for ever" if topic.keep is None else format_duration(topic.keep)
+        yield "lookup", f"the version of the event's time; versions are kept {kept}"
+    elif topic.lookup == "current":
+        yield "lookup", "the value at the time of processing"
+    yield "time", f"column {topic.event_time}" if topic.event_time else "Kafka timestamp"
+    if topic.roles != ("dimension",):
+        yield (
+            "watermark",
+            f"the greatest time minus {format_duration(topic.lateness)}; a partition without "
+            f"records for {format_duration(topic.idle_timeout)} does not hold it back",
+        )
+    future = format_duration(topic.max_future)
+    yield "errors", f"{ON_ERROR[topic.on_error]}; so is a time {future} ahead"
+    if topic.on_data_loss in ON_DATA_LOSS:
+        yield "losses", ON_DATA_LOSS[topic.on_data_loss]
+    if topic.on_schema_change in ON_SCHEMA_CHANGE:
+        yield "schemas", ON_SCHEMA_CHANGE[topic.on_schema_change]
+    yield "nulls", topic.tombstones or NOT_KNOWN
+    yield "columns", _columns(topic.columns)
+
+
+def _reading(explanation: Explanation) -> Rows:
+    yield "drives", f"{explanation.driving}: each of its records makes rows"
+    for condition in explanation.filters:
+        yield "WHERE", f"{condition} (first: what does not pass never waits)"
+
+
+def _step(explanation: Explanation, step: StepPart) -> Rows:
+    for side in step.sides:
+        yield f"{side.kind} JOIN", f"{side.topic} {side.alias} ({side.role})"
+        yield "  on", " AND ".join(side.on)
+        for condition in side.filter:
+            yield "  only", condition
+    wait = format_duration(explanation.wait)
+    match explanation.emission:
+        case "final":
+            yield "waits", f"every row, until the watermark is {wait} past its record"
+        case "smart" if step.inner or step.require:
+            needs = [f"a match of {alias}" for alias in step.inner]
+            needs += [f"{column} not NULL" for column in step.require]
+            yield "waits", f"for {', '.join(needs)}; at most {wait}"
+        case "smart":
+            what = "for required columns" if not explanation.output else "for nothing"
+            yield "waits", f"{what}; at most {wait}" if not explanation.output else what
+        case _ if step.inner:
+            yield "waits", f"for a match of {', '.join(step.inner)}; at most {wait}"
+        case _:
+            yield "waits", "for nothing: what does not match yet is NULL"
+    if any(side.role == "event" for side in step.sides) and explanation.emission != "final":
+        yield "later", "a match that comes after the row left makes one more row"
+
+
+def _last_hop(explanation: Explanation) -> str:
+    if explanation.ledger:
+        return "by the driving record, to settle what became of its rows; then by the output key"
+    if explanation.last_exchange:
+        return f"by {explanation.output_key}, so that the rows of a key leave in order"
+    return "in the order of the records" if explanation.ordered else "in any order"
+
+
+def _output(explanation: Explanation) -> Rows:
+    for condition in explanation.where:
+        yield "WHERE", condition
+    yield "emission", _emission(explanation)
+    if explanation.emission == "smart":
+        yield "expiry", f"an incomplete row is {ON_EXPIRY[explanation.on_expiry]}"
+    if explanation.on_dimension_update == "reemit":
+        yield "updates", "a changed dimension emits the rows of unexpired records again"
+    if into := explanation.output_table:
+        yield "place", into.path
+        yield "format", f"Delta, a partition for each {into.partition} of event time (UTC)"
+        yield "commits", f"one a batch, every {format_duration(into.interval)}"
+    else:
+        yield "key", explanation.output_key or "none: records go to any partition"
+        yield "format", explanation.output_format
+    yield "columns", _columns(explanation.output)
+    yield "delivery", IN_TABLE if explanation.output_table else DELIVERY[explanation.delivery]
+    yield "errors", _dead_letters(explanation)
+    chosen = "partitions: one for each core, at most 4"
+    count = f"{explanation.partitions} partitions" if explanation.partitions else chosen
+    yield "state", f"{count}; fixed when the state is created"
+
+
+def _emission(explanation: Explanation) -> str:
+    wait = format_duration(explanation.wait)
+    match explanation.emission:
+        case "smart":
+            return (
+                f"smart: when {', '.join(explanation.require) or 'nothing'} "
+                f"{'is' if len(explanation.require) == 1 else 'are'} not NULL; at most {wait} later"
+            )
+        case "final":
+            return f"final: once for each record, when the watermark is {wait} past it"
+        case _:
+            return "immediate: as soon as a record is read, and INNER sides matched"
+
+
+def _dead_letters(explanation: Explanation) -> str:
+    budgets = [
+        *([f"{explanation.max_count} of them"] if explanation.max_count else []),
+        *([f"a rate of {explanation.max_rate:g}"] if explanation.max_rate else []),
+    ]
+    stops = f"; stops beyond {' or '.join(budgets)}" if budgets else ""
+    return f"dead letters go to {explanation.dead_letters}{stops}"
+
+
+def _columns(columns: tuple[Column, ...] | None) -> str:
+    if columns is None:
+        return NOT_KNOWN
+    return ", ".join(f"{column.name} {column.type}" for column in columns)

@@ -1,0 +1,244 @@
+"""A pipeline file to what it will do, as far as its columns are known."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from kaflow_engine.errors import ModelError
+from kaflow_engine.flow.plan import Plan
+from kaflow_engine.model.columns import Column
+from kaflow_engine.model.config import Config, topic_format
+from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.explain.explanation import (
+    Explanation,
+    LineagePart,
+    SidePart,
+    StepPart,
+    TablePart,
+    TopicPart,
+)
+from kaflow_engine.plan.planner.pipeline_plan import build_plan, check_pipeline, declared_columns
+from kaflow_engine.plan.planner.topics import TopicRole, topic_roles
+from kaflow_engine.sql.read import read_query, topics_of
+from kaflow_engine.sql.scope import NeedsSchema
+from kaflow_engine.sql.shape import MATCHED, Expr, JoinShape, QueryShape
+
+Columns = Mapping[str, tuple[Column, ...]]
+Resolver = Callable[[PipelineSpec, Config, Sequence[str]], Columns]
+"""Finds the columns of topics that declare none: from the registry, or from a sample."""
+
+
+def explain(spec: PipelineSpec, config: Config, columns: Columns | None = None) -> Explanation:
+    """Explain a pipeline as far as its columns are known.
+
+    Args:
+        spec: What the author wrote.
+        config: For defaults.
+        columns: Columns of topics that declare none, where somebody found them.
+
+    Raises:
+        ModelError: The file is wrong.
+    """
+    names = topics_of(spec.query, spec.place("query"))
+    found = {name: declared_columns(spec, name) or (columns or {}).get(name) for name in names}
+    schemas = {name: some for name, some in found.items() if some is not None}
+    if len(schemas) == len(names):
+        planned = build_plan(spec, config, schemas)
+        return _explanation(spec, config, planned.shape, planned.roles, schemas, (), planned.plan)
+    notices = check_pipeline(spec, config)
+    try:
+        shape = read_query(spec.query, schemas.get, spec.place("query"))
+    except NeedsSchema:
+        shape = None
+    roles = topic_roles(spec, config, [s.topic for s in shape.sources] if shape else names)
+    return _explanation(spec, config, shape, roles, schemas, notices, None)
+
+
+def unknown_topics(spec: PipelineSpec) -> tuple[str, ...]:
+    """Return the topics of a pipeline that declare no columns."""
+    names = topics_of(spec.query, spec.place("query"))
+    return tuple(name for name in names if spec.topic(name).columns is None)
+
+
+def _explanation(
+    spec: PipelineSpec,
+    config: Config,
+    shape: QueryShape | None,
+    roles: Sequence[TopicRole],
+    schemas: Columns,
+    notices: Sequence[ModelError],
+    plan: Plan | None,
+) -> Explanation:
+    driving = {shape.driving.alias} if shape else set[str]()
+    where = shape.where if shape else ()
+    wait = next((role.ttl for role in roles if role.driving), 0)
+    return Explanation(
+        name=spec.name,
+        id=spec.id,
+        at=str(spec.at),
+        description=spec.description,
+        topics=tuple(_topic(spec, config, role, shape, schemas) for role in roles),
+        driving=shape.driving.alias if shape else None,
+        filters=tuple(
+            _text(part)
+            for part in ((*shape.driving.filter, *where) if shape else ())
+            if part.aliases <= driving
+        ),
+        steps=_steps(shape, roles, plan),
+        where=tuple(_text(part) for part in where if not part.aliases <= driving),
+        emission=spec.emission.type,
+        require=_required(spec),
+        on_expiry=spec.emission.on_expiry,
+        on_dimension_update=spec.on_dimension_update,
+        wait=wait,
+        output_topic=spec.output.topic,
+        output_table=_table(spec, config),
+        output_format="delta" if spec.output.table else spec.output.format,
+        output_key=spec.output.key,
+        output=tuple(column for column, _ in plan.finish.outputs) if plan else None,
+        lineage=_lineage(shape) if shape else (),
+        avro_schema=plan.finish.avro_schema if plan else None,
+        delivery=spec.delivery,
+        ordered=spec.ordered,
+        ledger=plan.ledger if plan else None,
+        last_exchange=plan.last_exchange if plan else None,
+        dead_letters=spec.dead_letters.topic or "",
+        max_rate=spec.dead_letters.max_rate,
+        max_count=spec.dead_letters.max_count,
+        partitions=spec.partitions,
+        notices=tuple(str(notice) for notice in notices),
+    )
+
+
+def _table(spec: PipelineSpec, config: Config) -> TablePart | None:
+    if spec.output.table is None:
+        return None
+    return TablePart(
+        name=spec.output.table,
+        path=str(Path(config.warehouse).absolute() / spec.output.table),
+        partition=spec.output.partition,
+        interval=spec.output.interval,
+        start=spec.backfill.start,
+        schedule=spec.backfill.schedule,
+    )
+
+
+def _required(spec: PipelineSpec) -> tuple[str, ...]:
+    if spec.emission.type != "smart":
+        return ()
+    keys = [spec.output.key] if spec.output.key is not None else []
+    return tuple(dict.fromkeys([*spec.emission.require, *keys]))
+
+
+def _topic(
+    spec: PipelineSpec,
+    config: Config,
+    role: TopicRole,
+    shape: QueryShape | None,
+    schemas: Columns,
+) -> TopicPart:
+    topic = spec.topic(role.name)
+    event = role.driving or role.side
+    names = (("driving", role.driving), ("event side", role.side), ("dimension", role.dimension))
+    return TopicPart(
+        name=role.name,
+        roles=tuple(name for name, has in names if has),
+        format=topic_format(spec, config, role.name),
+        event_time=topic.event_time,
+        ttl=role.ttl if event else None,
+        ttl_from=role.ttl_from if event else None,
+        lateness=topic.lateness,
+        idle_timeout=topic.idle_timeout,
+        max_future=topic.max_future,
+        on_error=topic.on_error,
+        on_data_loss=topic.on_data_loss,
+        on_schema_change=topic.on_schema_change,
+        lookup=topic.lookup if role.dimension else None,
+        keep=topic.history.keep,
+        history=topic.history.path,
+        tombstones=_tombstones(spec, role, shape),
+        columns=schemas.get(role.name),
+    )
+
+
+def _tombstones(spec: PipelineSpec, role: TopicRole, shape: QueryShape | None) -> str | None:
+    """Say what a null value of a topic does; None where the query is not known yet."""
+    if not role.dimension:
+        return "a record without a value is skipped and counted"
+    if shape is None:
+        return None
+    key = spec.topic(role.name).key
+    joins = [join for join in shape.joins if shape.source(join.alias).topic == role.name]
+    if any(len(join.keys) > 1 for join in joins):
+        return "a record without a value is counted and ignored: the join key has several columns"
+    own = {name.lower() for join in joins for _, name in join.keys[0].inner.uses}
+    if key is not None and own != {key.lower()}:
+        return f"a record without a value is counted and ignored: the Kafka key is '{key}'"
+    return "a record without a value deletes the entry whose join key equals its Kafka key"
+
+
+def _steps(
+    shape: QueryShape | None, roles: Sequence[TopicRole], plan: Plan | None
+) -> tuple[StepPart, ...]:
+    groups: dict[tuple[str, ...], list[JoinShape]] = {}
+    if shape is None:
+        return ()
+    if plan is not None:
+        by_alias = {join.alias: join for join in shape.joins}
+        for number, step in enumerate(plan.steps):
+            joins = [by_alias[side.alias] for side in step.sides]
+            groups[(str(number), *_key(joins[0]))] = joins
+    else:
+        for join in shape.joins:
+            groups.setdefault(("", *_key(join)), []).append(join)
+    needs = [step.require for step in plan.steps] if plan else [None] * len(groups)
+    dimensions = {role.name for role in roles if role.dimension}
+    return tuple(
+        StepPart(
+            key=_key(joins[0]),
+            sides=tuple(_side(shape, join, dimensions) for join in joins),
+            inner=tuple(join.alias for join in joins if join.kind == "INNER"),
+            require=tuple(_conditions(need)),
+        )
+        for joins, need in zip(groups.values(), needs, strict=True)
+    )
+
+
+def _key(join: JoinShape) -> tuple[str, ...]:
+    return tuple(sorted(_text(pair.outer) for pair in join.keys))
+
+
+def _conditions(need: str | None) -> list[str]:
+    parts = need.split(" AND ") if need else []
+    texts = [part.removesuffix(" IS NOT NULL").replace('"', "") for part in parts]
+    return [text[1:-1] if text.startswith("(") and text.endswith(")") else text for text in texts]
+
+
+def _side(shape: QueryShape, join: JoinShape, dimensions: set[str]) -> SidePart:
+    source = shape.source(join.alias)
+    return SidePart(
+        alias=join.alias,
+        topic=source.topic,
+        kind=join.kind,
+        role="dimension" if source.topic in dimensions else "event",
+        on=tuple(f"{_text(pair.outer)} = {_text(pair.inner)}" for pair in join.keys),
+        filter=tuple(_text(part) for part in source.filter),
+    )
+
+
+def _lineage(shape: QueryShape) -> tuple[LineagePart, ...]:
+    topics = {source.alias: source.topic for source in shape.sources}
+    return tuple(
+        LineagePart(
+            column=output.name,
+            sources=tuple(
+                sorted(
+                    {(topics[alias], name) for alias, name in output.expr.uses if name != MATCHED}
+                )
+            ),
+        )
+        for output in shape.outputs
+    )
+
+
+def _text(expr: Expr) -> str:
+    return expr.sql.replace('"', "")

@@ -1,0 +1,1 @@
+"""A pipeline file and the columns of its topics to a plan."""

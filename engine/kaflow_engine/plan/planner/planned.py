@@ -1,0 +1,27 @@
+"""A planned pipeline: what runs, and what a person wants to know about it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from kaflow_engine.flow.plan import Plan
+from kaflow_engine.model.columns import Column
+from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.planner.topics import TopicRole
+from kaflow_engine.sql.shape import QueryShape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedPipeline:
+    """A plan beside the file and the shape that it was made from."""
+
+    spec: PipelineSpec
+    shape: QueryShape
+    roles: tuple[TopicRole, ...]
+    schemas: Mapping[str, tuple[Column, ...]]
+    """The columns of every topic it reads."""
+    plan: Plan
+
+    def with_avro_id(self, schema_id: int) -> "PlannedPipeline":
+        """Return the plan with the id under which its output schema is registered."""
+        finish = replace(self.plan.finish, avro_id=schema_id)
+        return replace(self, plan=replace(self.plan, finish=finish))

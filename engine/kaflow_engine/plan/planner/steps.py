@@ -1,0 +1,295 @@
+"""Joins to keyed steps: what shares a key, what a row must have to leave, what travels on."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.errors import Location, ModelError, SqlError
+from kaflow_engine.flow.plan import SideParams, StepParams
+from kaflow_engine.model.columns import Column
+from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.operators.rows.layout import key_text
+from kaflow_engine.plan.planner.topics import TopicRole
+from kaflow_engine.sql.bind import Binder
+from kaflow_engine.sql.shape import MATCHED, Expr, JoinShape, OutputShape, QueryShape
+
+FOREVER = (1 << 61) + (1 << 60)  # also at the end of a bounded run, which is 1 << 61
+"""Milliseconds; longer than any history."""
+
+
+@dataclass(kw_only=True)
+class KeyStep:
+    """Joins over one key, before their columns are laid out."""
+
+    key: tuple[tuple[str, str], ...]
+    """Expressions of what was read before, and the types they are cast to."""
+    outer: tuple[Expr, ...]
+    joins: list[tuple[JoinShape, str]] = field(default_factory=list[tuple[JoinShape, str]])
+    """Each join, and the SQL text of its side's key."""
+
+    @property
+    def aliases(self) -> frozenset[str]:
+        """The sides that are joined here."""
+        return frozenset(join.alias for join, _ in self.joins)
+
+    @property
+    def inner(self) -> bool:
+        """Some side must match."""
+        return any(join.kind == "INNER" for join, _ in self.joins)
+
+
+def key_steps(shape: QueryShape, binder: Binder) -> list[KeyStep]:
+    """Group joins whose key is the same expressions of what has been read so far."""
+    steps: list[KeyStep] = []
+    for join in shape.joins:
+        pairs = sorted(join.keys, key=lambda pair: pair.outer.sql)
+        types = [binder.key_type(pair.outer, pair.inner) for pair in pairs]
+        key = tuple((pair.outer.sql, kind) for pair, kind in zip(pairs, types, strict=True))
+        side_key = key_text([(p.inner.sql, kind) for p, kind in zip(pairs, types, strict=True)])
+        step = next((step for step in steps if step.key == key), None)
+        if step is None:
+            step = KeyStep(key=key, outer=tuple(pair.outer for pair in pairs))
+            steps.append(step)
+        step.joins.append((join, side_key))
+    return steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """Expressions that must not be NULL before a row may leave."""
+
+    driving: tuple[Expr, ...]
+    """Of the driving record alone."""
+    steps: tuple[tuple[Expr, ...], ...]
+    """Of each step's sides."""
+
+
+def required(spec: PipelineSpec, steps: Sequence[KeyStep], wanted: Iterable[OutputShape]) -> Needs:
+    """Sort required expressions by the step whose sides they depend on.
+
+    Raises:
+        ModelError: one depends on sides of two steps.
+    """
+    driving: list[Expr] = []
+    per_step: list[list[Expr]] = [[] for _ in steps]
+    feeding: set[int] = set()
+    for output in wanted:
+        expr = output.expr
+        at = [n for n, step in enumerate(steps) if step.aliases & expr.aliases]
+        if len(at) > 1:
+            raise ModelError(
+                f"the required column '{output.name}' depends on joins over two keys",
+                _required_at(spec, output.name),
+                "require a column of each, or split the pipeline in two",
+            )
+        if at:
+            per_step[at[0]].append(expr)
+            feeding.add(at[0])
+        else:
+            driving.append(expr)
+    for n in _needed(steps, feeding):
+        for expr in steps[n].outer:
+            at = _origin(steps[:n], expr)
+            if at is None:
+                driving.append(expr)
+            else:
+                per_step[at].append(expr)
+    return Needs(driving=tuple(driving), steps=tuple(tuple(exprs) for exprs in per_step))
+
+
+def _needed(steps: Sequence[KeyStep], feeding: Iterable[int]) -> list[int]:
+    """Return the later steps that are INNER, or feed a required column or another such step."""
+    needed = set(feeding)
+    for n in reversed(range(len(steps))):
+        if steps[n].inner or n in needed:
+            origins = (_origin(steps[:n], expr) for expr in steps[n].outer)
+            needed |= {n, *(at for at in origins if at is not None)}
+    return sorted(needed - {0})
+
+
+def _origin(steps: Sequence[KeyStep], expr: Expr) -> int | None:
+    """Return the first of these steps that joins a side which the expression reads."""
+    return next((n for n, step in enumerate(steps) if step.aliases & expr.aliases), None)
+
+
+def present(exprs: Iterable[Expr]) -> str | None:
+    """Return the condition that none of the expressions is NULL; None without expressions."""
+    parts = dict.fromkeys(f"({expr.sql}) IS NOT NULL" for expr in exprs)
+    return " AND ".join(parts) or None
+
+
+def step_params(
+    spec: PipelineSpec,
+    shape: QueryShape,
+    steps: Sequence[KeyStep],
+    needs: Needs,
+    finish: Sequence[Expr],
+    roles: Sequence[TopicRole],
+    types: dict[tuple[str, str], str],
+) -> tuple[tuple[Column, ...], tuple[StepParams, ...]]:
+    """Lay out the columns of each step.
+
+    Args:
+        spec: What the author wrote.
+        shape: What the query says.
+        steps: Joins by key.
+        needs: What a row must have.
+        finish: Expressions over the finished row.
+        roles: The topics, in the order of their indices.
+        types: DuckDB type of each (alias, column).
+
+    Returns:
+        The columns of the driving record that travel, and the steps.
+    """
+    reads = [
+        [*needs.steps[n], *(steps[n + 1].outer if n + 1 < len(steps) else finish)]
+        for n in range(len(steps))
+    ]
+    first = _used(exprs for exprs in reads)
+    before = _columns([use for use in sorted(first) if use[0] == shape.driving.alias], types)
+    driving = tuple(Column(c.name.partition(".")[2], c.type) for c in before)
+    found: list[StepParams] = []
+    for n, step in enumerate(steps):
+        later = _used(reads[n + 1 :])
+        here = _used(reads[n:])
+        known = {column.name for column in before}
+        sides = tuple(_side(spec, shape, j, key, here, roles, types) for j, key in step.joins)
+        here_names = {f"{s.alias}.{c.name}" for s in sides for c in s.columns}
+        here_names |= {f"{s.alias}.{MATCHED}" for s in sides}
+        after = _columns([u for u in sorted(later) if ".".join(u) in known | here_names], types)
+        last = n + 1 == len(steps)
+        found.append(
+            StepParams(
+                before=before,
+                sides=sides,
+                require=present(needs.steps[n]),
+                after=() if last else after,
+                next_key=None if last else key_text(steps[n + 1].key),
+            )
+        )
+        before = after
+    return driving, tuple(found)
+
+
+def _side(
+    spec: PipelineSpec,
+    shape: QueryShape,
+    join: JoinShape,
+    key: str,
+    uses: set[tuple[str, str]],
+    roles: Sequence[TopicRole],
+    types: dict[tuple[str, str], str],
+) -> SideParams:
+    source = shape.source(join.alias)
+    role = next(role for role in roles if role.name == source.topic)
+    topic = spec.topic(source.topic)
+    names = sorted(name for alias, name in uses if alias == join.alias and name != MATCHED)
+    keep = FOREVER if topic.history.keep is None else topic.history.keep
+    kafka_key = topic.key
+    # an expression over that column is another key
+    own = [pair.inner.sql.lower() for pair in join.keys]
+    named = identifier(f"{join.alias}.{kafka_key}").lower()
+    tombstones = len(own) == 1 and (kafka_key is None or own == [named])
+    return SideParams(
+        alias=join.alias,
+        topic=roles.index(role),
+        role="dimension" if role.dimension else "event",
+        kind=join.kind,
+        columns=tuple(Column(name, types[(join.alias, name)]) for name in names),
+        key=key,
+        filter=" AND ".join(f"({expr.sql})" for expr in source.filter) or None,
+        ttl=role.ttl,
+        lookup=topic.lookup,
+        keep=keep,
+        tombstones=tombstones,
+    )
+
+
+def parts_early(
+    spec: PipelineSpec,
+    shape: QueryShape,
+    steps: Sequence[KeyStep],
+    roles: Sequence[TopicRole],
+    where: Sequence[Expr],
+    fails: bool,
+) -> bool:
+    """Tell whether rows of one driving record part, and may come to different ends afterwards.
+
+    Args:
+        spec: What the author wrote.
+        shape: What the query says.
+        steps: Joins by key.
+        roles: The topics.
+        where: Filters of the finished row.
+        fails: The SQL may fail on some of them.
+    """
+    events = _event_aliases(shape, roles)
+    if not any(step.aliases & events for step in steps[:-1]):
+        return False
+    waits = spec.emission.type != "immediate" or any(s.inner for s in steps)
+    return waits or bool(where) or fails
+
+
+def refuse_chains(
+    spec: PipelineSpec, shape: QueryShape, steps: Sequence[KeyStep], roles: Sequence[TopicRole]
+) -> None:
+    """Refuse final emission where a side's records would be gone before the decision.
+
+    Raises:
+        SqlError: with the way out.
+    """
+    if spec.emission.type == "final" and len(steps) > 1 and _event_aliases(shape, roles):
+        raise SqlError(
+            "final emission with event sides works over one join key only",
+            spec.place("emission", "type"),
+            "split the pipeline in two, or use smart emission",
+        )
+
+
+def _event_aliases(shape: QueryShape, roles: Sequence[TopicRole]) -> frozenset[str]:
+    dimensions = {role.name for role in roles if role.dimension}
+    return frozenset(s.alias for s in shape.sources[1:] if s.topic not in dimensions)
+
+
+def refuse_reemit(spec: PipelineSpec, steps: int) -> None:
+    """Refuse `on_dimension_update: reemit` where rows cannot be formed again in one place.
+
+    Raises:
+        ModelError: with the way out.
+    """
+    if spec.on_dimension_update != "reemit":
+        return
+    place = spec.place("on_dimension_update")
+    if steps > 1:
+        raise ModelError(
+            "'on_dimension_update: reemit' works over one join key only",
+            place,
+            "split the pipeline in two, or remove it",
+        )
+    if spec.emission.type == "final":
+        raise ModelError(
+            "'on_dimension_update: reemit' contradicts final emission, which decides once",
+            place,
+            "use immediate or smart emission, or remove it",
+        )
+
+
+def _required_at(spec: PipelineSpec, name: str) -> Location:
+    """Return where a column is required: in `require`, or as the output key."""
+    for i, given in enumerate(spec.emission.require):
+        if given.lower() == name.lower():
+            return spec.place("emission", "require", i)
+    return spec.place("output", "key")
+
+
+def _used(groups: Iterable[Sequence[Expr]]) -> set[tuple[str, str]]:
+    return {use for exprs in groups for expr in exprs for use in expr.uses}
+
+
+def _columns(
+    uses: Sequence[tuple[str, str]], types: dict[tuple[str, str], str]
+) -> tuple[Column, ...]:
+    return tuple(
+        Column(f"{alias}.{name}", "BOOLEAN" if name == MATCHED else types[(alias, name)])
+        for alias, name in uses
+    )

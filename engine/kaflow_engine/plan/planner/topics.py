@@ -1,0 +1,199 @@
+"""Roles, TTLs and times of the topics that a query reads."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.errors import ModelError, UnknownName
+from kaflow_engine.flow.plan import TopicParams
+from kaflow_engine.model.columns import Column
+from kaflow_engine.model.config import Config, topic_format
+from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.planner.history import history_params
+from kaflow_engine.sql.shape import QueryShape
+
+_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
+_TIMES = {"TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_MS", "TIMESTAMP_S", "TIMESTAMP_NS"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRole:
+    """What a topic is to a pipeline."""
+
+    name: str
+    dimension: bool
+    side: bool
+    """Joined as an event side."""
+    driving: bool
+    ttl: int
+    """Milliseconds that its events are kept; not used for a dimension's values."""
+    ttl_from: str
+    """The setting that the TTL comes from."""
+
+
+def topic_ttl(spec: PipelineSpec, config: Config, topic: str) -> tuple[int, str]:
+    """Return the TTL of an event topic in milliseconds, and the setting it comes from."""
+    events = spec.state.events
+    if topic in events.overrides:
+        return events.overrides[topic], f"state.events.overrides.{topic}"
+    if events.default_ttl is not None:
+        return events.default_ttl, "state.events.default_ttl"
+    if spec.window is not None:
+        return spec.window, "window"
+    return config.state.ttl, "state.ttl of the configuration"
+
+
+def topic_roles(spec: PipelineSpec, config: Config, topics: Sequence[str]) -> tuple[TopicRole, ...]:
+    """Return the roles of a query's topics, ordered by code point.
+
+    Args:
+        spec: What the author wrote.
+        config: For the default TTL.
+        topics: As the query reads them, one for each source; the first drives.
+    """
+    roles: list[TopicRole] = []
+    for name in sorted(set(topics)):
+        dimension = name in spec.state.dimensions
+        ttl, ttl_from = topic_ttl(spec, config, name)
+        driving = topics[0] == name
+        if dimension and driving:
+            ttl, ttl_from = _driving_dimension(spec, config)
+        roles.append(
+            TopicRole(
+                name=name,
+                dimension=dimension and name in topics[1:],
+                side=not dimension and name in topics[1:],
+                driving=driving,
+                ttl=ttl,
+                ttl_from=ttl_from,
+            )
+        )
+    return tuple(roles)
+
+
+def _driving_dimension(spec: PipelineSpec, config: Config) -> tuple[int, str]:
+    """A dimension that drives is an event with the default TTL."""
+    return topic_ttl(spec, config, "")
+
+
+def check_topic_names(spec: PipelineSpec, topics: Sequence[str]) -> list[ModelError]:
+    """Return an error for each topic that the file names and the query does not read, and for each
+    that it reads and the pipeline writes.
+    """
+    wrong = _written_and_read(spec, topics)
+    for name in spec.state.events.overrides:
+        if name not in topics:
+            place = spec.place("state", "events", "overrides", name)
+            wrong.append(UnknownName("topic", name, topics, place))
+    for i, name in enumerate(spec.state.dimensions):
+        if name not in topics:
+            wrong.append(UnknownName("topic", name, topics, spec.place("state", "dimensions", i)))
+    for name in spec.topics:
+        if name not in topics:
+            wrong.append(UnknownName("topic", name, topics, spec.place("topics", name)))
+    return wrong
+
+
+def _written_and_read(spec: PipelineSpec, topics: Sequence[str]) -> list[ModelError]:
+    wrong: list[ModelError] = []
+    if spec.output.topic in topics:
+        wrong.append(
+            ModelError(
+                f"the pipeline reads topic '{spec.output.topic}', which it writes: its rows go "
+                "round without end",
+                spec.place("output", "topic"),
+                "write to another topic",
+            )
+        )
+    if spec.dead_letters.topic in topics:
+        wrong.append(
+            ModelError(
+                f"the pipeline reads topic '{spec.dead_letters.topic}', where its dead letters go: "
+                "they go round without end",
+                spec.place("dead_letters", "topic"),
+                "give the dead letters another topic with dead_letters.topic",
+            )
+        )
+    return wrong
+
+
+def event_time_sql(
+    spec: PipelineSpec, topic: str, columns: Sequence[Column]
+) -> tuple[str | None, Column | None]:
+    """Return SQL for the event time in epoch milliseconds, and the column it reads.
+
+    Raises:
+        ModelError: the column does not exist or is no time.
+    """
+    name = spec.topic(topic).event_time
+    if name is None:
+        return None, None
+    place = spec.place("topics", topic, "event_time")
+    found = next((c for c in columns if c.name.lower() == name.lower()), None)
+    if found is None:
+        raise UnknownName("column", name, [c.name for c in columns], place)
+    column = identifier(f"c.{found.name}")
+    if found.type in _TIMES:
+        return f"epoch_ms({column})", found
+    if found.type in _INTEGERS:
+        return f"CAST({column} AS BIGINT)", found
+    raise ModelError(
+        f"event_time: column '{name}' of '{topic}' is of type {found.type}",
+        place,
+        "declare it as TIMESTAMP, or as BIGINT for epoch milliseconds",
+    )
+
+
+def _check_schema_change(spec: PipelineSpec, config: Config, topic: str) -> None:
+    """Only Avro records say which schema they have."""
+    policy = spec.topic(topic).on_schema_change
+    if policy != "ignore" and topic_format(spec, config, topic) != "avro":
+        raise ModelError(
+            f"'on_schema_change: {policy}' of '{topic}' has no effect on JSON",
+            spec.place("topics", topic, "on_schema_change"),
+            "set format: avro, or remove on_schema_change",
+        )
+
+
+def topic_params(
+    spec: PipelineSpec,
+    config: Config,
+    roles: Sequence[TopicRole],
+    shape: QueryShape,
+    used: Mapping[str, Sequence[str]],
+    schemas: Mapping[str, Sequence[Column]],
+) -> tuple[TopicParams, ...]:
+    """Build how each topic is read."""
+    found: list[TopicParams] = []
+    for index, role in enumerate(roles):
+        topic = spec.topic(role.name)
+        columns = schemas[role.name]
+        _check_schema_change(spec, config, role.name)
+        event_time, clock = event_time_sql(spec, role.name, columns)
+        names = {
+            name.lower()
+            for source in shape.sources
+            if source.topic == role.name
+            for name in used[source.alias]
+        }
+        if clock is not None:
+            names.add(clock.name.lower())
+        found.append(
+            TopicParams(
+                name=role.name,
+                index=index,
+                format="avro" if topic_format(spec, config, role.name) == "avro" else "json",
+                columns=tuple(c for c in columns if c.name.lower() in names),
+                event_time=event_time,
+                dimension=role.name in spec.state.dimensions,
+                rank=0 if role.dimension else 1 if role.side else 2,
+                driving=role.driving,
+                on_error=topic.on_error,
+                on_data_loss=topic.on_data_loss,
+                max_future=topic.max_future,
+                lateness=topic.lateness,
+                idle_timeout=topic.idle_timeout,
+                history=history_params(spec, config, role.name),
+            )
+        )
+    return tuple(found)

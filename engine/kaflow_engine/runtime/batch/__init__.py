@@ -1,0 +1,1 @@
+"""One batch after another: ranges, tasks, commit, snapshots, progress."""

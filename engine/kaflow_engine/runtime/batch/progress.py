@@ -1,0 +1,155 @@
+"""Keeps the progress of one pipeline and hands every change to whoever watches."""
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from kaflow_engine.flow.plan import Plan
+from kaflow_engine.runtime.batch.runner import BatchDone
+from kaflow_engine.runtime.batch.task_metrics import skew, stage_spans, state_sizes
+from kaflow_engine.state.log.batch_log import Offsets
+from kaflow_engine.telemetry.progress import Progress
+from kaflow_engine.telemetry.steps import steps_of
+
+OnProgress = Callable[[Progress], None]
+
+_WINDOW_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Recent:
+    """A batch that ended a moment ago."""
+
+    at: float
+    read: int = 0
+    seconds: float = 0.0
+    steps: Mapping[str, float] = field(default_factory=dict[str, float])
+
+
+class Watch:
+    """The progress of one pipeline; used by one thread at a time."""
+
+    def __init__(
+        self, pipeline: str, on_progress: OnProgress, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.now = Progress(pipeline=pipeline)
+        self.batches = 0
+        self._tell = on_progress
+        self._clock = clock
+        self._recent = deque([_Recent(clock())])
+        self._sizes: dict[str, tuple[int, int]] = {}
+
+    def say(self, **changes: Any) -> None:
+        """Change some fields of the progress and tell."""
+        self.now = replace(self.now, **changes)
+        self._tell(self.now)
+
+    def batch_done(self, done: BatchDone, ends: Offsets, plan: Plan) -> None:
+        """Tell of a batch of a plan; `ends` is how far the topics reached when it began."""
+        report, at, before = done.report, done.standing, self.now
+        read = sum(part.count for part in report.partitions.values())
+        self.batches += 1
+        self._note(_Recent(self._clock(), read, done.seconds, steps_of(done.phases)))
+        self._sizes |= state_sizes(report)
+        place, holder_at = done.holder or (None, None)
+        self.say(
+            batch=at.batch,
+            batch_records=read,
+            batch_ms=done.seconds * 1000,
+            records=before.records + read,
+            records_per_second=self._per_second(last.read for last in self._after_first()),
+            lag=lag_of(at.offsets, ends),
+            counters=at.counters,
+            watermark=at.watermark.value,
+            batch_time=at.batch_time,
+            phases=done.phases,
+            newest=_newest(before.newest, done),
+            holder=place,
+            holder_at=holder_at,
+            waiting_since=None if at.next_due is None else at.next_due - plan.driving.ttl,
+            lookups=_added(before.lookups, report.lookups),
+            sizes=_by_operator(self._sizes, plan),
+            busy=min(self._per_second(last.seconds for last in self._after_first()), 1.0),
+            steps=_sum(last.steps for last in self._recent),
+            stages=stage_spans(report, partial(stage_name, plan)),
+            batch_end=time.time_ns() // 1_000_000,
+            skew=skew(report),
+            delivered=before.delivered + _noted(done, "delivered"),
+            letters=before.letters + _noted(done, "dead_letters"),
+        )
+
+    def _note(self, batch: _Recent) -> None:
+        self._recent.append(batch)
+        while len(self._recent) > 2 and batch.at - self._recent[0].at > _WINDOW_S:
+            self._recent.popleft()
+
+    def _after_first(self) -> list[_Recent]:
+        return list(self._recent)[1:]
+
+    def _per_second(self, values: Iterable[float]) -> float:
+        since = self._recent[-1].at - self._recent[0].at
+        return sum(values) / since if since > 0 else 0.0
+
+
+def lag_of(at: Offsets, ends: Offsets) -> dict[str, int]:
+    """Return, by topic, how many offsets are not read yet."""
+    return {
+        topic: sum(max(end - at.get(topic, {}).get(p, 0), 0) for p, end in ps.items())
+        for topic, ps in sorted(ends.items())
+    }
+
+
+def operator_of(plan: Plan, partition: str) -> str:
+    """Return the name of the operator whose state a partition `<step>-<p>` holds."""
+    number = int(partition.partition("-")[0])
+    return "ledger" if number > len(plan.steps) else f"{number}:{_joined(plan, number)}"
+
+
+def stage_name(plan: Plan, number: int) -> str:
+    """Return what a stage does: `map`, `join <topics>`, or `deliver`."""
+    if number == 0:
+        return "map"
+    return "deliver" if number > len(plan.steps) else f"join {_joined(plan, number)}"
+
+
+def _joined(plan: Plan, step: int) -> str:
+    return "+".join(plan.topics[side.topic].name for side in plan.steps[step - 1].sides)
+
+
+def _by_operator(sizes: Mapping[str, tuple[int, int]], plan: Plan) -> dict[str, tuple[int, int]]:
+    found: dict[str, tuple[int, int]] = {}
+    for partition, size in sorted(sizes.items()):
+        found = _added(found, {operator_of(plan, partition): size})
+    return found
+
+
+def _newest(known: Mapping[str, int], done: BatchDone) -> dict[str, int]:
+    found = dict(known)
+    for (topic, _), part in done.report.partitions.items():
+        if part.max_ts is not None:
+            found[topic] = max(found.get(topic, part.max_ts), part.max_ts)
+    return found
+
+
+def _added(
+    known: Mapping[str, tuple[int, int]], new: Mapping[str, tuple[int, int]]
+) -> dict[str, tuple[int, int]]:
+    found = dict(known)
+    for name, (first, second) in new.items():
+        before = found.get(name, (0, 0))
+        found[name] = before[0] + first, before[1] + second
+    return found
+
+
+def _sum(steps: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    total: Counter[str] = Counter()
+    for each in steps:
+        total.update(each)  # type: ignore[arg-type]  # floats add up as well
+    return dict(total)
+
+
+def _noted(done: BatchDone, name: str) -> int:
+    return sum(note.get(name, 0) for note in done.report.notes)

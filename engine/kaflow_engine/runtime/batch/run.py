@@ -1,0 +1,162 @@
+"""One run of one pipeline on the driver: what its batches share."""
+
+import logging
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from kaflow_engine.flow.plan import Plan
+from kaflow_engine.runtime.batch.batch_limit import BatchLimit
+from kaflow_engine.runtime.batch.dead_letter_limit import check_budget
+from kaflow_engine.runtime.batch.position import Standing
+from kaflow_engine.runtime.batch.progress import Watch
+from kaflow_engine.runtime.batch.runner import BatchDone, BatchRunner, tick_ranges
+from kaflow_engine.runtime.batch.snapshots import SnapshotKeeper
+from kaflow_engine.runtime.batch.stop import Ending, Limits
+from kaflow_engine.runtime.failures.failures import LossSuspected
+from kaflow_engine.runtime.sink.consumer_group import GroupReporter
+from kaflow_engine.runtime.source.end_offsets import EndOffsets
+from kaflow_engine.runtime.source.history import Histories, ends_of_histories, still_ahead
+from kaflow_engine.runtime.source.offsets import (
+    before_topics,
+    ends_of,
+    merged,
+    next_cut,
+    ranges_between,
+    reaches,
+    read_to_end,
+    recreated,
+)
+from kaflow_engine.state.log.batch_log import BatchRecord, Offsets, Ranges
+from kaflow_engine.telemetry.log_context import logging_of
+
+LOGGER = logging.getLogger("kaflow.runtime")
+
+_DEAD = ("dead_letter", "side_dead_letters")
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """Runs batches one after the other, and does what follows each."""
+
+    spark: SparkSession
+    plan: Plan
+    runner: BatchRunner
+    standing: Standing
+    ends: EndOffsets
+    watch: Watch
+    limits: Limits
+    limit: BatchLimit
+    drain_seconds: float
+    group: GroupReporter | None = None
+    keeper: SnapshotKeeper | None = None
+    left: Sequence[BatchRecord] = ()
+    """Batches that earlier runs left, to be run again."""
+    records: int = 0
+    """Records that this run has read."""
+    dead_letters: int = 0
+    """Dead letters that it has sent."""
+
+    def batch(
+        self, ranges: Ranges, records: DataFrame | None = None, bounded_end: bool = False
+    ) -> BatchDone:
+        """Run the next batch."""
+        with self._logging(self.standing.batch + 1):
+            self._assert_same_topics()
+            ends = self.ends.ask(ranges)
+            done = self.runner.run_batch(
+                self.standing, ranges, read_to_end(ranges, ends), records, bounded_end
+            )
+            self._after(done, ranges, ends)
+        return done
+
+    def go_on(self, standing: Standing) -> None:
+        """Go on from where losses were settled."""
+        self.standing = standing
+        self.runner.source = self.runner.source.of(standing.topic_ids)
+
+    def take(self, goal: Offsets, records: DataFrame) -> None:
+        """Run the records up to a goal, which Spark has, in one batch or in several.
+
+        With several they are read again; a limit may end it before the goal.
+        """
+        ranges = ranges_between(self.standing.offsets, goal)
+        if self.limit.fits(ranges):
+            self.batch(ranges, records)
+        else:
+            self.read_to(goal)
+
+    @property
+    def ending(self) -> Ending | None:
+        """Why no further batch may begin; None: one may."""
+        if self.limits.stop.is_set():
+            return "drained"
+        most = self.limits.max_records
+        return "limit" if most is not None and self.records >= most else None
+
+    def read_to(self, goal: Offsets) -> Ending | None:
+        """Run batches until all offsets of a goal are read; else return why they are not."""
+        while not reaches(self.standing.offsets, goal):
+            if ending := self.ending:
+                return ending
+            at = self.standing.offsets
+            most = self.limit.most(ranges_between(at, merged(at, goal)))
+            ends = ends_of(next_cut(at, goal, most))
+            ends = before_topics(at, ends, ends_of_histories(self.histories))
+            self.batch(ranges_between(at, merged(at, ends)))
+        return None
+
+    @property
+    def histories(self) -> Histories:
+        """Where topics begin in files."""
+        return self.runner.source.histories
+
+    def tick(self, bounded_end: bool = False) -> BatchDone:
+        """Run an empty batch; the inputs may end with it."""
+        return self.batch(tick_ranges(self.standing), bounded_end=bounded_end)
+
+    def replay(self, record: BatchRecord, plan: Plan, left: Ranges | None = None) -> BatchDone:
+        """Run a batch again that an earlier run left open.
+
+        Args:
+            record: The batch.
+            plan: The plan it was begun with.
+            left: What is left of its records where some were lost.
+        """
+        with self._logging(record.number):
+            records = None if left is None else self.runner.records_of(left)
+            done = self.runner.replay(self.standing, record, plan, records)
+            self._after(done, record.ranges, self.ends.ask(record.ranges))
+        return done
+
+    def _assert_same_topics(self) -> None:
+        """Check that the topics are those that offsets belong to; files need none to be read."""
+        standing = self.standing
+        ahead = still_ahead(standing.offsets, self.histories)
+        read = frozenset(topic.name for topic in self.plan.topics if not ahead.get(topic.name))
+        known = {t: i for t, i in standing.topic_ids.items() if t in read}
+        for topic in recreated(known, self.ends.topic_ids(known)):
+            raise LossSuspected(f"topic '{topic}' was recreated while it was read")
+
+    def _logging(self, batch: int) -> AbstractContextManager[None]:
+        return logging_of(self.plan.name, self.runner.epoch, batch)
+
+    def _after(self, done: BatchDone, ranges: Ranges, ends: Offsets) -> None:
+        self.standing = done.standing
+        self.limit.took(ranges, done.report.sizes)
+        self.records += sum(part.count for part in done.report.partitions.values())
+        self.dead_letters += sum(done.report.counters.get(name, 0) for name in _DEAD)
+        if self.group is not None:
+            self.group.report(done.standing.batch, done.standing.offsets)
+        self.watch.batch_done(done, ends, self.plan)
+        now = self.watch.now
+        LOGGER.debug("committed: %d records in %.0f ms", now.batch_records, now.batch_ms)
+        if self.keeper is not None:
+            self.keeper.after_batch(self.plan, self.standing, self.runner.clock())
+            if self.keeper.mark != now.checkpoint:
+                self.watch.say(checkpoint=self.keeper.mark)
+        if self.runner.kept is not None:
+            self.runner.kept.forget()
+        check_budget(self.plan, self.records, self.dead_letters)

@@ -1,0 +1,293 @@
+"""`run_batch`: the one way in which a batch comes about, live, recovered, loaded or ticked."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from pyspark.sql import DataFrame
+
+from kaflow_engine.connectors.kafka.delivery.undelivered import require_same
+from kaflow_engine.errors import StateError
+from kaflow_engine.flow.plan import Plan
+from kaflow_engine.operators.rows.reports import BatchReport
+from kaflow_engine.operators.rows.task import BatchContext
+from kaflow_engine.operators.watermark import END, Place, advance, holder
+from kaflow_engine.runtime.batch.batch_backup import KeptBatches
+from kaflow_engine.runtime.batch.position import Standing, counted, next_due
+from kaflow_engine.runtime.batch.task_metrics import changes_of, rows_of_slots, task_phases
+from kaflow_engine.runtime.clock.batch_clock import wall_clock
+from kaflow_engine.runtime.clock.ticks import is_due
+from kaflow_engine.runtime.failures.failures import to_error
+from kaflow_engine.runtime.sink.claims import Claims
+from kaflow_engine.runtime.sink.table import TableSink
+from kaflow_engine.runtime.source.offsets import empty_ranges, ends_of, merged, size_of
+from kaflow_engine.runtime.source.record_source import RecordSource
+from kaflow_engine.runtime.tasks.crash import CrashPoint, crash_point
+from kaflow_engine.runtime.tasks.executor import (
+    SMALL,
+    Executed,
+    Shipment,
+    execute_batch,
+    no_records,
+)
+from kaflow_engine.state.log.batch_log import BatchLog, BatchRecord, CommitRecord, Ranges
+from kaflow_engine.state.log.mark import batch_mark
+
+Clock = Callable[[], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchDone:
+    """A batch that was committed."""
+
+    standing: Standing
+    """After it."""
+    report: BatchReport
+    size: int
+    """Offsets it read."""
+    seconds: float
+    phases: Mapping[str, float]
+    """Milliseconds: `log`, `execute`, `commit` on the driver; those of tasks behind `task.`."""
+    executed: Executed
+    holder: tuple[Place, int | None] | None = None
+    """The partition that holds the watermark, and its greatest event time."""
+
+
+class BatchRunner:
+    """Runs the batches of one run of one pipeline; one at a time."""
+
+    def __init__(
+        self,
+        source: RecordSource,
+        log: BatchLog,
+        fingerprint: str,
+        shipment: Shipment,
+        tasks: Callable[[], int],
+        kept: KeptBatches | None = None,
+        clock: Clock = wall_clock,
+        small: int = SMALL,
+        table: TableSink | None = None,
+        claims: Claims | None = None,
+        held: int = 0,
+    ) -> None:
+        self.source, self.log = source, log
+        self.clock = clock
+        self._fingerprint = fingerprint
+        self._shipment = shipment
+        self._tasks = tasks
+        self.kept = kept
+        self._small = small
+        self.table = table
+        self._claims = claims
+        self._held = held  # the newest batch that a marker names, whoever wrote it
+
+    @property
+    def epoch(self) -> int:
+        """Of this run."""
+        return self._shipment.epoch
+
+    @cached_property
+    def _nothing(self) -> DataFrame:
+        return no_records(self.source.spark)
+
+    def run_batch(
+        self,
+        standing: Standing,
+        ranges: Ranges,
+        read_to_end: tuple[tuple[str, int], ...],
+        records: DataFrame | None = None,
+        bounded_end: bool = False,
+        batch_time: int | None = None,
+    ) -> BatchDone:
+        """Log, run and commit the batch after `standing`.
+
+        Args:
+            standing: Where the pipeline stands.
+            ranges: What the batch reads; empty for a tick.
+            read_to_end: The partitions that these ranges read to their end.
+            records: Exactly these records, where Spark has them already.
+            bounded_end: Whether the inputs end here.
+            batch_time: Epoch milliseconds, where the clock does not decide.
+        """
+        start = time.perf_counter()
+        record = self.begin(standing, ranges, read_to_end, bounded_end, batch_time)
+        return self._finish(standing, record, self._shipment, records, start)
+
+    def replay(
+        self,
+        standing: Standing,
+        record: BatchRecord,
+        plan: Plan,
+        records: DataFrame | None = None,
+    ) -> BatchDone:
+        """Run a batch again that was logged and not committed, with the plan of that time."""
+        settings = replace(self._shipment.settings, plan=plan)
+        if settings.sink is not None:
+            tries = self.epoch - record.epoch
+            sink = replace(settings.sink, same_rows=records is None, tries=tries)
+            settings = replace(settings, sink=sink)
+        shipment = Shipment.of(settings)
+        return self._finish(standing, record, shipment, records, time.perf_counter())
+
+    def is_held(self, record: BatchRecord) -> bool:
+        """Tell whether any sink has something of a batch, or of a later one."""
+        if self._held >= record.number:
+            return True
+        return self.table is not None and self.table.holds(record.number)
+
+    def records_of(self, ranges: Ranges) -> DataFrame:
+        """Return the records of ranges, which may be empty."""
+        if not size_of(ranges):
+            return self._nothing
+        return self.source.read(ranges)
+
+    def begin(
+        self,
+        standing: Standing,
+        ranges: Ranges,
+        read_to_end: tuple[tuple[str, int], ...],
+        bounded_end: bool = False,
+        batch_time: int | None = None,
+    ) -> BatchRecord:
+        """Log a batch; from here on it will be run, by this run or a later one."""
+        now = self.clock() if batch_time is None else batch_time
+        self._pass("before_batch", standing.batch + 1)
+        record = BatchRecord(
+            number=standing.batch + 1,
+            epoch=self.epoch,
+            plan=self._fingerprint,
+            batch_time=max(standing.batch_time, now),
+            watermark=standing.watermark.value,
+            ranges=ranges,
+            read_to_end=read_to_end,
+            bounded_end=bounded_end,
+            topic_ids=standing.topic_ids,
+        )
+        if self.kept is not None:  # first, so that no log has a batch that the topic lacks
+            self.kept.put(record)
+        record = self.log.begin(record)
+        self._pass("batch_logged", record.number)
+        return record
+
+    def execute(
+        self,
+        standing: Standing,
+        record: BatchRecord,
+        records: DataFrame | None = None,
+        shipment: Shipment | None = None,
+    ) -> Executed:
+        """Run the tasks of a batch that is logged; nothing is committed."""
+        shipment = shipment or self._shipment
+        size = size_of(record.ranges)
+        if size and records is None:
+            records = self.source.read(record.ranges)
+        context = BatchContext(
+            batch=record.number,
+            batch_time=record.batch_time,
+            watermark=record.watermark,
+            epoch=self.epoch,
+            due=is_due(record.watermark, standing.next_due),
+            mark=batch_mark(record),
+        )
+        frame = records if size and records is not None else self._nothing
+        try:
+            return execute_batch(frame, context, shipment, size, self._tasks(), self._small)
+        except Exception as error:
+            raise to_error(error, f"running batch {record.number}") from error
+
+    def finish(
+        self, standing: Standing, record: BatchRecord, records: DataFrame | None = None
+    ) -> BatchDone:
+        """Run the tasks of a batch that is logged, and commit it."""
+        return self._finish(standing, record, self._shipment, records, time.perf_counter())
+
+    def _finish(
+        self,
+        standing: Standing,
+        record: BatchRecord,
+        shipment: Shipment,
+        records: DataFrame | None,
+        start: float,
+    ) -> BatchDone:
+        logged = time.perf_counter()
+        if self._claims is not None:
+            self._claims.begin()
+        executed = self.execute(standing, record, records, shipment)
+        ran = time.perf_counter()
+        sink = shipment.settings.sink
+        if sink is not None and sink.same_rows and sink.has_begun(record.number):
+            require_same(sink, record.number, rows_of_slots(executed.report), alone=True)
+        if self.kept is not None:
+            self.kept.ran(record.number, executed.report)
+        if self._claims is not None:
+            self._claims.claim(record, executed.report)
+        if self.table is not None:
+            sink = shipment.settings.sink
+            self._pass("before_table", record.number)
+            self.table.take(record, executed.report, sink is None or sink.same_rows)
+            self._pass("table_taken", record.number)
+        after = self._commit(standing, record, shipment.settings.plan, executed.report)
+        done = time.perf_counter()
+        spent = {"log": logged - start, "execute": ran - logged, "commit": done - ran}
+        return BatchDone(
+            standing=after,
+            report=executed.report,
+            size=size_of(record.ranges),
+            seconds=done - start,
+            phases={**{k: v * 1000 for k, v in spent.items()}, **task_phases(executed.report)},
+            executed=executed,
+            holder=holder(
+                after.watermark, shipment.settings.plan.topics, after.batch_time, ended(record)
+            ),
+        )
+
+    def _commit(
+        self, standing: Standing, record: BatchRecord, plan: Plan, report: BatchReport
+    ) -> Standing:
+        watermark = advance(
+            standing.watermark, plan.topics, report, record.batch_time, ended(record)
+        )
+        if record.bounded_end:
+            watermark = replace(watermark, value=END)
+        after = Standing(
+            batch=record.number,
+            batch_time=record.batch_time,
+            offsets=merged(standing.offsets, ends_of(record.ranges)),
+            topic_ids={**standing.topic_ids, **record.topic_ids},
+            watermark=watermark,
+            next_due=next_due(standing, record, report),
+            counters=counted(standing.counters, report),
+        )
+        self._pass("before_commit_log", record.number)
+        if self.log.load_batch(record.number).ranges != record.ranges:
+            raise StateError(
+                f"another run has cut batch {record.number} again",
+                hint="one run at a time may write this state; stop the other one",
+            )
+        self.log.commit(
+            CommitRecord(
+                number=record.number,
+                epoch=self.epoch,
+                changes=dict(changes_of(report)),
+                watermark=watermark.to_json(),
+                next_due=after.next_due,
+                counters=dict(after.counters),
+            )
+        )
+        self._pass("commit_logged", record.number)
+        return after
+
+    def _pass(self, point: CrashPoint, batch: int) -> None:
+        crash_point(point, batch, self._shipment.settings.driver)
+
+
+def tick_ranges(standing: Standing) -> Ranges:
+    """Return the ranges of an empty batch."""
+    return empty_ranges(standing.offsets)
+
+
+def ended(record: BatchRecord) -> dict[tuple[str, int], bool]:
+    """Return every source partition of a batch, and whether it was read to its end."""
+    places = frozenset(record.read_to_end)
+    return {(t, p): (t, p) in places for t, ps in record.ranges.items() for p in ps}

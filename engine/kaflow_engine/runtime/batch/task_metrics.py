@@ -1,0 +1,77 @@
+"""What the tasks of a batch noted for the driver, beside their rows."""
+
+from collections.abc import Callable, Mapping
+
+from kaflow_engine.operators.rows.reports import BatchReport
+from kaflow_engine.state.log.changes import ChangeFile
+from kaflow_engine.telemetry.progress import StageSpan
+
+
+def changes_of(report: BatchReport) -> Mapping[str, ChangeFile]:
+    """Return the change files that tasks wrote, by state partition."""
+    found: dict[str, ChangeFile] = {}
+    for note in report.notes:
+        for name, file in note.get("changes", {}).items():
+            found[name] = ChangeFile(**file)
+    return found
+
+
+def rows_of_slots(report: BatchReport) -> dict[int, int]:
+    """Return the rows of each delivery partition, for a batch of which some were delivered."""
+    found: dict[int, int] = {}
+    for note in report.notes:
+        for slot, rows in note.get("slots", ()):
+            found[slot] = found.get(slot, 0) + rows
+    return found
+
+
+def task_phases(report: BatchReport) -> dict[str, float]:
+    """Return the milliseconds that tasks spent by phase, summed over tasks."""
+    found: dict[str, float] = {}
+    for note in report.notes:
+        for phase, spent in note.get("phases", {}).items():
+            found[f"task.{phase}"] = found.get(f"task.{phase}", 0.0) + spent
+    return found
+
+
+def state_sizes(report: BatchReport) -> dict[str, tuple[int, int]]:
+    """Return entries and bytes of the state partitions that were used, before the batch."""
+    found: dict[str, tuple[int, int]] = {}
+    for note in report.notes:
+        found |= {name: (entries, size) for name, (entries, size) in note.get("sizes", {}).items()}
+    return found
+
+
+def stage_spans(report: BatchReport, name: Callable[[int], str]) -> tuple[StageSpan, ...]:
+    """Return each stage of a batch from the first start of a task to the last end.
+
+    Args:
+        report: Of the batch.
+        name: What a stage is called, by its number.
+    """
+    noted: dict[int, list[tuple[int, int, int]]] = {}
+    for note in report.notes:
+        for number, start, end, rows in note.get("stages", ()):
+            noted.setdefault(number, []).append((start, end, rows))
+    return tuple(
+        StageSpan(
+            name=name(number),
+            start=min(start for start, _, _ in tasks),
+            end=max(end for _, end, _ in tasks),
+            rows=sum(rows for _, _, rows in tasks),
+            tasks=len(tasks),
+        )
+        for number, tasks in sorted(noted.items())
+    )
+
+
+def skew(report: BatchReport) -> float | None:
+    """Return the share of the slowest task in the longest stage; None where no tasks compare."""
+    spent: dict[str, list[float]] = {}
+    for note in report.notes:
+        for phase, ms in note.get("phases", {}).items():
+            if phase.startswith("run."):
+                spent.setdefault(phase, []).append(ms)
+    longest = max(spent.values(), key=sum, default=list[float]())
+    total = sum(longest)
+    return max(longest) / total if len(longest) > 1 and total > 0 else None

@@ -1,0 +1,1 @@
+"""What makes batches: an endless stream, or a bounded run."""

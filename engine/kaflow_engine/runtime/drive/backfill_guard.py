@@ -1,0 +1,147 @@
+"""What a backfill may write beside its stream: rows of records that the stream is done with."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from kaflow_engine.errors import Location, ModelError, StateError
+from kaflow_engine.flow.plan import Backfill, Plan, instant
+from kaflow_engine.model.config import Config
+from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.operators.rows.table_rows import is_whole, last_over
+from kaflow_engine.plan.evolution.evolution import keeps_rows
+from kaflow_engine.runtime.batch.position import load_standing
+from kaflow_engine.runtime.planning.plan_codec import plan_of
+from kaflow_engine.state.log.batch_log import BatchLog, Offsets
+from kaflow_engine.state.storage.store import LocalStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What a stream has taken, as its last commit says."""
+
+    offsets: Offsets
+    """What it reads next."""
+    settled: int | None
+    """Event time in epoch milliseconds: of the records before `offsets` that are older, it will
+    write no row any more; None: it has read no event yet."""
+
+
+def longest_wait(plan: Plan) -> int:
+    """Return how many milliseconds of event time a row of a plan may wait, or be written again."""
+    rests = plan.ledger or any(keeps_rows(plan, step) for step in plan.steps)
+    return plan.driving.ttl if rests else 0
+
+
+def taken(directory: Path) -> Taken | None:
+    """Return what the stream of a state directory has taken; None if there is no state.
+
+    What a batch finds expired it writes, or drops, before it reads; so everything has settled that
+    expires before the watermark with which the last batch ran, or with which the next one will run
+    if nothing that rests falls due before that.
+
+    Raises:
+        StateError: The state is damaged.
+    """
+    log = BatchLog(LocalStore(directory))
+    state = log.load_state()
+    if state is None:
+        return None
+    standing = load_standing(log, state)
+    if not standing.batch:
+        return Taken(offsets=standing.offsets, settled=None)
+    batch, after = log.load_batch(standing.batch), standing.watermark.value
+    marks = [] if batch.watermark is None else [batch.watermark]
+    if after is not None:
+        marks.append(after if standing.next_due is None else min(after, standing.next_due))
+    wait = longest_wait(plan_of(log.load_plan(batch.plan)))
+    return Taken(offsets=standing.offsets, settled=max(marks) - wait if marks else None)
+
+
+def last_settled(spec: PipelineSpec, config: Config, now: int) -> str:
+    """Return the newest partition of a pipeline's table that its stream is done with.
+
+    Args:
+        spec: The pipeline.
+        config: Says where its state is.
+        now: Epoch milliseconds; the partition is over by then.
+
+    Raises:
+        StateError: There is none, or nothing is known of the stream.
+    """
+    directory = state_of_stream(config, spec.id)
+    found = taken(directory)
+    if found is None:
+        raise _no_state(spec.name, directory, spec.at)
+    if found.settled is None:
+        raise StateError(f"the stream of pipeline '{spec.name}' has read no event yet", spec.at)
+    return last_over(min(found.settled, now), spec.output.partition)
+
+
+def state_of_stream(config: Config, pipeline_id: str) -> Path:
+    """Return where the stream of a pipeline has its state."""
+    return Path(config.state.rocksdb.path).absolute() / pipeline_id
+
+
+def require_settled(
+    directory: Path, name: str, wanted: Backfill, at: Location | None = None
+) -> Taken | None:
+    """Return what the stream has taken; None where the backfill is forced, whatever that is.
+
+    Args:
+        directory: The state of the stream.
+        name: Of the pipeline.
+        wanted: The range.
+        at: Where the pipeline is written.
+
+    Raises:
+        StateError: The stream may still write rows of the range, or nothing is known of it.
+    """
+    if wanted.force:
+        return None
+    found = taken(directory)
+    if found is None:
+        raise _no_state(name, directory, at)
+    if found.settled is not None and found.settled >= wanted.end:
+        return found
+    until = (
+        "it has read no event yet"
+        if found.settled is None
+        else f"its watermark, less the longest time that a row waits, is {instant(found.settled)}"
+    )
+    raise StateError(
+        f"the stream of pipeline '{name}' may still write rows of {wanted}: {until}",
+        at,
+        "choose an earlier end, or force it and accept that both write",
+    )
+
+
+def check_backfill(spec: PipelineSpec, config: Config, wanted: Backfill) -> None:
+    """Refuse a range that cuts a partition of a table, or that the stream may still write to.
+
+    Args:
+        spec: The pipeline.
+        config: Says where its state is.
+        wanted: The range.
+
+    Raises:
+        ModelError: The range begins or ends within a partition.
+        StateError: The stream may still write rows of the range, or nothing is known of it.
+    """
+    for at in (wanted.start, wanted.end):
+        if spec.output.table is not None and not is_whole(at, spec.output.partition):
+            raise ModelError(
+                f"{instant(at)} is in the middle of a partition of table '{spec.output.table}'",
+                spec.place("output"),
+                f"a backfill replaces partitions; begin and end it with a whole "
+                f"{spec.output.partition} (UTC)",
+            )
+    require_settled(state_of_stream(config, spec.id), spec.name, wanted, spec.at)
+
+
+def _no_state(name: str, directory: Path, at: Location | None) -> StateError:
+    return StateError(
+        f"there is no state of the stream of pipeline '{name}' in {directory}, so nothing says "
+        "what it may still write",
+        at,
+        "backfill where the state of the stream is; if no stream writes, force it",
+    )

@@ -1,0 +1,222 @@
+"""Where a backfill begins and ends in its topics, and the steps in which it reads them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from secrets import token_hex
+
+from kaflow_engine.connectors.kafka.admin import offsets, topic_settings
+from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.topics import topic_ids
+from kaflow_engine.errors import StateError
+from kaflow_engine.flow.plan import Backfill, Plan
+from kaflow_engine.operators.watermark import END
+from kaflow_engine.runtime.batch.run import Run
+from kaflow_engine.runtime.batch.stop import Ending
+from kaflow_engine.runtime.clock.ticks import is_due
+from kaflow_engine.runtime.drive.backfill_guard import require_settled
+from kaflow_engine.runtime.planning.plan_codec import fingerprint
+from kaflow_engine.runtime.source.history import Histories, begin_in_histories
+from kaflow_engine.runtime.source.offsets import (
+    ranges_between,
+    size_of,
+)
+from kaflow_engine.state.log.batch_log import Offsets, StateRecord
+
+Counts = Mapping[str, int]
+"""Topic to its partitions."""
+
+_FIRST_STEP = 3_600_000
+"""Milliseconds of event time that are read first; later steps follow from the records found."""
+
+
+def backfill_plan(plan: Plan, wanted: Backfill) -> Plan:
+    """Return the plan of a backfill: the same rows, with a state and a control topic of its own."""
+    return replace(plan, pipeline=f"{plan.pipeline}.{backfill_name(wanted)}", backfill=wanted)
+
+
+def backfill_name(wanted: Backfill) -> str:
+    """Return what the state of a backfill is called, behind the id of its pipeline.
+
+    >>> backfill_name(Backfill(start=1_767_225_600_000, end=1_767_229_200_000))
+    'backfill-1767225600000-1767229200000'
+    """
+    return f"backfill-{wanted.start}-{wanted.end}"
+
+
+Reach = tuple[int | None, int | None]
+"""From and until when records of a topic matter; None: from the first, up to the last."""
+
+
+def reach(plan: Plan, wanted: Backfill) -> dict[str, Reach]:
+    """Return which records of each topic matter, in epoch milliseconds.
+
+    A side's record meets driving records up to its own TTL later, and completes those that are at
+    most the driving TTL older. Dimensions count from their first record; with `dimensions_first`
+    they are read to their end before the first event, as a new pipeline does.
+    """
+    since: dict[int, int | None] = {plan.driving.topic: wanted.start - wanted.slack}
+    until: dict[int, int | None] = {plan.driving.topic: wanted.end + wanted.slack}
+    late = wanted.end + plan.driving.ttl + wanted.slack
+    for side in (side for step in plan.steps for side in step.sides):
+        if side.role == "dimension":
+            since[side.topic] = None
+            until[side.topic] = None if plan.dimensions_first else late
+            continue
+        before = wanted.start - side.ttl - wanted.slack
+        known = since.get(side.topic, before)
+        since[side.topic] = None if known is None else min(known, before)
+        until[side.topic] = late
+    return {plan.topics[i].name: (since[i], until[i]) for i in sorted(since)}
+
+
+def new_backfill_state(
+    plan: Plan,
+    wanted: Backfill,
+    root: Path,
+    kafka: KafkaSettings,
+    now: int,
+    histories: Histories,
+    counts: Counts,
+) -> StateRecord:
+    """Return a state that begins where the warm-up does, with the offsets at which it ends.
+
+    Driving records that the stream has not read are left to it, unless the backfill is forced.
+
+    Args:
+        plan: Of the backfill.
+        wanted: The range.
+        root: Where the states of all pipelines are.
+        kafka: Where the topics are.
+        now: Epoch milliseconds.
+        histories: Where topics begin in files.
+        counts: Topic to its partitions.
+
+    Raises:
+        SourceError: No broker answers, or a topic does not exist.
+        StateError: The stream may still write rows of the range, or the topic of driving records
+            does not keep them all.
+    """
+    refuse_compacted(plan, wanted, kafka)
+    stream = plan.pipeline.removesuffix(f".{backfill_name(wanted)}")
+    taken = require_settled(root / stream, plan.name, wanted)
+    ids = topic_ids(kafka, counts)
+    last = offsets(kafka, counts, "latest")
+    first = begin_in_histories(offsets(kafka, counts, "earliest"), histories)
+    start, goal = dict(first), dict(last)
+    for topic, (since, until) in reach(plan, wanted).items():
+        only = {topic: counts[topic]}
+        if since is not None:
+            earlier = {name: history.since(since) for name, history in histories.items()}
+            start |= _at(kafka, only, since, last, earlier)
+        if until is not None:
+            earlier = {name: history.until(until) for name, history in histories.items()}
+            goal |= _at(kafka, only, until, last, earlier)
+    if taken is not None:
+        driving = plan.topics[plan.driving.topic].name
+        mine = taken.offsets.get(driving, {})
+        goal[driving] = {
+            p: max(start[driving][p], min(end, mine.get(p, 0))) for p, end in goal[driving].items()
+        }
+    loaded = [t.name for t in plan.topics if t.dimension] if plan.dimensions_first else []
+    return StateRecord(
+        state_id=token_hex(8),
+        generation=1,
+        partitions=plan.partitions,
+        created_ms=now,
+        start=start,
+        dimension_ends={topic: last[topic] for topic in loaded},
+        schemas={t.name: {c.name: c.type for c in t.columns} for t in plan.topics},
+        fingerprint=fingerprint(plan),
+        goal=goal,
+        topic_ids=ids,
+    )
+
+
+def refuse_compacted(plan: Plan, wanted: Backfill, kafka: KafkaSettings) -> None:
+    """Refuse to replace rows of records that the broker may have removed among those it keeps.
+
+    Raises:
+        StateError: The topic of driving records is compacted.
+    """
+    topic = plan.topics[plan.driving.topic].name
+    if wanted.force or plan.finish.table is None:
+        return
+    if "compact" in topic_settings(kafka, topic).get("cleanup.policy", ""):
+        raise StateError(
+            f"topic '{topic}' is compacted: table '{plan.finish.target}' may have rows of records "
+            "that are gone, which a backfill would remove",
+            hint="force the backfill, and the table has rows of the records that are left",
+        )
+
+
+class BoundedRead:
+    """Reads topics side by side in event time from where a state stands to its goal."""
+
+    def __init__(self, run: Run, kafka: KafkaSettings, wanted: Backfill, goal: Offsets) -> None:
+        self._run, self._kafka, self._goal = run, kafka, goal
+        times = reach(run.plan, wanted).values()
+        self._since = min((at for at, _ in times if at is not None), default=wanted.start)
+        self._until = max((at for _, at in times if at is not None), default=wanted.end)
+
+    def follow(self) -> Ending:
+        """Run batches until the goal, and then what is due at the end of all time."""
+        run = self._run
+        for ends in self._steps():
+            if ending := run.read_to(ends):
+                return ending
+        if run.limits.stop.is_set():
+            return "drained"
+        if run.standing.watermark.value != END:
+            run.tick(bounded_end=True)
+        while is_due(run.standing.watermark.value, run.standing.next_due):
+            run.tick(bounded_end=True)
+        return "caught up"
+
+    def _steps(self) -> Iterator[Offsets]:
+        """Yield one end after the other, each further on in time, with few enough records."""
+        time, step = self._since, _FIRST_STEP
+        while time < self._until:
+            until = min(time + step, self._until)
+            ends = self._ends(until)
+            size = size_of(ranges_between(self._run.standing.offsets, ends))
+            if size > self._run.limit.records and step > 1:
+                step = max(1, step // 2)
+                continue
+            yield ends
+            time, step = until, step * 2
+        yield self._goal
+
+    def _ends(self, until: int) -> Offsets:
+        """Return where the records before a time end, between where the run stands and its goal."""
+        counts = {topic: len(ps) for topic, ps in self._goal.items()}
+        earlier = {topic: each.until(until) for topic, each in self._run.histories.items()}
+        found = _at(self._kafka, counts, until, self._goal, earlier)
+        at = self._run.standing.offsets
+        return {
+            topic: {
+                p: max(at.get(topic, {}).get(p, 0), min(end, self._goal[topic][p]))
+                for p, end in ps.items()
+            }
+            for topic, ps in found.items()
+        }
+
+
+def _at(
+    kafka: KafkaSettings, counts: Counts, time: int, last: Offsets, in_files: Offsets
+) -> Offsets:
+    """Return the first offset that is not before a time; where there is none, the last.
+
+    Args:
+        kafka: Where the topics are.
+        counts: Which ones.
+        time: Epoch milliseconds.
+        last: Where partitions end.
+        in_files: What histories say of that time, where they reach that far.
+    """
+    found = offsets(kafka, counts, max(0, time))
+    return {
+        topic: {p: last[topic][p] if at < 0 else at for p, at in ps.items()}
+        | in_files.get(topic, {})
+        for topic, ps in found.items()
+    }

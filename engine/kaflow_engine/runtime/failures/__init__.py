@@ -1,0 +1,1 @@
+"""What went wrong, by class: try again, stop, or ask the author."""

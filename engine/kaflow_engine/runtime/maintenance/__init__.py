@@ -1,0 +1,1 @@
+"""What `kaflow state` does."""

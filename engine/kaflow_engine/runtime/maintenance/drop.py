@@ -1,0 +1,69 @@
+"""Drops a state: its directory, and what the pipeline's own topic remembers of its deliveries.
+
+The directory goes first. Interrupted in between, a start is refused, because the topic knows of
+deliveries from a state that is gone, and dropping again goes on.
+"""
+
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
+from kaflow_engine.model.config import Config
+from kaflow_engine.runtime.takeover.restore import checkpoints_of
+from kaflow_engine.state.log.batch_log import STATE
+from kaflow_engine.state.storage.lease import LEASE, hold_lease
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """What there is to drop."""
+
+    id: str
+    """Of the pipeline."""
+    directory: Path
+    states: frozenset[tuple[str, int]]
+    """State id and generation of all that has delivered."""
+
+
+def remembered(config: Config, pipeline_id: str, directory: Path) -> Remembered:
+    """Return what there is to drop.
+
+    Raises:
+        SourceError: No broker answers.
+    """
+    with _control(config, pipeline_id) as control:
+        return Remembered(id=pipeline_id, directory=directory, states=frozenset(control.states()))
+
+
+def drop(config: Config, found: Remembered) -> int:
+    """Drop a state; return how many notes of deliveries and batches the topic held.
+
+    Raises:
+        StateError: The pipeline runs.
+        SourceError: No broker answers.
+        SinkError: Another run starts at the same time.
+        BucketAway: Its checkpoints cannot be removed.
+    """
+    with hold_lease(found.directory), _control(config, found.id) as control:
+        control.ensure()
+        control.start_run("", 0)  # nobody else writes from here on
+        s3 = config.state.rocksdb.checkpoint.s3
+        if s3.enabled:  # else the next start would restore it
+            checkpoints_of(s3, found.id).drop()
+        (found.directory / STATE).unlink(missing_ok=True)
+        for path in found.directory.iterdir():
+            if path.name != LEASE:
+                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        gone = control.forget(control.states() | found.states)
+        # a start takes a lease of its own from here on, and then there is a directory that stays
+        (found.directory / LEASE).unlink()
+        with suppress(OSError):
+            found.directory.rmdir()
+    return gone
+
+
+def _control(config: Config, pipeline_id: str) -> ControlTopic:
+    return ControlTopic(KafkaSettings.configured(config.kafka), pipeline_id)

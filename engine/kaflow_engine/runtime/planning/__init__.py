@@ -1,0 +1,1 @@
+"""Plans with what only services and states know: schemas, stored plans, approvals."""

@@ -1,0 +1,75 @@
+"""A pipeline file and the state that is there to a plan, as far as columns can be found."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from kaflow_engine.errors import ModelError
+from kaflow_engine.model.columns import Column, widened
+from kaflow_engine.model.config import Config
+from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.evolution.start_decision import StoredState, pinned_schema_ids
+from kaflow_engine.plan.planner.pipeline_plan import build_plan, declared_columns
+from kaflow_engine.plan.planner.planned import PlannedPipeline
+from kaflow_engine.sql.read import topics_of
+from kaflow_engine.sql.scope import NeedsSchema
+
+Resolve = Callable[[Sequence[str]], Mapping[str, tuple[Column, ...]]]
+"""Finds the columns of topics, in the schema registry or in a sample."""
+
+
+def plan_with_state(
+    spec: PipelineSpec, config: Config, stored: StoredState, resolve: Resolve | None
+) -> PlannedPipeline:
+    """Plan a pipeline with columns that are declared, pinned by its state, or looked up.
+
+    Args:
+        spec: What the author wrote.
+        config: For defaults.
+        stored: What its state directory holds.
+        resolve: None: only columns that are declared or pinned.
+
+    Raises:
+        NeedsSchema: Columns are wanted that only `resolve` could find.
+        ModelError: Mistakes in the file.
+        SourceError: Columns cannot be found.
+    """
+    names = topics_of(spec.query, spec.place("query"))
+    watched = any(topic.on_schema_change == "fail" for topic in spec.topics.values())
+    ids = pinned_schema_ids(stored) if watched else {}
+    pinned = stored.columns
+    declared = {name: declared_columns(spec, name) for name in names}
+    known = {name: declared[name] or pinned.get(name) for name in names}
+    schemas = {name: columns for name, columns in known.items() if columns is not None}
+
+    def look_up(topics: Sequence[str]) -> Mapping[str, tuple[Column, ...]]:
+        if not topics:
+            return {}
+        if resolve is None:
+            raise NeedsSchema(list(topics), spec.place("query"))
+        return resolve(topics)
+
+    schemas |= look_up([name for name in names if name not in schemas])
+    from_state = [name for name in names if declared[name] is None and name in pinned]
+    growing = [n for n in from_state if spec.topic(n).on_schema_change == "add_nullable"]
+    if resolve is not None:
+        schemas |= widened(schemas, look_up(growing))
+    try:
+        return with_schema_ids(build_plan(spec, config, schemas), ids)
+    except ModelError:
+        if not from_state:
+            raise
+        # The state pins the columns that the query used; a changed query may want others too.
+        fresh = look_up(from_state)
+    planned = build_plan(spec, config, schemas | widened(schemas, fresh))
+    return with_schema_ids(planned, ids)
+
+
+def with_schema_ids(planned: PlannedPipeline, ids: Mapping[str, int]) -> PlannedPipeline:
+    """Return the plan with the schemas that others are compared with, where that is asked for."""
+    topics = tuple(
+        replace(topic, schema_id=ids[topic.name])
+        if topic.name in ids and planned.spec.topic(topic.name).on_schema_change == "fail"
+        else topic
+        for topic in planned.plan.topics
+    )
+    return replace(planned, plan=replace(planned.plan, topics=topics))

@@ -1,0 +1,166 @@
+"""From pipeline files to plans that can run: columns found, schemas registered, topics made."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.output_topics import create_outputs, register_output
+from kaflow_engine.connectors.kafka.replication import Replication, warn_of_single_copies
+from kaflow_engine.connectors.kafka.run_log.transactions import control_topic
+from kaflow_engine.connectors.kafka.topic_schemas import (
+    registry_of,
+    require_topics,
+    resolve_schemas,
+)
+from kaflow_engine.connectors.kafka.wait import await_brokers
+from kaflow_engine.errors import ModelError, Problems, SourceError
+from kaflow_engine.formats.schema_registry import Registry
+from kaflow_engine.model.columns import Column
+from kaflow_engine.model.config import Config
+from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.evolution.start_decision import read_state
+from kaflow_engine.plan.planner.dependencies import producers_first
+from kaflow_engine.plan.planner.pipeline_plan import check_pipeline
+from kaflow_engine.plan.planner.planned import PlannedPipeline
+from kaflow_engine.runtime.planning.plan_with_state import plan_with_state, with_schema_ids
+
+Say = Callable[[str], None]
+Columns = tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """How long columns that are not known yet are waited for."""
+
+    milliseconds: int = 60_000
+    stopped: Callable[[], bool] = lambda: False
+    """Asked meanwhile whether to give up."""
+
+
+def prepare(
+    specs: Sequence[PipelineSpec],
+    config: Config,
+    say: Say = lambda text: None,
+    waiting: Waiting | None = None,
+) -> tuple[PlannedPipeline, ...]:
+    """Plan pipelines and make ready what they write to, in the order of `specs`.
+
+    Everything that files can have wrong is reported before a broker is asked. Columns that the
+    state of a pipeline holds are used again, so that a restart reads what it read before.
+
+    Args:
+        specs: What the author wrote.
+        config: The same for all.
+        say: Told what is waited for and what is created.
+        waiting: For columns that nobody declares.
+
+    Raises:
+        ModelError: Mistakes in files.
+        SourceError: A topic is missing, or its columns cannot be found.
+        SinkError: An output topic cannot be created, or its schema is refused.
+    """
+    check(specs, config)
+    patience = waiting or Waiting()
+    kafka = KafkaSettings.configured(config.kafka)
+    await_brokers(kafka, config.retry_deadline, say, patience.stopped)
+    ready: dict[str, PlannedPipeline] = {}
+    for spec in producers_first(specs):
+        ready[spec.name] = _prepare(spec, config, say, patience)
+    return tuple(ready[spec.name] for spec in specs)
+
+
+def check(specs: Sequence[PipelineSpec], config: Config | None = None) -> None:
+    """Check all that needs no broker.
+
+    Raises:
+        ModelError: The one mistake.
+        Problems: All of several.
+    """
+    mistakes: list[ModelError] = []
+    for spec in specs:
+        try:
+            check_pipeline(spec, config)
+        except ModelError as error:
+            mistakes += error.errors if isinstance(error, Problems) else (error,)
+    if mistakes:
+        raise mistakes[0] if len(mistakes) == 1 else Problems(mistakes)
+
+
+def _prepare(spec: PipelineSpec, config: Config, say: Say, waiting: Waiting) -> PlannedPipeline:
+    planned = plan_pipeline(spec, config, say, waiting)
+    kafka = KafkaSettings.configured(config.kafka)
+    names = [topic.name for topic in planned.plan.topics]
+    counts = require_topics(kafka, names, dict.fromkeys(names, spec.place("query")))
+    registry = registry_of(config)
+    formats = {topic.format for topic in planned.plan.topics}
+    if "avro" in formats and registry is None:
+        raise ModelError(
+            f"pipeline '{spec.name}' reads Avro, and no schema registry is configured",
+            spec.at,
+            "set kafka.schemaRegistry",
+        )
+    planned = _pin_schemas(planned, registry)
+    finish = planned.plan.finish
+    if finish.avro_schema is not None and finish.topic is not None:
+        at = spec.place("output")
+        planned = planned.with_avro_id(
+            register_output(registry, finish.topic, finish.avro_schema, at)
+        )
+    driving = next(topic.name for topic in planned.plan.topics if topic.driving)
+    written = [name for name in (finish.topic, planned.plan.dead_letter_topic) if name]
+    partitions = dict.fromkeys(written, counts[driving])
+    replication = Replication.of(config.kafka)
+    for topic in create_outputs(kafka, partitions, replication, config.retry_deadline):
+        count = counts[driving]
+        say(f"created topic '{topic}' with {count} partition{'' if count == 1 else 's'}")
+    loses = dict.fromkeys(written, "rows that were delivered are lost")
+    forgets = "it is forgotten which rows were delivered, and they are written again"
+    warn_of_single_copies(kafka, {**loses, control_topic(planned.plan.pipeline): forgets})
+    return planned
+
+
+def plan_pipeline(
+    spec: PipelineSpec, config: Config, say: Say = lambda text: None, waiting: Waiting | None = None
+) -> PlannedPipeline:
+    """Plan one pipeline with columns that are declared, pinned by its state, or looked up.
+
+    Raises:
+        ModelError: Mistakes in the file.
+        SourceError: Columns cannot be found.
+    """
+    patience = waiting or Waiting()
+
+    def resolve(topics: Sequence[str]) -> dict[str, Columns]:
+        return resolve_schemas(
+            spec,
+            config,
+            topics,
+            wait_ms=patience.milliseconds,
+            on_wait=say,
+            stopped=patience.stopped,
+        )
+
+    stored = read_state(Path(config.state.rocksdb.path).absolute() / spec.id)
+    return plan_with_state(spec, config, stored, resolve)
+
+
+def _pin_schemas(planned: PlannedPipeline, registry: Registry | None) -> PlannedPipeline:
+    """Note, for topics with `on_schema_change: fail`, the schema that others are compared with."""
+    wanted = [
+        topic.name
+        for topic in planned.plan.topics
+        if planned.spec.topic(topic.name).on_schema_change == "fail" and topic.schema_id is None
+    ]
+    found: dict[str, int] = {}
+    for name in wanted:
+        latest = registry.latest(f"{name}-value") if registry else None
+        if latest is None:
+            raise SourceError(
+                f"'on_schema_change: fail' of '{name}' needs a schema to compare with, and the "
+                f"schema registry has no subject '{name}-value'",
+                planned.spec.place("topics", name, "on_schema_change"),
+                "start when its producer has registered a schema, or remove on_schema_change",
+            )
+        found[name] = latest.id
+    return with_schema_ids(planned, found)

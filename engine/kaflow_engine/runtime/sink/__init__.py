@@ -1,0 +1,1 @@
+"""What the driver does for a sink after the tasks of a batch."""

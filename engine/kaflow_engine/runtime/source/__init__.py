@@ -1,0 +1,1 @@
+"""Where records come from, and which ranges of them a batch reads."""

@@ -1,0 +1,62 @@
+"""Asks the broker again and again, over one connection, how far its topics reach."""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportPrivateImportUsage=false
+# the futures of the admin client are untyped, and its names are re-exported without saying so
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka.admin import OffsetSpec
+
+from kaflow_engine.connectors.kafka.admin import no_offset
+from kaflow_engine.connectors.kafka.client import (
+    PATIENT,
+    KafkaSettings,
+    answer_of,
+    open_admin,
+)
+from kaflow_engine.connectors.kafka.topics import ids_of, topic_facts
+from kaflow_engine.state.log.batch_log import Offsets, TopicIds
+
+
+class EndOffsets:
+    """The ends of topics, as a reader of committed records sees them."""
+
+    def __init__(self, kafka: KafkaSettings, timeout: int = 10_000) -> None:
+        self._client = open_admin(kafka)
+        self._timeout = timeout
+
+    def ask(self, partitions: Mapping[str, Iterable[int]]) -> Offsets:
+        """Return the end of each partition.
+
+        Raises:
+            SourceError: No broker answers, or a topic does not exist or may not be read.
+        """
+        latest = OffsetSpec.latest()
+        wanted: dict[TopicPartition, Any] = {
+            TopicPartition(topic, p): latest for topic, ps in partitions.items() for p in ps
+        }
+        found: Offsets = {topic: {} for topic in partitions}
+        if not wanted:
+            return found
+        answers = self._client.api.list_offsets(
+            wanted,
+            isolation_level=IsolationLevel.READ_COMMITTED,
+            request_timeout=PATIENT,
+        )
+        for place, answer in answers.items():
+            try:
+                found[place.topic][place.partition] = answer_of(answer, self._timeout).offset
+            except KafkaException as failure:
+                error = no_offset(self._client, place.topic, failure, self._timeout)
+                raise error from failure
+        return found
+
+    def topic_ids(self, topics: Iterable[str]) -> TopicIds:
+        """Return the ids of those topics that exist and have one.
+
+        Raises:
+            SourceError: No broker answers, or a topic may not be described.
+        """
+        return ids_of(topic_facts(self._client, topics, self._timeout))

@@ -1,0 +1,56 @@
+"""Exact ranges of a pipeline's topics: from files up to where a history ends, then from Kafka."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+
+from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.runtime.source.history import Histories, TopicHistory
+from kaflow_engine.runtime.source.history_files import history_frame
+from kaflow_engine.runtime.source.kafka import range_frame
+from kaflow_engine.runtime.source.offsets import recreated
+from kaflow_engine.state.log.batch_log import Ranges, TopicIds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordSource:
+    """Reads ranges, each time the same records."""
+
+    spark: SparkSession
+    kafka: KafkaSettings
+    pipeline: str
+    histories: Histories = field(default_factory=dict[str, TopicHistory])
+    topic_ids: TopicIds = field(default_factory=dict[str, str])
+    """Of the topics that the histories belong to."""
+
+    def of(self, ids: TopicIds) -> "RecordSource":
+        """Return the source of topics with these ids: one that was recreated has no history."""
+        another = recreated(self.topic_ids, ids)
+        left = {topic: each for topic, each in self.histories.items() if topic not in another}
+        return replace(self, histories=left)
+
+    def read(self, ranges: Ranges) -> DataFrame:
+        """Return the records (columns of RECORDS) of ranges, of which one is not empty."""
+        past, rest = split(ranges, self.histories)
+        frames = [history_frame(self.spark, self.histories[t], ps) for t, ps in past.items()]
+        if rest:
+            frames.append(range_frame(self.spark, self.kafka, self.pipeline, rest))
+        return reduce(DataFrame.unionByName, frames)
+
+
+def split(ranges: Ranges, histories: Histories) -> tuple[Ranges, Ranges]:
+    """Return which ranges lie in files, and which in topics; without those that are empty.
+
+    No range lies in both: batches end where a history does.
+    """
+    past: Ranges = {}
+    rest: Ranges = {}
+    for topic, partitions in ranges.items():
+        ends: Mapping[int, int] = histories[topic].ends if topic in histories else {}
+        for partition, (start, end) in partitions.items():
+            if start < end:
+                side = past if start < ends.get(partition, 0) else rest
+                side.setdefault(topic, {})[partition] = (start, end)
+    return past, rest

@@ -1,0 +1,53 @@
+"""A short life of Spark, to be archived: run as `python -m` with this module."""
+
+from collections.abc import Iterator
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
+
+from kaflow_engine.model.config import SparkConfig
+from kaflow_engine.runtime.spark.class_archive import recording, spark_archive
+from kaflow_engine.runtime.spark.jars import spark_kafka_jars
+from kaflow_engine.runtime.spark.java import find_java
+from kaflow_engine.runtime.spark.session import start_session
+
+_QUICK = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""Which code is made of classes does not matter to the archive."""
+_SCHEMA = "k string, part bigint"
+_SECONDS = 120
+
+
+def main() -> int:
+    """Do what every pipeline does: tasks in Python, a shuffle, a stream."""
+    java = find_java()
+    with recording(spark_archive(java)):
+        session = start_session(SparkConfig(conf=_QUICK), java, spark_kafka_jars())
+        _work(session)
+        session.stop()
+        gateway: Any = SparkContext._gateway  # noqa: SLF001  # pyright: ignore
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(_SECONDS)
+    return 0
+
+
+def _same(batches: Iterator[Any]) -> Iterator[Any]:
+    yield from batches
+
+
+def _work(session: SparkSession) -> None:
+    def each(frame: DataFrame, batch: int) -> None:
+        rows: Any = frame.selectExpr("CAST(value AS STRING) AS k", "pmod(value, 2) AS part")
+        rows = rows.mapInArrow(_same, _SCHEMA).repartition(2, "part")
+        rows.mapInArrow(_same, _SCHEMA).toArrow()
+
+    source = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+    with TemporaryDirectory(prefix="kaflow-archive-") as folder:
+        stream = source.writeStream.foreachBatch(each).option("checkpointLocation", folder)
+        stream.trigger(availableNow=True).start().awaitTermination()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,123 @@
+"""What this machine has of what kaflow needs, as data."""
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Literal
+
+from kaflow_engine.errors import RunError
+from kaflow_engine.runtime.spark.cache import cache_dir
+from kaflow_engine.runtime.spark.jars import Bundle, bundle_home, fetched
+from kaflow_engine.runtime.spark.java import find_java
+
+LEAST_MEMORY = 4
+"""GiB with which Spark, its Python workers and a small state are comfortable."""
+LEAST_DISK = 2
+"""GiB for jars, checkpoints and state."""
+
+_GIB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing that was looked for."""
+
+    name: str
+    state: Literal["ok", "missing", "low"]
+    found: str
+    required: bool = True
+    """Whether pipelines cannot run without it."""
+    cure: str | None = None
+    """How to get it."""
+
+    @property
+    def fatal(self) -> bool:
+        """Whether nothing runs before this is cured."""
+        return self.required and self.state == "missing"
+
+
+def inspect_machine() -> tuple[Check, ...]:
+    """Look at Python, Java, Spark, the fetched jars, memory, cores and disk."""
+    return tuple(_checks())
+
+
+def _checks() -> Iterator[Check]:
+    old = sys.version_info < (3, 11)
+    yield Check(
+        name="python",
+        state="missing" if old else "ok",
+        found=f"{platform.python_version()} at {sys.executable}",
+        cure="install Python 3.11 or newer" if old else None,
+    )
+    yield _java()
+    yield _package("pyspark", "pyspark")
+    yield _package("duckdb", "duckdb")
+    yield _package("rocksdb", "rocksdict")
+    yield _bundle("spark-kafka jars", "spark-kafka", "10 MB, for Kafka topics")
+    yield _bundle("broker jars", "kafka-broker", "45 MB, for `kaflow dev` and tests")
+    yield _bundle("registry", "registry", "142 MB, for `kaflow dev --registry` and tests")
+    yield _amount("memory", _memory(), LEAST_MEMORY, "close programs, or lower spark.driver.memory")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    yield Check(name="cores", state="ok", found=str(cores), required=False)
+    home = _existing(cache_dir())
+    yield _amount(
+        "disk",
+        shutil.disk_usage(home).free,
+        LEAST_DISK,
+        "make room, or set KAFLOW_CACHE to a folder on a larger disk",
+        f" free for {cache_dir()}",
+    )
+
+
+def _java() -> Check:
+    try:
+        java = find_java()
+    except RunError as error:
+        return Check(name="java", state="missing", found=error.message, cure=error.hint)
+    return Check(name="java", state="ok", found=str(java))
+
+
+def _package(name: str, distribution: str) -> Check:
+    try:
+        return Check(name=name, state="ok", found=version(distribution))
+    except PackageNotFoundError:
+        cure = f"pip install {distribution}"
+        return Check(name=name, state="missing", found="not installed", cure=cure)
+
+
+def _bundle(name: str, bundle: Bundle, about: str) -> Check:
+    if fetched(bundle):
+        return Check(name=name, state="ok", found=str(bundle_home(bundle)), required=False)
+    return Check(
+        name=name,
+        state="missing",
+        found=f"not fetched ({about})",
+        required=False,
+        cure=f"fetched on first use; now: kaflow doctor --fetch {bundle}",
+    )
+
+
+def _amount(name: str, found: int, least: int, cure: str, about: str = "") -> Check:
+    low = found < least * _GIB
+    text = f"{found / _GIB:.1f} GiB{about}"
+    state: Literal["low", "ok"] = "low" if low else "ok"
+    return Check(
+        name=name,
+        state=state,
+        found=f"{text}, {least} GiB are recommended" if low else text,
+        required=False,
+        cure=cure if low else None,
+    )
+
+
+def _memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _existing(path: Path) -> Path:
+    return next(folder for folder in (path, *path.parents) if folder.exists())

@@ -1,0 +1,241 @@
+"""The one place that builds a Spark session."""
+
+import logging
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from threading import Thread
+from typing import IO, cast
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway  # pyright: ignore[reportUnknownVariableType]  # untyped
+from pyspark.sql import SparkSession
+
+from kaflow_engine.errors import RunError
+from kaflow_engine.masking import masked
+from kaflow_engine.model.config import SparkConfig
+from kaflow_engine.runtime.spark.class_archive import archive_options, spark_archive
+from kaflow_engine.runtime.spark.java import Java
+from kaflow_engine.runtime.spark.launch import start_jvm
+from kaflow_engine.runtime.spark.sessions import living_gateway
+
+LOGGER = logging.getLogger("kaflow.spark")
+LOCAL = "127.0.0.1"
+_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing"
+_OPTIONS = "spark.driver.extraJavaOptions"
+_EXECUTOR_OPTIONS = "spark.executor.extraJavaOptions"
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+_PYTHON = "spark.pyspark.python"
+_NOISE = re.compile(r"incubator modules|log4j|Setting default log level|setLogLevel|log level to")
+_STACK = re.compile(r"\s+at |\s+\.\.\. \d+ |Caused by: |Exception in thread (?!.*\.lang\.\w+Error)")
+"""What a thread of Java prints that ends; but for the JVM's own errors, calls raise the same."""
+
+SETTINGS: Mapping[str, str] = {
+    "spark.app.name": "kaflow",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # what nobody looks at fills the heap all the same
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "100",
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.sql.streaming.ui.enabled": "false",
+    # garbage that outlives young collections would fill the heap before it goes
+    "spark.cleaner.periodicGC.interval": "5min",
+    "spark.driver.memory": "1g",
+    "spark.scheduler.mode": "FAIR",
+    "spark.python.worker.reuse": "true",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    # A limit in bytes makes Spark ask for the size of the batch after every row, which for a list
+    # column takes as long as there are rows in front.
+    "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        f"{_CHECKPOINTS}.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.sql.streaming.minBatchesToRetain": "2",
+    "spark.sql.streaming.numRecentProgressUpdates": "5",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.stopTimeout": "20s",
+    "spark.kafka.consumer.cache.capacity": "256",
+}
+"""What measurements settled; `spark.conf` of the configuration goes over it."""
+
+ON_ONE_MACHINE: Mapping[str, str] = {
+    # what stays on the machine takes longer to compress than to write
+    "spark.shuffle.compress": "false",
+    "spark.driver.bindAddress": LOCAL,
+    "spark.driver.host": LOCAL,
+}
+"""What goes over that where the master is local."""
+
+ON_A_CLUSTER: Mapping[str, str] = {
+    # a host that hangs holds up the stream; Spark itself would give it two to three minutes
+    "spark.network.timeout": "60s",
+    "spark.network.timeoutInterval": "10s",
+}
+"""What goes over it elsewhere."""
+
+FIXED: Mapping[str, str] = {
+    "spark.task.maxFailures": "1",
+    "spark.stage.maxConsecutiveAttempts": "1",
+    "spark.speculation": "false",
+}
+"""What nobody may change: the engine recovers through its own batch log, never by retries."""
+
+
+class _WithoutPy4j(logging.Filter):
+    """Keeps from the root logger what py4j logs there instead of with its own."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if "py4j" not in Path(record.pathname).parts:
+            return True
+        LOGGER.debug("%s", record.getMessage(), exc_info=record.exc_info)
+        return False
+
+
+_ROOT = _WithoutPy4j()
+
+
+def start_session(config: SparkConfig, java: Java, jars: Sequence[Path]) -> SparkSession:
+    """Start Spark in this process; what its JVM prints goes to the logger `kaflow.spark`.
+
+    Args:
+        config: Master and the author's settings.
+        java: The Java that runs it.
+        jars: The jars of the Kafka source.
+    """
+    # it logs every connection, and stacks where an error says the same once
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_ROOT)
+    os.environ["JAVA_HOME"] = str(java.home)
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = python_of_tasks(config)
+    if is_local(config.master):
+        os.environ.setdefault("SPARK_LOCAL_IP", LOCAL)
+    known = living_gateway()
+    if known is None and _SUBMITTED in os.environ:
+        known = launch_gateway()
+        config = as_submitted(config, jars, dict(SparkConf(_jvm=known.jvm).getAll()))
+        jars = ()
+    conf = SparkConf(loadDefaults=False).setMaster(config.master)
+    settings = session_settings(config, jars)
+    options = [settings[_OPTIONS], *archive_options(spark_archive(java))]
+    conf.setAll(list({**settings, _OPTIONS: " ".join(options)}.items()))
+    if known is not None:
+        SparkContext._ensure_initialized(gateway=known)  # noqa: SLF001  # pyright: ignore
+        return SparkSession(SparkContext.getOrCreate(conf))
+    gateway = start_jvm(conf)
+    errors = cast("IO[bytes] | None", gateway.proc.stderr)
+    if errors is not None:
+        Thread(target=_forward, args=(errors,), name="spark-stderr", daemon=True).start()
+    return SparkSession(SparkContext(conf=conf, gateway=gateway))
+
+
+def as_submitted(
+    config: SparkConfig, jars: Sequence[Path], given: Mapping[str, str]
+) -> SparkConfig:
+    """Return the settings for a driver that `spark-submit` has started.
+
+    Args:
+        config: Master and the author's settings, which go over what was submitted.
+        jars: The jars of the Kafka source, which cannot be added to a JVM that runs.
+        given: What spark-submit was given.
+
+    Raises:
+        RunError: It was given another master, or not the jars.
+    """
+    master = given.get("spark.master", config.master)
+    if master != config.master:
+        raise RunError(
+            f"spark-submit was given the master {master}, and kaflow {config.master}",
+            hint=f"give kaflow the same: --master {master}",
+        )
+    there = {Path(jar).name for jar in given.get("spark.jars", "").split(",")}
+    if not {jar.name for jar in jars} <= there:
+        raise RunError(
+            "spark-submit was not given the jars of the Kafka source",
+            hint=f"add --jars {','.join(map(str, jars))}",
+        )
+    return config.model_copy(update={"conf": {**given, **config.conf}})
+
+
+def python_of_tasks(config: SparkConfig, environ: Mapping[str, str] = os.environ) -> str:
+    """Return the Python that executors start: on this machine the one that runs this.
+
+    Args:
+        config: Whose `conf` may name one.
+        environ: Whose PYSPARK_PYTHON may name the one of a cluster.
+    """
+    if is_local(config.master):
+        return sys.executable
+    return config.conf.get(_PYTHON) or environ.get("PYSPARK_PYTHON") or sys.executable
+
+
+def session_settings(config: SparkConfig, jars: Sequence[Path]) -> dict[str, str]:
+    """Merge the engine's settings, the author's, and those that cannot be changed."""
+    local = is_local(config.master)
+    settings = {**SETTINGS, **(ON_ONE_MACHINE if local else ON_A_CLUSTER), **config.conf, **FIXED}
+    paths = [*filter(None, [settings.get("spark.jars")]), *map(str, jars)]
+    if paths:
+        settings["spark.jars"] = ",".join(paths)
+    settings[_OPTIONS] = driver_options(settings.get(_OPTIONS, ""))
+    if not local:
+        settings[_EXECUTOR_OPTIONS] = java_options(settings.get(_EXECUTOR_OPTIONS, ""))
+    return settings
+
+
+def driver_options(own: str) -> str:
+    """Return the options of the driver's JVM: those of every JVM, and what it logs."""
+    if "log4j2.configurationFile" not in own:
+        file = files("kaflow_engine.runtime.spark").joinpath("log4j2.properties")
+        own = f"{own} -Dlog4j2.configurationFile=file:{file}".strip()
+    return java_options(own)
+
+
+def java_options(own: str) -> str:
+    """Return the options of every JVM: the author's, and ours where they say nothing else."""
+    options = [own] if own else []
+    if not re.search(r"-XX:\+Use\w+GC\b", own):
+        # for a small heap of short-lived records it takes less CPU than Java's own choice
+        options.append("-XX:+UseParallelGC")
+    if "arrow.enable_unsafe_memory_access" not in own:
+        # Spark sets each value with a call that has made room before
+        options.append("-Darrow.enable_unsafe_memory_access=true")
+    return " ".join(options)
+
+
+def is_local(master: str) -> bool:
+    """Tell whether tasks run in the process of the driver.
+
+    >>> is_local("local[2]"), is_local("local-cluster[2,1,512]"), is_local("yarn")
+    (True, False, False)
+    """
+    return re.fullmatch(r"local(\[.*\])?", master) is not None
+
+
+def cores(master: str) -> int:
+    """Return how many tasks run at once under a local master; elsewhere the least useful number.
+
+    >>> cores("local[3]"), cores("local"), cores("spark://host:7077")
+    (3, 1, 2)
+    """
+    if master == "local":
+        return 1
+    if found := re.fullmatch(r"local\[(\*|\d+)(?:,\s*\d+)?\]", master):
+        return (os.cpu_count() or 1) if found[1] == "*" else int(found[1])
+    return 2
+
+
+def _forward(stream: IO[bytes]) -> None:
+    for line in stream:
+        text = line.decode(errors="replace").rstrip()
+        if text and not _NOISE.search(text):
+            level = logging.DEBUG if _STACK.match(text) else logging.WARNING
+            LOGGER.log(level, "%s", masked("", text))

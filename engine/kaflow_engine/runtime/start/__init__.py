@@ -1,1 +1,0 @@
-"""How a run takes over a state: from a checkpoint, from earlier runs, or begun anew."""

@@ -1,0 +1,1 @@
+"""How a run takes over a state from the run before."""

@@ -1,0 +1,145 @@
+"""Opens the state of a pipeline: creates it at the first start, checks it at every other."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from secrets import token_hex
+from typing import Literal
+
+from kaflow_engine.connectors.kafka.admin import offsets, require
+from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.topics import topic_ids
+from kaflow_engine.errors import StateError
+from kaflow_engine.flow.plan import Plan
+from kaflow_engine.plan.evolution.evolution import inherit
+from kaflow_engine.runtime.planning.plan_codec import fingerprint, plan_of, plan_text
+from kaflow_engine.runtime.source.history import Histories, begin_in_histories
+from kaflow_engine.runtime.source.offsets import merged
+from kaflow_engine.state.log.batch_log import BatchLog, StateRecord
+
+LOGGER = logging.getLogger("kaflow.runtime")
+
+Schemas = dict[str, dict[str, str]]
+"""Topic to column to DuckDB type."""
+
+PlanChange = Callable[[Plan, Plan], None]
+"""Takes the plan of the state and the new one; raises StateError where the state does not fit."""
+
+NewState = Callable[[Mapping[str, int]], StateRecord]
+"""Takes topics with their partitions, and returns a state that has read nothing of them."""
+
+
+def refuse_change(old: Plan, new: Plan) -> None:
+    """Refuse every change of a plan."""
+    raise StateError(
+        f"the state of pipeline '{new.name}' belongs to another version of it",
+        hint="take back the change, or give the pipeline a new `id:` to start a new state",
+    )
+
+
+def open_state(
+    log: BatchLog,
+    plan: Plan,
+    kafka: KafkaSettings,
+    new_state: NewState,
+    change: PlanChange = refuse_change,
+) -> tuple[StateRecord, Plan]:
+    """Return the state of a pipeline and the plan as it inherits that state.
+
+    Args:
+        log: The batch log.
+        plan: What is to run.
+        kafka: Where its topics are.
+        new_state: Makes the state of a pipeline that has none, or of topics that were added.
+        change: Asked when the state was made for another plan.
+
+    Raises:
+        StateError: The state does not fit the plan.
+        SourceError: A topic does not exist, or no broker answers.
+    """
+    state = log.load_state()
+    counts = require(kafka, [topic.name for topic in plan.topics])
+    if state is None:
+        state = new_state(counts)
+        log.save_plan(state.fingerprint, plan_text(plan))
+        log.create_state(state)
+        return state, plan
+    if plan.partitions != state.partitions:
+        LOGGER.warning(
+            "pipeline '%s' keeps the %d partitions of its state",
+            plan.name,
+            state.partitions,
+        )
+        plan = replace(plan, partitions=state.partitions)
+    mark = fingerprint(plan)
+    if mark != state.fingerprint:
+        old = plan_of(log.load_plan(state.fingerprint))
+        plan = inherit(old, plan)
+        mark = fingerprint(plan)
+        if mark != state.fingerprint:
+            change(old, plan)
+    added = {topic: count for topic, count in counts.items() if topic not in state.start}
+    if added or mark != state.fingerprint:
+        log.save_plan(mark, plan_text(plan))
+        fresh = new_state(added)
+        state = replace(
+            state,
+            fingerprint=mark,
+            start=merged(state.start, fresh.start),
+            dimension_ends=merged(state.dimension_ends, fresh.dimension_ends),
+            topic_ids={**state.topic_ids, **fresh.topic_ids},
+            schemas=_grown(state.schemas, plan),
+        )
+        log.replace_state(state)
+    return state, plan
+
+
+def _grown(pinned: Schemas, plan: Plan) -> Schemas:
+    """Return the columns that are pinned, and behind them those that a plan uses besides."""
+    grown = {topic: dict(columns) for topic, columns in pinned.items()}
+    for topic in plan.topics:
+        known = grown.setdefault(topic.name, {})
+        for column in topic.columns:
+            known.setdefault(column.name, column.type)
+    return grown
+
+
+def new_stream_state(
+    plan: Plan,
+    kafka: KafkaSettings,
+    reset: Literal["earliest", "latest"],
+    now: int,
+    histories: Histories,
+    counts: Mapping[str, int],
+) -> StateRecord:
+    """Return a state that begins where a stream does.
+
+    Args:
+        plan: What is to run.
+        kafka: Where its topics are.
+        reset: Where event topics begin.
+        now: Epoch milliseconds.
+        histories: Where topics begin in files.
+        counts: Topic to its partitions.
+
+    Raises:
+        SourceError: No broker answers, or a history belongs to another topic.
+    """
+    dimensions = {t.name for t in plan.topics if t.dimension}
+    ids = topic_ids(kafka, counts)  # before the offsets, which then cannot be of an earlier topic
+    begin = offsets(kafka, counts, "earliest")
+    if reset == "latest":
+        events = {topic: count for topic, count in counts.items() if topic not in dimensions}
+        begin = {**begin, **offsets(kafka, events, "latest")}
+    loaded = {t: n for t, n in counts.items() if t in dimensions} if plan.dimensions_first else {}
+    return StateRecord(
+        state_id=token_hex(8),
+        generation=1,
+        partitions=plan.partitions,
+        created_ms=now,
+        start=begin_in_histories(begin, histories),
+        dimension_ends=offsets(kafka, loaded, "latest"),
+        schemas={t.name: {c.name: c.type for c in t.columns} for t in plan.topics},
+        fingerprint=fingerprint(plan),
+        topic_ids=ids,
+    )

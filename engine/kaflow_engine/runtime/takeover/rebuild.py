@@ -1,0 +1,177 @@
+"""Makes a state anew where somebody approved it: the old one ends, and is set aside."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
+from kaflow_engine.errors import StateError
+from kaflow_engine.flow.plan import Plan
+from kaflow_engine.model.config import Config
+from kaflow_engine.plan.evolution.evolution import inherit
+from kaflow_engine.runtime.batch.position import load_standing
+from kaflow_engine.runtime.drive.bounded import new_backfill_state
+from kaflow_engine.runtime.planning.plan_codec import decided, plan_of
+from kaflow_engine.runtime.sink.table import hand_over, look_at_table
+from kaflow_engine.runtime.source.history import Histories
+from kaflow_engine.runtime.source.offsets import merged, only
+from kaflow_engine.runtime.takeover.fencing import last_epoch
+from kaflow_engine.runtime.takeover.open_state import NewState, PlanChange, new_stream_state
+from kaflow_engine.state.log.approval import (
+    Approval,
+    Rebuild,
+    begin_rebuild,
+    end_rebuild,
+    load_approval,
+    set_aside,
+)
+from kaflow_engine.state.log.batch_log import BatchLog, StateRecord
+from kaflow_engine.state.storage.store import LocalStore
+
+LOGGER = logging.getLogger("kaflow.runtime")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approved:
+    """A rebuild that may begin."""
+
+    approval: Approval
+    state: StateRecord
+    plan: Plan
+    """Of the old state."""
+
+
+def approved_rebuild(log: BatchLog, plan: Plan, change: PlanChange) -> Approved | None:
+    """Return the rebuild that the change of a plan needs, and that somebody approved.
+
+    Args:
+        log: Of the state that is there.
+        plan: What is to run.
+        change: Raises StateError where the state does not fit.
+
+    Raises:
+        Damaged: The state, its plan or the decision cannot be read.
+        SinkError: The table cannot be written with this plan.
+    """
+    state, approval = log.load_state(), load_approval(log.store)
+    if state is None or approval is None or approval.old != state.fingerprint:
+        return None
+    old = plan_of(log.load_plan(state.fingerprint))
+    new = inherit(old, plan)
+    if decided(new) != approval.new:
+        return None
+    try:
+        change(old, new)
+    except StateError:
+        look_at_table(new)  # the old state stays where the new one could not write
+        return Approved(approval=approval, state=state, plan=old)
+    return None
+
+
+def begin(log: BatchLog, state: StateRecord, approval: Approval) -> Rebuild:
+    """Note where the old state ended, and use up the decision.
+
+    Args:
+        log: Of the old state; no batch is open.
+        state: The old state.
+        approval: What was decided.
+    """
+    standing = load_standing(log, state)
+    rebuild = Rebuild(
+        approval=approval,
+        state_id=state.state_id,
+        generation=state.generation,
+        epoch=last_epoch(log),
+        offsets=standing.offsets,
+        topic_ids=standing.topic_ids,
+    )
+    begin_rebuild(log.store, rebuild)
+    return rebuild
+
+
+def replace_state(
+    rebuild: Rebuild, store: LocalStore, control: ControlTopic, plan: Plan, state: StateRecord
+) -> None:
+    """Let every sink forget the old state, which the one at hand replaces.
+
+    Args:
+        rebuild: What is carried out.
+        store: Of the new state.
+        control: The pipeline's own topic, whose run has begun.
+        plan: What is to run.
+        state: The new one.
+
+    Raises:
+        SinkError: A newer run has started, or a sink cannot be written.
+    """
+    hand_over(plan, state)
+    control.forget(rebuild.states)
+    end_rebuild(store, rebuild)
+
+
+def move_aside(directory: Path, rebuild: Rebuild) -> None:
+    """Move the old state away.
+
+    Raises:
+        StateError: It cannot be moved.
+    """
+    where = set_aside(directory, rebuild)
+    LOGGER.warning(
+        "the state of '%s' is made anew, as %s approved; the old one is in %s",
+        rebuild.approval.pipeline,
+        rebuild.approval.by,
+        where,
+    )
+
+
+def new_state_of(
+    plan: Plan,
+    config: Config,
+    kafka: KafkaSettings,
+    now: int,
+    histories: Histories,
+    rebuild: Rebuild | None,
+) -> NewState:
+    """Return what makes a state where there is none.
+
+    Args:
+        plan: What is to run.
+        config: Says where event topics begin.
+        kafka: Where topics are.
+        now: Epoch milliseconds.
+        histories: Where topics begin in files.
+        rebuild: What is carried out, where a state is made anew.
+    """
+    if plan.backfill is not None:
+        root = Path(config.state.rocksdb.path).absolute()
+        return partial(new_backfill_state, plan, plan.backfill, root, kafka, now, histories)
+    reset = config.kafka.consumer.auto_offset_reset
+    if rebuild is not None and rebuild.approval.begin != "continue":
+        reset = rebuild.approval.begin
+    new_state = partial(new_stream_state, plan, kafka, reset, now, histories)
+    return new_state if rebuild is None else continued(new_state, plan, rebuild)
+
+
+def continued(new_state: NewState, plan: Plan, rebuild: Rebuild) -> NewState:
+    """Let events go on where the old state ended; dimensions are loaded again.
+
+    Args:
+        new_state: Makes a state that begins as the configuration says.
+        plan: What is to run.
+        rebuild: What is carried out.
+    """
+    if rebuild.approval.begin != "continue":
+        return new_state
+    events = frozenset(topic.name for topic in plan.topics if not topic.dimension)
+
+    def made(counts: Mapping[str, int]) -> StateRecord:
+        fresh = new_state(counts)
+        ended = only(rebuild.offsets, events & frozenset(counts))
+        read = {topic: rebuild.topic_ids[topic] for topic in ended if topic in rebuild.topic_ids}
+        start = merged(fresh.start, ended)
+        return replace(fresh, start=start, topic_ids={**fresh.topic_ids, **read})
+
+    return made

@@ -1,0 +1,86 @@
+"""What comes before a stream is live: batches that were left, and what is read first."""
+
+import logging
+from collections.abc import Iterator, Mapping
+
+from kaflow_engine.connectors.kafka.admin import require
+from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.runtime.batch.data_loss import settle_losses
+from kaflow_engine.runtime.batch.run import Run
+from kaflow_engine.runtime.batch.stop import Ending
+from kaflow_engine.runtime.clock.batch_clock import warn_of_future
+from kaflow_engine.runtime.planning.plan_codec import made_lenient, plan_of
+from kaflow_engine.runtime.source.history import ends_of_histories
+from kaflow_engine.runtime.source.history_files import check_unchanged
+from kaflow_engine.runtime.source.offsets import at_most, only, reaches, unread
+from kaflow_engine.runtime.takeover.recut import recut
+from kaflow_engine.runtime.takeover.restore import RESTORED
+from kaflow_engine.state.log.batch_log import BatchLog, Offsets, StateRecord
+from kaflow_engine.telemetry.progress import RunState
+
+LOGGER = logging.getLogger("kaflow.runtime")
+
+
+def recover(run: Run, log: BatchLog, kafka: KafkaSettings) -> None:
+    """Run the batches again that earlier runs left."""
+    check_unchanged(run.spark, run.histories, run.standing.offsets)
+    left = [*run.left[:-1], *(recut(run, log, last) for last in run.left[-1:])]
+    counts = require(kafka, [topic.name for topic in run.plan.topics]) if left else {}
+    for record in left:
+        run.watch.say(state="recovering")
+        run.runner.source = run.runner.source.of(record.topic_ids)
+        run.standing, rest = settle_losses(
+            kafka, run.plan, run.standing, counts, run.watch, run.histories, record
+        )
+        if log.open_batch() is None:
+            log.begin(record)
+        if rest is not None and run.runner.kept is not None:
+            run.runner.kept.excuse(record.number)
+        begun = plan_of(log.load_plan(record.plan))
+        run.replay(record, made_lenient(begun, run.plan), rest)
+    log.store.delete(RESTORED)  # only now the log has all that was delivered
+
+
+def read_first(
+    run: Run, state: StateRecord, kafka: KafkaSettings, counts: Mapping[str, int]
+) -> Ending | None:
+    """Read what comes before a stream is live; return why not all of it was read.
+
+    Args:
+        run: Its batches that were left are done.
+        state: Says what comes first.
+        kafka: Where the topics are.
+        counts: The partitions of its topics.
+
+    Raises:
+        DataLost: Records are gone under `on_data_loss: fail`.
+    """
+    warn_of_future(run.standing.batch_time, run.runner.clock())
+    _settle(run, kafka, counts)
+    if nameless := sorted(counts.keys() - run.standing.topic_ids.keys()):
+        LOGGER.info(
+            "the brokers give no ids to %s: only offsets show that such a topic was recreated",
+            ", ".join(nameless),
+        )
+    for doing, goal in _first(run, state):
+        if not reaches(run.standing.offsets, goal):
+            run.watch.say(state=doing, counters=run.standing.counters)
+            if ending := run.read_to(goal):
+                return ending
+            _settle(run, kafka, counts)
+    return None
+
+
+def _settle(run: Run, kafka: KafkaSettings, counts: Mapping[str, int]) -> None:
+    standing, _ = settle_losses(kafka, run.plan, run.standing, counts, run.watch, run.histories)
+    run.go_on(standing)
+
+
+def _first(run: Run, state: StateRecord) -> Iterator[tuple[RunState, Offsets]]:
+    """Yield what is read first, and up to where; dimensions before events, files before topics."""
+    yield "reading history", only(ends_of_histories(run.histories), frozenset(state.dimension_ends))
+    left = unread(run.standing.offsets, state.dimension_ends)
+    # a topic that was recreated since may end before the one that the state began with
+    yield "loading dimensions", at_most(left, run.ends.ask(left))
+    if run.plan.backfill is None:  # else all topics are read side by side
+        yield "reading history", ends_of_histories(run.histories)

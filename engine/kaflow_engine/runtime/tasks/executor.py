@@ -1,0 +1,125 @@
+"""Runs one batch on Spark: in one task when it is small, with an exchange per step when not."""
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+# pyarrow is untyped, and pyspark in part
+
+import pickle
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from kaflow_engine.flow.records import OUTPUT, RECORDS
+from kaflow_engine.operators.rows.reports import BatchReport, read_reports
+from kaflow_engine.operators.rows.schemas import EXCHANGE
+from kaflow_engine.operators.rows.shuffle_codec import WIRE
+from kaflow_engine.operators.rows.task import BatchContext
+from kaflow_engine.runtime.failures.error_wire import SECRET
+from kaflow_engine.runtime.tasks.stage_task import RESULT, of_stream, stage_task, whole_task
+from kaflow_engine.runtime.tasks.worker import TaskSettings
+
+SMALL = 20_000
+"""Records up to which one task is faster than several with an exchange between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """What a batch did, and its rows where no sink took them."""
+
+    report: BatchReport
+    output: pa.Table
+    """Schema OUTPUT; empty where there is a sink."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shipment:
+    """The settings of a run in the form in which they travel with each task."""
+
+    settings: TaskSettings
+    data: bytes
+    """The driver's secret, which marks the errors of its tasks, and the settings behind it."""
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the run."""
+        return self.settings.epoch
+
+    @staticmethod
+    def of(settings: TaskSettings) -> "Shipment":
+        """Pack settings once, for many batches."""
+        return Shipment(settings, SECRET.encode() + pickle.dumps(settings))
+
+
+def execute_batch(
+    records: DataFrame,
+    batch: BatchContext,
+    shipment: Shipment,
+    size: int,
+    tasks: int,
+    small: int = SMALL,
+) -> Executed:
+    """Run a batch and return what it reported.
+
+    Args:
+        records: Columns of RECORDS; a Spark partition for each source partition, in offset order.
+        batch: Which batch.
+        shipment: What each task must know.
+        size: About how many records there are.
+        tasks: How many tasks may run at once.
+        small: Up to how many records one task does it all.
+    """
+    plan = shipment.settings.plan
+    data = shipment.data
+    if size <= small or tasks == 1:
+        frame = records.coalesce(1).mapInArrow(
+            partial(whole_task, data, batch), _spark_schema(RESULT)
+        )
+    else:
+        width = min(tasks, plan.partitions)
+        last = plan.stage_count - 1
+        frame = records
+        for stage in range(plan.stage_count):
+            if stage:
+                frame = frame.repartitionById(width, sf.pmod(sf.col("part"), sf.lit(width)))
+            schema = _spark_schema(RESULT if stage == last else WIRE)
+            frame = frame.mapInArrow(partial(stage_task, data, batch, stage, width), schema)
+    return _read(frame)
+
+
+def no_records(spark: SparkSession) -> DataFrame:
+    """Return a frame on which Spark runs its tasks although it has no record."""
+    return spark.range(0, 1, 1, 1).selectExpr(
+        *(
+            f"CAST(NULL AS {field.dataType.simpleString()}) AS {field.name}"
+            for field in _spark_schema(RECORDS)
+        )
+    )
+
+
+def table_frame(spark: SparkSession, records: pa.Table, width: int = 1) -> DataFrame:
+    """Return the records of a table (RECORDS), each source partition in one Spark partition."""
+    if not records.num_rows:
+        return no_records(spark)
+    # a copy, because pyspark cannot take slices of nullable lists
+    whole = records.cast(RECORDS).take(pa.array(range(records.num_rows)))
+    frame = spark.createDataFrame(whole).coalesce(1)
+    return frame if width == 1 else frame.repartition(width, "topic", "partition")
+
+
+def _read(frame: DataFrame) -> Executed:
+    rows = frame.collect()
+    reports = [of_stream(bytes(row["reports"])) for row in rows]
+    output = [of_stream(bytes(row["output"])) for row in rows]
+    return Executed(
+        read_reports(pa.concat_tables([EXCHANGE.empty_table(), *reports])),
+        pa.concat_tables([OUTPUT.empty_table(), *output]),
+    )
+
+
+def _spark_schema(schema: pa.Schema) -> StructType:
+    return from_arrow_schema(schema)

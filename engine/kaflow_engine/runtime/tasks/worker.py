@@ -1,0 +1,212 @@
+"""What a stage does inside Spark's Python workers: the outside world of its operators."""
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and pyspark in part
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import astuple, dataclass
+from functools import cache, partial
+from pathlib import Path
+from secrets import token_hex
+from time import perf_counter, time
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaflow_engine.connectors.delta.data_files import write_files
+from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings, deliver
+from kaflow_engine.connectors.kafka.delivery.undelivered import counts
+from kaflow_engine.flow.plan import Plan, TableParams
+from kaflow_engine.formats.schema_registry import UnknownSchema
+from kaflow_engine.operators.rows.table_rows import partition_column, typed_rows
+from kaflow_engine.operators.rows.task import BatchContext
+from kaflow_engine.runtime.tasks.crash import crash_point
+from kaflow_engine.runtime.tasks.timed_state import TimedReader
+from kaflow_engine.state.copies.copies import ready_copy
+from kaflow_engine.state.copies.rocks import RocksCopy
+from kaflow_engine.state.log.batch_log import BatchLog
+from kaflow_engine.state.log.changes import write_changes
+from kaflow_engine.state.reader import StateReader, StateRef
+from kaflow_engine.state.storage.copy_location import CopyPlace, InState, copy_root
+from kaflow_engine.state.storage.store import LocalStore, Store
+
+_PATIENCE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSettings:
+    """What every task of a run must know; picklable."""
+
+    plan: Plan
+    directory: Path
+    """The state directory of the pipeline."""
+    state: StateRef
+    epoch: int
+    snapshots: Store
+    sink: SinkSettings | None
+    """None: rows of schema OUTPUT come back to the driver instead."""
+    driver: int
+    """Process id of the driver."""
+    registry: str | None = None
+    """Address of the schema registry."""
+    schemas: Mapping[int, str] | None = None
+    """Writer schemas by id, where they do not come from a registry."""
+    copies: CopyPlace | None = None
+    """Where RocksDB copies are; None: in the state directory."""
+
+    @property
+    def place(self) -> CopyPlace:
+        """Where RocksDB copies are."""
+        return self.copies or InState(self.directory)
+
+
+class WorkerTask:
+    """A `Task` that reads RocksDB copies, writes change files and delivers to Kafka."""
+
+    def __init__(
+        self, settings: TaskSettings, batch: BatchContext, partitions: Sequence[int]
+    ) -> None:
+        self.partitions = partitions
+        self.output: list[pa.Table] = []
+        """Rows that were not delivered because there is no sink."""
+        self._settings = settings
+        self._batch = batch
+        self._log = BatchLog(LocalStore(settings.directory))
+        self._copies = ExitStack()
+        self._open: dict[tuple[int, int], StateReader] = {}
+        self._sized: dict[str, RocksCopy] = {}
+        self._notes: list[Mapping[str, Any]] = []
+        self._phases: dict[str, float] = {}
+        self._stages: list[list[int]] = []
+
+    def __enter__(self) -> "WorkerTask":
+        self._copies.__enter__()
+        return self
+
+    def __exit__(self, *about: Any) -> None:
+        if sizes := {name: astuple(copy.size()) for name, copy in self._sized.items()}:
+            self._notes.append({"sizes": sizes})
+        with self.timed("close"):
+            self._copies.__exit__(*about)
+        self._open.clear()
+        self._sized.clear()
+
+    def state(self, step: int, partition: int) -> StateReader:
+        """Return the state as it was after the batch before."""
+        found = self._open.get((step, partition))
+        if found is None:
+            name = f"{step}-{partition}"
+            with self.timed("open"):
+                root = self._copies.enter_context(copy_root(self._settings.place, name))
+                copy = self._copies.enter_context(
+                    ready_copy(
+                        root,
+                        name,
+                        self._settings.state,
+                        self._batch.batch - 1,
+                        self._log,
+                        self._settings.snapshots,
+                    )
+                )
+            found = TimedReader(copy, partial(self.timed, "state"))
+            self._open[step, partition] = found
+            self._sized[name] = copy
+        return found
+
+    def write_changes(self, step: int, partition: int, changes: pa.Table) -> None:
+        """Write puts and deletes as a change file."""
+        name, batch = f"{step}-{partition}", self._batch
+        self.passing("before_changes")
+        with self.timed("changes"):
+            file = write_changes(
+                self._log.store, self._settings.state, batch.batch, name, batch.epoch, changes
+            )
+        self.passing("changes_written")
+        if file is not None:
+            about = {"file": file.file, "sha256": file.sha256, "rows": file.rows}
+            self._notes.append({"changes": {name: about}})
+
+    def deliver(self, rows: pa.Table) -> None:
+        """Write rows of schema OUTPUT in one transaction, or keep them for the driver."""
+        settings, batch = self._settings, self._batch.batch
+        if settings.sink is None:
+            self.output.append(rows)
+            return
+        if settings.plan.finish.table is not None:
+            rows = self._into_table(settings.plan.finish.table, rows)
+            if not rows.num_rows:
+                return
+        if settings.sink.has_begun(batch):
+            self._notes.append({"slots": list(counts(rows).items())})
+        alone = len(self.partitions) == settings.plan.partitions
+        with self.timed("deliver"):
+            result = deliver(settings.sink, batch, rows, self.passing, self._batch.mark, alone)
+        for phase, spent in result.phases.items():
+            self._spend(f"deliver.{phase}", spent)
+        self._notes.append({"delivered": result.rows, "dead_letters": result.dead_letters})
+
+    def _into_table(self, table: TableParams, rows: pa.Table) -> pa.Table:
+        """Write rows to files that the driver commits; return the dead letters."""
+        letters = pc.equal(rows["kind"], 1)
+        ready = rows.filter(pc.invert(letters))
+        if ready.num_rows:
+            batch = self._batch
+            with self.timed("table"):
+                files = write_files(
+                    Path(table.path),
+                    partition_column(table.partition),
+                    typed_rows(table, ready),
+                    f"{batch.batch}-{batch.epoch}-{token_hex(6)}",
+                )
+            self.passing("files_written")
+            self._notes.append({"files": [astuple(file) for file in files]})
+        return rows.filter(letters)
+
+    def avro_schema(self, schema_id: int) -> str:
+        """Return the writer schema registered under an id."""
+        known = self._settings.schemas
+        if known is None:
+            return _registry(self._settings.registry or "").by_id(schema_id)
+        if schema_id not in known:
+            raise UnknownSchema(schema_id)
+        return known[schema_id]
+
+    def passing(self, point: str) -> None:
+        """Say which crash point the task has come to."""
+        crash_point(point, self._batch.batch, self._settings.driver)
+
+    def notes(self) -> list[Mapping[str, Any]]:
+        """Return what the driver must know: change files, deliveries, milliseconds by phase."""
+        phases = {k: round(v, 1) for k, v in self._phases.items()}
+        return [*self._notes, {"phases": phases, "stages": self._stages}]
+
+    @contextmanager
+    def stage(self, number: int, rows: int) -> Generator[None]:
+        """Note when a stage began and ended, and how many rows came in."""
+        start = time()
+        try:
+            yield
+        finally:
+            self._stages.append([number, int(start * 1000), int(time() * 1000), rows])
+
+    def _spend(self, phase: str, milliseconds: float) -> None:
+        self._phases[phase] = self._phases.get(phase, 0.0) + milliseconds
+
+    @contextmanager
+    def timed(self, phase: str) -> Generator[None]:
+        """Count the time of a block towards a phase."""
+        start = perf_counter()
+        try:
+            yield
+        finally:
+            self._spend(phase, (perf_counter() - start) * 1000)
+
+
+@cache
+def _registry(url: str) -> Any:
+    from kaflow_engine.formats.schema_registry import Registry  # its HTTP client is for Avro only
+
+    return Registry(url=url, patience=_PATIENCE_S)  # then the batch is run again, with a backoff

@@ -1,0 +1,1 @@
+"""Checkpoints in a bucket, and proofs that a state is whole."""

@@ -1,0 +1,1 @@
+"""RocksDB copies and their snapshots."""

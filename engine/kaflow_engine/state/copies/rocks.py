@@ -1,0 +1,306 @@
+"""A RocksDB copy of one state partition; what it lacks or loses is applied again."""
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# reason: pyarrow is untyped
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, cast
+
+import pyarrow as pa
+import rocksdict
+from rocksdict import Rdict, ReadOptions, WriteBatch
+
+from kaflow_engine.errors import StateError
+from kaflow_engine.state.copies.rocks_errors import (
+    damage_mark,
+    damaged,
+    is_locked,
+    telling,
+    translate,
+)
+from kaflow_engine.state.copies.rocks_options import COMPACT_AT, copy_options, write_options
+from kaflow_engine.state.log.changes import change_lists
+from kaflow_engine.state.reader import Entries, Scanned, StateRef, successor
+
+_META = b""  # sorts before every state key, none of which is empty
+_FIRST_KEY = b"\x00"
+_GET = 1000  # keys at once: a longer list is slower, and takes memory that is never given back
+_KEEP_QUIET = 32
+_SETTLE_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class CopySize:
+    """How big a copy is, as RocksDB estimates it."""
+
+    entries: int
+    bytes: int
+
+
+class RocksCopy:
+    """An open copy: a StateReader that change files are applied to."""
+
+    def __init__(self, path: Path, ref: StateRef, db: Rdict) -> None:
+        self.path = path
+        self._ref = ref
+        self._db = db
+        self._written = False
+        self._closed = False
+        self.foreign = False
+        """Whether the copy holds another state, or another generation of it."""
+        self._stored: int | None = None
+        self._read_meta()
+        self._applied = self._stored
+
+    @property
+    def applied(self) -> int | None:
+        """The batch after which the state was as this copy has it; None for an empty copy."""
+        return self._applied
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close(settle=error is None)
+
+    def close(self, *, settle: bool = True) -> None:
+        """Close the copy; first wait for a compaction that is due, which runs at no other time."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            if settle:
+                with telling(self.path):
+                    self._settle()
+        finally:
+            self._db.close()
+
+    def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Return the value of each key, None where there is none."""
+        ordered = sorted(set(keys))  # sorted keys are read twice as fast
+        values: list[bytes | None] = []
+        with telling(self.path):
+            for at in range(0, len(ordered), _GET):
+                values += cast(Any, self._db.get(cast(Any, ordered[at : at + _GET])))
+        if ordered == keys:
+            return values
+        found = dict(zip(ordered, values, strict=True))
+        return [found[key] for key in keys]
+
+    def scan(self, prefixes: Sequence[bytes]) -> Scanned:
+        """Return all entries whose key starts with one of the prefixes."""
+        index: list[int] = []
+        keys: list[bytes] = []
+        values: list[bytes] = []
+        if prefixes:
+            order = sorted(range(len(prefixes)), key=prefixes.__getitem__)
+            with telling(self.path):
+                self._scan(prefixes, order, (index, keys, values))
+            if order != list(range(len(prefixes))):
+                back = sorted(range(len(index)), key=index.__getitem__)
+                index = [index[row] for row in back]
+                keys = [keys[row] for row in back]
+                values = [values[row] for row in back]
+        return Scanned(index, keys, values)
+
+    def range(self, start: bytes, stop: bytes | None, most: int | None = None) -> Entries:
+        """Return the first `most` entries with `start` <= key < `stop`; None: no bound."""
+        first = max(start, _FIRST_KEY)
+        if stop is not None and stop <= first:
+            return Entries([], [])
+        options = _until(stop)
+        with telling(self.path):
+            pairs = cast(
+                "list[tuple[bytes, bytes]]",
+                list(islice(self._db.items(from_key=first, read_opt=options), most)),
+            )
+            if most is not None and len(pairs) == most:
+                return Entries([key for key, _ in pairs], [value for _, value in pairs])
+            self._assert_end(pairs[-1][0] if pairs else None, first, options)
+        return Entries([key for key, _ in pairs], [value for _, value in pairs])
+
+    def apply(self, changes: pa.Table, batch: int) -> None:
+        """Apply what one batch changed, and that it is applied, in one write.
+
+        Args:
+            changes: Schema CHANGES; later rows win.
+            batch: A later batch than the one applied last.
+        """
+        if self.foreign or (self._applied is not None and batch <= self._applied):
+            raise ValueError(f"batch {batch} cannot be applied to {self.path} at {self._applied}")
+        write = WriteBatch(raw_mode=True)
+        put, delete = write.put, write.delete
+        for key, value in zip(*change_lists(changes), strict=True):
+            if not key:
+                raise ValueError("a state key must not be null or empty")
+            if value is None:
+                delete(key)
+            else:
+                put(key, value)
+        self._write(write, batch)
+
+    def advance(self, batch: int, *, store: bool = False) -> None:
+        """Note that nothing changed up to and including a batch.
+
+        It is stored now and then only, because each write makes a task leave a file behind; what
+        was not stored is looked up again in the commits.
+        """
+        if self._applied is not None and batch < self._applied:
+            raise ValueError(f"{self.path} is at {self._applied}, ahead of {batch}")
+        self._applied = batch
+        if self._stored != batch and (store or batch - (self._stored or 0) >= _KEEP_QUIET):
+            self._write(WriteBatch(raw_mode=True), batch)
+
+    def checkpoint(self, target: Path) -> None:
+        """Make a copy of the files as they are now, by hard links; `target` must not exist."""
+        with telling(self.path):
+            self._db.flush()
+            maker = cast(Any, rocksdict).Checkpoint(self._db)  # the stub lacks it
+            try:
+                maker.create_checkpoint(str(target))
+            finally:
+                del maker  # it keeps the database open
+
+    def size(self) -> CopySize:
+        """Return entries and bytes, as RocksDB estimates them."""
+        entries = self._property("estimate-num-keys") - (self._stored is not None)
+        return CopySize(max(entries, 0), self._property("total-sst-files-size"))
+
+    def _scan(
+        self,
+        prefixes: Sequence[bytes],
+        order: list[int],
+        into: tuple[list[int], list[bytes], list[bytes]],
+    ) -> None:
+        index, keys, values = into
+        stops = [successor(prefix) for prefix in prefixes]
+        stop = None if None in stops else max(cast("list[bytes]", stops))
+        cursor = self._db.iter(_until(stop))
+        valid, key_at = cursor.valid, cast("Callable[[], bytes]", cursor.key)
+        value_at, move = cast("Callable[[], bytes]", cursor.value), cursor.next
+        for position in order:
+            prefix = prefixes[position]
+            cursor.seek(prefix or _FIRST_KEY)
+            while valid():
+                key = key_at()
+                if not key.startswith(prefix):
+                    break
+                index.append(position)
+                keys.append(key)
+                values.append(value_at())
+                move()
+            else:
+                cursor.status()  # raises if it ended for another reason than the end
+
+    def _assert_end(self, last: bytes | None, first: bytes, options: ReadOptions) -> None:
+        """Look again where iteration ended, because `items` takes a read error for the end."""
+        cursor = self._db.iter(options)
+        cursor.seek(first if last is None else last)
+        if last is not None and cursor.valid():
+            cursor.next()
+        cursor.status()
+        if cursor.valid():
+            raise StateError(f"reading '{self.path}' was cut short", hint="run it again")
+
+    def _write(self, write: WriteBatch, batch: int) -> None:
+        about = {"state_id": self._ref.state_id, "generation": self._ref.generation}
+        write.put(_META, json.dumps({**about, "applied": batch}).encode())
+        with telling(self.path):
+            self._db.write(write, write_options())
+        self._applied = self._stored = batch
+        self._written = True
+
+    def _read_meta(self) -> None:
+        with telling(self.path):
+            meta = cast("bytes | None", self._db.get(_META))
+            if meta is None:
+                cursor = self._db.iter()
+                cursor.seek_to_first()
+                cursor.status()
+                self.foreign = cursor.valid()  # entries of which nobody knows the batch
+                return
+        try:
+            about = json.loads(meta)
+            self.foreign = StateRef(about["state_id"], about["generation"]) != self._ref
+            self._stored = int(about["applied"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise damaged(self.path) from error
+
+    def _settle(self) -> None:
+        if self._written:
+            self._db.flush()
+        deadline = time.monotonic() + _SETTLE_S
+        while (
+            self._property("num-files-at-level0") >= COMPACT_AT
+            or self._property("num-running-compactions")
+        ) and time.monotonic() < deadline:
+            time.sleep(0.005)
+
+    def _property(self, name: str) -> int:
+        return self._db.property_int_value(f"rocksdb.{name}") or 0
+
+
+def open_copy(path: Path, ref: StateRef, *, wait_s: float = 30.0) -> RocksCopy:
+    """Open, or create, the copy in a directory; close it, or use it in a `with`.
+
+    Args:
+        path: Its directory.
+        ref: The state it should hold; whether it does, `foreign` tells.
+        wait_s: How long to wait for another process that has it open.
+
+    Raises:
+        Damaged: It cannot be read; `wipe` it and build it again.
+        StateError: It is still open elsewhere, or the disk is full or forbidden.
+    """
+    if damage_mark(path).exists():
+        raise damaged(path)
+    db = _open(path, time.monotonic() + wait_s)
+    try:
+        return RocksCopy(path, ref, db)
+    except BaseException:
+        db.close()
+        raise
+
+
+def wipe(path: Path) -> None:
+    """Remove a copy that is closed."""
+    shutil.rmtree(path, ignore_errors=True)
+    damage_mark(path).unlink(missing_ok=True)
+
+
+def _open(path: Path, deadline: float) -> Rdict:
+    pause = 0.01
+    while True:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return Rdict(str(path), copy_options())
+        except Exception as error:  # rocksdict raises nothing narrower
+            if not is_locked(error):
+                raise translate(path, error) from error
+            if time.monotonic() > deadline:
+                raise StateError(
+                    f"state copy '{path}' is still open in another process",
+                    hint=f"stop the earlier run's process: `fuser {path}/LOCK` names it",
+                ) from error
+        time.sleep(pause)
+        pause = min(pause * 2, 0.25)
+
+
+def _until(stop: bytes | None) -> ReadOptions:
+    # No lower bound: rocksdict takes it for an upper one, and seeking does the same.
+    options = ReadOptions()
+    if stop is not None:
+        options.set_iterate_upper_bound(stop)
+    return options

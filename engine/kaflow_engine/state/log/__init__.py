@@ -1,0 +1,1 @@
+"""The batch log and the change log."""

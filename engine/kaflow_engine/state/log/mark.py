@@ -1,0 +1,23 @@
+"""What tells a batch from another one of the same number, such as one of a copied state."""
+
+import json
+from hashlib import sha256
+
+from kaflow_engine.state.log.batch_log import BatchRecord
+
+
+def batch_mark(batch: BatchRecord) -> str:
+    """Return a digest of all that is equal when a batch runs again, and of nothing else.
+
+    Fields are named one by one: one that a later version adds must not change older marks.
+    """
+    same = {
+        "number": batch.number,
+        "plan": batch.plan,
+        "batch_time": batch.batch_time,
+        "watermark": batch.watermark,
+        "ranges": batch.ranges,
+        "read_to_end": sorted(batch.read_to_end),
+        "bounded_end": batch.bounded_end,
+    }
+    return sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()[:16]

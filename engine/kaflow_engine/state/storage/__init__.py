@@ -1,0 +1,1 @@
+"""Where files of a state are: directories, buckets, leases."""

@@ -1,0 +1,203 @@
+"""What a case expects beside what happened."""
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from itertools import zip_longest
+
+from kaflow_engine.testing.cases.specs import Case, Letter, Row
+from kaflow_engine.testing.cases.values import Json, comparable, json_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """All that came out of a case."""
+
+    output_topic: str
+    rows: tuple[Row, ...]
+    """In order."""
+    raw: tuple[bytes, ...]
+    """The value of each row as it was written."""
+    letters: tuple[Letter, ...]
+    counters: Mapping[str, int]
+    """Totals at the end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A line of two columns: what was expected and what came, one of which may be missing."""
+
+    expected: str | None
+    actual: str | None
+    equal: bool
+
+    @property
+    def mark(self) -> str:
+        """How the line is marked."""
+        if self.equal:
+            return "="
+        return "-" if self.actual is None else "+" if self.expected is None else "≠"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One part of the outcome that is not as expected."""
+
+    part: str
+    """`rows`, `values`, `dead letters` or `counters`."""
+    pairs: tuple[Pair, ...]
+
+
+def compare(case: Case, outcome: Outcome, *, as_given: bool, keeps_order: bool) -> list[Difference]:
+    """Return what differs, nothing if the case holds.
+
+    Args:
+        case: What is expected; what it does not mention is not compared.
+        outcome: What happened.
+        as_given: The batches are those of the case, so `in_batch` counts.
+        keeps_order: Rows of different keys have an order too.
+    """
+    found = [
+        _rows(case, outcome, as_given),
+        _raw(case, outcome, keeps_order),
+        _letters(case, outcome),
+        _counters(case, outcome),
+    ]
+    return [part for part in found if part and not all(pair.equal for pair in part.pairs)]
+
+
+def _rows(case: Case, outcome: Outcome, as_given: bool) -> Difference | None:
+    if case.expect is None:
+        return None
+    numbered = as_given and any(spec.in_batch is not None for spec in case.expect)
+    expected = [
+        Row(
+            topic=spec.topic or outcome.output_topic,
+            key=spec.key,
+            value=value,
+            batch=spec.in_batch if numbered else None,
+        )
+        for spec, value in zip(case.expect, case.values, strict=True)
+    ]
+    return Difference(
+        part="rows",
+        pairs=tuple(
+            pair
+            for key, wanted, came in _by_key(expected, _chosen(case, outcome.rows))
+            for pair in _aligned(wanted, came, numbered, ordered=key[1] is not None)
+        ),
+    )
+
+
+def _chosen(case: Case, rows: Sequence[Row]) -> Sequence[Row]:
+    """Return rows with what the case compares of them."""
+    columns = case.spec.columns
+    if columns is None:
+        return rows
+    return [replace(row, key=None, value=_only(row.value, columns)) for row in rows]
+
+
+def _only(value: Json, columns: Sequence[str]) -> Json:
+    if not isinstance(value, dict):
+        return value
+    return {name: value[name] for name in columns if name in value}
+
+
+Place = tuple[str, str | None]
+"""A topic and a key."""
+
+
+def _by_key(
+    expected: Iterable[Row], actual: Iterable[Row]
+) -> list[tuple[Place, list[Row], list[Row]]]:
+    """Rows of one key are in order; between keys there is none."""
+    found: dict[Place, tuple[list[Row], list[Row]]] = defaultdict(lambda: ([], []))
+    for side, rows in enumerate((expected, actual)):
+        for row in rows:
+            found[(row.topic, row.key)][side].append(row)
+    return [(place, wanted, came) for place, (wanted, came) in found.items()]
+
+
+def _aligned(
+    expected: Sequence[Row], actual: Sequence[Row], numbered: bool, ordered: bool
+) -> list[Pair]:
+    wanted = [comparable(row.value) for row in expected]
+    came = [comparable(row.value) for row in actual]
+    if not ordered:  # records without a key may go to any partition
+        expected, wanted = _sorted(expected, wanted)
+        actual, came = _sorted(actual, came)
+    pairs: list[Pair] = []
+    matcher = SequenceMatcher(None, wanted, came, autojunk=False)
+    for tag, start, stop, first, last in matcher.get_opcodes():
+        for row, other in zip_longest(expected[start:stop], actual[first:last]):
+            in_place = row is None or other is None or row.batch in (None, other.batch)
+            pairs.append(
+                Pair(
+                    expected=row and _shown(row, row.batch if numbered else None),
+                    actual=other and _shown(other, other.batch if numbered else None),
+                    equal=tag == "equal" and in_place,
+                )
+            )
+    return pairs
+
+
+def _sorted(rows: Sequence[Row], values: Sequence[Hashable]) -> tuple[list[Row], list[Hashable]]:
+    order = sorted(range(len(rows)), key=lambda n: json_text(rows[n].value))
+    return [rows[n] for n in order], [values[n] for n in order]
+
+
+def _shown(row: Row, batch: int | None) -> str:
+    place = "" if batch is None else f" (batch {batch})"
+    key = "no key" if row.key is None else row.key
+    return f"{row.topic} {key}{place} {json_text(row.value)}"
+
+
+def _raw(case: Case, outcome: Outcome, keeps_order: bool) -> Difference | None:
+    if case.spec.expect_raw is None:
+        return None
+    expected = list(case.spec.expect_raw)
+    actual = [value.decode(errors="backslashreplace") for value in outcome.raw]
+    if not keeps_order:
+        expected, actual = sorted(expected), sorted(actual)
+    matcher = SequenceMatcher(None, expected, actual, autojunk=False)
+    pairs = [
+        Pair(expected=wanted, actual=came, equal=tag == "equal")
+        for tag, start, stop, first, last in matcher.get_opcodes()
+        for wanted, came in zip_longest(expected[start:stop], actual[first:last])
+    ]
+    return Difference(part="values", pairs=tuple(pairs))
+
+
+def _letters(case: Case, outcome: Outcome) -> Difference | None:
+    if case.letters is None:
+        return None
+    rest = sorted(outcome.letters, key=str)
+    pairs: list[Pair] = []
+    # Those that name a partition first: they have no choice.
+    for letter in sorted(case.letters, key=lambda each: each.partition is None):
+        found = next((other for other in rest if _fits(letter, other)), None)
+        if found is not None:
+            rest.remove(found)
+        pairs.append(Pair(expected=str(letter), actual=found and str(found), equal=bool(found)))
+    pairs += [Pair(expected=None, actual=str(other), equal=False) for other in rest]
+    return Difference(part="dead letters", pairs=tuple(pairs))
+
+
+def _fits(expected: Letter, actual: Letter) -> bool:
+    return (
+        (expected.topic, expected.offset, expected.phase)
+        == (actual.topic, actual.offset, actual.phase)
+    ) and expected.partition in (None, actual.partition)
+
+
+def _counters(case: Case, outcome: Outcome) -> Difference | None:
+    pairs = [
+        Pair(
+            expected=f"{name}: {count}",
+            actual=f"{name}: {outcome.counters.get(name, 0)}",
+            equal=outcome.counters.get(name, 0) == count,
+        )
+        for name, count in case.spec.expect_counters.items()
+    ]
+    return Difference(part="counters", pairs=tuple(pairs))

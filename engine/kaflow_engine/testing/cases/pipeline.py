@@ -1,0 +1,116 @@
+"""The pipeline that a case names: found, loaded and planned."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import duckdb
+
+from kaflow_engine.errors import ModelError
+from kaflow_engine.model.columns import Column
+from kaflow_engine.model.configuration.load_config import load_config
+from kaflow_engine.model.files.tree import Entries, Scalar, describe
+from kaflow_engine.model.files.variables import variables_of_authors
+from kaflow_engine.model.files.yaml_file import raise_all, read_yaml
+from kaflow_engine.model.pipelines.loader import load_pipeline, pipeline_from_mapping
+from kaflow_engine.model.project import FOLDERS, SUFFIXES
+from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.planner.pipeline_plan import build_plan, declared_columns
+from kaflow_engine.plan.planner.planned import PlannedPipeline
+from kaflow_engine.plan.planner.project import load_one
+from kaflow_engine.sql.bind import check_types, normal_type
+from kaflow_engine.sql.read import topics_of
+from kaflow_engine.sql.scope import NeedsSchema
+from kaflow_engine.testing.cases.specs import Case
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """Where cases look for pipelines and settings."""
+
+    project: Path | None = None
+    """Folder of the pipelines; None: the nearest one upwards that holds some."""
+    config_path: Path | None = None
+    variables: Mapping[str, str] | None = None
+    """For configuration and pipelines; None: the environment, as far as each may expand it."""
+
+
+def plan_case(case: Case, around: Surroundings) -> PlannedPipeline:
+    """Plan the pipeline of a case, for a stream that is fed in the order of the case.
+
+    Raises:
+        ModelError: It cannot be found or loaded, or is wrong.
+    """
+    spec = _spec(case, around)
+    config = load_config(around.config_path, around.variables, case.config)
+    schemas = _schemas(case, spec)
+    planned = build_plan(spec, config, schemas)
+    finish = planned.plan.finish
+    if finish.table is not None:  # what a table would get is shown as records
+        finish = replace(finish, topic=finish.target, format="json", table=None)
+    return replace(planned, plan=replace(planned.plan, finish=finish, dimensions_first=False))
+
+
+def _spec(case: Case, around: Surroundings) -> PipelineSpec:
+    node, here = case.pipeline, Path(case.at.file).parent
+    config = load_config(around.config_path, around.variables)  # a case cannot allow itself more
+    known = variables_of_authors(config.env) if around.variables is None else around.variables
+    match node:
+        case Entries():
+            return pipeline_from_mapping(node, node.at, known)
+        case Scalar(text=str(text)) if text.endswith(SUFFIXES):
+            return load_pipeline(here / text, known)
+        case Scalar(text=str(text)):
+            folders = [around.project] if around.project else _nearest(here)
+            # Errors show where a file is from here.
+            paths = [Path(os.path.relpath(folder)) for folder in folders]
+            return load_one(paths, text, config, known, node.at)
+        case _:
+            hint = "write a name, a path that ends in .yaml, or a mapping"
+            raise ModelError(f"expected a pipeline, found {describe(node)}", node.at, hint)
+
+
+def _schemas(case: Case, spec: PipelineSpec) -> dict[str, tuple[Column, ...]]:
+    start = spec.place("query")
+    wrong: list[ModelError] = []
+    found: dict[str, tuple[Column, ...]] = {}
+    topics = topics_of(spec.query, start)
+    for topic in topics:
+        declared = declared_columns(spec, topic)
+        types = case.spec.topics.get(topic)
+        if declared is not None:
+            found[topic] = declared
+        elif types is not None:
+            try:
+                found[topic] = tuple(Column(name, normal_type(of)) for name, of in types.items())
+            except duckdb.Error:
+                places = {name: case.topics_at[(topic, name)] for name in types}
+                wrong += check_types(types, places)
+    raise_all(wrong)
+    if unknown := [topic for topic in topics if topic not in found]:
+        message = NeedsSchema(unknown, start).message
+        raise ModelError(message, start, "declare them there, or in the case under topics:")
+    return found
+
+
+def _nearest(folder: Path) -> list[Path]:
+    here = folder.resolve()
+    for parent in (here, *here.parents):
+        if found := [parent / name for name in FOLDERS if (parent / name).is_dir()]:
+            return found
+        if any(_holds_pipeline(file) for file in sorted(parent.iterdir())):
+            return [parent]
+        if (parent / ".git").exists():
+            return []
+    return []
+
+
+def _holds_pipeline(file: Path) -> bool:
+    if not file.name.endswith(SUFFIXES):
+        return False
+    try:
+        root = read_yaml(file, {}).root
+    except ModelError:
+        return False  # whoever runs that pipeline is told
+    return isinstance(root, Entries) and root.get("query") is not None

@@ -1,0 +1,214 @@
+"""The local executor: a plan in one process, without Spark or a broker, in milliseconds."""
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyarrow is untyped, and duckdb in part
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaflow_engine.errors import StateError
+from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.records import RECORDS
+from kaflow_engine.operators.rows.reports import BatchReport, read_reports
+from kaflow_engine.operators.rows.schemas import EXCHANGE
+from kaflow_engine.operators.rows.task import BatchContext
+from kaflow_engine.operators.stages import run_stage, run_stages
+from kaflow_engine.operators.watermark import END, WatermarkState, advance
+from kaflow_engine.state.copies.memory import MemoryState
+from kaflow_engine.testing.local.world import Crashed, LocalWorld, LoggedBatch, Point
+
+
+def never(when: str, step: str) -> None:
+    """Let every batch run to its end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalBatch:
+    """What one batch did."""
+
+    number: int
+    batch_time: int
+    output: pa.Table
+    """Schema OUTPUT: rows and dead letters, those of one key in order."""
+    counters: Mapping[str, int]
+    """How the counters changed."""
+    watermark: int | None
+    """The watermark of the next batch."""
+
+
+class _LocalTask:
+    """One task over what is durable."""
+
+    def __init__(
+        self, world: LocalWorld, partitions: Sequence[int], schema_by_id: Callable[[int], str]
+    ) -> None:
+        self.partitions = partitions
+        self._world = world
+        self._schema_by_id = schema_by_id
+
+    def state(self, step: int, partition: int) -> MemoryState:
+        return self._world.state((step, partition))
+
+    def write_changes(self, step: int, partition: int, changes: pa.Table) -> None:
+        self._world.write_changes((step, partition), changes)
+
+    def deliver(self, rows: pa.Table) -> None:
+        self._world.deliver(rows)
+
+    def avro_schema(self, schema_id: int) -> str:
+        return self._schema_by_id(schema_id)
+
+
+class LocalPipeline:
+    """A pipeline that is fed batch by batch.
+
+    Args:
+        plan: What runs.
+        partitions: The partitions of every input topic.
+        spread: Run the stages as separate tasks, one for each partition, as a cluster would.
+        replay: Run every batch twice and compare.
+        schema_by_id: Writer schemas of Avro inputs.
+        point: Told about every step of the protocol; where it raises Crashed, the run ends and the
+            next one recovers.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        partitions: Mapping[str, Iterable[int]],
+        *,
+        spread: bool = False,
+        replay: bool = False,
+        schema_by_id: Callable[[int], str] | None = None,
+        point: Point = never,
+    ) -> None:
+        self._plan = plan
+        self._read_to_end = {(t, p): True for t, some in partitions.items() for p in some}
+        self._spread, self._replay = spread, replay
+        self._schema_by_id = schema_by_id or _no_registry
+        self._world = LocalWorld(point)
+        self._epoch = 1
+        self._at_end = False
+
+    @property
+    def watermark(self) -> int | None:
+        """The watermark of the next batch, epoch milliseconds."""
+        return self._standing().value
+
+    @property
+    def counters(self) -> Counter[str]:
+        """Totals so far."""
+        total: Counter[str] = Counter()
+        for commit in self._world.commits:
+            total.update(commit.counters)
+        return total
+
+    def go_on(self, plan: Plan) -> None:
+        """Take another plan from the next batch on; one that is open is run with its own."""
+        self._plan = plan
+
+    def run(self, records: pa.Table, batch_time: int) -> LocalBatch:
+        """Run one batch, to the end of its commit.
+
+        Args:
+            records: Schema RECORDS, each partition in offset order; may be empty.
+            batch_time: Epoch milliseconds, never less than the one before.
+        """
+        number = len(self._world.commits) + 1
+        watermark = END if self._at_end else self.watermark
+        batch = LoggedBatch(
+            number=number,
+            plan=self._plan,
+            batch_time=batch_time,
+            watermark=watermark,
+            records=records,
+        )
+        while len(self._world.commits) < number:
+            try:
+                if self._world.begun is None:
+                    self._world.begin(batch)
+                self._finish()
+            except Crashed as crash:
+                self._epoch += 1
+                if crash.copies_lost:
+                    self._world.lose_copies()
+        return LocalBatch(
+            number=number,
+            batch_time=batch_time,
+            output=self._world.delivered(),
+            counters=self._world.commits[-1].counters,
+            watermark=self.watermark,
+        )
+
+    def end(self, batch_time: int) -> LocalBatch:
+        """End a bounded run: the watermark goes to infinity, and what waits is decided."""
+        self._at_end = True
+        return self.run(RECORDS.empty_table(), batch_time)
+
+    def _standing(self) -> WatermarkState:
+        commits = self._world.commits
+        return commits[-1].watermark if commits else WatermarkState()
+
+    def _finish(self) -> None:
+        """Run and commit the batch that is logged, with nothing but what the log says."""
+        logged = self._world.begun
+        assert logged is not None
+        batch = BatchContext(
+            batch=logged.number,
+            batch_time=logged.batch_time,
+            watermark=logged.watermark,
+            epoch=self._epoch,
+        )
+        report = self._once(logged.plan, batch, logged.records)
+        if self._replay and report != self._once(logged.plan, batch, logged.records):
+            raise StateError(f"batch {batch.batch} gave another report when it was replayed")
+        watermark = advance(
+            self._standing(), logged.plan.topics, report, logged.batch_time, self._read_to_end
+        )
+        if logged.watermark == END:
+            watermark = replace(watermark, value=END)
+        self._world.commit(watermark, report.counters)
+
+    def _once(self, plan: Plan, batch: BatchContext, records: pa.Table) -> BatchReport:
+        everything = range(plan.partitions)
+        task = _LocalTask(self._world, everything, self._schema_by_id)
+        if not self._spread:
+            return read_reports(run_stages(plan, batch, records, task))
+        rows = records
+        for stage in range(plan.stage_count):
+            pieces = _by_source(rows) if stage == 0 else _by_part(rows, everything)
+            found: list[pa.Table] = []
+            for part, piece in pieces:
+                task.partitions = [part]
+                found.append(run_stage(plan, stage, batch, piece, task))
+            rows = pa.concat_tables([EXCHANGE.empty_table(), *found])
+        return read_reports(rows)
+
+
+def _by_source(records: pa.Table) -> list[tuple[int, pa.Table]]:
+    places = records.group_by(["topic", "partition"]).aggregate([]).to_pylist()
+    return [
+        (
+            n,
+            records.filter(
+                pc.and_(
+                    pc.equal(records["topic"], place["topic"]),
+                    pc.equal(records["partition"], place["partition"]),
+                )
+            ),
+        )
+        for n, place in enumerate(places)
+    ]
+
+
+def _by_part(rows: pa.Table, parts: Iterable[int]) -> list[tuple[int, pa.Table]]:
+    return [(part, rows.filter(pc.equal(rows["part"], part))) for part in parts]
+
+
+def _no_registry(schema_id: int) -> str:
+    raise StateError(f"no schema registry: schema {schema_id} is not known")

@@ -1,0 +1,1 @@
+"""Sample records for the topics of the examples."""
