@@ -1,8 +1,4 @@
 """The map stage: records to driving rows, sides' records, dead letters and reports."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
-# pyarrow is untyped, and duckdb in part
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

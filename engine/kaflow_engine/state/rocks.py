@@ -1,7 +1,4 @@
 """A RocksDB copy of one state partition; what it lacks or loses is applied again."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# reason: pyarrow is untyped
 
 import json
 import shutil
