@@ -157,7 +157,7 @@ class MapArray(ListArray):
     @property
     def items(self) -> Any: ...
     @classmethod
-    def from_arrays(
+    def from_arrays(  # pyright: ignore[reportIncompatibleMethodOverride]  # it is so
         cls, offsets: Array, keys: Array, items: Array, type: DataType | None = None
     ) -> Self: ...
 
