@@ -1,6 +1,4 @@
 """All assets of a project: its topics, and the streams between them."""
-# pyright: reportUnknownMemberType=false
-# AssetSpec is typed in part
 
 from collections.abc import Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter

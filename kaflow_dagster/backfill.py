@@ -1,6 +1,4 @@
 """Tables as partitioned assets: a run fills a range of partitions from the topics."""
-# pyright: reportUnknownMemberType=false
-# Dagster's decorators are typed in part
 
 import warnings
 from collections.abc import Iterator, Mapping

@@ -1,6 +1,4 @@
 """All that Dagster shows of a project: assets, a job and a sensor for each pipeline or group."""
-# pyright: reportUnknownMemberType=false
-# define_asset_job is typed in part
 
 from collections.abc import Sequence
 from pathlib import Path

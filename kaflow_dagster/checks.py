@@ -1,6 +1,4 @@
 """Checks of what pipelines write, as Dagster's asset checks."""
-# pyright: reportUnknownMemberType=false
-# Dagster's decorators are typed in part
 
 import json
 from collections.abc import Collection, Iterator, Sequence

@@ -1,6 +1,4 @@
 """What a stream counts of its own records, as checks of its asset: they cost it nothing."""
-# pyright: reportUnknownMemberType=false
-# Dagster's decorators are typed in part
 
 from collections.abc import Iterator
 

@@ -1,6 +1,4 @@
 """Dead letters in Dagster: a job that puts them through their pipeline again."""
-# pyright: reportUnknownMemberType=false
-# Dagster's decorators are typed in part
 
 from collections import Counter
 

@@ -1,6 +1,4 @@
 """The switch of a pipeline: while its sensor is on, the pipeline is kept running."""
-# pyright: reportUnknownMemberType=false
-# Dagster's decorators are typed in part
 
 import shlex
 import time

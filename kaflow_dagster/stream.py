@@ -1,6 +1,4 @@
 """A session: one Dagster run in which pipelines stream until somebody wants them to stop."""
-# pyright: reportUnknownMemberType=false
-# Dagster's decorators are typed in part
 
 import time
 from collections.abc import Iterator, Mapping, Sequence

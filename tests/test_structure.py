@@ -24,7 +24,7 @@ PLANNING = [
         "plan",
         "state",
     ),
-    *("operators.rows.task", "connectors", "testing.sample.fake_stream"),
+    *("plan", "state", "operators.rows.task", "connectors", "testing.sample.fake_stream"),
 ]
 
 

@@ -1,11 +1,10 @@
 """The process that runs checks: a line of JSON and Arrow streams on stdin, JSON on stdout."""
-# pyright: basic, reportMissingTypeStubs=false
 
 import json
 import sys
 from collections.abc import Mapping, Sequence
 from string import Template
-from typing import Any
+from typing import Any, cast
 
 SAMPLE = 10
 """Rows that failed, at most."""
@@ -16,7 +15,8 @@ def answers(frames: Sequence[Any], checks: Sequence[Mapping[str, Any]]) -> list[
     import great_expectations as gx
 
     _close_expressions()
-    context = gx.get_context(mode="ephemeral")
+    # its own types are unknown in part
+    context = cast(Any, gx).get_context(mode="ephemeral")
     asset = context.data_sources.add_pandas("rows").add_dataframe_asset("rows")
     definition = asset.add_batch_definition_whole_dataframe("rows")
     batches = [definition.get_batch({"dataframe": frame}) for frame in frames]
@@ -64,7 +64,7 @@ def _answer(
         if each.get("raised_exception")
     ]
     found["error"] = raised[0] if raised else None
-    details = result.get("result") or {}
+    details: dict[str, Any] = result.get("result") or {}
     found["failed"] = details.get("unexpected_count") or 0
     found["observed"] = details.get("observed_value")
     places = [place for place in details.get("unexpected_index_list") or () if type(place) is int]
@@ -78,7 +78,8 @@ def _words(validated: Any) -> str | None:
     validated.render()
     for part in validated.expectation_config.rendered_content or ():
         if part.name.startswith("atomic.prescriptive") and part.value.template:
-            params = {name: each["value"] for name, each in (part.value.params or {}).items()}
+            given: dict[str, Any] = part.value.params or {}
+            params = {name: each["value"] for name, each in given.items()}
             return Template(part.value.template).safe_substitute(params)
     return None
 

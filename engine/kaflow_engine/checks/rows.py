@@ -1,8 +1,4 @@
 """The rows that checks look at: of a table, or the newest ones of a topic."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
-# pyarrow is untyped
 
 from collections.abc import Sequence
 from pathlib import Path

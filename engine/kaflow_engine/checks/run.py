@@ -1,8 +1,4 @@
 """Runs checks over rows, in a process of its own."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-# pyarrow is untyped
 
 import json
 import os

@@ -1,6 +1,4 @@
 """What binds and of what type it is; never any data."""
-# pyright: reportMissingTypeStubs=false
-# duckdb leaves types out
 
 import os
 from collections.abc import Mapping

@@ -1,8 +1,4 @@
 """Short, shut-in, single-threaded queries over Arrow."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
-# pyarrow leaves types out
 
 import os
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,4 @@
 """What decoding gives: rows for the values that could be read, reasons for the others."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
-# pyarrow leaves types out
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,8 +1,4 @@
 """Rows by place or by mask, without a copy where all of them are wanted."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
-# pyarrow leaves types out
 
 from typing import TypeVar
 

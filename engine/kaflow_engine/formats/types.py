@@ -1,8 +1,4 @@
 """DuckDB types as data, read from and written as the text that DuckDB uses for them."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
-# pyarrow leaves types out
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,6 +6,7 @@ from functools import lru_cache
 from typing import assert_never
 
 import duckdb
+import duckdb.sqltypes
 import pyarrow as pa
 
 from kaflow_engine.duck import queries, quoting

@@ -1,8 +1,4 @@
 """Keyed state as a step sees it: entries by join key, an index by due time, and what changes."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
-# pyarrow is untyped, and duckdb in part
 
 import struct
 from collections import defaultdict

@@ -1,8 +1,4 @@
 """The stages of a plan: map, keyed steps, and the last exchange."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
-# pyarrow is untyped, and duckdb in part
 
 import pyarrow as pa
 

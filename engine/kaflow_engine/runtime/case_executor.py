@@ -1,8 +1,4 @@
 """Runs case files on Spark: the batches of production without a broker."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-# pyarrow is untyped
 
 import os
 from collections.abc import Iterable, Mapping

@@ -1,8 +1,4 @@
 """Columns of bytes put together and taken apart without a loop over rows."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportAttributeAccessIssue=false
-# reason: pyarrow is untyped
 
 from typing import Any
 

@@ -2,10 +2,6 @@
 
 Everything of a shard lies together, so that shards can move between partitions as key ranges.
 """
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownParameterType=false, reportUnknownArgumentType=false
-# pyright: reportAttributeAccessIssue=false
-# reason: pyarrow is untyped
 
 from typing import Any
 

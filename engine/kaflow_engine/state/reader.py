@@ -33,6 +33,14 @@ class Scanned:
     values: list[bytes]
 
 
+@dataclass(frozen=True, slots=True)
+class CopySize:
+    """How big a copy is, as RocksDB estimates it."""
+
+    entries: int
+    bytes: int
+
+
 class StateReader(Protocol):
     """One state partition as it was after the batch before."""
 

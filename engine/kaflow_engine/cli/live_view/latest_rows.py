@@ -1,9 +1,5 @@
 """Follows the output topics of pipelines and turns their records into text."""
 
-# pyarrow is untyped
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-
 import json
 import logging
 from collections import defaultdict, deque

@@ -1,8 +1,4 @@
 """Writes rows as Parquet files in the folders of a partitioned table."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
-# pyarrow is untyped
 
 import os
 from dataclasses import dataclass

@@ -1,8 +1,4 @@
 """The files that a commit to a Delta table adds, and those whose rows a backfill replaces."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
-# pyarrow is untyped
 
 import json
 import time

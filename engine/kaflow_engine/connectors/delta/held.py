@@ -1,6 +1,4 @@
 """What a Delta table holds of its stream: whose it is, and what each batch has added."""
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# deltalake is typed in part
 
 import json
 from collections import Counter

@@ -1,8 +1,4 @@
 """Commits to a Delta table: one a batch, or all that a backfill replaces at once."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
-# pyarrow is untyped
 
 import json
 from collections.abc import Generator, Sequence

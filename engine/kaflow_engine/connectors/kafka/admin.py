@@ -1,9 +1,5 @@
 """Asks the brokers about topics and offsets, creates topics, commits group offsets."""
 
-# the futures of the admin client are untyped, and its names are re-exported without saying so
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportPrivateImportUsage=false
-
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future

@@ -187,7 +187,7 @@ def open_admin(settings: KafkaSettings) -> Client[AdminClient]:
     complaints = Complaints()
     config = settings.librdkafka(**{"error_cb": complaints})
     try:
-        admin = AdminClient(config, logger=LOGGER)  # pyright: ignore[reportArgumentType]  # the stub forgets callbacks
+        admin = AdminClient(config, logger=LOGGER)
     except KafkaException as failure:
         raise_settings(failure)
     return Client(admin, settings, complaints)

@@ -1,9 +1,5 @@
 """Commits offsets to a consumer group, for the tools that show lag."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-# the futures of the admin client are untyped
-
 import time
 from collections.abc import Mapping
 

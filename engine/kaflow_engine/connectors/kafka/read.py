@@ -1,9 +1,5 @@
 """Reads records of topics into Arrow, bounded and read committed."""
 
-# pyarrow is untyped
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-
 import time
 from collections.abc import Mapping, Sequence
 

@@ -1,9 +1,5 @@
 """Finds the columns of input topics: declared, in the schema registry, or in a sample."""
 
-# pyarrow is untyped
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 

@@ -1,9 +1,5 @@
 """What brokers know of a topic besides its records: its id, its replicas, whether it is ready."""
 
-# the futures of the admin client are untyped, and its names are re-exported without saying so
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportPrivateImportUsage=false
-
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -4,10 +4,6 @@ A value is a zero byte, the schema's id as four bytes, big-endian, and the recor
 are found by name; one that the writer's schema does not have is NULL, one of another type is cast
 as SQL does. A time or date asked for as a whole number is the number that was written.
 """
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
-# pyarrow leaves types out
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

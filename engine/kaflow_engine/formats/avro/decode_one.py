@@ -1,8 +1,4 @@
 """Decode Avro records one by one: those the bulk reader cannot, and to say what is wrong."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
-# pyarrow leaves types out
 
 import base64
 import io

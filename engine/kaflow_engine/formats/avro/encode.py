@@ -1,8 +1,4 @@
 """Encode rows as Avro records with Confluent framing."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
-# pyarrow leaves types out
 
 import io
 import json
@@ -63,7 +59,7 @@ class AvroEncoder:
     def _one_by_one(self, table: pa.Table) -> Encoded:
         values: list[bytes | None] = []
         bad: list[BadValue] = []
-        for row, found in enumerate(cast(list[dict[str, Any]], table.to_pylist())):
+        for row, found in enumerate(table.to_pylist()):
             try:
                 values.append(self._encode_row(found))
             except Exception as error:  # fastavro promises no set of errors

@@ -1,8 +1,4 @@
 """Columns as pieces of Avro: for every row the bytes of one value, in one binary array."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
-# pyarrow leaves types out
 
 from typing import Any
 

@@ -4,10 +4,6 @@ Every record has a cursor into one buffer; numpy moves them together. A record w
 fit the schema, or do not end where the record ends, is marked as not ok and disturbs no other. What
 is wrong with it is for a slower reader to say.
 """
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
-# pyarrow leaves types out
 
 import decimal
 from collections.abc import Mapping
@@ -50,7 +46,9 @@ class BulkReader:
 
     def __init__(self, data: pa.Buffer | None, start: Longs, end: Longs) -> None:
         """Take the buffer, and where in it each record starts and ends (ascending)."""
-        raw = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+        raw = (
+            np.frombuffer(memoryview(data), np.uint8) if data is not None else np.empty(0, np.uint8)
+        )
         self._bytes = np.concatenate([raw, np.zeros(_PAD, np.uint8)])
         self._buffer = pa.py_buffer(self._bytes)
         self._last = len(raw)
@@ -211,7 +209,7 @@ class BulkReader:
             self._fail(rows[np.delete(owner, first)])
         return pa.MapArray.from_arrays(offsets, keys, values)
 
-    def _items(self, kind: Avro, rows: Longs) -> tuple[pa.Array, Longs, pa.Array]:
+    def _items(self, kind: Avro, rows: Longs) -> tuple[Any, Longs, pa.Array]:
         """Return all items, the index in `rows` that each belongs to, and the offsets."""
         left = np.zeros(len(rows), np.int64)
         live = np.arange(len(rows))

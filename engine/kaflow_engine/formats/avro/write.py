@@ -3,10 +3,6 @@
 A piece that a record does not have (of a field inside of a NULL struct, say) is empty. A value that
 the schema cannot hold is noted with its reason and written as something harmless.
 """
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
-# pyarrow leaves types out
 
 from typing import assert_never
 
@@ -97,13 +93,13 @@ class BulkWriter:
             case Array(items=items):
                 return self._items(items, values, valid, owner, path)
             case MapOf(values=of):
-                if not pa.types.is_map(values.type):
+                if not isinstance(values, pa.MapArray):
                     raise CannotWrite(f"'{path}' is not a map")
                 entries = pa.StructArray.from_arrays([values.keys, values.items], ["key", "value"])
                 pairs = pa.ListArray.from_arrays(values.offsets, entries, mask=values.is_null())
                 return self._items(_entry(of), pairs, valid, owner, path)
             case Record():
-                if not pa.types.is_struct(values.type):
+                if not isinstance(values, pa.StructArray):
                     raise CannotWrite(f"'{path}' is not a struct")
                 names = [field.name for field in values.type]
                 columns = dict(zip(names, values.flatten(), strict=True))
@@ -186,7 +182,7 @@ class BulkWriter:
         if not pa.types.is_list(values.type):
             raise CannotWrite(f"'{path}' is not a list")
         lists = values.filter(pa.array(valid))
-        items = lists.flatten()
+        items = pc.list_flatten(lists)
         count = np.zeros(len(valid), np.int64)
         count[valid] = numbers(pc.list_value_length(lists), pa.int64())
         every = np.ones(len(items), np.bool_)

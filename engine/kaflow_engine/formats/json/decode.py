@@ -5,10 +5,6 @@ missing field and a JSON null are NULL. Numbers, booleans, objects and arrays ar
 VARCHAR as their JSON text, strings that spell a number or a boolean for those types. Whether a
 value is good depends on it and the columns alone, never on its neighbours.
 """
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
-# pyarrow leaves types out
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

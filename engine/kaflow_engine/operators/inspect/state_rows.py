@@ -1,8 +1,4 @@
 """Entries of a state as rows with the columns and types that they stand for."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
-# pyarrow is untyped, and duckdb in part
 
 import json
 from collections.abc import Sequence
@@ -114,7 +110,9 @@ def _drivers(
     packed: dict[str, Any] = {"d": found["d"]}
     chosen = [("d", step.before)]
     if side.kind in ("waiting", "emitted"):
-        members = [json.loads(extra)[0] if extra else [] for extra in found["extra"].to_pylist()]
+        members: list[list[Any]] = [
+            json.loads(extra)[0] if extra else [] for extra in found["extra"].to_pylist()
+        ]
         for n, i in enumerate(step.events):
             packed[f"s{i}"] = pa.array(
                 [of[2 * n + 1] if of else None for of in members], pa.string()

@@ -1,8 +1,4 @@
 """Rows that leave a step: on to the next one, or finished into output records."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
-# pyarrow is untyped, and duckdb in part
 
 from collections.abc import Sequence
 from dataclasses import dataclass

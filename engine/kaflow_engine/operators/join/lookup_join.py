@@ -3,10 +3,6 @@
 Such are the rows of keys under which the batch brings no dimension record, in a step that joins
 current dimension values only. All others take the long way in `step`.
 """
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
-# pyarrow is untyped, and duckdb in part
 
 from collections import Counter
 

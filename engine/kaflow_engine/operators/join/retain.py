@@ -1,8 +1,4 @@
 """What a step keeps for later batches: events, driving records, matches, waiting rows."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
-# pyarrow is untyped, and duckdb in part
 
 import numpy as np
 import pyarrow as pa

@@ -1,8 +1,4 @@
 """Driving records, waiting rows and records of event sides at rest: how they are kept and read."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
-# pyarrow is untyped, and duckdb in part
 
 import json
 from collections.abc import Sequence
@@ -108,7 +104,9 @@ def order_suffixes(orders: pa.ListArray) -> pa.BinaryArray:
     return _member(rows_of(orders, _MEMBER))
 
 
-def event_values(stamps: pa.Array, orders: pa.ListArray, texts: pa.Array) -> pa.BinaryArray:
+def event_values(
+    stamps: pa.Array | pa.ChunkedArray, orders: pa.ListArray, texts: pa.Array
+) -> pa.BinaryArray:
     """Encode records of event sides: event time, order, and text."""
     numbers = rows_of(orders, _MEMBER)
     head = np.empty(len(stamps), _EVENT)

@@ -9,10 +9,6 @@ c        combinations of a driving row with a record or NULL of each event side,
 v<j>     versions of dimension side j
 f        combinations at the places at which they are looked at, with all sides
 """
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
-# pyarrow is untyped, and duckdb in part
 
 from collections import Counter
 from collections.abc import Sequence

@@ -3,10 +3,6 @@
 Each step notes what happened to rows and how many wait. Rows that are sent because their time was
 up count only if no other row of their driving record was emitted or filtered.
 """
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
-# pyarrow is untyped, and duckdb in part
 
 import struct
 from collections import Counter

@@ -1,8 +1,4 @@
 """The end of a task: finished rows and dead letters, in order, to the sink."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
-# pyarrow is untyped, and duckdb in part
 
 import base64
 import json
@@ -76,7 +72,7 @@ def _output(plan: Plan, ready: pa.Table) -> pa.Table:
     return pa.Table.from_pydict(columns).cast(OUTPUT)
 
 
-def _within(times: pa.ChunkedArray, wanted: Backfill) -> pa.ChunkedArray:
+def _within(times: pa.Array | pa.ChunkedArray, wanted: Backfill) -> Any:
     return pc.and_(pc.greater_equal(times, wanted.start), pc.less(times, wanted.end))
 
 
@@ -105,7 +101,7 @@ def _letters(plan: Plan, dead: pa.Table) -> pa.Table:
     names: list[str] = []
     values: list[bytes | None] = []
     starts = [0]
-    told = zip(
+    told: zip[tuple[int, int, int, Any]] = zip(
         *(rows[n].to_pylist() for n in ("t_topic", "t_part", "t_off", "payload")), strict=True
     )
     for original, (topic, partition, offset, payload) in zip(originals, told, strict=True):

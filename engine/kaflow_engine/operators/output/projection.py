@@ -1,8 +1,4 @@
 """Finished rows to output records: the rest of WHERE, the select list, key and value."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
-# pyarrow is untyped, and duckdb in part
 
 from dataclasses import dataclass
 from functools import lru_cache

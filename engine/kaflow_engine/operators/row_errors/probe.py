@@ -3,10 +3,6 @@
 The SQL is taken apart by DuckDB's own parser. What is found is a suspicion: `guard` looks whether
 it was right, so a shape that is not understood here costs time and never a row.
 """
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
-# pyarrow is untyped, and duckdb in part
 
 import json
 from collections.abc import Iterator, Sequence
@@ -29,6 +25,7 @@ _TOTAL_OPERATORS = frozenset({"OPERATOR_COALESCE", "OPERATOR_IS_NULL", "OPERATOR
 _SHOWN = 160
 
 Node = dict[str, Any]
+_Part = Node | list[Any] | str | float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +62,12 @@ def suspects_of(sql: str, rows: pa.Table) -> list[Suspect]:
         return []
     order = pc.sort_indices(found.column("i"))
     found = found.take(order)
+    hits: zip[tuple[int, int, str | None]] = zip(
+        *(found.column(name).to_pylist() for name in ("i", "e", "v")), strict=True
+    )
     return [
         Suspect(index, probe.expressions[which], _message(probe.expressions[which], read))
-        for index, which, read in zip(
-            *(found.column(name).to_pylist() for name in ("i", "e", "v")), strict=True
-        )
+        for index, which, read in hits
     ]
 
 
@@ -169,7 +167,7 @@ def _attempt(node: Node, text: str) -> str:
     return f"TRY(struct_pack(v := {text}))"
 
 
-def _renamed(node: Any, aliases: dict[str, list[str]]) -> Any:
+def _renamed(node: _Part, aliases: dict[str, list[str]]) -> Any:
     if isinstance(node, list):
         return [_renamed(each, aliases) for each in node]
     if not isinstance(node, dict):
@@ -209,7 +207,7 @@ def _is_safe(node: Node) -> bool:
     return False
 
 
-def _columns(node: object) -> Iterator[str]:
+def _columns(node: _Part) -> Iterator[str]:
     if isinstance(node, list):
         for each in node:
             yield from _columns(each)

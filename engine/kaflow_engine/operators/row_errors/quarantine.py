@@ -1,8 +1,4 @@
 """SQL that may fail on single rows: the bad rows are taken out, the others go on."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
-# pyarrow is untyped, and duckdb in part
 
 from collections.abc import Iterable
 from dataclasses import dataclass

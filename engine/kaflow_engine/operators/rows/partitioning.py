@@ -1,8 +1,4 @@
 """Which partition a key, a keyless row, or a dead letter belongs to."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
-# pyarrow is untyped, and duckdb in part
 
 import numpy as np
 import pyarrow as pa

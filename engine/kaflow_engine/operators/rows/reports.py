@@ -1,8 +1,4 @@
 """What a task tells the driver: one JSON row for each report."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
-# pyarrow is untyped, and duckdb in part
 
 import json
 from collections import Counter

@@ -3,10 +3,6 @@
 A row is a JSON list with one text (or null) a column. Flat types are DuckDB's own text, BLOB is
 base64, nested types are JSON whose leaves are texts.
 """
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
-# pyarrow is untyped, and duckdb in part
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache

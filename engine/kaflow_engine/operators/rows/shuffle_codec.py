@@ -3,10 +3,6 @@
 Spark converts rows column by column, to its own form and back, so that few columns travel faster;
 and a list column takes it quadratic time where most lists are null.
 """
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
-# pyarrow is untyped, and duckdb in part
 
 from typing import Any
 

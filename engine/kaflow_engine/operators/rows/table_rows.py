@@ -1,8 +1,4 @@
 """Rows on their way into a table: texts to typed columns, each row with its partition."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
-# pyarrow is untyped, and duckdb in part
 
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING

@@ -1,8 +1,4 @@
 """The map stage: records to driving rows, sides' records, dead letters and reports."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
-# pyarrow is untyped, and duckdb in part
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -54,9 +50,8 @@ def run_map(plan: Plan, batch: BatchContext, records: pa.Table, task: Task) -> p
         SourceError: a bad record in a topic with `on_error: fail`.
     """
     found = [EXCHANGE.empty_table()]
-    names = records.column("topic")
     for topic in plan.topics:
-        chosen = keep(records, pc.equal(names, topic.name))
+        chosen = keep(records, pc.equal(records.column("topic"), topic.name))
         chosen = addressed(chosen, plan.pipeline)
         if chosen.num_rows:
             intake = read_topic(topic, chosen, batch.batch_time, task.avro_schema)

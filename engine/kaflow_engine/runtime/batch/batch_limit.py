@@ -1,6 +1,4 @@
 """How much one batch may read: so many records, and so many bytes as far as they can be told."""
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyarrow is untyped
 
 from collections.abc import Callable, Mapping
 

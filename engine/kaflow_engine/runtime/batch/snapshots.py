@@ -1,6 +1,4 @@
 """Takes snapshots of a pipeline's state between batches, and forgets what they make needless."""
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyspark is untyped in part
 
 import os
 import time

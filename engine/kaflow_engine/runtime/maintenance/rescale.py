@@ -3,9 +3,6 @@
 Until `state.json` is replaced, in one move, everything is as it was: the new generation's snapshot
 stands under a batch that reads nothing, and no run looks at another generation's snapshots.
 """
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyarrow is untyped
 
 import shutil
 from collections.abc import Callable, Iterator

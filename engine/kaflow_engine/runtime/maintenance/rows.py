@@ -1,7 +1,4 @@
 """Rows of a state in a DuckDB database: one table a side, and the view `state` over all of them."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyarrow is untyped, and duckdb in part
 
 from collections.abc import Iterator, Sequence
 from hashlib import md5

@@ -1,7 +1,4 @@
 """How many entries and bytes a state has, by step, side and partition."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportAttributeAccessIssue=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyarrow is untyped
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,4 @@
 """Checks what a pipeline has written."""
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-# pyarrow is untyped
 
 import time
 from collections.abc import Sequence

@@ -1,8 +1,4 @@
 """What becomes of the files that tasks wrote for a table: a commit a batch, or one for them all."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-# pyarrow is untyped
 
 import json
 import os

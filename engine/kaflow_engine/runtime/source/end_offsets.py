@@ -1,7 +1,4 @@
 """Asks the broker again and again, over one connection, how far its topics reach."""
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportPrivateImportUsage=false
-# the futures of the admin client are untyped, and its names are re-exported without saying so
 
 from collections.abc import Iterable, Mapping
 from typing import Any

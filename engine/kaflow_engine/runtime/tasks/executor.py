@@ -1,8 +1,4 @@
 """Runs one batch on Spark: in one task when it is small, with an exchange per step when not."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-# pyarrow is untyped, and pyspark in part
 
 import pickle
 from dataclasses import dataclass

@@ -3,9 +3,6 @@
 Allocators keep what was freed for later, in pieces that fit less and less; a worker whose batches
 have become small again would hold on to the most that it ever needed.
 """
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportAttributeAccessIssue=false
-# pyarrow is untyped
 
 import ctypes
 import gc

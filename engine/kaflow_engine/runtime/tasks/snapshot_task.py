@@ -1,8 +1,4 @@
 """Takes the snapshot of one state partition, where its copy is."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-# pyarrow is untyped, and pyspark in part
 
 from collections.abc import Iterator, Sequence
 

@@ -1,8 +1,4 @@
 """The functions that Spark's `mapInArrow` calls in its Python workers."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-# pyarrow is untyped, and pyspark in part
 
 import pickle
 from collections.abc import Generator, Iterator

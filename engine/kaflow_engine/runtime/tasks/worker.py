@@ -1,8 +1,4 @@
 """What a stage does inside Spark's Python workers: the outside world of its operators."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
-# pyarrow is untyped, and pyspark in part
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager

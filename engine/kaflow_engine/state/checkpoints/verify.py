@@ -2,9 +2,6 @@
 
 Nothing of it is changed.
 """
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownVariableType=false, reportUnknownLambdaType=false
-# reason: pyarrow is untyped
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,4 @@
 """Bringing the RocksDB copy of a partition to the batch that a task wants to read."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# reason: pyarrow is untyped
 
 from collections.abc import Iterator
 from pathlib import Path

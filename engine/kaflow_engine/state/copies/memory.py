@@ -1,7 +1,4 @@
 """A state partition in memory: small states, tests and previews."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# reason: pyarrow is untyped
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence

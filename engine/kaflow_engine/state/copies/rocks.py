@@ -1,13 +1,9 @@
 """A RocksDB copy of one state partition; what it lacks or loses is applied again."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# reason: pyarrow is untyped
 
 import json
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -27,21 +23,13 @@ from kaflow_engine.state.copies.rocks_errors import (
 )
 from kaflow_engine.state.copies.rocks_options import COMPACT_AT, copy_options, write_options
 from kaflow_engine.state.log.changes import change_lists
-from kaflow_engine.state.reader import Entries, Scanned, StateRef, successor
+from kaflow_engine.state.reader import CopySize, Entries, Scanned, StateRef, successor
 
 _META = b""  # sorts before every state key, none of which is empty
 _FIRST_KEY = b"\x00"
 _GET = 1000  # keys at once: a longer list is slower, and takes memory that is never given back
 _KEEP_QUIET = 32
 _SETTLE_S = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class CopySize:
-    """How big a copy is, as RocksDB estimates it."""
-
-    entries: int
-    bytes: int
 
 
 class RocksCopy:

@@ -1,7 +1,4 @@
 """Change files: what one task of one batch did to one state partition."""
-# pyright: reportAttributeAccessIssue=false, reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownParameterType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
-# reason: pyarrow is untyped
 
 from collections.abc import Sequence
 from dataclasses import dataclass

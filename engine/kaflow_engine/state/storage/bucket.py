@@ -1,7 +1,4 @@
 """Objects of an S3-compatible store, some of them written under a condition."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-# reason: boto3 is untyped
 
 from collections.abc import Collection, Generator, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,4 @@
 """Runs cases of case files: plans the pipeline, feeds it batch by batch, compares what came."""
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false
-# pyarrow leaves types out
 
 import re
 from collections import Counter

@@ -1,7 +1,4 @@
 """What runs the batches of a case; the local executor is the first of its kind."""
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false
-# pyarrow leaves types out
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
 """Given records → bytes as Kafka would hold them; emitted bytes → values to compare."""
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false
-# pyarrow leaves types out
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

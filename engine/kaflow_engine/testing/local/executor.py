@@ -1,8 +1,4 @@
 """The local executor: a plan in one process, without Spark or a broker, in milliseconds."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
-# pyarrow is untyped, and duckdb in part
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence

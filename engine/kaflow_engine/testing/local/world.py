@@ -3,10 +3,6 @@
 The steps are those of `runtime/`, one after the other, with a point before and after each at which
 a test may end the run.
 """
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportAttributeAccessIssue=false
-# pyarrow is untyped
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,4 @@
 """A second listener of the embedded broker: SASL over TLS, with users of its own, or mutual TLS."""
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportPrivateImportUsage=false
-# the futures of the admin client are untyped
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

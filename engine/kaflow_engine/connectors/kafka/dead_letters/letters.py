@@ -1,8 +1,4 @@
 """Dead letters as a person looks for them: which record, why, and whether it was tried again."""
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-# pyarrow is untyped
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
 """Puts dead letters through their pipeline again, each once."""
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-# pyarrow is untyped
 
 import json
 import time

@@ -5,11 +5,6 @@ and a producer of an earlier run cannot commit. At least once: rows are written 
 a batch that is replayed is written twice.
 """
 
-# pyarrow is untyped
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
-
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

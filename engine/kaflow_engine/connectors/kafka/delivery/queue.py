@@ -1,10 +1,5 @@
 """Rows on their way through a client's queue to the brokers."""
 
-# pyarrow is untyped
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
-
 import time
 from collections import deque
 from collections.abc import Iterable
@@ -100,7 +95,7 @@ class Outgoing:
         return int(self._ends[self.at] - self._ends[max(0, self.at - len(self._producer))])
 
     def _take_chunk(self) -> None:
-        full = self._ends[self.at] + self._pace.queued // _CHUNKS
+        full: np.int64 = self._ends[self.at] + self._pace.queued // _CHUNKS
         behind = int(np.searchsorted(self._ends, full, "right")) - 1
         end = min(max(behind, self.at + 1), self.at + CHUNK_ROWS)
         part = self._rows.slice(self.at, end - self.at)

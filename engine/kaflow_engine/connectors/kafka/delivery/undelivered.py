@@ -5,11 +5,6 @@ delivery partition have one order, so that "the first" are the same rows in ever
 them proves it.
 """
 
-# pyarrow is untyped
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
-
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from hashlib import sha256

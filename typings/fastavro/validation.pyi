@@ -1,0 +1,3 @@
+from typing import Any
+
+def validate(datum: Any, schema: Any, *, raise_errors: bool = True) -> bool: ...
