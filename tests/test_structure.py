@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from zipfile import ZipFile
@@ -11,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMIT = 300
+MODULES = 15
 ALLOWED_LONG: set[str] = set()
 
 PLANNING = [
@@ -36,6 +38,12 @@ def python_files() -> Iterator[Path]:
 def test_no_file_is_long():
     lengths = {str(f.relative_to(ROOT)): len(f.read_text().splitlines()) for f in python_files()}
     assert {name for name, length in lengths.items() if length > LIMIT} == ALLOWED_LONG
+
+
+def test_no_folder_of_the_engine_is_crowded():
+    modules = [f for f in ROOT.glob("engine/**/*.py") if f.name != "__init__.py"]
+    counts = Counter(str(f.parent.relative_to(ROOT)) for f in modules)
+    assert {folder: n for folder, n in counts.items() if n > MODULES} == {}
 
 
 def test_planning_loads_neither_spark_nor_dagster():
