@@ -47,19 +47,25 @@ class Page:
         found.first.wait_for()
         found.last.click()
 
-    def hover(self, words: str) -> None:
-        """Point at the first thing that is called so."""
-        self.page.get_by_text(words, exact=True).first.hover()
-
     def sees_plots(self, count: int, name: str) -> None:
         """Wait until so many plots are drawn, and take a picture."""
         self.page.locator("canvas").nth(count - 1).wait_for()
         self.sees(name=name)
 
-    def sees(self, *patterns: str, name: str | None = None) -> None:
-        """Wait until the text of the page has all patterns; take a picture called `name`."""
+    def sees(self, *patterns: str, over: str | None = None, name: str | None = None) -> None:
+        """Wait until the text of the page has all patterns; take a picture called `name`.
+
+        Args:
+            patterns: Regular expressions.
+            over: Point at the first thing that is called so, again and again: a page that is drawn
+                again takes away what it showed there.
+            name: Of the picture.
+        """
         end = time.monotonic() + _PATIENCE_S
         while True:
+            if over is not None:
+                self.page.mouse.move(0, 0)
+                self.page.get_by_text(over, exact=True).first.hover()
             text = self.page.inner_text("body")
             missing = [pattern for pattern in patterns if not re.search(pattern, text)]
             if not missing:

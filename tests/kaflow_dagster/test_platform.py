@@ -126,8 +126,7 @@ def look(page, yesterday):
     page.open("/automation")
     page.sees("supervise__example", "check_regularly__orders_by_day", name="automation")
     page.open("/locations/kaflow/sensors/supervise__example")
-    page.hover("0 runs requested")
-    page.sees("ok: run .* streams", name="reason")
+    page.sees("ok: run .* streams", over="0 runs requested", name="reason")
 
 
 def fill_all(page):
