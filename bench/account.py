@@ -6,7 +6,7 @@ from kaflow_engine.errors import RunError
 
 _KEPT: Mapping[str, tuple[str, ...]] = {
     "a": ("emitted", "filtered"),
-    # clicks that nobody follows up wait and expire
+    # clicks that no one follows up wait and expire
     "h": ("emitted", "waiting", "expired"),
 }
 """Where the driving records of a run may end; elsewhere all are emitted."""

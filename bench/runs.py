@@ -1,4 +1,4 @@
-"""The runs: each starts the product anew, measures, and leaves nothing but its numbers."""
+"""The runs: each starts the product again, measures, and leaves nothing but its numbers."""
 
 import json
 import shutil

@@ -32,7 +32,7 @@ TTL = "30s"
 _PARTITIONS = 2
 _START_S = 600.0
 _KEPT = {"retention.ms": "600000", "segment.ms": "60000"}
-"""Settings of the large topics: nobody reads what is older than ten minutes."""
+"""Settings of the large topics: no one reads what is older than ten minutes."""
 
 
 def run_soak(seconds: float, rate: float, every: float, folder: Path) -> dict[str, Any]:

@@ -19,7 +19,7 @@ KEYS = 20_000
 
 _STEP_S = 0.01
 _NEW = 0.05
-"""Share of clicks of a session that nobody has seen: half of them get a profile later."""
+"""Share of clicks of a session that no one has seen: half of them get a profile later."""
 _LATE_S = 5.0
 _SLOTS = 100_000
 """Ids of such sessions come round, so that the dimension keeps its size: long after expiry."""

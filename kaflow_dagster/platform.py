@@ -86,7 +86,7 @@ def command(
 
 
 def _wait(dagster: Dev, holds: Callable[[], bool], seconds: float | None, asked: Event) -> bool:
-    """Wait until a condition holds; False when somebody asked to stop, or the time is up."""
+    """Wait until a condition holds; False when someone asked to stop, or the time is up."""
     end = None if seconds is None else time.monotonic() + seconds
     while not holds():
         if not dagster.runs:

@@ -79,7 +79,7 @@ def sessions_of(instance: dg.DagsterInstance, pipeline: str, most: int) -> list[
 
 
 def _under_another_name(instance: dg.DagsterInstance, unit: StreamUnit) -> Decision | None:
-    """Drain the run of a pipeline that was renamed: nobody supervises the old name any more."""
+    """Drain the run of a pipeline that was renamed: no one supervises the old name any more."""
     if unit.state is None:
         return None
     begun = [dg.DagsterRunStatus[name] for name in ("QUEUED", "STARTING", "STARTED")]

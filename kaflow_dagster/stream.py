@@ -1,4 +1,4 @@
-"""A session: one Dagster run in which pipelines stream until somebody wants them to stop."""
+"""A session: one Dagster run in which pipelines stream until someone wants them to stop."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -174,7 +174,7 @@ def _told(
 
 
 def _drain(context: dg.OpExecutionContext, work: Background) -> None:
-    """Stop the work if somebody wants this run to end."""
+    """Stop the work if someone wants this run to end."""
     run = context.instance.get_run_by_id(context.run_id)
     reason = run.tags.get(DRAIN) if run else None
     if reason is not None:

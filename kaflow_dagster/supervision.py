@@ -117,7 +117,7 @@ def _about_live(session: Session, wish: Wish, now: float, limits: Patience) -> D
     if session.version != wish.version and wish.unfit is not None:
         return Decision(action="ok", reason=f"goes on with its old plan: {wish.unfit}")
     if session.version != wish.version:
-        reason = "the plan has changed, and its state fits the new one or may be made anew"
+        reason = "the plan has changed, and its state fits the new one or may be rebuilt"
     elif now - session.began > limits.rotation:
         reason = f"it has run for {(now - session.began) / 3600:.0f} h"
     else:
@@ -138,7 +138,7 @@ def _about_next(sessions: Sequence[Session], wish: Wish, now: float, limits: Pat
     if failures >= limits.attempts:
         return Decision(
             action="crashloop",
-            reason=f"{failures} starts have failed, see run {last.run_id}; mend the cause, then "
+            reason=f"{failures} starts have failed, see run {last.run_id}; fix the cause, then "
             "switch this sensor off and on",
         )
     pause = min(limits.pause * 2 ** (failures - 1), limits.longest_pause) if failures else 0.0

@@ -19,7 +19,7 @@ class TopicProps:
     name: str
     description: str = ""
     columns: tuple[Column, ...] = ()
-    """Empty where nobody declares them."""
+    """Empty where no one declares them."""
     history: str | None = None
     """Where files are that it begins in."""
     writer: PipelineView | None = None

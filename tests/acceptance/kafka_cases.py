@@ -82,7 +82,7 @@ def run_cases(spark, cases: Sequence[Case], config: Config) -> dict[str, Ran]:
 
 
 def load(case: Case, config: Config) -> Wire:
-    """Create the topics of a case anew, and send its records, each to its partition."""
+    """Create the topics of a case again, and send its records, each to its partition."""
     kafka = KafkaSettings.of(config.kafka.brokers)
     wire = _registered(wire_of(plan_case(case, AROUND)), config)
     for topic, partitions in partitions_of(wire, case.given).items():

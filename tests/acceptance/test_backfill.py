@@ -83,7 +83,7 @@ def test_backfill_of_another_version_is_refused(broker, spark, topics, tmp_path)
     (planned,) = prepare([changed], config)
     with pytest.raises(StateError, match="begun with another version of it") as caught:
         run_backfill(planned.plan, config, ALONE, spark=spark)
-    assert caught.value.hint == "add --restart to begin it anew"
+    assert caught.value.hint == "add --restart to begin it again"
     done = run_backfill(planned.plan, config, ALONE, restart=True, spark=spark)
     assert done.pipelines[planned.plan.name].ending == "caught up"
 

@@ -88,7 +88,7 @@ def test_executors_and_workers_may_go_or_hang(results, kafka, driver):
 
     log = log_of(driver.path, "troubled")
     assert delivered(kafka.settings, "troubled", log) == results[0]
-    assert log.last_commit().epoch > 3  # each trouble made the same process begin anew
+    assert log.last_commit().epoch > 3  # each trouble made the same process begin again
     assert len(driver.cluster.workers) == 2
 
 

@@ -137,7 +137,7 @@ def test_a_condition_that_cannot_be_read_is_told(world, before, where):
 
 @pytest.fixture(scope="module")
 def after(world, before):
-    """The pipeline is mended, and what it could not compute goes through it again."""
+    """The pipeline is fixed, and what it could not compute goes through it again."""
     world.write(world.strict, "TRY_CAST(n AS INTEGER)")
     dry = world.command("redrive", "--where", "phase = 'sql'", "--dry-run").stdout
     sent = world.command("redrive", "--where", "phase = 'sql'").stdout

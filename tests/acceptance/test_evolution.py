@@ -1,4 +1,4 @@
-"""A pipeline is renamed, gets a column and a dimension more, and at last its state is made anew."""
+"""A pipeline is renamed, gets a column and a dimension more, and at last its state is rebuilt."""
 # pyright: basic
 
 import json

@@ -1,7 +1,7 @@
 """Two drivers over copies of a state directory: one of them writes, the other is refused by name.
 
 A run falls asleep at a step, another host takes over a copy of its state and does all there is to
-do, then the first one wakes up; and in the end somebody starts it again over the state it has.
+do, then the first one wakes up; and in the end someone starts it again over the state it has.
 """
 
 import os

@@ -164,6 +164,6 @@ def test_a_process_is_known_by_its_beginning():
     assert Process.parse(str(mine)) == mine
     other = Process(mine.host, mine.pid, "1")
     assert not other.alive
-    assert other.kill(), "somebody else has its number now"
+    assert other.kill(), "someone else has its number now"
     assert not Process("elsewhere", mine.pid, mine.began).kill()
     assert Process.parse("nonsense") is None

@@ -1,4 +1,4 @@
-"""Pages about checks that need nothing but a browser: no script, no font, no network."""
+"""Data docs: HTML pages about checks, without scripts, fonts or network access."""
 
 import re
 from collections.abc import Mapping, Sequence

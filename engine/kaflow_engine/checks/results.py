@@ -1,4 +1,4 @@
-"""What checks found."""
+"""Results of checks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

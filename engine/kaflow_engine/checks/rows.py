@@ -1,4 +1,4 @@
-"""The rows that checks look at: of a table, or the newest ones of a topic."""
+"""Rows for checks: of a table, or the newest records of a topic."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -63,5 +63,7 @@ def topic_rows(
     else:
         decoded = decode_json(values, columns)
     if decoded.bad:
-        raise SourceError(f"topic '{topic}' holds what is no row: {decoded.bad[0].message}")
+        raise SourceError(
+            f"topic '{topic}' contains a record that cannot be decoded: {decoded.bad[0].message}"
+        )
     return decoded.table

@@ -1,4 +1,4 @@
-"""Printing: tables and JSON, plain when nobody watches; and what is being done, with the time."""
+"""Printing: tables, JSON, and the progress line of long work."""
 
 import json
 import time

@@ -58,7 +58,7 @@ BEGINS: dict[Begin, str] = {
     "names",
     multiple=True,
     metavar="NAME",
-    help=f"Let the state of this pipeline be made anew at its next start; '{EVERY}': of each that "
+    help=f"Let the state of this pipeline be rebuilt at its next start; '{EVERY}': of each that "
     "needs it; may be repeated.",
 )
 @click.option(
@@ -81,7 +81,7 @@ def command(
     settings: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Compare the files with what runs: what a start would keep, migrate, or have to make anew.
+    """Compare the files with what runs: what a start would keep, migrate, or have to rebuild.
 
     Nothing is changed, but for a decision that --approve writes down. The exit code is 1 if a
     decision is needed, and 14 if a state is damaged.
@@ -174,7 +174,7 @@ def _reasons(found: Outlook, command: str) -> Iterator[str]:
         yield f"approved, --from {verdict.approved}: {BEGINS[verdict.approved]}"
         yield "rows that wait, and records kept for matches, stay behind in the old state"
         return
-    yield f"{WAY_OUT}, or let it be made anew: {command} --approve {found.name}"
+    yield f"{WAY_OUT}, or let it be rebuilt: {command} --approve {found.name}"
 
 
 def _where(found: Outlook) -> str:

@@ -1,4 +1,4 @@
-"""Turns Ctrl-C and SIGTERM into a request that long work can look at."""
+"""Signal handlers: Ctrl-C and SIGTERM set an event that long work looks at."""
 
 import signal
 from collections.abc import Generator

@@ -1,4 +1,4 @@
-"""What binds and of what type it is; never any data."""
+"""DuckDB as a binder: types of expressions, without any data."""
 
 import os
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Short, shut-in, single-threaded queries over Arrow."""
+"""DuckDB queries over Arrow tables: short, single-threaded, without file or network access."""
 
 import os
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Names and texts as SQL."""
+"""Quoting of identifiers and string literals for SQL."""
 
 
 def identifier(name: str) -> str:

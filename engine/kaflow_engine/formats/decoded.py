@@ -1,4 +1,4 @@
-"""What decoding gives: rows for the values that could be read, reasons for the others."""
+"""The result of decoding: rows for readable values, reasons for the others."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

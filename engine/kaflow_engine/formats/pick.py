@@ -1,4 +1,4 @@
-"""Rows by place or by mask, without a copy where all of them are wanted."""
+"""Take and filter for Arrow tables, without a copy where all rows are wanted."""
 
 from typing import TypeVar
 

@@ -1,4 +1,4 @@
-"""The schema registry: asked with patience, and its refusals said plainly."""
+"""Client of the Confluent schema registry, with retries and plain error messages."""
 
 import time
 from collections.abc import Callable
@@ -176,7 +176,7 @@ def _reason(error: Exception) -> str:
 
 
 def _is_absent(refused: _Refused) -> bool:
-    # a bare 404 is what a server says that is no registry, or not under this path
+    # a 404 without a registry's error code: the URL is not that of a schema registry
     return refused.status == 404 and 40400 <= refused.code < 40500
 
 

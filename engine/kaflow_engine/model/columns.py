@@ -15,7 +15,7 @@ class Column:
 def widened(
     known: Mapping[str, tuple[Column, ...]], found: Mapping[str, tuple[Column, ...]]
 ) -> dict[str, tuple[Column, ...]]:
-    """Return the known columns of each topic that was found anew, and behind them its new ones."""
+    """Return the known columns of each topic that was found again, and behind them its new ones."""
     names = {topic: {column.name for column in columns} for topic, columns in known.items()}
     return {
         topic: (*known[topic], *(c for c in columns if c.name not in names[topic]))

@@ -80,7 +80,7 @@ class ProjectFiles:
     others: tuple[ModelError, ...]
     """What is wrong with paths, and between files."""
     around: tuple[Reading, ...] = ()
-    """Pipelines of the same project that nobody asked for."""
+    """Pipelines of the same project that no one asked for."""
     unused: tuple[Path, ...] = ()
     """Configurations in the folders, where none was chosen."""
 
@@ -165,7 +165,7 @@ class _Search:
             self._read(file, named=True)
 
     def near(self, file: Path) -> None:
-        """Take a file that nobody asked for; what is wrong in it does not matter."""
+        """Take a file that no one asked for; what is wrong in it does not matter."""
         if file.resolve() in self.seen or self._is_configuration(file):
             return
         if file.suffix == MODEL:

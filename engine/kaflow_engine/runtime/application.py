@@ -133,7 +133,7 @@ def run_backfill(
         plan: Of the pipeline.
         config: As for a stream.
         wanted: The range.
-        restart: Begin anew, whatever an earlier try has done.
+        restart: Begin again, whatever an earlier try has done.
         on_progress: Told of every change.
         stop: Set it to end after the batch that runs.
         spark: A session to use; otherwise one is started and stopped again.
@@ -175,7 +175,7 @@ def _refuse_other_plan(old: Plan, new: Plan) -> None:
         return
     raise StateError(
         f"this backfill of pipeline '{new.name}' was begun with another version of it",
-        hint="add --restart to begin it anew",
+        hint="add --restart to begin it again",
     )
 
 

@@ -1,4 +1,4 @@
-"""The life of one pipeline: take it over, finish what was open, load dimensions, go live."""
+"""The life cycle of one pipeline: take over, recover open batches, load dimensions, go live."""
 
 import logging
 import os
@@ -75,7 +75,7 @@ SINK = "output"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineRun:
-    """Runs one pipeline until a limit, a stop, or a failure that trying again cannot mend."""
+    """Runs one pipeline until a limit, a stop, or a failure that trying again cannot fix."""
 
     spark: SparkSession
     plan: Plan
@@ -142,7 +142,7 @@ class PipelineRun:
     def _end(
         self, approved: Approved, directory: Path, kafka: KafkaSettings, control: ControlTopic
     ) -> None:
-        """Finish what earlier runs have left of a state that is to be made anew, and leave it."""
+        """Finish what earlier runs have left of a state that is to be rebuilt, and leave it."""
         with ExitStack() as resources:
             run, log, state = self._begin(directory, kafka, control, resources, approved.plan)
             recover(run, log, kafka)
@@ -193,7 +193,8 @@ class PipelineRun:
             carrier = Checkpointer(checkpoints, store, state, start.epoch)
             carrier.take_over()
             resources.callback(carrier.close, self.config.drain_deadline / 1000)
-        if rebuild is not None:  # only now the old state counts no more in the bucket, either
+        if rebuild is not None:
+            # the bucket's head names the new state now, so the old markers can go
             replace_state(rebuild, store, control, plan, state)
         run = self._prepare(directory, log, state, plan, source, control, start, carrier)
         run.left = batches_left(log, kept, start.epoch, plan.name)

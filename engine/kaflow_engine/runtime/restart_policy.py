@@ -1,4 +1,4 @@
-"""How often a pipeline starts again, and when it gives up."""
+"""Restart policy: after how long a failed pipeline starts again, and when it gives up."""
 
 import logging
 import time
@@ -23,7 +23,7 @@ _MOST_OUTAGE_BACKOFF_S = 5.0
 
 @dataclass(kw_only=False)
 class Patience:
-    """Counts failures in a row; a batch that was committed starts the count anew.
+    """Counts failures in a row; a batch that was committed resets the count.
 
     Outages are waited out up to a deadline, however many attempts that takes, even at the start;
     other failures only once the pipeline ran, and only a few times.

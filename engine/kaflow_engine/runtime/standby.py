@@ -1,4 +1,4 @@
-"""Waits for pipelines that another process runs, to take over when that one ends."""
+"""Standby: waits for the leases of pipelines that another process runs."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path

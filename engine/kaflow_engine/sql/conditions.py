@@ -1,4 +1,4 @@
-"""Conditions on the rows of one table, as checks have them: `amount > 0 AND kind = 'x'`."""
+"""Row conditions as checks have them: `amount > 0 AND kind = 'x'`."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Texts beside numbers and times, which DuckDB reads as values of the other side's type."""
+"""Literals: text compared with a number or time is read as a value of that type."""
 
 from collections.abc import Callable, Iterator
 

@@ -1,4 +1,4 @@
-"""Why DuckDB refuses an expression, in our own words."""
+"""DuckDB's binder errors as messages of our own."""
 
 import re
 from collections.abc import Callable

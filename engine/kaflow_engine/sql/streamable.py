@@ -1,4 +1,4 @@
-"""What cannot run on a stream, refused with the reason and the way out."""
+"""Refuses SQL that cannot run on a stream, with the reason and the way out."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -125,7 +125,7 @@ def reject_tables(query: exp.Select) -> Refusal | None:
         if more and isinstance(node.this, exp.Identifier):
             return (
                 node,
-                f"the topic '{node.name}' is followed by what cannot run here",
+                f"unsupported clause after topic '{node.name}'",
                 ("write FROM topic or FROM topic alias"),
             )
     return None

@@ -1,4 +1,4 @@
-"""What is said about SQL that cannot be read: the place, the line, and a guess at the cause."""
+"""Syntax errors of SQL: the line, and a guess at the cause."""
 
 import re
 from difflib import get_close_matches

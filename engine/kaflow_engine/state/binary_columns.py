@@ -1,4 +1,4 @@
-"""Columns of bytes put together and taken apart without a loop over rows."""
+"""Concatenation and slicing of binary columns without a loop over rows."""
 
 from typing import Any
 

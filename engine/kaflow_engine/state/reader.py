@@ -1,4 +1,4 @@
-"""What an operator sees of keyed state."""
+"""`StateReader`: keyed state as operators see it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

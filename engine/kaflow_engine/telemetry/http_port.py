@@ -1,4 +1,4 @@
-"""An HTTP port that no one can hold up: one thread serves all connections, and each has bounds."""
+"""A bounded HTTP server: one thread, limits per connection, no client can block it."""
 
 import asyncio
 import logging

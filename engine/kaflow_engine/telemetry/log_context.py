@@ -1,4 +1,4 @@
-"""What a log message belongs to: pipeline, run and batch."""
+"""The context of log messages: pipeline, run and batch."""
 
 import logging
 from collections.abc import Generator

@@ -1,4 +1,4 @@
-"""All that is told to the outside while pipelines run: the port, traces and metrics."""
+"""Exporters that run beside pipelines: the HTTP port, and OpenTelemetry."""
 
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager

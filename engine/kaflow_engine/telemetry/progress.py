@@ -1,4 +1,4 @@
-"""What a running pipeline tells about itself."""
+"""The progress of a running pipeline, as data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""How pipelines are, as JSON and as answers to the questions of an orchestrator."""
+"""`/status` and `/health/*`: the state of pipelines as JSON and as probe answers."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime

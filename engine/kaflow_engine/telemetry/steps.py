@@ -1,4 +1,4 @@
-"""What the time of tasks goes into: the phases that they report, as steps that add up."""
+"""Task time by step: the phases that tasks report, as steps that add up."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Why a pipeline is idle or slow: one verdict, and the numbers it rests on."""
+"""Verdict: why a pipeline is idle or slow, with the numbers behind it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

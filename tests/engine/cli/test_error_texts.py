@@ -76,7 +76,7 @@ def topics_without_a_broker(patch: pytest.MonkeyPatch) -> Generator[dict[str, st
 
 @contextmanager
 def a_taken_port(patch: pytest.MonkeyPatch) -> Generator[dict[str, str]]:
-    """Somebody listens on {port}."""
+    """Someone listens on {port}."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -72,7 +72,7 @@ TOUCHED = [
     ("e.n, ", "e.n + 1 AS n, ", "touches", "column 'n' is computed otherwise"),
     ("d.name", "d.name, e.at", "touches", "column 'at' is added"),
     (", d.name", "", "touches", "column 'name' is gone"),
-    ("middle", "elsewhere", "breaks", "nobody writes topic 'middle' any more"),
+    ("middle", "elsewhere", "breaks", "no one writes topic 'middle' any more"),
     ("key: id}", "key: id, format: avro}", "breaks", "records are avro from now on, json before"),
     ("key: id}", "key: name}", "touches", "the key is 'name', was 'id'"),
 ]
@@ -101,8 +101,8 @@ def test_pipelines_that_come_and_go() -> None:
         "    there is no state yet",
         "removed    writer  watermark 2026-01-01T00:00:00.000Z",
         "    no file has a pipeline of id 'writer'",
-        "    breaks 'reader', which reads 'middle': nobody writes topic 'middle' any more",
-        "    breaks 'third', which reads 'middle': nobody writes topic 'middle' any more",
+        "    breaks 'reader', which reads 'middle': no one writes topic 'middle' any more",
+        "    breaks 'third', which reads 'middle': no one writes topic 'middle' any more",
         "1 unchanged, 1 new, 1 removed",
     ]
     alone = CliRunner().invoke(kaflow, ["plan", "pipelines/reader.yaml"])
@@ -125,7 +125,7 @@ def test_a_rebuild_needs_a_decision() -> None:
     lines = run(code=1).stdout.splitlines()
     assert lines[1].startswith("needs a rebuild  writer")
     assert lines[2] == "    topic 'events': event time is CAST(c.at AS BIGINT), was not set"
-    assert lines[-2].endswith("or let it be made anew: kaflow plan pipelines --approve writer")
+    assert lines[-2].endswith("or let it be rebuilt: kaflow plan pipelines --approve writer")
     assert sorted(STATE.rglob("*")) == before
     lines = run("--approve", "writer", "--from", "latest").stdout.splitlines()
     assert any(line.startswith("    approved, --from latest: ") for line in lines)

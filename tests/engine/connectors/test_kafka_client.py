@@ -1,4 +1,4 @@
-"""Settings reach both kinds of client in their own names, and secrets reach nobody else."""
+"""Settings reach both kinds of client in their own names, and secrets reach no one else."""
 
 import pickle
 
@@ -209,7 +209,7 @@ def test_an_authority_for_the_token_alone_is_refused() -> None:
 
 
 def test_the_client_takes_what_is_translated() -> None:
-    """librdkafka knows every name; it asks for a token, and nobody answers."""
+    """librdkafka knows every name; it asks for a token, and no one answers."""
     for written in (TOKEN, WITH_EXTRAS, {**TOKEN_JAVA, "sasl.jaas.config": EXTRAS_JAAS}):
         here = {**written, "sasl.oauthbearer.token.endpoint.url": "http://127.0.0.1:1/"}
         assert open_admin(settings(**{**here, "security.protocol": "SASL_SSL"})).api

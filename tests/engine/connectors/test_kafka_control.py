@@ -240,7 +240,7 @@ def test_a_leftover_worker_ends_itself(
     stale = replace(sink_of(kafka, unique, run), exactly_once=exactly_once)
     newer = ControlTopic(kafka, unique)
     newer.start_run("s1", 1)
-    # it opens its first producer only now, so nobody could fence it
+    # it opens its first producer only now, so no one could fence it
     with pytest.raises(TakenOver, match="may not write: run 2 has taken over"):
         deliver(stale, 1, output([(unique, b"k", b"v")]))
     assert newer.start_run("s1", 1).delivered == {}

@@ -194,7 +194,7 @@ def test_a_model_alone_knows_what_stands_around_it(tmp_path: Path) -> None:
         ),
         (
             {"m.sql": "SELECT id FROM t", "x.yml": "models:\n  - name: n\n"},
-            "x.yml:2: there is no model 'n'\n  hint: add n.sql below models/, or mend the name",
+            "x.yml:2: there is no model 'n'\n  hint: add n.sql below models/, or fix the name",
         ),
         (
             {"m.sql": "SELECT id FROM t", "x.yml": "models:\n  - name: m\n    colums: []\n"},

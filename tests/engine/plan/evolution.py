@@ -32,7 +32,7 @@ class Change:
     before: dict[str, object] = field(default_factory=dict)
     after: dict[str, object]
     columns: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Declared anew."""
+    """Declared again."""
     status: str = ""
     reason: str = ""
     """One of the reasons, whole; empty: there is none."""

@@ -93,7 +93,7 @@ class StateHere:
 
     @property
     def state(self):
-        """The record of the state, read anew."""
+        """The record of the state, read again."""
         return self.log.load_state()
 
     @property

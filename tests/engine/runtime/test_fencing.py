@@ -21,7 +21,7 @@ LOGGED = Logged(
     replaced=frozenset({("old", 1)}),
 )
 TABLE = "and another table, which gets all rows"
-TOPIC = "give the pipeline a new `id:`, which starts anew"
+TOPIC = "give the pipeline a new `id:`, which starts from the beginning"
 
 FINE = {
     "nothing": [],

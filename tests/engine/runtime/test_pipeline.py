@@ -126,7 +126,7 @@ def test_a_worker_that_dies_is_replaced(spark, broker, kafka, unique, tmp_path, 
     variables[VARIABLE] = f"{point}:task"
     failures = []
 
-    def mend(progress):
+    def fix(progress):
         if progress.state == "degraded":
             failures.append(progress.failures)
             variables.pop(VARIABLE, None)
@@ -135,7 +135,7 @@ def test_a_worker_that_dies_is_replaced(spark, broker, kafka, unique, tmp_path, 
     events(kafka, unique, range(60))
     settings = config(broker.bootstrap, str(tmp_path), 40)
     try:
-        run_pipelines([plan], settings, until_caught_up=True, on_progress=mend, spark=spark)
+        run_pipelines([plan], settings, until_caught_up=True, on_progress=fix, spark=spark)
     finally:
         variables.pop(VARIABLE, None)
     assert max(failures, default=0) == 1

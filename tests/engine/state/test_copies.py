@@ -110,7 +110,7 @@ def test_a_table_of_the_same_name_is_not_taken_for_the_same(history: History):
     make(history, 1)
     history.snapshot(1)
     shutil.rmtree(history.root / "copies")
-    with open_copy(history.root / "copies/0-0", history.ref) as copy:  # numbers begin anew
+    with open_copy(history.root / "copies/0-0", history.ref) as copy:  # numbers begin again
         copy.advance(0, store=True)
     make(history, 1)
     history.snapshot(2)

@@ -1,4 +1,4 @@
-"""What is known of running pipelines at this moment, for whoever shows it."""
+"""The live view's data: the progress of all running pipelines."""
 
 import time
 from collections import deque

@@ -1,4 +1,4 @@
-"""Follows the output topics of pipelines and turns their records into text."""
+"""The live view's newest rows: follows output topics and turns records into text."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""Sends the engine's log messages to standard error, as the configuration asks."""
+"""Log handler: sends the engine's log messages to standard error, as the configuration asks."""
 
 import json
 import logging

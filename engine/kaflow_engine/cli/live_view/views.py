@@ -42,7 +42,7 @@ class View(Protocol):
 
 
 def choose_view(plain: bool) -> View:
-    """Return the live view on a terminal, plain lines where nobody watches or `plain` is asked."""
+    """Return the live view on a terminal, plain lines where no one watches or `plain` is asked."""
     return PlainView() if plain or not sys.stdout.isatty() else LiveView(Console())
 
 

@@ -1,4 +1,4 @@
-"""Runs pipelines in front of somebody: what is done, how it goes, and how it ended."""
+"""Runs pipelines in the foreground: progress while they run, and a summary at the end."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -42,7 +42,7 @@ class Manner:
     backfill: Backfill | None = None
     """Run the one pipeline over this range instead of following its topics."""
     restart: bool = False
-    """Begin that backfill anew."""
+    """Begin that backfill again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def run_in_front(
         specs: What to run.
         config: The same for all.
         manner: How.
-        asked: Set when somebody wants the pipelines to stop: they finish their batch.
+        asked: Set when someone wants the pipelines to stop: they finish their batch.
         on_progress: Told of every change.
 
     Raises:
@@ -109,7 +109,7 @@ def run_in_front(
 def _outlet(
     specs: Sequence[PipelineSpec], config: Config, manner: Manner
 ) -> AbstractContextManager[Outlet]:
-    """A backfill tells nobody: it runs beside the stream, which has the port."""
+    """A backfill tells no one: it runs beside the stream, which has the port."""
     if manner.backfill is not None:
         return nullcontext(Outlet(None, lambda progress: None))
     return open_outlet(config, [spec.name for spec in specs])
@@ -122,7 +122,7 @@ def _begin(
     asked: Event,
     on_progress: Callable[[Progress], None],
 ) -> _Begun | None:
-    """Take the states, and then plan; None: somebody wants the pipelines to stop before."""
+    """Take the states, and then plan; None: someone wants the pipelines to stop before."""
     with ExitStack() as leaving:
         leases = None
         if manner.backfill is None:  # it has a state of its own, and takes that itself

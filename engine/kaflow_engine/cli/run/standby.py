@@ -1,4 +1,4 @@
-"""Waits in front of somebody for pipelines that another process runs."""
+"""Standby in the foreground: waits for the lease of pipelines that another process runs."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -27,12 +27,12 @@ def take_states(
     Args:
         specs: The pipelines.
         config: Says where states are.
-        asked: Set when somebody wants this process to end.
+        asked: Set when someone wants this process to end.
         on_progress: Told that they are on standby, and when they are not any more.
         waits: For another process that holds one to end.
 
     Returns:
-        The leases; None where somebody wanted it to end.
+        The leases; None where someone wanted it to end.
 
     Raises:
         StateHeld: Another process holds one, and nothing is waited for.

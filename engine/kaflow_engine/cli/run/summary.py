@@ -1,4 +1,4 @@
-"""How a run ended: what became of every record that was read."""
+"""The summary of a run: the outcome of every record that was read."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""`kaflow state rescale | snapshot | drop`: what is done to a state while nobody runs it."""
+"""`kaflow state rescale | snapshot | drop`: what is done to a state while no one runs it."""
 
 import time
 from pathlib import Path
@@ -92,9 +92,10 @@ def snapshot_state(
 def drop_state(
     pipeline: str, yes: bool, config_path: Path | None, settings: tuple[str, ...], as_json: bool
 ) -> None:
-    """Drop a state, and what the broker remembers of its deliveries: the next run starts anew.
+    """Drop a state, and what the broker remembers of its deliveries.
 
-    Rows that were written before are written again, and waiting rows are lost.
+    The next run starts from the beginning: rows that were written before are written again, and
+    waiting rows are lost.
     """
     config = configuration(config_path, settings)
     root = state_root(config)
@@ -126,7 +127,7 @@ def _told(wanted: Remembered) -> str:
     return (
         f"state of pipeline '{wanted.id}': {here}\n"
         f"deliveries are known from: {states or 'none'}\n"
-        "the next run starts anew, and writes rows again that it has written before"
+        "the next run starts from the beginning, and writes rows again that it has written before"
     )
 
 

@@ -44,7 +44,7 @@ def write_files(folder: Path, column: str, rows: pa.Table, name: str) -> list[Ta
         except OSError as error:
             raise SinkError(
                 f"cannot write to table '{folder}': {error.strerror or error}",
-                hint="mend the folder, or set `warehouse` to another one",
+                hint="fix the folder, or set `warehouse` to another one",
             ) from error
     return found
 

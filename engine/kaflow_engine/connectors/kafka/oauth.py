@@ -41,7 +41,7 @@ def to_librdkafka(properties: Mapping[str, str], jaas: Mapping[str, str]) -> dic
         found.setdefault(_MORE[1], ",".join(extensions))
     method = properties.get(_METHOD, "oidc" if jaas else "default")
     if method != "oidc":
-        # librdkafka would wait for a token that nobody brings
+        # librdkafka would wait for a token that no one brings
         raise ModelError(f"'sasl.mechanism' {MECHANISM} needs client credentials", hint=_NEEDED)
     for name in (_ENDPOINT, *_CLIENT):
         if not properties.get(name) and not found.get(name):
@@ -76,7 +76,7 @@ def to_java(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def java_options(properties: Mapping[str, str]) -> str:
-    """Return options of the JVM; its client asks nobody for a token whom they do not name."""
+    """Return options of the JVM; its client asks no one for a token whom they do not name."""
     endpoint = properties.get(_ENDPOINT)
     if endpoint is None:
         return ""

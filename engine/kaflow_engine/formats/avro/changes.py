@@ -1,4 +1,4 @@
-"""What differs between two Avro schemas of one topic, field by field."""
+"""Schema evolution: the differences between two Avro schemas of one topic, field by field."""
 
 from kaflow_engine.errors import SourceError
 from kaflow_engine.formats.avro.schema import columns_of

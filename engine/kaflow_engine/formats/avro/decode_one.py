@@ -1,4 +1,4 @@
-"""Decode Avro records one by one: those the bulk reader cannot, and to say what is wrong."""
+"""Decode Avro records one at a time: those that the bulk reader cannot, and to explain errors."""
 
 import base64
 import io

@@ -1,4 +1,4 @@
-"""Columns as pieces of Avro: for every row the bytes of one value, in one binary array."""
+"""Columns encoded as Avro: for every row the bytes of one value, in one binary array."""
 
 from typing import Any
 

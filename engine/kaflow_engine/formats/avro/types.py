@@ -1,4 +1,4 @@
-"""Avro schemas as data: names resolved, nullable unions told apart."""
+"""Avro schemas as data: names resolved, nullable unions recognised."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -38,7 +38,9 @@ _PLAIN = frozenset({"BLOB", "DATE", "TIME", "UUID"})  # text that needs no escap
 def json_object_sql(columns: Sequence[tuple[Column, str]]) -> str:
     """Return a VARCHAR expression: one JSON object from (column, SQL of its value) pairs."""
     fields = [(column.name, parse_type(column.type), sql) for column, sql in columns]
-    names = {name.casefold() for name, _, _ in fields}  # of a struct they must differ in more
+    names = {
+        name.casefold() for name, _, _ in fields
+    }  # struct_pack rejects names that differ only in case
     if fields and len(names) == len(fields) and all(kind in _AS_IT_IS for _, kind, _ in fields):
         return _at_once(fields)
     return _object(fields, 0)

@@ -1,4 +1,4 @@
-"""Decode one JSON value at a time, exactly: the rules that the bulk lanes must agree with."""
+"""Reference decoder for JSON, one value at a time: the bulk decoder must agree with it."""
 
 import base64
 import binascii

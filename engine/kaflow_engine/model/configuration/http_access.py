@@ -1,4 +1,4 @@
-"""Who may read `/status` and `/metrics`: the token, and where a port without one may be."""
+"""Access to the HTTP port: the token, and the rule that other hosts than loopback need one."""
 
 from collections.abc import Callable
 from ipaddress import ip_address

@@ -1,4 +1,4 @@
-"""The configuration as a list of values with their origins, fit to be shown."""
+"""`kaflow config show`: every value of the configuration with its origin, secrets masked."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

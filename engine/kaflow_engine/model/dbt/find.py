@@ -20,7 +20,7 @@ class ModelReadings:
 
     readings: tuple[Reading, ...]
     around: tuple[Reading, ...]
-    """Those that nobody asked for."""
+    """Those that no one asked for."""
     mistakes: tuple[ModelError, ...]
     """What is wrong in property files, and between files."""
 
@@ -45,7 +45,7 @@ class ModelFiles:
         self.documents.setdefault(file.resolve(), document)
 
     def know(self, file: Path) -> None:
-        """Take a model that nobody asked for, and that others may refer to."""
+        """Take a model that no one asked for, and that others may refer to."""
         self.known.setdefault(file.resolve(), file)
 
     def read(
@@ -122,5 +122,5 @@ def _nobody(models: Models, names: set[str]) -> Iterator[ModelError]:
             yield ModelError(
                 f"there is no model '{name}'",
                 about.tree.at,
-                f"add {name}.sql below models/, or mend the name",
+                f"add {name}.sql below models/, or fix the name",
             )

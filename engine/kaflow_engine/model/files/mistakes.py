@@ -1,4 +1,4 @@
-"""pydantic's findings → our own words; nothing of pydantic's text reaches the author."""
+"""pydantic's validation errors as messages of our own."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Which keys a specification has in a file, and what may stand below each."""
+"""The keys that each specification has in a file, and what may stand below each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""`${VAR}`, `${VAR:-default}` and `${file:PATH}`, and the one door to what stands behind them."""
+"""Variable expansion in files: `${VAR}`, `${VAR:-default}` and `${file:PATH}`."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What a YAML file is about, by its keys: the configuration, a pipeline, or something else."""
+"""Recognises a YAML file by its keys: configuration, pipeline, or something else."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -74,5 +74,5 @@ def refusal(topic: TopicParams, partition: int, offset: int, bad: BadRecord) -> 
     return RecordRefused(
         f"bad record in topic '{topic.name}', partition {partition}, "
         f"offset {offset}: {bad.phase}: {bad.message}",
-        hint="mend or skip the record, or set on_error: dead_letter for the topic",
+        hint="fix or skip the record, or set on_error: dead_letter for the topic",
     )

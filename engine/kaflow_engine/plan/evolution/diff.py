@@ -1,4 +1,4 @@
-"""Two plans → whether a state that was made for the first outlives the change."""
+"""Compatibility of two plans: whether a state made for the first fits the second."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -50,7 +50,7 @@ def change(old: Plan, new: Plan) -> None:
         lines = "".join(f"\n  {line}" for line in found)
         raise StateError(
             f"the state of pipeline '{new.name}' was made for another plan:{lines}",
-            hint=f"{WAY_OUT}, or let it be made anew: `kaflow plan PATH --approve {new.name}`; "
+            hint=f"{WAY_OUT}, or let it be rebuilt: `kaflow plan PATH --approve {new.name}`; "
             "`kaflow plan` shows this before a run",
         )
 
@@ -163,7 +163,7 @@ def _harmless(old: Sequence[Document], new: Sequence[Document]) -> list[Document
         before if is_gone(Column(**now)) or now["type"] in WIDER.get(before["type"], ()) else now
         for before, now in zip(old, new, strict=False)
     ]
-    # of rows that rest, nobody noted whether a side that nobody asked about had matched
+    # Stored rows hold no match flag for sides that the old plan did not read.
     return found + [column for column in new[len(old) :] if column["name"].endswith(MATCHED)]
 
 

@@ -1,4 +1,4 @@
-"""Two plans → what differs between them, in words."""
+"""Differences between two plans, in words."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What a start would do with the state that is there: nothing is changed by looking."""
+"""What a start would do with an existing state; looking changes nothing."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,14 +19,14 @@ from kaflow_engine.state.storage.store import LocalStore
 
 Status = Literal["unchanged", "kept", "migrated", "rebuild", "new", "removed", "unclear", "damaged"]
 """`kept`, `migrated`: the state goes on with the new plan, and `migrated` where stored values are
-read otherwise; `rebuild`: it does not; `unclear`: nobody has looked for columns that are wanted."""
+read otherwise; `rebuild`: it does not; `unclear`: no one has looked for columns that are wanted."""
 
 DECIDE: frozenset[Status] = frozenset({"rebuild", "unclear", "damaged"})
 """With these a start is refused, or may be."""
 
 OTHERS = "changed too, and no obstacle:"
 LOOKS = 3
-"""How often a state is read that seems damaged while somebody writes it."""
+"""How often a state is read that seems damaged while someone writes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class Verdict:
 
     @property
     def decided(self) -> bool:
-        """Whether a start needs nobody's decision any more."""
+        """Whether a start needs no one's decision any more."""
         return self.status not in DECIDE or self.approved is not None
 
 
@@ -140,7 +140,7 @@ def judge(
         stored: What the state directory holds.
         old: The plan of the state.
         new: The plan of the file, as it inherits the state.
-        approved: Where somebody let the state be made anew.
+        approved: Where someone let the state be rebuilt.
     """
     if stored.damage is not None:
         return Verdict(status="damaged", reasons=(stored.damage,), running=stored.holder)

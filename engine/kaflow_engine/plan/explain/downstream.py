@@ -1,4 +1,4 @@
-"""Pipelines that read what a changed pipeline writes, and what the change does to them."""
+"""Downstream impact: pipelines that read the output of a changed one."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ def touched(
         if topic not in reader.columns:
             continue
         if new is None or new.finish.topic != topic:
-            gone = () if topic in written else (f"nobody writes topic '{topic}' any more",)
+            gone = () if topic in written else (f"no one writes topic '{topic}' any more",)
             change = Touched(pipeline=reader.pipeline, topic=topic, breaking=gone)
         else:
             lines = list(_changes(old, new, reader.columns[topic]))

@@ -1,4 +1,4 @@
-"""A pipeline file to what it will do, as far as its columns are known."""
+"""Explains a pipeline file, as far as the columns of its topics are known."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -33,7 +33,7 @@ def explain(spec: PipelineSpec, config: Config, columns: Columns | None = None) 
     Args:
         spec: What the author wrote.
         config: For defaults.
-        columns: Columns of topics that declare none, where somebody found them.
+        columns: Columns of topics that declare none, where someone found them.
 
     Raises:
         ModelError: The file is wrong.

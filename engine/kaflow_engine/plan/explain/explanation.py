@@ -1,4 +1,4 @@
-"""What a pipeline will do, as data: all that `kaflow explain` says, before it is drawn."""
+"""An explanation as data: all that `kaflow explain` says, before it is drawn."""
 
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -82,7 +82,7 @@ class TablePart:
     interval: int
     """Milliseconds that rows are gathered."""
     start: date | None
-    """The first partition that a backfill may fill; None: nobody says."""
+    """The first partition that a backfill may fill; None: no one says."""
     schedule: str | None
     """When Dagster fills the newest partition that is over, as cron writes it."""
 

@@ -47,7 +47,7 @@ def circles(specs: Sequence[PipelineSpec]) -> list[list[str]]:
 
 
 def connected(specs: Sequence[PipelineSpec], config: Config) -> tuple[PipelineSpec, ...]:
-    """Declare topics that a pipeline reads and another one writes, where nobody has done it.
+    """Declare topics that a pipeline reads and another one writes, where no one has done it.
 
     Args:
         specs: The pipelines of a project, right as far as their form goes.

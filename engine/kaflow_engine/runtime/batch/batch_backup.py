@@ -1,4 +1,4 @@
-"""Batches that the pipeline's topic keeps until a checkpoint covers them.
+"""Batch backup: batch records kept in the pipeline's topic until a checkpoint covers them.
 
 A machine that has restored a checkpoint runs them again with the same cuts: the state becomes what
 it was, and what was delivered is not delivered again.
@@ -10,12 +10,10 @@ from typing import Any
 from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
 from kaflow_engine.errors import StateError
 from kaflow_engine.operators.rows.reports import BatchReport
+from kaflow_engine.state.hints import NEW_ID_REPEATS
 from kaflow_engine.state.log.batch_log import BatchLog, BatchRecord
 
-ANEW = (
-    "give the pipeline a new `id:`, which starts anew and writes rows it has written before, or "
-    "set `on_data_loss: continue` for topics that forget records"
-)
+_WAYS_OUT = f"{NEW_ID_REPEATS}, or set `on_data_loss: continue` for topics that forget records"
 
 
 class KeptBatches:
@@ -56,7 +54,7 @@ class KeptBatches:
             raise StateError(
                 f"batch {number} read {expected:,} records when it ran first, and {read:,} now: "
                 "its topics were compacted, or have lost records",
-                hint=ANEW,
+                hint=_WAYS_OUT,
             )
         self._read = {number: read}
 

@@ -1,4 +1,4 @@
-"""How much one batch may read: so many records, and so many bytes as far as they can be told."""
+"""The size limit of a batch: records, and bytes as far as they can be estimated."""
 
 from collections.abc import Callable, Mapping
 

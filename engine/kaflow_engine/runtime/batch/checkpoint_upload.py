@@ -1,4 +1,4 @@
-"""Carries snapshots to the bucket beside the batches, and says what they make needless."""
+"""Uploads snapshots as checkpoints beside the batches, and deletes outdated ones."""
 
 import logging
 import time

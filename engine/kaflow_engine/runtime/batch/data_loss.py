@@ -1,4 +1,4 @@
-"""Records that were to be read next and are gone: an error, or counted and passed over."""
+"""Data loss: records that were deleted before they were read fail the run, or are counted."""
 
 import logging
 from collections import Counter
@@ -149,7 +149,7 @@ def gap_error(loss: Loss) -> DataLost:
         )
     return DataLost(
         f"{ends}, but the topic ends at {loss.end or 0}",
-        hint="these are the files of another topic, or it was made anew; mend history.path",
+        hint="these are the files of another topic, or it was recreated; fix history.path",
     )
 
 

@@ -1,4 +1,4 @@
-"""How many dead letters a run may send before it stops."""
+"""The dead letter limit: how many a run may send before it stops."""
 
 from kaflow_engine.errors import LimitReached
 from kaflow_engine.flow.plan import Plan

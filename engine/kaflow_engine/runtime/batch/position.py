@@ -1,4 +1,4 @@
-"""Where a pipeline stands between two batches: all that the next one depends on."""
+"""The position of a pipeline between two batches: all that the next one depends on."""
 
 from collections import Counter
 from collections.abc import Mapping

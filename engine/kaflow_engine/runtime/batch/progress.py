@@ -1,4 +1,4 @@
-"""Keeps the progress of one pipeline and hands every change to whoever watches."""
+"""Collects the progress of one pipeline and publishes every change."""
 
 import time
 from collections import Counter, deque

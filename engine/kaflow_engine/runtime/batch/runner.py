@@ -1,4 +1,4 @@
-"""`run_batch`: the one way in which a batch comes about, live, recovered, loaded or ticked."""
+"""`run_batch`: the one way in which a batch is run, live, recovered, loaded or ticked."""
 
 import time
 from collections.abc import Callable, Mapping

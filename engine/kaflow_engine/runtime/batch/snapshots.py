@@ -1,4 +1,4 @@
-"""Takes snapshots of a pipeline's state between batches, and forgets what they make needless."""
+"""Takes snapshots of a pipeline's state between batches, and deletes files they make obsolete."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""What ends a pipeline's run without being a failure."""
+"""Reasons for which a run ends without a failure."""
 
 from dataclasses import dataclass, field
 from threading import Event

@@ -1,4 +1,4 @@
-"""What the tasks of a batch noted for the driver, beside their rows."""
+"""Task metrics: what the tasks of a batch report to the driver beside their rows."""
 
 from collections.abc import Callable, Mapping
 

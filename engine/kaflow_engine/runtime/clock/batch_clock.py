@@ -1,4 +1,4 @@
-"""Batch time of one process: the machine's clock, as far as a second clock bears it out."""
+"""Batch time: the wall clock, bounded by the monotonic clock of the process."""
 
 import logging
 import time

@@ -1,4 +1,4 @@
-"""Decides when an empty batch is needed although no record waits."""
+"""Ticks: when an empty batch is needed although no record waits."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What a backfill may write beside its stream: rows of records that the stream is done with."""
+"""Refuses a backfill over a range that the live stream may still write."""
 
 from dataclasses import dataclass
 from pathlib import Path

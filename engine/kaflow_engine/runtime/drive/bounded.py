@@ -1,4 +1,4 @@
-"""Where a backfill begins and ends in its topics, and the steps in which it reads them."""
+"""A bounded run: the offsets at which a backfill begins and ends, and the steps between."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

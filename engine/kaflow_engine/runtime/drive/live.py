@@ -1,4 +1,4 @@
-"""The live stream of a pipeline: Spark brings the records, and every batch goes one way."""
+"""The live stream of a pipeline: Spark's streaming query brings ranges, `run_batch` runs them."""
 
 import shutil
 import threading

@@ -1,4 +1,4 @@
-"""Turns what Spark throws into errors that say what happened, and tells which may pass."""
+"""Classifies exceptions of Spark and its workers: which can be retried, and what they mean."""
 
 import re
 import traceback

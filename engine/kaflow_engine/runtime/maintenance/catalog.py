@@ -1,4 +1,4 @@
-"""The states under a state directory, found by the id or the name of their pipeline."""
+"""Finds the states below a state directory by the id or name of their pipeline."""
 
 import json
 from collections.abc import Iterable
@@ -91,7 +91,7 @@ def refuse_running(found: FoundState, doing: str) -> None:
         doing: What for, such as `rescaled`.
 
     Raises:
-        StateError: Somebody holds its lease; says who.
+        StateError: Someone holds its lease; says who.
     """
     holder = find_holder(found.directory)
     if holder is not None:

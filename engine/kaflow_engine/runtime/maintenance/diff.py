@@ -1,4 +1,4 @@
-"""What two views of states differ in: both are walked in the order of their keys, side by side."""
+"""The difference between two views of states: a merge join in the order of their keys."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -49,7 +49,7 @@ def drop(config: Config, found: Remembered) -> int:
     """
     with hold_lease(found.directory), _control(config, found.id) as control:
         control.ensure()
-        control.start_run("", 0)  # nobody else writes from here on
+        control.start_run("", 0)  # no one else writes from here on
         s3 = config.state.rocksdb.checkpoint.s3
         if s3.enabled:  # else the next start would restore it
             checkpoints_of(s3, found.id).drop()

@@ -1,6 +1,6 @@
 """What a command holds while it changes the state of a pipeline that is stopped.
 
-It takes the lease, so that nobody runs the pipeline on this machine, and a run epoch in the
+It takes the lease, so that no one runs the pipeline on this machine, and a run epoch in the
 pipeline's own topic, which fences whatever an earlier run has left, wherever it is.
 """
 
@@ -29,7 +29,7 @@ from kaflow_engine.state.storage.store import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offline:
-    """The state of a pipeline that nobody runs."""
+    """The state of a pipeline that no one runs."""
 
     directory: Path
     log: BatchLog

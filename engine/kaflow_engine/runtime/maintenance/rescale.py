@@ -131,7 +131,7 @@ def check_rescale(log: BatchLog, state: StateRecord) -> Plan:
     if plan.backfill is not None:
         raise StateError(
             f"'{plan.pipeline}' is the state of a backfill",
-            hint="it goes when the backfill is done; `kaflow backfill … --restart` begins it anew",
+            hint="it goes when the backfill is done; `kaflow backfill … --restart` begins it again",
         )
     if log.store.exists(RESTORED):
         raise StateError(

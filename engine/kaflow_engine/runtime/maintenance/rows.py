@@ -1,4 +1,4 @@
-"""Rows of a state in a DuckDB database: one table a side, and the view `state` over all of them."""
+"""State rows in a DuckDB database: a table for each side, and the view `state` over all of them."""
 
 from collections.abc import Iterator, Sequence
 from hashlib import md5

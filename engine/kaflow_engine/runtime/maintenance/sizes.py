@@ -1,4 +1,4 @@
-"""How many entries and bytes a state has, by step, side and partition."""
+"""Entries and bytes of a state by step, side and partition."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Writes down that a state may be made anew, for exactly the change that was looked at."""
+"""Approvals: a state may be rebuilt for exactly the change that was looked at."""
 
 from collections.abc import Iterator, Sequence
 
@@ -48,7 +48,7 @@ def approve(found: Outlook, begin: Begin, by: str, at: str) -> Approval:
 
     Args:
         found: A pipeline that needs a rebuild.
-        begin: Where its events begin anew.
+        begin: Where its events begin again.
         by: Who decided.
         at: When, ISO 8601 in UTC.
 

@@ -1,4 +1,4 @@
-"""Plans as text, so that an open batch can be run again with the plan it was begun with."""
+"""Plans as JSON, so that an open batch runs again with the plan it was begun with."""
 
 from dataclasses import replace
 from functools import cache

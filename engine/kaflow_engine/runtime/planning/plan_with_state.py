@@ -1,4 +1,4 @@
-"""A pipeline file and the state that is there to a plan, as far as columns can be found."""
+"""Plans a pipeline file with the columns that its state already knows."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

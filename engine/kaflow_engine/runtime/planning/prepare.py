@@ -1,4 +1,4 @@
-"""From pipeline files to plans that can run: columns found, schemas registered, topics made."""
+"""Prepares plans for a run: columns resolved, schemas registered, topics created."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ def prepare(
         specs: What the author wrote.
         config: The same for all.
         say: Told what is waited for and what is created.
-        waiting: For columns that nobody declares.
+        waiting: For columns that no one declares.
 
     Raises:
         ModelError: Mistakes in files.

@@ -1,4 +1,4 @@
-"""Pipeline files and their state directories to what a start would do; nothing is changed."""
+"""Previews a start: pipeline files compared with state directories; nothing is changed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -56,8 +56,8 @@ def outlook_of(
     Args:
         spec: What the author wrote.
         config: Where the state is, and defaults.
-        resolve: Finds columns that nobody declares; None: only those that the state holds.
-        stopped: Answer for the time when nobody runs it any more.
+        resolve: Finds columns that no one declares; None: only those that the state holds.
+        stopped: Answer for the time when no one runs it any more.
 
     Raises:
         ModelError: The file is wrong.
@@ -96,7 +96,7 @@ def outlooks(
     Args:
         specs: What the author wrote.
         config: Where the states are, and defaults.
-        resolve: Finds columns that nobody declares.
+        resolve: Finds columns that no one declares.
         whole: These are all pipelines that there are: a state without a file was removed.
 
     Raises:

@@ -1,4 +1,4 @@
-"""No run commits a batch after another one has begun, whatever its pipeline writes to."""
+"""Claims: a driver marker before each commit fences a run that was replaced."""
 
 from dataclasses import dataclass
 

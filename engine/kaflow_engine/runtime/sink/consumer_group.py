@@ -1,4 +1,4 @@
-"""Reports consumed offsets to a consumer group, beside the batches."""
+"""Commits consumed offsets to a consumer group, for monitoring only."""
 
 import logging
 import os

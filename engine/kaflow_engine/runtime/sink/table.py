@@ -1,4 +1,4 @@
-"""What becomes of the files that tasks wrote for a table: a commit a batch, or one for them all."""
+"""The driver's part of a table sink: commits the files that tasks wrote."""
 
 import json
 import os

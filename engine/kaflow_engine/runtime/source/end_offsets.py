@@ -1,4 +1,4 @@
-"""Asks the broker again and again, over one connection, how far its topics reach."""
+"""Polls the end offsets of topics over one connection."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

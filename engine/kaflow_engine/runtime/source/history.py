@@ -1,4 +1,4 @@
-"""Which records of topics lie in files: found once, when a state begins, and kept with it."""
+"""History files: which records of a topic lie in files; found once, and kept with the state."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -123,7 +123,7 @@ def begin_in_histories(begin: Offsets, histories: Histories) -> Offsets:
                 raise SourceError(
                     f"the history of topic '{topic}' at {history.source.path} has records of "
                     f"partition {partition}, and the topic has {len(begin[topic])} partitions",
-                    hint="these are the files of another topic, or it was made anew; mend "
+                    hint="these are the files of another topic, or it was recreated; fix "
                     "history.path, or remove it",
                 )
         found[topic] = {**begin[topic], **history.starts}

@@ -68,7 +68,7 @@ def find_history(spark: SparkSession, topic: str, source: HistoryParams) -> Topi
         frame = _frame(spark, source, files, base)
         found = frame.inputFiles()
         if not found:
-            raise SourceError(f"{where} holds no files", hint="mend history.path, or remove it")
+            raise SourceError(f"{where} holds no files", hint="fix history.path, or remove it")
         if len(found) == 1 and unquote(found[0]).endswith(base):
             base = base.rpartition("/")[0]
         reader = RowReader(source, frame.schema)
@@ -80,7 +80,7 @@ def find_history(spark: SparkSession, topic: str, source: HistoryParams) -> Topi
         text = str(error)
         if any(name in text for name in _NO_FILES):
             raise SourceError(
-                f"{where} holds no {source.format} files", hint="mend history.path, or remove it"
+                f"{where} holds no {source.format} files", hint="fix history.path, or remove it"
             ) from error
         raise
     history = TopicHistory(
@@ -171,7 +171,7 @@ def _listed(source: HistoryParams, where: str) -> tuple[str, Sequence[str]]:
     from deltalake import DeltaTable
 
     if not DeltaTable.is_deltatable(source.path):
-        raise SourceError(f"{where} is no Delta table", hint="mend history.path, or remove it")
+        raise SourceError(f"{where} is no Delta table", hint="fix history.path, or remove it")
     return source.path, cast(Sequence[str], DeltaTable(source.path).file_uris())
 
 
@@ -240,7 +240,7 @@ def _pieces(frame: DataFrame, reader: RowReader, where: str) -> tuple[Piece, ...
             )
         )
     if not pieces:
-        raise SourceError(f"{where} holds no records", hint="mend history.path, or remove it")
+        raise SourceError(f"{where} holds no records", hint="fix history.path, or remove it")
     return tuple(sorted(pieces, key=lambda piece: (piece.partition, piece.first, piece.file)))
 
 

@@ -1,4 +1,4 @@
-"""Where in a row of a topic's files the record is."""
+"""The columns of a history file that hold a record's parts."""
 
 from dataclasses import dataclass
 

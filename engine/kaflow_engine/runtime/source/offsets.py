@@ -1,4 +1,4 @@
-"""Arithmetic of offsets and ranges, and the forms in which Spark wants and gives them."""
+"""Offset ranges: arithmetic, and the JSON that Spark reads and writes."""
 
 import json
 from collections.abc import Mapping
@@ -221,7 +221,7 @@ def loss_error(loss: Loss) -> DataLost:
     if loss.first is None or loss.end is None:
         return DataLost(
             f"{place} is gone: it was read up to offset {loss.needed}",
-            hint=f"the topic was recreated; start a new state to read it anew, or {go_on}",
+            hint=f"the topic was recreated; start a new state to read it again, or {go_on}",
         )
     if loss.ids is not None:
         before, now = loss.ids

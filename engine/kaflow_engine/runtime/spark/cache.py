@@ -1,4 +1,4 @@
-"""The folder of this user in which fetched and derived files are kept between runs."""
+"""The cache folder of this user for downloaded and derived files."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""What runs the tasks: this machine, or a cluster and how to reach it."""
+"""The Spark master: this machine, or a cluster and how to reach it."""
 
 import logging
 import re
@@ -94,7 +94,7 @@ def await_executor(
         spark: The session.
         master: Its master; a local one needs none.
         seconds: How long.
-        stopped: Asked meanwhile whether somebody wants an end.
+        stopped: Asked meanwhile whether someone wants an end.
 
     Raises:
         ClusterAway: It has given none.

@@ -1,4 +1,4 @@
-"""Starts the JVM of a driver, whose settings travel in files that only this user can read."""
+"""Launches the driver's JVM with its settings in files that only this user can read."""
 
 import os
 import shlex

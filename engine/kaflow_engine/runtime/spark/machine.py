@@ -1,4 +1,4 @@
-"""What this machine has of what kaflow needs, as data."""
+"""What `kaflow doctor` finds on this machine, as data."""
 
 import os
 import platform

@@ -37,7 +37,7 @@ SETTINGS: Mapping[str, str] = {
     "spark.app.name": "kaflow",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # what nobody looks at fills the heap all the same
+    # what no one looks at fills the heap all the same
     "spark.ui.retainedJobs": "10",
     "spark.ui.retainedStages": "10",
     "spark.ui.retainedTasks": "100",
@@ -87,7 +87,7 @@ FIXED: Mapping[str, str] = {
     "spark.stage.maxConsecutiveAttempts": "1",
     "spark.speculation": "false",
 }
-"""What nobody may change: the engine recovers through its own batch log, never by retries."""
+"""What no one may change: the engine recovers through its own batch log, never by retries."""
 
 
 class _WithoutPy4j(logging.Filter):

@@ -1,4 +1,4 @@
-"""What a start must know of the runs before it, and what it refuses.
+"""Fencing of earlier runs, and the checks for which a start is refused.
 
 One guard for every sink: a sink says what it holds (`Holding`), the state directory says what it
 knows (`Logged`), and whatever a sink holds of a state or batch that is not known ends the start.
@@ -15,6 +15,7 @@ from kaflow_engine.flow.plan import Plan
 from kaflow_engine.runtime.batch.batch_backup import batches_left
 from kaflow_engine.runtime.sink.table import look_at_table, table_holdings
 from kaflow_engine.runtime.takeover.restore import RESTORED
+from kaflow_engine.state.hints import NEW_ID_REPEATS
 from kaflow_engine.state.log.approval import Rebuild
 from kaflow_engine.state.log.batch_log import BatchLog, StateRecord
 from kaflow_engine.state.log.mark import batch_mark
@@ -137,4 +138,4 @@ def _to(held: Holding) -> str:
 def _anew(held: Holding) -> str:
     if held.table is not None:
         return "give the pipeline a new `id:` and another table, which gets all rows"
-    return "give the pipeline a new `id:`, which starts anew and writes rows it has written before"
+    return NEW_ID_REPEATS

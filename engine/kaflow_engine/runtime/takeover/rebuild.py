@@ -1,4 +1,4 @@
-"""Makes a state anew where somebody approved it: the old one ends, and is set aside."""
+"""Rebuilds a state after an approval: the old one ends, and is set aside."""
 
 import logging
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ class Approved:
 
 
 def approved_rebuild(log: BatchLog, plan: Plan, change: PlanChange) -> Approved | None:
-    """Return the rebuild that the change of a plan needs, and that somebody approved.
+    """Return the rebuild that the change of a plan needs, and that someone approved.
 
     Args:
         log: Of the state that is there.
@@ -120,7 +120,7 @@ def move_aside(directory: Path, rebuild: Rebuild) -> None:
     """
     where = set_aside(directory, rebuild)
     LOGGER.warning(
-        "the state of '%s' is made anew, as %s approved; the old one is in %s",
+        "the state of '%s' is rebuilt, as %s approved; the old one is in %s",
         rebuild.approval.pipeline,
         rebuild.approval.by,
         where,
@@ -143,7 +143,7 @@ def new_state_of(
         kafka: Where topics are.
         now: Epoch milliseconds.
         histories: Where topics begin in files.
-        rebuild: What is carried out, where a state is made anew.
+        rebuild: What is carried out, where a state is rebuilt.
     """
     if plan.backfill is not None:
         root = Path(config.state.rocksdb.path).absolute()

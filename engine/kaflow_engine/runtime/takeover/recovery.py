@@ -1,4 +1,4 @@
-"""What comes before a stream is live: batches that were left, and what is read first."""
+"""Recovery: open batches and initial loads before a stream is live."""
 
 import logging
 from collections.abc import Iterator, Mapping

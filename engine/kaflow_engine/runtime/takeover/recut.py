@@ -1,4 +1,4 @@
-"""A batch that fails again and again is replaced by a smaller one, if no sink holds any of it."""
+"""Cuts a batch that fails again and again into smaller ones, if no sink holds any of it."""
 
 import logging
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Brings a state back from its checkpoints where this machine has none, or an outdated one."""
+"""Restores a state from checkpoints where this machine has none, or an outdated one."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""Points at which a test may kill the engine, or hold it still."""
+"""Crash points: places where a test may kill or pause the engine."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Whether the hosts of a cluster see the state directory of the driver."""
+"""Checks that the hosts of a cluster share the driver's state directory."""
 
 from pathlib import Path
 from socket import gethostname

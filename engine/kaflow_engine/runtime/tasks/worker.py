@@ -1,4 +1,4 @@
-"""What a stage does inside Spark's Python workers: the outside world of its operators."""
+"""The `Task` of a Spark Python worker: RocksDB copies, change files, delivery."""
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager

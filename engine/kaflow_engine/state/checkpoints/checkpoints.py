@@ -130,7 +130,7 @@ class Checkpoints:
             BucketAway: The store does not answer.
         """
         files = list(_files_of(store, ref, batch))
-        there = self.bucket.sizes(f"{ref.state_id}/")  # somebody may have tidied up
+        there = self.bucket.sizes(f"{ref.state_id}/")  # someone may have tidied up
         missing = [f for f in files if f.content is None and there.get(_object(ref, f)) != f.bytes]
         with ThreadPoolExecutor(2) as threads:  # each transfer has threads of its own
             for done in [

@@ -1,4 +1,4 @@
-"""Checks all that a state has stored: every checksum, and that what leads to a batch leads there.
+"""Verifies a stored state: checksums, and that snapshots plus change files rebuild their batches.
 
 Nothing of it is changed.
 """
@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from kaflow_engine.errors import StateError
-from kaflow_engine.state.checkpoints.verify_copies import NEW_ID, OLDER, Finding, Level, Walk
+from kaflow_engine.state.checkpoints.verify_copies import OLDER, Finding, Level, Walk
 from kaflow_engine.state.copies.snapshots import load_snapshot, snapshot_batches
+from kaflow_engine.state.hints import FROM_BACKUP
 from kaflow_engine.state.log.batch_log import BatchLog, StateRecord
 from kaflow_engine.state.log.changes import read_changes
 from kaflow_engine.state.reader import StateRef
@@ -143,12 +144,16 @@ def _check_log(log: BatchLog, state: StateRecord, tally: _Tally) -> int:
     plans: set[str] = set()
     last, first = max(done, default=0), min([*done, *begun], default=1)
     for number in range(first, max([last, *begun], default=0) + 1):
-        batch = _try(tally, f"batches/{number}.json", lambda n=number: log.load_batch(n), NEW_ID)
+        batch = _try(
+            tally, f"batches/{number}.json", lambda n=number: log.load_batch(n), FROM_BACKUP
+        )
         tally.batches += 1
         plans |= {batch.plan} if batch else set()
         if number > last:
             continue
-        commit = _try(tally, f"commits/{number}.json", lambda n=number: log.load_commit(n), NEW_ID)
+        commit = _try(
+            tally, f"commits/{number}.json", lambda n=number: log.load_commit(n), FROM_BACKUP
+        )
         for name, file in commit.changes.items() if commit else ():
             if file is None:
                 continue
@@ -158,7 +163,7 @@ def _check_log(log: BatchLog, state: StateRecord, tally: _Tally) -> int:
                 tally,
                 file.file,
                 lambda n=number, p=name, f=file, r=ref: read_changes(log.store, r, n, p, f),
-                "nothing need be done where a snapshot was taken later; else " + NEW_ID,
+                "nothing need be done where a snapshot was taken later; else " + FROM_BACKUP,
             )
     for mark in sorted(plans - {state.fingerprint}):
         _plan(log, mark, tally)

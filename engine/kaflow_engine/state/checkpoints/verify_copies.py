@@ -1,4 +1,4 @@
-"""Builds a state partition from snapshots and change files, and compares the ways that lead on."""
+"""Verifies a state partition: rebuilds it from snapshots and change files, and compares."""
 
 import shutil
 from collections.abc import Iterator, Sequence
@@ -10,13 +10,13 @@ from kaflow_engine.errors import StateError
 from kaflow_engine.state.copies.copies import EMPTY, catch_up
 from kaflow_engine.state.copies.rocks import RocksCopy, open_copy, wipe
 from kaflow_engine.state.copies.snapshots import restore
+from kaflow_engine.state.hints import FROM_BACKUP
 from kaflow_engine.state.log.batch_log import BatchLog
 from kaflow_engine.state.reader import StateRef
 from kaflow_engine.state.storage.store import Damaged, Store
 
 Level = Literal["damaged", "note"]
 
-NEW_ID = "restore this file from a backup, or give the pipeline a new `id:`, which starts anew"
 OLDER = "nothing need be done: an older snapshot is used, and the next one replaces this"
 
 _AT_ONCE = 20_000
@@ -105,7 +105,7 @@ class Walk:
         try:
             catch_up(copy, self.name, self.ref, upto, self.log)
         except Damaged as error:
-            self._add(_file_of(error, f"changes of {self.name}"), error.message, NEW_ID)
+            self._add(_file_of(error, f"changes of {self.name}"), error.message, FROM_BACKUP)
             return False
         return True
 

@@ -1,4 +1,4 @@
-"""Bringing the RocksDB copy of a partition to the batch that a task wants to read."""
+"""Brings the RocksDB copy of a partition to the batch that a task wants to read."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 from kaflow_engine.errors import StateError
 from kaflow_engine.state.copies.rocks import RocksCopy, open_copy, wipe
 from kaflow_engine.state.copies.snapshots import restore, snapshot_batches
+from kaflow_engine.state.hints import NEW_ID_REPEATS
 from kaflow_engine.state.log.batch_log import FIRST, BatchLog
 from kaflow_engine.state.log.changes import read_changes
 from kaflow_engine.state.reader import StateRef
@@ -103,8 +104,7 @@ def _rebuild(
     tried = "; ".join(dict.fromkeys(failure.message for failure in failures))
     raise StateError(
         f"state partition '{partition}' cannot be brought to batch {upto}: {tried}",
-        hint="restore what is missing or damaged from a backup, or give the pipeline a new `id:`, "
-        "which starts anew and writes rows it has written before",
+        hint=f"restore what is missing or damaged from a backup, or {NEW_ID_REPEATS}",
     ) from failures[0]
 
 

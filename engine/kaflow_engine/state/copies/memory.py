@@ -1,4 +1,4 @@
-"""A state partition in memory: small states, tests and previews."""
+"""In-memory state partitions for small states, tests and previews."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence

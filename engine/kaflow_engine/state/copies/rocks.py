@@ -217,7 +217,7 @@ class RocksCopy:
                 cursor = self._db.iter()
                 cursor.seek_to_first()
                 cursor.status()
-                self.foreign = cursor.valid()  # entries of which nobody knows the batch
+                self.foreign = cursor.valid()  # entries of which no one knows the batch
                 return
         try:
             about = json.loads(meta)

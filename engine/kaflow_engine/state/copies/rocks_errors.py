@@ -1,4 +1,4 @@
-"""RocksDB's errors in our words."""
+"""RocksDB's errors as errors of our own."""
 
 import re
 from collections.abc import Generator

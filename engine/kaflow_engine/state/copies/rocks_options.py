@@ -1,4 +1,4 @@
-"""How RocksDB is set up: small, because many copies are opened by short-lived tasks."""
+"""RocksDB options: small, because many copies are opened by short-lived tasks."""
 
 from rocksdict import (
     BlockBasedIndexType,

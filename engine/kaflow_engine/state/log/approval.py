@@ -18,7 +18,7 @@ from kaflow_engine.state.log.batch_log import STATE, Offsets, TopicIds
 from kaflow_engine.state.storage.store import Damaged, LocalStore, Store
 
 Begin = Literal["continue", "earliest", "latest"]
-"""Where event topics begin anew: where the old state ended, or as a new pipeline may."""
+"""Where event topics begin again: where the old state ended, or as a new pipeline may."""
 
 APPROVED, REBUILD, OLD = "approved.json", "rebuild.json", "old"
 _STAY = frozenset({"lease", APPROVED, REBUILD, OLD})
@@ -26,7 +26,7 @@ _STAY = frozenset({"lease", APPROVED, REBUILD, OLD})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """A decision: this state may be made anew for that plan, once."""
+    """A decision: this state may be rebuilt for that plan, once."""
 
     pipeline: str
     """The stable id."""
@@ -67,7 +67,7 @@ R = TypeVar("R", Approval, Rebuild)
 
 
 def load_approval(store: Store) -> Approval | None:
-    """Return the decision about a state, None where nobody has decided; Damaged if unreadable."""
+    """Return the decision about a state, None where no one has decided; Damaged if unreadable."""
     return _load(store, APPROVED, Approval)
 
 

@@ -1,4 +1,4 @@
-"""The batch log: what a batch is to read, written before it; what it did, written after it."""
+"""The batch log: ranges of a batch written before it runs, results written after it."""
 
 from dataclasses import dataclass, field, replace
 from functools import cache

@@ -8,13 +8,12 @@ from typing import cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kaflow_engine.state.hints import FROM_BACKUP
 from kaflow_engine.state.reader import StateRef
 from kaflow_engine.state.storage.store import Damaged, Store
 
 CHANGES = pa.schema([pa.field("key", pa.binary()), pa.field("value", pa.binary())])
 """Puts and, where the value is null, deletes; the last row of a key counts."""
-
-REPLAY = "restore this file from a backup, or give the pipeline a new `id:`, which starts anew"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +99,14 @@ def read_changes(
     """
     data = store.get(file.file)
     if sha256(data).hexdigest() != file.sha256:
-        raise Damaged(f"change file '{file.file}' is damaged: its checksum is wrong", hint=REPLAY)
+        raise Damaged(
+            f"change file '{file.file}' is damaged: its checksum is wrong", hint=FROM_BACKUP
+        )
     table = pa.ipc.open_file(pa.py_buffer(data)).read_all()
     if table.schema.metadata != _belongs_to(ref, batch, partition):
         raise Damaged(
-            f"change file '{file.file}' belongs to another state, batch or partition", hint=REPLAY
+            f"change file '{file.file}' belongs to another state, batch or partition",
+            hint=FROM_BACKUP,
         )
     return table.replace_schema_metadata(None)
 

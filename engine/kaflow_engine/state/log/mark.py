@@ -1,4 +1,4 @@
-"""What tells a batch from another one of the same number, such as one of a copied state."""
+"""The batch mark: a digest that differs for batches of one number in copied states."""
 
 import json
 from hashlib import sha256

@@ -66,7 +66,7 @@ class Bucket:
         is there decides.
 
         Raises:
-            ObjectChanged: It is not: somebody else wrote it.
+            ObjectChanged: It is not: someone else wrote it.
         """
         condition = {"IfNoneMatch": "*"} if replacing is None else {"IfMatch": replacing}
         with self._telling(f"writing '{name}'"):
@@ -195,7 +195,7 @@ class Bucket:
         if code == "NoSuchBucket":
             return StateError(
                 f"bucket '{self._settings.bucket}' does not exist",
-                hint="create it, or mend state.rocksdb.checkpoint.s3.bucket",
+                hint="create it, or fix state.rocksdb.checkpoint.s3.bucket",
             )
         if code in _DENIED:
             return StateError(

@@ -1,4 +1,4 @@
-"""Where RocksDB copies are: beside the log on one machine, on each host's own disk in a cluster."""
+"""Location of RocksDB copies: beside the log on one machine, on local disks in a cluster."""
 
 import fcntl
 import os

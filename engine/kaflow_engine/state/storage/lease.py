@@ -1,4 +1,4 @@
-"""One run at a time per state directory."""
+"""The lease of a state directory: one run at a time."""
 
 import fcntl
 import json
@@ -173,7 +173,7 @@ def _not_writable(directory: Path, error: OSError) -> StateError:
 
 
 def find_holder(directory: Path) -> Holder | None:
-    """Return who holds the state directory; None if nobody does."""
+    """Return who holds the state directory; None if no one does."""
     try:
         handle = os.open(directory / LEASE, os.O_RDONLY)
     except OSError:

@@ -1,4 +1,4 @@
-"""Folders for one user: state holds rows, and what a plan was made of."""
+"""Private directories: state holds rows, so only its user may read it."""
 
 import logging
 import os
@@ -25,7 +25,7 @@ def make_private(folder: Path) -> None:
 def close_to_others(folder: Path) -> None:
     """Take the rights of other users from a folder; where that cannot be done, warn.
 
-    A group that may write keeps its rights: somebody has made the folder for several users.
+    A group that may write keeps its rights: someone has made the folder for several users.
     """
     found = stat.S_IMODE(folder.stat().st_mode)
     wanted = closed(found)

@@ -1,4 +1,4 @@
-"""JSON with a checksum: how the files of a batch log are written, so that damage is seen."""
+"""Sealed JSON: files of a batch log carry a checksum, so that damage is detected."""
 
 import json
 from collections.abc import Mapping

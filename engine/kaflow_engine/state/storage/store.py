@@ -1,4 +1,4 @@
-"""Where log and snapshots are kept: a small set of named, immutable or replaced files."""
+"""File stores for logs and snapshots: named files that are immutable or replaced as a whole."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""What a case expects beside what happened."""
+"""Compares what a case expects with what happened."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence

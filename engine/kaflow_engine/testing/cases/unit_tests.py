@@ -23,7 +23,7 @@ _AT = "2100-01-01T00:00:00Z"
 
 
 def unit_cases(tests: Items, file: Path, variables: Mapping[str, str]) -> Iterator[Entries]:
-    """Yield a case for each unit test, as if somebody had written it into a case file.
+    """Yield a case for each unit test, as if someone had written it into a case file.
 
     What is known about dimensions comes first, in a batch of its own. Rows are compared in the
     columns that the test expects.

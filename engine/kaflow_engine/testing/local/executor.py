@@ -1,4 +1,4 @@
-"""The local executor: a plan in one process, without Spark or a broker, in milliseconds."""
+"""Local executor: a plan in one process, without Spark or a broker, in milliseconds."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence

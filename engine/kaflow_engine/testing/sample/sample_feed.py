@@ -1,4 +1,4 @@
-"""Sends sample records to the topics that pipelines read, until somebody wants it to end."""
+"""Sends sample records to the topics that pipelines read, until someone wants it to end."""
 
 import time
 from collections.abc import Callable, Generator, Sequence

@@ -15,7 +15,7 @@ class Process:
 
     @property
     def ended(self) -> bool:
-        """It is gone, or nobody has asked yet how it ended."""
+        """It is gone, or no one has asked yet how it ended."""
         return self.state in ("X", "Z")
 
 

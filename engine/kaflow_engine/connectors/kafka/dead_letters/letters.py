@@ -105,7 +105,7 @@ def _letter(row: Mapping[str, Any], redriven: Collection[str]) -> Letter | None:
         backfill = (headers.pop()[1] or b"").decode()
     own = headers[-len(ABOUT) :]
     if [name for name, _ in own] != [f"{PREFIX}{name}" for name in ABOUT]:
-        return None  # somebody else's record
+        return None  # someone else's record
     about = {name: (value or b"").decode() for name, (_, value) in zip(ABOUT, own, strict=True)}
     place = f"{row['partition']}:{row['offset']}"
     return Letter(

@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 
 from kaflow_engine.connectors.kafka.delivery.producer import SinkSettings
 from kaflow_engine.errors import StateError
-
-_ANEW = "give the pipeline a new `id:`, which starts anew and writes rows it has written before"
+from kaflow_engine.state.hints import NEW_ID_REPEATS
 
 
 class Checksum:
@@ -104,7 +103,7 @@ def undelivered(sink: SinkSettings, batch: int, rows: pa.Table, alone: bool) -> 
                 f"batch {batch} of pipeline '{sink.pipeline_id}' has delivered the first "
                 f"{known[slot].rows:,} rows of partition {slot}, and they are others now that it "
                 "runs again: its inputs, or what it looks up, are not what they were",
-                hint=_ANEW,
+                hint=NEW_ID_REPEATS,
             )
     todo = Todo(rows.filter(pa.array(~covered)), set(np.unique(slots[covered]).tolist()))
     for slot, checksum in seen.items():
@@ -133,7 +132,7 @@ def require_same(sink: SinkSettings, batch: int, found: Mapping[int, int], alone
                 f"batch {batch} of pipeline '{sink.pipeline_id}' has delivered {before.rows:,} "
                 f"rows of partition {slot}, and has {count:,} now that it runs again: its inputs, "
                 "or what it looks up, are not what they were",
-                hint=_ANEW,
+                hint=NEW_ID_REPEATS,
             )
 
 

@@ -32,6 +32,7 @@ from kaflow_engine.connectors.kafka.run_log.transactions import (
     write_acknowledged,
 )
 from kaflow_engine.errors import StateError, TakenOver
+from kaflow_engine.state.hints import NEW_ID
 
 Check = Callable[[RunStart], None]
 """Refuses a start, by what was delivered and kept."""
@@ -293,5 +294,5 @@ class ControlTopic:
             f"topic '{self.topic}' was deleted, and it alone knew whether batch {batch} of "
             f"pipeline '{self.pipeline_id}' was delivered",
             hint="run it once with `delivery: at_least_once`, which may write the rows of that "
-            "batch a second time, or give the pipeline a new `id:`, which starts anew",
+            f"batch a second time, or {NEW_ID}",
         )

@@ -134,7 +134,7 @@ class ControlReader:
 
         Raises:
             SourceError: The topic cannot be read.
-            StateError: A transaction that nobody may hold stays open.
+            StateError: A transaction that no one may hold stays open.
         """
         if end is None:
             end = self.end()
