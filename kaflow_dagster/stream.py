@@ -12,7 +12,7 @@ import dagster as dg
 
 from kaflow_dagster.assets import tables_of
 from kaflow_dagster.background import Background, failure
-from kaflow_dagster.closed import ClosedPartitions
+from kaflow_dagster.closed_partitions import ClosedPartitions
 from kaflow_dagster.health import evaluations
 from kaflow_dagster.names import DRAIN, PIPELINE, PROCESS, STATE, VERSION, dagster_name
 from kaflow_dagster.process import this_process

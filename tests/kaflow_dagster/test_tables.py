@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 
 from kaflow_dagster.backfill import spark_settings, with_spark
 from kaflow_dagster.build import build_kaflow_defs
-from kaflow_dagster.closed import ClosedPartitions
+from kaflow_dagster.closed_partitions import ClosedPartitions
 from kaflow_engine.connectors.delta import DeltaSink
 from kaflow_engine.connectors.kafka_admin import create_topic
 from kaflow_engine.connectors.kafka_client import open_producer

@@ -31,7 +31,7 @@ _LOOK_S = 0.5
 _ENDED = frozenset({"SUCCESS", "FAILURE", "CANCELED"})
 
 
-@click.command("platform")
+@click.command("local_stack")
 @click.argument("project", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--config", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--workspace", type=click.Path(path_type=Path, exists=True), default="workspace.yaml")
@@ -59,7 +59,7 @@ def command(
     with stop_requests() as asked, ExitStack() as resources:
         clock.say("starting a Kafka broker")
         broker = resources.enter_context(Broker())
-        scratch = Path(resources.enter_context(TemporaryDirectory(prefix="kaflow-platform-")))
+        scratch = Path(resources.enter_context(TemporaryDirectory(prefix="kaflow-local-stack-")))
         create_topics(broker.settings, topics, partitions=2)
         clock.say(f"Kafka is at {broker.bootstrap}; {len(topics)} topics: {', '.join(topics)}")
         feed = Feed(broker.settings, topics, rate, yesterday=True)

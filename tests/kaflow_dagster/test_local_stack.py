@@ -57,7 +57,7 @@ def test_make_run(tmp_path, monkeypatch):
     try:
         until(process, log, lambda: "all streams run" in log.read_text())
         instance = Instance(int(re.findall(r"http://127\.0\.0\.1:(\d+)", log.read_text())[0]))
-        (home,) = tmp_path.glob("kaflow-platform-*")
+        (home,) = tmp_path.glob("kaflow-local-stack-*")
         table = home / "warehouse" / "orders_by_day"
         until(process, log, lambda: sum(partition_rows(table).values()) > 100)
         assert instance.materialized() >= {"streams/orders_by_day", "streams/user_enrichment"}
