@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import dagster as dg
 
+from kaflow_dagster.groups import SHARED
 from kaflow_dagster.views import PipelineView
 from kaflow_engine.model.columns import Column
 from kaflow_engine.plan.explanation import LineagePart, TablePart
@@ -17,6 +18,8 @@ class TopicProps:
     """A Kafka topic that pipelines read or write."""
 
     name: str
+    group: str = SHARED
+    """Of assets, where no pipeline writes it."""
     description: str = ""
     columns: tuple[Column, ...] = ()
     """Empty where nobody declares them."""
@@ -99,7 +102,7 @@ class KaflowTranslator:
             key=["streams", pipeline.name],
             description=_about_stream(pipeline),
             deps=[self.topic_key(topic.name) for topic in topics],
-            group_name="streams",
+            group_name=pipeline.asset_group,
             kinds={"spark", "kafka"},
             owners=_owners(pipeline),
             tags=_tags(pipeline),
@@ -122,7 +125,7 @@ class KaflowTranslator:
             key=dg.AssetKey(["tables", part.name]),
             description=f"Delta table of pipeline `{writer.name}`, by {part.partition}.",
             deps=[self.stream_key(writer)],
-            group_name="tables",
+            group_name=writer.asset_group,
             kinds={"deltalake"},
             owners=_owners(writer),
             tags=_tags(writer),
@@ -145,7 +148,7 @@ class KaflowTranslator:
             return dg.AssetSpec(
                 key=key,
                 description=topic.description or f"Kafka topic `{topic.name}`.",
-                group_name="topics",
+                group_name=topic.group,
                 kinds={"kafka"},
                 metadata={**_address(topic), **self._columns(None, topic.columns)},
             )
@@ -154,7 +157,7 @@ class KaflowTranslator:
             key=key,
             description=f"{what} of pipeline `{writer.name}`.",
             deps=[self.stream_key(writer)],
-            group_name="topics",
+            group_name=writer.asset_group,
             kinds={"kafka"},
             owners=_owners(writer),
             tags=_tags(writer),

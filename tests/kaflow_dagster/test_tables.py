@@ -78,7 +78,11 @@ def test_asset(tmp_path):
     assert isinstance(spec.partitions_def, dg.DailyPartitionsDefinition)
     assert spec.partitions_def.get_first_partition_key() == "2025-01-01"
     assert [dep.asset_key for dep in spec.deps] == [dg.AssetKey(["streams", "keeper"])]
-    assert (spec.group_name, spec.kinds, spec.owners) == ("tables", {"deltalake"}, ["team:shop"])
+    assert (spec.group_name, spec.kinds, spec.owners) == (
+        tmp_path.name,
+        {"deltalake"},
+        ["team:shop"],
+    )
     assert spec.metadata["dagster/uri"] == f"{tmp_path}/warehouse/kept"
     columns = spec.metadata["dagster/column_schema"].columns
     assert [(column.name, column.type) for column in columns] == [

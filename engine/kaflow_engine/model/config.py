@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from kaflow_engine.model.durations import Duration, format_duration
-from kaflow_engine.model.specs import Filled, Path, Spec, refuse
+from kaflow_engine.model.names import Filled, refuse
+from kaflow_engine.model.specs import Path, Spec
 from kaflow_engine.model.variables import AUTHORS
 
 _BROKER = re.compile(r"(?:[A-Z_]+://)?(?:\[[0-9A-Fa-f:.%]+\]|[^\s,:/]+):[0-9]{1,5}")

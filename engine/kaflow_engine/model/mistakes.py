@@ -9,7 +9,8 @@ from pydantic_core import ErrorDetails
 from kaflow_engine.errors import Location, ModelError, UnknownName
 from kaflow_engine.model.durations import DURATION_ERROR
 from kaflow_engine.model.durations import HINT as DURATION_HINT
-from kaflow_engine.model.specs import SPEC_ERROR, Path
+from kaflow_engine.model.names import SPEC_ERROR
+from kaflow_engine.model.specs import Path
 from kaflow_engine.model.tree import Entries, Node, Scalar, brief, describe, find
 
 EXPECTED: Mapping[str, str] = {
