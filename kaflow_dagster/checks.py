@@ -105,6 +105,32 @@ def checked(
             yield _result(result, key, found.what)
 
 
+def carry_over(instance: dg.DagsterInstance, key: dg.AssetKey, checks: Sequence[str]) -> None:
+    """Report once more what runs of checks found, so that it stays on an asset that is alive.
+
+    Dagster shows an evaluation until the next materialization of its asset, unless both belong to
+    the same run, or, as here, to none.
+    """
+    keys = [dg.AssetCheckKey(key, name) for name in checks]
+    found = instance.event_log_storage.get_latest_asset_check_execution_by_key(keys)
+    for record in found.values():
+        evaluation = record.evaluation
+        if evaluation is None or not record.run_id:
+            continue
+        run = dg.MetadataValue.dagster_run(record.run_id)
+        instance.report_runless_asset_event(
+            dg.AssetCheckEvaluation(
+                asset_key=key,
+                check_name=evaluation.check_name,
+                passed=evaluation.passed,
+                severity=evaluation.severity,
+                description=evaluation.description,
+                metadata={**evaluation.metadata, "kaflow/run": run},
+                target_materialization_data=evaluation.target_materialization_data,
+            )
+        )
+
+
 def _result(result: CheckResult, key: dg.AssetKey, what: str) -> dg.AssetCheckResult:
     metadata: dict[str, dg.MetadataValue] = {
         "kaflow/of": dg.MetadataValue.text(what),

@@ -13,10 +13,8 @@ from kaflow_engine.connectors.delta import partition_rows, read_partitions
 from kaflow_engine.connectors.kafka_admin import offsets, require
 from kaflow_engine.connectors.kafka_client import KafkaSettings
 from kaflow_engine.connectors.kafka_read import read_ranges
-from kaflow_engine.connectors.schemas import registry_of
+from kaflow_engine.connectors.output_rows import decode_rows
 from kaflow_engine.errors import SourceError
-from kaflow_engine.formats.avro_in import decode_avro
-from kaflow_engine.formats.json_in import decode_json
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 
@@ -59,13 +57,7 @@ def topic_rows(
     found = offsets(kafka, counts, max(0, since))[topic]
     start = {p: end[p] if at < 0 else at for p, at in found.items()}
     values = read_ranges(kafka, topic, start, end)["value"].drop_null()
-    if form == "avro":
-        registry = registry_of(config)
-        if registry is None:
-            raise SourceError(f"topic '{topic}' is Avro, and no schema registry is configured")
-        decoded = decode_avro(values, columns, registry.by_id)
-    else:
-        decoded = decode_json(values, columns)
+    decoded = decode_rows(config, topic, form, columns, values)
     if decoded.bad:
         raise SourceError(f"topic '{topic}' holds what is no row: {decoded.bad[0].message}")
     return decoded.table

@@ -16,9 +16,8 @@ import pyarrow as pa
 from kaflow_engine.cli.board import ROWS
 from kaflow_engine.connectors.kafka_client import KafkaSettings
 from kaflow_engine.connectors.kafka_follow import Follower, Seen
-from kaflow_engine.connectors.schemas import registry_of
+from kaflow_engine.connectors.output_rows import decode_rows
 from kaflow_engine.errors import KaflowError
-from kaflow_engine.formats.avro_in import decode_avro
 from kaflow_engine.model.config import Config
 from kaflow_engine.plan.pipeline import PlannedPipeline
 
@@ -72,10 +71,10 @@ def _newest(seen: Sequence[Seen]) -> list[Seen]:
 def _text(seen: Seen, planned: PlannedPipeline, config: Config) -> str:
     if seen.value is None:
         return "null"
-    registry = registry_of(config)
-    if planned.plan.finish.format == "json" or registry is None:
+    finish = planned.plan.finish
+    if finish.format == "json":
         return seen.value.decode(errors="replace")
-    columns = [column for column, _ in planned.plan.finish.outputs]
-    decoded = decode_avro(pa.array([seen.value], pa.binary()), columns, registry.by_id)
-    rows = decoded.table.to_pylist()
+    columns = [column for column, _ in finish.outputs]
+    value = pa.array([seen.value], pa.binary())
+    rows = decode_rows(config, seen.topic, finish.format, columns, value).table.to_pylist()
     return json.dumps(rows[0], default=str, ensure_ascii=False) if rows else repr(seen.value)

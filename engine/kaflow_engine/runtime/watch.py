@@ -62,6 +62,7 @@ class Watch:
             records=before.records + read,
             records_per_second=self._per_second(last.read for last in self._after_first()),
             lag=lag_of(at.offsets, ends),
+            offsets=at.offsets,
             counters=at.counters,
             watermark=at.watermark.value,
             batch_time=at.batch_time,
