@@ -9,7 +9,7 @@ from typing import Any
 
 from kaflow_engine.operators.params import Plan
 from kaflow_engine.runtime.batches import BatchDone
-from kaflow_engine.runtime.notes import skew, stage_spans, state_sizes
+from kaflow_engine.runtime.notes import rows_delivered, skew, stage_spans, state_sizes
 from kaflow_engine.state.log import Offsets
 from kaflow_engine.telemetry.progress import Progress
 from kaflow_engine.telemetry.steps import steps_of
@@ -78,8 +78,8 @@ class Watch:
             stages=stage_spans(report, partial(stage_name, plan)),
             batch_end=time.time_ns() // 1_000_000,
             skew=skew(report),
-            delivered=before.delivered + _noted(done, "delivered"),
-            letters=before.letters + _noted(done, "dead_letters"),
+            delivered=before.delivered + rows_delivered(report),
+            letters=before.letters + sum(note.get("dead_letters", 0) for note in report.notes),
         )
 
     def _note(self, batch: _Recent) -> None:
@@ -150,7 +150,3 @@ def _sum(steps: Iterable[Mapping[str, float]]) -> dict[str, float]:
     for each in steps:
         total.update(each)  # type: ignore[arg-type]  # floats add up as well
     return dict(total)
-
-
-def _noted(done: BatchDone, name: str) -> int:
-    return sum(note.get(name, 0) for note in done.report.notes)
