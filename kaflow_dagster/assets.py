@@ -11,7 +11,7 @@ import dagster as dg
 from kaflow_dagster.groups import MISTAKES, topic_group
 from kaflow_dagster.translator import KaflowTranslator, StreamProps, TableProps, TopicProps
 from kaflow_dagster.views import PipelineView, ProjectView
-from kaflow_engine.plan.explanation import TopicPart
+from kaflow_engine.api.plan import TopicPart
 
 
 def build_kaflow_specs(

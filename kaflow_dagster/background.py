@@ -9,8 +9,7 @@ from typing import Self, TypeVar
 
 import dagster as dg
 
-from kaflow_engine.errors import DrainIncomplete
-from kaflow_engine.masking import masked, without_secrets
+from kaflow_engine.api.errors import DrainIncomplete, masked, without_secrets
 
 LOGGER = logging.getLogger("kaflow.dagster")
 

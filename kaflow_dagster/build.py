@@ -18,7 +18,7 @@ from kaflow_dagster.stream import build_stream_job
 from kaflow_dagster.supervision import Patience
 from kaflow_dagster.translator import KaflowTranslator
 from kaflow_dagster.views import ProjectView, units_of, view_project
-from kaflow_engine.errors import ModelError
+from kaflow_engine.api.errors import ModelError
 
 
 def build_kaflow_defs(

@@ -11,8 +11,8 @@ from kaflow_dagster.background import failure
 from kaflow_dagster.names import dagster_name
 from kaflow_dagster.translator import KaflowTranslator
 from kaflow_dagster.views import PipelineView, ProjectView
-from kaflow_engine.checks.results import CheckResult
-from kaflow_engine.errors import KaflowError
+from kaflow_engine.api.checks import CheckResult
+from kaflow_engine.api.errors import KaflowError
 
 LAST_MS = 300_000
 """Of a topic, how far back rows are looked at: as long as the time between two scheduled looks."""
@@ -93,7 +93,7 @@ def checked(
         wanted: Names of checks.
         partitions: Of a table; none: the newest two.
     """
-    from kaflow_engine.runtime.checking import check_output
+    from kaflow_engine.api.checks import check_output
 
     try:
         config = project.load_config()

@@ -12,7 +12,7 @@ from kaflow_dagster.build import defs_of
 from kaflow_dagster.outputs import NEWEST
 from kaflow_dagster.translator import KaflowTranslator, Props
 from kaflow_dagster.views import ProjectView, view_project
-from kaflow_engine.errors import ModelError
+from kaflow_engine.api.errors import ModelError
 
 
 def _template_variables(props: Props) -> dict[str, object]:

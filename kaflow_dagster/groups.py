@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from kaflow_engine.model.project import FOLDERS
+from kaflow_engine.api.project import FOLDERS
 
 SHARED = "sources"
 """Topics that pipelines of several groups read, and none of the project writes."""

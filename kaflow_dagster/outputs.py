@@ -14,13 +14,13 @@ from kaflow_dagster.background import Errand
 from kaflow_dagster.checks import carry_over
 from kaflow_dagster.translator import KaflowTranslator
 from kaflow_dagster.views import PipelineView
-from kaflow_engine.masking import masked
-from kaflow_engine.model.config import Config
-from kaflow_engine.operators.params import Plan
-from kaflow_engine.telemetry.progress import Progress
+from kaflow_engine.api.errors import masked
+from kaflow_engine.api.plan import Plan
+from kaflow_engine.api.project import Config
+from kaflow_engine.api.status import Progress
 
 if TYPE_CHECKING:
-    from kaflow_engine.runtime.newest import NewestRows  # a code location loads without a client
+    from kaflow_engine.api.outputs import NewestRows  # a code location loads without a client
 
 NEWEST = 10
 """Rows that a materialization shows, unless the project says otherwise."""
@@ -133,7 +133,7 @@ def read_newest(kind: Kind, running: Running, limit: int) -> "NewestRows":
     Raises:
         SourceError: They cannot be read.
     """
-    from kaflow_engine.runtime.newest import newest_letters, newest_rows  # they import a client
+    from kaflow_engine.api.outputs import newest_letters, newest_rows  # they import a client
 
     read = newest_rows if kind == "rows" else newest_letters
     return read(running.plan, running.config, limit)

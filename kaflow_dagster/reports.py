@@ -11,9 +11,8 @@ from kaflow_dagster.health import evaluations
 from kaflow_dagster.outputs import Output, OutputReports, Running, outputs_of
 from kaflow_dagster.translator import KaflowTranslator
 from kaflow_dagster.views import PipelineView
-from kaflow_engine.plan.explanation import TablePart
-from kaflow_engine.telemetry.progress import Progress
-from kaflow_engine.telemetry.verdict import judge
+from kaflow_engine.api.plan import TablePart
+from kaflow_engine.api.status import Progress, judge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

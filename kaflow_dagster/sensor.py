@@ -21,10 +21,9 @@ from kaflow_dagster.supervision import (
     decide,
 )
 from kaflow_dagster.views import ProjectView, StreamUnit
-from kaflow_engine.errors import KaflowError
-from kaflow_engine.masking import without_secrets
-from kaflow_engine.plan.explain import Resolver
-from kaflow_engine.runtime.outlook import outlook_of
+from kaflow_engine.api.errors import KaflowError, without_secrets
+from kaflow_engine.api.plan import Resolver
+from kaflow_engine.api.state import outlook_of
 
 _PATIENCE = 5_000
 """Milliseconds that a topic's first record is waited for."""
@@ -148,7 +147,7 @@ def _unfit(unit: StreamUnit, project: ProjectView) -> str | None:
 
 def _resolver() -> Resolver:
     """Return what asks the brokers, where a tick has no other way."""
-    from kaflow_engine.connectors.schemas import resolve_schemas
+    from kaflow_engine.api.run import resolve_schemas
 
     return partial(resolve_schemas, wait_ms=_PATIENCE)
 

@@ -17,10 +17,9 @@ from kaflow_dagster.process import this_process
 from kaflow_dagster.reports import PipelineAssets, Reports, assets_of
 from kaflow_dagster.translator import KaflowTranslator
 from kaflow_dagster.views import ProjectView, StreamUnit
-from kaflow_engine.errors import KaflowError
-from kaflow_engine.model.config import Config
-from kaflow_engine.telemetry.outlet import open_outlet
-from kaflow_engine.telemetry.progress import Progress
+from kaflow_engine.api.errors import KaflowError
+from kaflow_engine.api.project import Config
+from kaflow_engine.api.status import Progress, open_outlet
 
 REPORT_S = 60.0
 """Seconds between reports; `docs/dagster.md` says how many events that is."""
@@ -104,9 +103,7 @@ def _session(
 def _stream(
     heard: _Heard, project: ProjectView, names: Sequence[str], config: Config, stop: Event
 ) -> None:
-    from kaflow_engine.plan.diff import change
-    from kaflow_engine.runtime.application import run_pipelines
-    from kaflow_engine.runtime.prepare import Waiting, prepare
+    from kaflow_engine.api.run import Waiting, accept_change, prepare, run_pipelines
 
     specs = [project.load(name, config) for name in names]
     with open_outlet(config, names) as outlet:
@@ -126,7 +123,7 @@ def _stream(
                 config,
                 stop=stop,
                 on_progress=progressed,
-                change=change,
+                change=accept_change,
             )
 
 

@@ -9,8 +9,7 @@ import dagster as dg
 
 from kaflow_dagster.groups import SHARED
 from kaflow_dagster.views import PipelineView
-from kaflow_engine.model.columns import Column
-from kaflow_engine.plan.explanation import LineagePart, TablePart
+from kaflow_engine.api.plan import Column, LineagePart, TablePart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,16 +8,17 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from kaflow_dagster.groups import folder_group
-from kaflow_engine.errors import ModelError
-from kaflow_engine.masking import without_secrets
-from kaflow_engine.model.checks import checks_of
-from kaflow_engine.model.config import Config
-from kaflow_engine.model.load_config import load_config
-from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.plan.draw import draw
-from kaflow_engine.plan.explain import explain
-from kaflow_engine.plan.explanation import Explanation
-from kaflow_engine.plan.project import CheckedPipeline, check_project, load_one
+from kaflow_engine.api.errors import ModelError, without_secrets
+from kaflow_engine.api.plan import Explanation, draw, explain
+from kaflow_engine.api.project import (
+    CheckedPipeline,
+    Config,
+    PipelineSpec,
+    check_project,
+    checks_of,
+    load_config,
+    load_pipeline,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +91,7 @@ class ProjectView:
         Raises:
             ModelError: It holds mistakes, or is gone.
         """
-        return load_one([Path(path) for path in self.paths], pipeline, config)
+        return load_pipeline([Path(path) for path in self.paths], pipeline, config)
 
     def to_json(self) -> str:
         """Return the view as JSON."""
