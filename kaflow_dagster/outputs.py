@@ -31,6 +31,9 @@ _PARTITIONS = 64
 """Of a topic with more, the sum of their offsets is shown."""
 _WAIT_S = 5.0
 """How long a report waits for the newest rows."""
+_SLOW_S = 1.0
+_PAUSE_S = 30.0
+"""After a read that failed slowly, as with brokers that are away: no other output is tried."""
 
 Kind = Literal["rows", "letters"]
 Cell = str | int | float | bool | None
@@ -102,6 +105,7 @@ class OutputReports:
         self._began = clock()
         self._reported: dict[tuple[str, Kind], _Reported] = {}
         self._errand = Errand()
+        self._paused_until = self._began
 
     def report(self, outputs: Sequence[Output], progress: Progress, running: Running) -> None:
         """Report the outputs of a stream that were written to since, and each once."""
@@ -122,9 +126,14 @@ class OutputReports:
             carry_over(self._instance, output.key, output.checks)
 
     def _read(self, output: Output, running: Running) -> "NewestRows | None":
-        if not self._newest:
+        began = self._clock()
+        if not self._newest or began < self._paused_until:
             return None
-        return self._errand.result(partial(self._rows, output.kind, running, self._newest), _WAIT_S)
+        read = partial(self._rows, output.kind, running, self._newest)
+        found = self._errand.result(read, _WAIT_S)
+        if found is None and self._clock() - began > _SLOW_S:
+            self._paused_until = self._clock() + _PAUSE_S
+        return found
 
 
 def read_newest(kind: Kind, running: Running, limit: int) -> "NewestRows":

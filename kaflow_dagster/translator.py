@@ -1,4 +1,4 @@
-"""From topics and pipelines to Dagster's asset specs; subclass it to say things differently."""
+"""From topics, streams and tables to Dagster's asset specs; subclass it to change them."""
 
 import re
 import warnings
@@ -106,7 +106,8 @@ class KaflowTranslator:
             owners=_owners(pipeline),
             tags=_tags(pipeline),
             code_version=pipeline.version or None,
-            # a stream reports every minute (`REPORT_S`), whether or not there is something to read
+            # with its first batch it begins to report every minute (`stream.REPORT_S`), whether or
+            # not there is something to read
             freshness_policy=dg.FreshnessPolicy.time_window(
                 fail_window=timedelta(minutes=5), warn_window=timedelta(minutes=2)
             ),

@@ -36,6 +36,7 @@ class World:
     rows: int = 10
     found: NewestRows | Exception = NOTHING
     now: float = 0.0
+    takes: float = 0.0
     asked: list = field(default_factory=list)
 
     def __post_init__(self):
@@ -43,6 +44,7 @@ class World:
 
     def read(self, kind, running, limit):
         self.asked.append((kind, limit))
+        self.now += self.takes
         if isinstance(self.found, Exception):
             raise self.found
         return self.found
@@ -115,6 +117,16 @@ def test_rows_that_cannot_be_read_are_only_missing(world):
     (said,) = world.events()
     assert said["kaflow/rows"] == 1
     assert not {"kaflow/newest", "kaflow/offsets_written"} & set(said)
+
+
+def test_after_a_slow_failure_the_others_are_not_tried_in_that_report(world):
+    world.found, world.takes = OSError("away"), 3.0
+    for rows in (1, 2):
+        world.report(delivered=rows, letters=rows)
+    assert world.asked == [("rows", 10)] * 2
+    world.takes = 0.1
+    world.report(delivered=3, letters=3)
+    assert world.asked[2:] == [("rows", 10), ("letters", 10)]
 
 
 def test_no_rows_are_read_where_no_one_wants_them(world):
