@@ -127,7 +127,7 @@ class OutputReports:
 
     def _read(self, output: Output, running: Running) -> "NewestRows | None":
         began = self._clock()
-        if not self._newest or began < self._paused_until:
+        if self._newest <= 0 or began < self._paused_until:
             return None
         read = partial(self._rows, output.kind, running, self._newest)
         found = self._errand.result(read, _WAIT_S)

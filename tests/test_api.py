@@ -2,6 +2,7 @@
 
 # pyright: basic
 
+import ast
 import json
 import re
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 
 import kaflow_engine.api
 from kaflow_engine.api.lazy import names_of
-from tests.page import DOCS
+from tests.page import DOCS, blocks
 
 PAGE = DOCS.joinpath("api.md").read_text()
 LAZY = [
@@ -60,6 +61,18 @@ def test_every_name_can_be_imported(module):
 @pytest.mark.parametrize("module", LAZY)
 def test_types_and_the_list_agree(module):
     assert sorted(names_of(module)) == sorted(import_module(module).__all__)
+
+
+def test_the_example_uses_the_list():
+    (example,) = blocks("python", "api.md")
+    used = [
+        (node.module, alias.name)
+        for node in ast.walk(ast.parse(example))
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("kaflow")
+        for alias in node.names
+    ]
+    assert used
+    assert all(name in documented()[module] for module, name in used)
 
 
 def loaded(code):

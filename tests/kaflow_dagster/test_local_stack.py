@@ -114,6 +114,8 @@ def look(page, yesterday):
     """See what a person is told to look at."""
     page.open("/assets")
     page.sees("enriched_events", "orders_by_day", "shop.orders", name="catalog")
+    page.open("/asset-groups")
+    page.sees("example", "reports", name="groups")
     page.open("/assets/streams/user_enrichment?view=lineage")
     page.sees("user_events", "user_profiles", "enriched_events", name="lineage")
     page.open("/assets/streams/orders_by_day?view=overview")

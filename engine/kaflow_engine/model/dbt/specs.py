@@ -2,8 +2,9 @@
 
 from pydantic import Field
 
+from kaflow_engine.model.names import Filled, Topic
 from kaflow_engine.model.shapes import Shape
-from kaflow_engine.model.specs import ColumnSpec, Filled, Spec, Topic, TopicSpec
+from kaflow_engine.model.specs import ColumnSpec, Spec, TopicSpec
 
 
 class PropertyColumn(ColumnSpec):
