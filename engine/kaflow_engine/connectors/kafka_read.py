@@ -88,21 +88,23 @@ def tail(
     """
     firsts, ends = _bounds(settings, topic, timeout)
     client = open_consumer(settings, **_SPARING)
-    messages: list[Message] = []
+    found: dict[tuple[int | None, int | None], Message] = {}
     try:
         for reach in (limit, limit * REACH):
             starts = {p: max(firsts[p], end - reach) for p, end in ends.items()}
             messages = collect(
                 client, topic, starts, ends, timeout, close=False, most_bytes=most_bytes
             )
-            counts = Counter(message.partition() for message in messages)
+            # a longer look may end, for its bytes, before it has come to the newest
+            found |= {(message.partition(), message.offset()): message for message in messages}
+            counts = Counter(partition for partition, _ in found)
             enough = all(counts[p] >= limit or starts[p] == firsts[p] for p in ends)
             if enough or _bytes(messages) >= most_bytes:
                 break
     finally:
         client.api.close()
-    messages.sort(key=lambda m: (m.timestamp()[1], m.partition(), m.offset()))
-    return Tail(to_records(messages[-limit:] if limit else []), ends)
+    newest = sorted(found.values(), key=lambda m: (m.timestamp()[1], m.partition(), m.offset()))
+    return Tail(to_records(newest[-limit:] if limit else []), ends)
 
 
 def read_all(settings: KafkaSettings, topic: str, timeout: int = 30_000) -> pa.Table:
@@ -155,6 +157,7 @@ def collect(
     consumer = client.api
     open_ends = {p: ends[p] for p in starts if starts[p] < ends[p]}
     found: list[Message] = []
+    size = 0
     deadline = time.monotonic() + timeout / 1000
     doing = f"reading topic '{topic}'"
     try:
@@ -163,6 +166,7 @@ def collect(
             if time.monotonic() > deadline:
                 raise TimeoutError(topic) if exact else _too_slow(client, topic, open_ends, timeout)
             room = CHUNK if limit is None else min(CHUNK, limit - len(found))
+            room, before = 1 if most_bytes is not None else room, len(found)
             first = consumer.poll(0.1)
             if first is None:
                 continue
@@ -172,8 +176,10 @@ def collect(
                 if message.error() is not None and _not_yet(message, open_ends, exact):
                     continue
                 _take(client, message, open_ends, found, doing, timeout)
-            if most_bytes is not None and _bytes(found) >= most_bytes:
-                break
+            if most_bytes is not None:
+                size += _bytes(found[before:])
+                if size >= most_bytes:
+                    break
     except KafkaException as failure:
         raise client.trouble(failure, doing, timeout).as_source() from failure
     finally:
