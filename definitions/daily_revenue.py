@@ -6,7 +6,7 @@ import dagster as dg
 import duckdb
 from deltalake import DeltaTable
 
-from kaflow_engine.model.configuration.load_config import load_config
+from kaflow_engine import load_config
 
 CONFIG = Path(__file__).parents[1] / "dbt_style_models" / "kaflow.yaml"
 

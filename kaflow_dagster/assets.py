@@ -6,9 +6,10 @@ from itertools import pairwise
 
 import dagster as dg
 
+from kaflow_dagster.groups import MISTAKES, topic_group
 from kaflow_dagster.translator import KaflowTranslator, StreamProps, TableProps, TopicProps
 from kaflow_dagster.views import PipelineView, ProjectView
-from kaflow_engine.plan.explain.explanation import TopicPart
+from kaflow_engine.api.plan import TopicPart
 
 
 def build_kaflow_specs(
@@ -54,7 +55,7 @@ def _mistakes(problems: Sequence[str]) -> list[dg.AssetSpec]:
         return []
     about = "\n".join(problems)
     key = dg.AssetKey(["kaflow", "mistakes"])
-    return [dg.AssetSpec(key=key, group_name="streams", description=f"BROKEN: {about}")]
+    return [dg.AssetSpec(key=key, group_name=MISTAKES, description=f"BROKEN: {about}")]
 
 
 def tables_of(pipelines: Iterable[PipelineView]) -> list[TableProps]:
@@ -76,12 +77,15 @@ def topics_of(pipelines: Iterable[PipelineView]) -> list[TopicProps]:
     }
     dead = {explained.dead_letters: view for view, explained in sound}
     reads: dict[str, list[TopicPart]] = {}
-    for _, explained in sound:
+    readers: dict[str, list[str]] = {}
+    for view, explained in sound:
         for topic in explained.topics:
             reads.setdefault(topic.name, []).append(topic)
+            readers.setdefault(topic.name, []).append(view.asset_group)
     return [
         TopicProps(
             name=name,
+            group=topic_group(readers.get(name, ())),
             description=next((view.topics[name] for view, _ in sound if name in view.topics), ""),
             columns=next((part.columns for part in reads.get(name, ()) if part.columns), ()),
             history=next((part.history for part in reads.get(name, ()) if part.history), None),

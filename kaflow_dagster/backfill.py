@@ -14,10 +14,10 @@ from kaflow_dagster.checks import check_specs, checked
 from kaflow_dagster.names import dagster_name
 from kaflow_dagster.translator import KaflowTranslator, TableProps, partitions_of
 from kaflow_dagster.views import ProjectView
-from kaflow_engine.errors import KaflowError
-from kaflow_engine.flow.plan import Backfill
-from kaflow_engine.model.config import Config
-from kaflow_engine.telemetry.progress import Progress
+from kaflow_engine.api.errors import KaflowError
+from kaflow_engine.api.plan import Backfill
+from kaflow_engine.api.project import Config
+from kaflow_engine.api.status import Progress
 
 REPORT_S = 10.0
 
@@ -98,7 +98,7 @@ def build_backfill_schedule(
     part = table.part
 
     def newest(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        from kaflow_engine.runtime.drive.backfill_guard import last_settled
+        from kaflow_engine.api.state import last_settled
 
         now, name = _milliseconds(context.scheduled_execution_time), table.pipeline.name
         try:
@@ -195,9 +195,8 @@ def _run(
     stop: Event,
     newest: dict[str, Progress],
 ) -> None:
-    from kaflow_engine.runtime.application import run_backfill
-    from kaflow_engine.runtime.drive.backfill_guard import check_backfill
-    from kaflow_engine.runtime.planning.prepare import Waiting, prepare
+    from kaflow_engine.api.run import Waiting, prepare, run_backfill
+    from kaflow_engine.api.state import check_backfill
 
     spec = project.load(name, config)
     wanted = replace(wanted, slack=spec.backfill.slack, force=options["force"])

@@ -1,17 +1,21 @@
 """Work in a thread of its own, so that Spark does not take the signals that end a Dagster run."""
 
+import logging
 import traceback
 from collections.abc import Callable
 from threading import Event, Thread
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 import dagster as dg
 
-from kaflow_engine.errors import DrainIncomplete
-from kaflow_engine.masking import masked, without_secrets
+from kaflow_engine.api.errors import DrainIncomplete, masked, without_secrets
+
+LOGGER = logging.getLogger("kaflow.dagster")
 
 GRACE_S = 15.0
+
+T = TypeVar("T")
 
 
 class Background:
@@ -60,6 +64,34 @@ class Background:
             work(self.stop)
         except BaseException as error:  # whoever waits raises it
             self.error = error
+
+
+class Errand:
+    """Calls functions beside the caller, who waits a moment: one that hangs holds up no one."""
+
+    def __init__(self) -> None:
+        self._thread: Thread | None = None
+
+    def result(self, work: Callable[[], T], seconds: float) -> T | None:
+        """Return what a function returns.
+
+        None where it raises, or takes longer, or where an earlier one has not ended: no two run at
+        a time.
+        """
+        if self._thread is not None and self._thread.is_alive():
+            return None
+        found: list[T] = []
+
+        def run() -> None:
+            try:
+                found.append(work())
+            except Exception as error:
+                LOGGER.debug("%s", masked("", str(error)))
+
+        self._thread = Thread(target=run, name="kaflow-errand", daemon=True)
+        self._thread.start()
+        self._thread.join(seconds)
+        return found[0] if found else None
 
 
 def failure(error: BaseException) -> dg.Failure:

@@ -9,13 +9,14 @@ from kaflow_dagster.assets import build_kaflow_specs, tables_of
 from kaflow_dagster.backfill import build_backfill_schedule, build_table
 from kaflow_dagster.checks import build_check_schedule, build_topic_checks
 from kaflow_dagster.health import build_stream_checks
+from kaflow_dagster.outputs import NEWEST
 from kaflow_dagster.redrive import build_redrive_job
 from kaflow_dagster.sensor import build_supervisor
 from kaflow_dagster.stream import build_stream_job
 from kaflow_dagster.supervision import Patience
 from kaflow_dagster.translator import KaflowTranslator
 from kaflow_dagster.views import ProjectView, units_of, view_project
-from kaflow_engine.errors import ModelError
+from kaflow_engine.api.errors import ModelError
 
 
 def build_kaflow_defs(
@@ -24,6 +25,7 @@ def build_kaflow_defs(
     translator: KaflowTranslator | None = None,
     patience: Patience | None = None,
     pyspark: str | None = None,
+    newest_rows: int = NEWEST,
 ) -> dg.Definitions:
     """Read a project and return its definitions; a broken pipeline is shown as such.
 
@@ -34,8 +36,10 @@ def build_kaflow_defs(
         patience: When supervision acts.
         pyspark: The key of a LazyPySparkResource of dagster-pyspark that backfills take their
             Spark settings from; the resource itself is defined beside.
+        newest_rows: So many of each topic and table are shown with every report of its stream, and
+            kept in Dagster's storage; 0: none.
     """
-    return defs_of(view_project(paths, config), translator, patience, pyspark)
+    return defs_of(view_project(paths, config), translator, patience, pyspark, newest_rows)
 
 
 def defs_of(
@@ -43,6 +47,7 @@ def defs_of(
     translator: KaflowTranslator | None = None,
     patience: Patience | None = None,
     pyspark: str | None = None,
+    newest_rows: int = NEWEST,
 ) -> dg.Definitions:
     """Return the definitions of a project that has been read.
 
@@ -54,7 +59,7 @@ def defs_of(
     translate = translator or KaflowTranslator()
     units = units_of(project)
     jobs = {
-        unit.name: build_stream_job(unit, project, translate)
+        unit.name: build_stream_job(unit, project, translate, newest_rows)
         for unit in units
         if unit.problem is None
     }

@@ -9,8 +9,8 @@ from kaflow_dagster.background import failure
 from kaflow_dagster.names import dagster_name
 from kaflow_dagster.translator import KaflowTranslator
 from kaflow_dagster.views import PipelineView, ProjectView
-from kaflow_engine.checks.results import CheckResult
-from kaflow_engine.errors import KaflowError
+from kaflow_engine.api.checks import CheckResult
+from kaflow_engine.api.errors import KaflowError
 
 LAST_MS = 300_000
 """Of a topic, how far back rows are looked at: as long as the time between two scheduled looks."""
@@ -91,7 +91,7 @@ def checked(
         wanted: Names of checks.
         partitions: Of a table; none: the newest two.
     """
-    from kaflow_engine.runtime.planning.output_checks import check_output
+    from kaflow_engine.api.checks import check_output
 
     try:
         config = project.load_config()
@@ -101,6 +101,32 @@ def checked(
     for result in found.results:
         if result.check.name in wanted:
             yield _result(result, key, found.what)
+
+
+def carry_over(instance: dg.DagsterInstance, key: dg.AssetKey, checks: Sequence[str]) -> None:
+    """Report once more what runs of checks found, so that it stays on an asset that is alive.
+
+    Dagster shows an evaluation until the next materialization of its asset, unless both belong to
+    the same run, or, as here, to none.
+    """
+    keys = [dg.AssetCheckKey(key, name) for name in checks]
+    found = instance.event_log_storage.get_latest_asset_check_execution_by_key(keys)
+    for record in found.values():
+        evaluation = record.evaluation
+        if evaluation is None or not record.run_id:
+            continue
+        run = dg.MetadataValue.dagster_run(record.run_id)
+        instance.report_runless_asset_event(
+            dg.AssetCheckEvaluation(
+                asset_key=key,
+                check_name=evaluation.check_name,
+                passed=evaluation.passed,
+                severity=evaluation.severity,
+                description=evaluation.description,
+                metadata={**evaluation.metadata, "kaflow/run": run},
+                target_materialization_data=evaluation.target_materialization_data,
+            )
+        )
 
 
 def _result(result: CheckResult, key: dg.AssetKey, what: str) -> dg.AssetCheckResult:

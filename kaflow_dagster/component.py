@@ -9,9 +9,10 @@ from dagster.components import DefsStateConfig, DefsStateConfigArgs, ResolvedDef
 from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
 
 from kaflow_dagster.build import defs_of
+from kaflow_dagster.outputs import NEWEST
 from kaflow_dagster.translator import KaflowTranslator, Props
 from kaflow_dagster.views import ProjectView, view_project
-from kaflow_engine.errors import ModelError
+from kaflow_engine.api.errors import ModelError
 
 
 def _template_variables(props: Props) -> dict[str, object]:
@@ -34,6 +35,9 @@ class KaflowProjectComponent(dg.StateBackedComponent, dg.Resolvable):
     """The configuration file; None: defaults and the environment."""
     pyspark: str | None = None
     """The key of a LazyPySparkResource of dagster-pyspark with the Spark settings of backfills."""
+    newest_rows: int = NEWEST
+    """So many rows of each topic and table are shown with every report of its stream, and kept in
+    Dagster's storage; 0: none."""
     translation: (
         Annotated[TranslationFn[Props], TranslationFnResolver[Props](_template_variables)] | None
     ) = None
@@ -73,7 +77,9 @@ class KaflowProjectComponent(dg.StateBackedComponent, dg.Resolvable):
             project = ProjectView.of_json(state_path.read_text(encoding="utf-8"))
         except ValueError as error:
             raise ModelError("the project was read by another version", hint=how) from error
-        return defs_of(project, _Translator(self), pyspark=self.pyspark)
+        return defs_of(
+            project, _Translator(self), pyspark=self.pyspark, newest_rows=self.newest_rows
+        )
 
 
 class _Translator(KaflowTranslator):

@@ -44,6 +44,7 @@ query($filter: RunsFilter!){runsOrError(filter: $filter, limit: 20){
 _MATERIALIZED = """
 {assetNodes{assetKey{path} assetMaterializations(limit: 1){timestamp}}}
 """
+_GROUPS = "{assetNodes{groupName assetKey{path}}}"
 _LAUNCH = """
 mutation($params: ExecutionParams!){launchRun(executionParams: $params){
   __typename ... on LaunchRunSuccess{run{runId}} ... on PythonError{message}}}
@@ -145,6 +146,13 @@ class Instance:
         """Return the keys of assets that have a materialization, their parts joined by slashes."""
         nodes = self.ask(_MATERIALIZED)["assetNodes"]
         return {"/".join(n["assetKey"]["path"]) for n in nodes if n["assetMaterializations"]}
+
+    def groups(self) -> dict[str, set[str]]:
+        """Return the asset groups, each with the keys of its assets, joined by slashes."""
+        found: dict[str, set[str]] = {}
+        for node in self.ask(_GROUPS)["assetNodes"]:
+            found.setdefault(node["groupName"], set()).add("/".join(node["assetKey"]["path"]))
+        return found
 
     def launch(self, job: str) -> None:
         """Start a run of a job.

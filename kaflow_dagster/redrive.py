@@ -8,15 +8,16 @@ from kaflow_dagster.background import failure
 from kaflow_dagster.names import dagster_name
 from kaflow_dagster.translator import KaflowTranslator
 from kaflow_dagster.views import PipelineView, ProjectView
-from kaflow_engine.errors import KaflowError
-from kaflow_engine.model.letters import COLUMNS
+from kaflow_engine.api.errors import KaflowError
+from kaflow_engine.api.outputs import LETTER_COLUMNS
 
 _OPTIONS = {
     "where": dg.Field(
         dg.Noneable(str),
         default_value=None,
         is_required=False,
-        description=f"SQL over {', '.join(COLUMNS)}; without it, all that were not redriven yet.",
+        description=f"SQL over {', '.join(LETTER_COLUMNS)}; without it, all that were not redriven "
+        "yet.",
     ),
     "dry_run": dg.Field(
         bool, default_value=False, is_required=False, description="Only count them."
@@ -41,10 +42,11 @@ def build_redrive_job(
     @dg.op(name=dagster_name("dead_letters", name), config_schema=_OPTIONS, out=dg.Out(dg.Nothing))
     def again(context: dg.OpExecutionContext) -> None:
         # a code location loads without a Kafka client
-        from kaflow_engine.connectors.kafka.client import KafkaSettings
-        from kaflow_engine.connectors.kafka.dead_letters.letters import Letter, chosen
-        from kaflow_engine.connectors.kafka.dead_letters.redrive import (
+        from kaflow_engine.api.outputs import (
+            KafkaSettings,
+            Letter,
             can_redrive,
+            choose_letters,
             find_letters,
             redrive,
         )
@@ -58,7 +60,7 @@ def build_redrive_job(
             if not context.op_config["dry_run"]:
                 sent = redrive(kafka, topic, name, spec.id, where)
             letters = find_letters(kafka, topic, name)
-            found = chosen(letters, where)
+            found = choose_letters(letters, where)
         except KaflowError as error:
             raise failure(error) from None
         left = sum(can_redrive(letter) for letter in found)

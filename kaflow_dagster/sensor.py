@@ -10,12 +10,18 @@ import dagster as dg
 
 from kaflow_dagster.names import DRAIN, PIPELINE, PROCESS, STATE, VERSION, dagster_name
 from kaflow_dagster.process import Process
-from kaflow_dagster.supervision import Decision, Patience, Session, SessionStatus, Wish, decide
+from kaflow_dagster.supervision import (
+    Decision,
+    DesiredState,
+    Patience,
+    Session,
+    SessionStatus,
+    decide,
+)
 from kaflow_dagster.views import ProjectView, StreamUnit
-from kaflow_engine.errors import KaflowError
-from kaflow_engine.masking import without_secrets
-from kaflow_engine.plan.explain.explain import Resolver
-from kaflow_engine.runtime.planning.preview import outlook_of
+from kaflow_engine.api.errors import KaflowError, without_secrets
+from kaflow_engine.api.plan import Resolver
+from kaflow_engine.api.state import outlook_of
 
 _PATIENCE = 5_000
 """Milliseconds that a topic's first record is waited for."""
@@ -59,14 +65,14 @@ def build_supervisor(
         if other is not None:
             return _carry_out(context.instance, other)
         sessions = sessions_of(context.instance, unit.name, limits.attempts + 2)
-        wish = Wish(
+        desired = DesiredState(
             pipeline=unit.name,
             version=unit.version,
             since=context.last_sensor_start_time or 0.0,
         )
-        if not any(each.live and each.version == wish.version for each in sessions):
-            wish = replace(wish, unfit=_unfit(unit, project))
-        decision = decide(sessions, wish, time.time(), limits)
+        if not any(each.live and each.version == desired.version for each in sessions):
+            desired = replace(desired, unfit=_unfit(unit, project))
+        decision = decide(sessions, desired, time.time(), limits)
         return _carry_out(context.instance, decision)
 
     return supervise
@@ -139,7 +145,7 @@ def _unfit(unit: StreamUnit, project: ProjectView) -> str | None:
 
 def _resolver() -> Resolver:
     """Return what asks the brokers, where a tick has no other way."""
-    from kaflow_engine.connectors.kafka.topic_schemas import resolve_schemas
+    from kaflow_engine.api.run import resolve_schemas
 
     return partial(resolve_schemas, wait_ms=_PATIENCE)
 

@@ -8,29 +8,25 @@ from threading import Event
 
 import dagster as dg
 
-from kaflow_dagster.assets import tables_of
 from kaflow_dagster.background import Background, failure
-from kaflow_dagster.closed import ClosedPartitions
-from kaflow_dagster.health import evaluations
 from kaflow_dagster.names import DRAIN, PIPELINE, PROCESS, STATE, VERSION, dagster_name
+from kaflow_dagster.outputs import NEWEST, OutputReports, Running
 from kaflow_dagster.process import this_process
+from kaflow_dagster.reports import PipelineAssets, Reports, assets_of
 from kaflow_dagster.translator import KaflowTranslator
 from kaflow_dagster.views import ProjectView, StreamUnit
-from kaflow_engine.errors import KaflowError
-from kaflow_engine.model.config import Config
-from kaflow_engine.plan.explain.explanation import TablePart
-from kaflow_engine.telemetry.outlet import open_outlet
-from kaflow_engine.telemetry.progress import Progress
-from kaflow_engine.telemetry.verdict import judge
+from kaflow_engine.api.errors import KaflowError
+from kaflow_engine.api.project import Config
+from kaflow_engine.api.status import Progress, open_outlet
 
 REPORT_S = 60.0
-"""Seconds between reports: each is an event and two evaluations, some kilobytes for ever."""
+"""Seconds between reports; `docs/dagster.md` says how many events that is."""
 _POLL_S = 0.5
 _LOOK_S = 3.0
 
 
 def build_stream_job(
-    unit: StreamUnit, project: ProjectView, translator: KaflowTranslator
+    unit: StreamUnit, project: ProjectView, translator: KaflowTranslator, newest: int = NEWEST
 ) -> dg.JobDefinition:
     """Return the job whose runs are the sessions of a pipeline, or of a group.
 
@@ -38,15 +34,13 @@ def build_stream_job(
         unit: Which one.
         project: Where it is read anew.
         translator: Names the assets that get the reports.
+        newest: Rows of each output that a report shows.
     """
-    keys = {pipeline.name: translator.stream_key(pipeline) for pipeline in unit.pipelines}
-
-    tables = [(table, translator.get_asset_spec(table).key) for table in tables_of(unit.pipelines)]
-    parts = {table.pipeline.name: (key, table.part) for table, key in tables}
+    assets = {each.name: assets_of(each, translator) for each in unit.pipelines}
 
     @dg.op(name=dagster_name("run", unit.name), out=dg.Out(dg.Nothing))
     def stream(context: dg.OpExecutionContext) -> Iterator[object]:
-        yield from _session(context, project, keys, parts)
+        yield from _session(context, project, assets, newest)
 
     @dg.job(
         name=dagster_name("stream", unit.name),
@@ -71,6 +65,7 @@ class _Heard:
     """What the thread that streams tells the one that reports."""
 
     newest: dict[str, Progress] = field(default_factory=dict[str, Progress])
+    running: dict[str, Running] = field(default_factory=dict[str, Running])
     says: str = "starting"
     address: str | None = None
     """Where health, status and metrics are read."""
@@ -82,23 +77,22 @@ class _Heard:
 def _session(
     context: dg.OpExecutionContext,
     project: ProjectView,
-    keys: Mapping[str, dg.AssetKey],
-    parts: Mapping[str, tuple[dg.AssetKey, TablePart]],
+    assets: Mapping[str, PipelineAssets],
+    newest: int,
 ) -> Iterator[object]:
     try:
         config = project.load_config()
     except KaflowError as error:
         raise failure(error) from None
-    context.instance.add_run_tags(context.run_id, {PROCESS: str(this_process())})
+    instance = context.instance
+    instance.add_run_tags(context.run_id, {PROCESS: str(this_process())})
     heard = _Heard()
-    tables = {
-        name: ClosedPartitions(key, part, context.instance.get_materialized_partitions(key))
-        for name, (key, part) in parts.items()
-    }
+    outputs = OutputReports(instance, context.run_id, newest)
+    reports = {name: Reports(instance, each, outputs) for name, each in assets.items()}
     with Background(
-        partial(_stream, heard, project, list(keys), config), config.drain_deadline
+        partial(_stream, heard, project, list(assets), config), config.drain_deadline
     ) as work:
-        yield from _reports(context, work, heard, keys, tables)
+        yield from _reports(context, work, heard, reports)
     if work.error is not None:
         raise failure(work.error) from None
     yield dg.Output(None)
@@ -107,9 +101,7 @@ def _session(
 def _stream(
     heard: _Heard, project: ProjectView, names: Sequence[str], config: Config, stop: Event
 ) -> None:
-    from kaflow_engine.plan.evolution.diff import change
-    from kaflow_engine.runtime.application import run_pipelines
-    from kaflow_engine.runtime.planning.prepare import Waiting, prepare
+    from kaflow_engine.api.run import Waiting, accept_change, prepare, run_pipelines
 
     specs = [project.load(name, config) for name in names]
     with open_outlet(config, names) as outlet:
@@ -122,22 +114,19 @@ def _stream(
                 stop.set()  # a session is whole or none: the next one starts all of it again
 
         plans = prepare(specs, config, heard.say, Waiting(stopped=stop.is_set))
+        heard.running.update({each.spec.name: Running(each.plan, config) for each in plans})
         if not stop.is_set():
             run_pipelines(
                 [planned.plan for planned in plans],
                 config,
                 stop=stop,
                 on_progress=progressed,
-                change=change,
+                change=accept_change,
             )
 
 
 def _reports(
-    context: dg.OpExecutionContext,
-    work: Background,
-    heard: _Heard,
-    keys: Mapping[str, dg.AssetKey],
-    tables: Mapping[str, ClosedPartitions],
+    context: dg.OpExecutionContext, work: Background, heard: _Heard, reports: Mapping[str, Reports]
 ) -> Iterator[object]:
     """Report every now and then, and as soon as a state changes, until the work has ended."""
     told: dict[str, tuple[float, str]] = {}
@@ -146,7 +135,7 @@ def _reports(
         if time.monotonic() - looked > _LOOK_S and not work.stop.is_set():
             looked = time.monotonic()
             _drain(context, work)
-        for name, key in keys.items():
+        for name, each in reports.items():
             progress = heard.newest.get(name)
             state = progress.state if progress else heard.says
             at, before = told.get(name, (0.0, ""))
@@ -156,21 +145,11 @@ def _reports(
             if progress is None or progress.batch == 0:
                 context.log.info(f"{name}: no batch yet: {state}")
             else:
-                yield from _told(context.instance, key, progress, heard.address)
-                if name in tables:
-                    yield from tables[name].since(progress.watermark)
+                yield from each.of(progress, heard.running.get(name), heard.address)
+                yield from each.closed(progress)
     for name, progress in heard.newest.items():
         if progress.batch:
-            yield from _told(context.instance, keys[name], progress, None)
-
-
-def _told(
-    instance: dg.DagsterInstance, key: dg.AssetKey, progress: Progress, address: str | None
-) -> Iterator[dg.AssetMaterialization]:
-    """Report a stream, and then what its counters say."""
-    yield dg.AssetMaterialization(asset_key=key, metadata=report(progress, address))
-    for found in evaluations(instance, key):
-        instance.report_runless_asset_event(found)
+            yield from reports[name].of(progress, heard.running.get(name))
 
 
 def _drain(context: dg.OpExecutionContext, work: Background) -> None:
@@ -180,27 +159,3 @@ def _drain(context: dg.OpExecutionContext, work: Background) -> None:
     if reason is not None:
         context.log.info(f"finishes its batch and ends: {reason}")
         work.stop.set()
-
-
-def report(progress: Progress, address: str | None = None) -> Mapping[str, dg.MetadataValue]:
-    """Return what is shown, and plotted, of a stream whose status is served at an address."""
-    numbers: dict[str, dg.MetadataValue] = {
-        "kaflow/state": dg.MetadataValue.text(progress.state),
-        "kaflow/verdict": dg.MetadataValue.text(str(judge(progress))),
-        "kaflow/batch": dg.MetadataValue.int(progress.batch),
-        "kaflow/batch_ms": dg.MetadataValue.float(round(progress.batch_ms, 1)),
-        "kaflow/records_per_second": dg.MetadataValue.float(round(progress.records_per_second, 1)),
-        "kaflow/lag": dg.MetadataValue.int(sum(progress.lag.values())),
-        "kaflow/waiting": dg.MetadataValue.int(progress.waiting),
-        "kaflow/dead_letters": dg.MetadataValue.int(progress.dead_letters),
-        "kaflow/late": dg.MetadataValue.int(progress.counters.get("late", 0)),
-        "kaflow/emitted": dg.MetadataValue.int(progress.counters.get("emitted", 0)),
-        "kaflow/failures": dg.MetadataValue.int(progress.failures),
-    }
-    if progress.watermark is not None:
-        numbers["kaflow/watermark"] = dg.MetadataValue.timestamp(progress.watermark / 1000)
-    if address is not None:
-        numbers["kaflow/status"] = dg.MetadataValue.url(f"{address}/status")
-    if progress.last_error is not None:
-        numbers["kaflow/last_error"] = dg.MetadataValue.text(progress.last_error)
-    return numbers

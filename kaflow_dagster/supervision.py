@@ -30,7 +30,7 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class DesiredState:
     """What should be running."""
 
     pipeline: str
@@ -74,13 +74,13 @@ class Decision:
 
 
 def decide(
-    sessions: Sequence[Session], wish: Wish, now: float, patience: Patience | None = None
+    sessions: Sequence[Session], desired: DesiredState, now: float, patience: Patience | None = None
 ) -> Decision:
     """Decide about a pipeline.
 
     Args:
         sessions: Its sessions, newest first; the last few are enough.
-        wish: What should be running.
+        desired: What should be running.
         now: Epoch seconds.
         patience: When to act.
     """
@@ -94,10 +94,10 @@ def decide(
             run_id=hanging.run_id,
         )
     if live:
-        return _about_live(live[0], wish, now, limits)
-    if wish.unfit is not None:
-        return Decision(action="held", reason=wish.unfit)
-    return _about_next(sessions, wish, now, limits)
+        return _about_live(live[0], desired, now, limits)
+    if desired.unfit is not None:
+        return Decision(action="held", reason=desired.unfit)
+    return _about_next(sessions, desired, now, limits)
 
 
 def _silent(session: Session, now: float) -> float:
@@ -109,14 +109,14 @@ def _patience(session: Session, limits: Patience) -> float:
     return limits.drain if session.draining else limits.silence
 
 
-def _about_live(session: Session, wish: Wish, now: float, limits: Patience) -> Decision:
+def _about_live(session: Session, desired: DesiredState, now: float, limits: Patience) -> Decision:
     if session.status == "waiting":
         return Decision(action="ok", reason=f"run {session.run_id} is starting")
     if session.draining:
         return Decision(action="ok", reason=f"run {session.run_id} finishes its batch")
-    if session.version != wish.version and wish.unfit is not None:
-        return Decision(action="ok", reason=f"goes on with its old plan: {wish.unfit}")
-    if session.version != wish.version:
+    if session.version != desired.version and desired.unfit is not None:
+        return Decision(action="ok", reason=f"goes on with its old plan: {desired.unfit}")
+    if session.version != desired.version:
         reason = "the plan has changed, and its state fits the new one or may be rebuilt"
     elif now - session.began > limits.rotation:
         reason = f"it has run for {(now - session.began) / 3600:.0f} h"
@@ -125,16 +125,18 @@ def _about_live(session: Session, wish: Wish, now: float, limits: Patience) -> D
     return Decision(action="drain", reason=reason, run_id=session.run_id)
 
 
-def _about_next(sessions: Sequence[Session], wish: Wish, now: float, limits: Patience) -> Decision:
+def _about_next(
+    sessions: Sequence[Session], desired: DesiredState, now: float, limits: Patience
+) -> Decision:
     if not sessions:
-        return Decision(action="launch", reason="first run", run_key=f"{wish.pipeline}:first")
+        return Decision(action="launch", reason="first run", run_key=f"{desired.pipeline}:first")
     last = sessions[0]
-    if last.status == "cancelled" and last.ended > wish.since:
+    if last.status == "cancelled" and last.ended > desired.since:
         return Decision(
             action="held",
             reason=f"run {last.run_id} was terminated; switch this sensor off and on to resume",
         )
-    failures = _failures_at_start(sessions, wish, limits)
+    failures = _failures_at_start(sessions, desired, limits)
     if failures >= limits.attempts:
         return Decision(
             action="crashloop",
@@ -150,15 +152,15 @@ def _about_next(sessions: Sequence[Session], wish: Wish, now: float, limits: Pat
     return Decision(
         action="launch",
         reason=f"run {last.run_id} has ended: {last.status}",
-        run_key=f"{wish.pipeline}:{last.run_id}",
+        run_key=f"{desired.pipeline}:{last.run_id}",
     )
 
 
-def _failures_at_start(sessions: Sequence[Session], wish: Wish, limits: Patience) -> int:
+def _failures_at_start(sessions: Sequence[Session], desired: DesiredState, limits: Patience) -> int:
     count = 0
     for session in sessions:
         lived = session.ended - session.began
-        if session.status != "failed" or session.ended <= wish.since or lived >= limits.healthy:
+        if session.status != "failed" or session.ended <= desired.since or lived >= limits.healthy:
             break
         count += 1
     return count

@@ -1,4 +1,4 @@
-"""From topics and pipelines to Dagster's asset specs; subclass it to say things differently."""
+"""From topics, streams and tables to Dagster's asset specs; subclass it to change them."""
 
 import re
 import warnings
@@ -7,9 +7,9 @@ from datetime import UTC, date, datetime, timedelta
 
 import dagster as dg
 
+from kaflow_dagster.groups import SHARED
 from kaflow_dagster.views import PipelineView
-from kaflow_engine.model.columns import Column
-from kaflow_engine.plan.explain.explanation import LineagePart, TablePart
+from kaflow_engine.api.plan import Column, LineagePart, TablePart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +17,8 @@ class TopicProps:
     """A Kafka topic that pipelines read or write."""
 
     name: str
+    group: str = SHARED
+    """Of assets, where no pipeline writes it."""
     description: str = ""
     columns: tuple[Column, ...] = ()
     """Empty where no one declares them."""
@@ -99,12 +101,13 @@ class KaflowTranslator:
             key=["streams", pipeline.name],
             description=_about_stream(pipeline),
             deps=[self.topic_key(topic.name) for topic in topics],
-            group_name="streams",
+            group_name=pipeline.asset_group,
             kinds={"spark", "kafka"},
             owners=_owners(pipeline),
             tags=_tags(pipeline),
             code_version=pipeline.version or None,
-            # a stream reports every minute (`REPORT_S`), whether or not there is something to read
+            # with its first batch it begins to report every minute (`stream.REPORT_S`), whether or
+            # not there is something to read
             freshness_policy=dg.FreshnessPolicy.time_window(
                 fail_window=timedelta(minutes=5), warn_window=timedelta(minutes=2)
             ),
@@ -122,7 +125,7 @@ class KaflowTranslator:
             key=dg.AssetKey(["tables", part.name]),
             description=f"Delta table of pipeline `{writer.name}`, by {part.partition}.",
             deps=[self.stream_key(writer)],
-            group_name="tables",
+            group_name=writer.asset_group,
             kinds={"deltalake"},
             owners=_owners(writer),
             tags=_tags(writer),
@@ -145,7 +148,7 @@ class KaflowTranslator:
             return dg.AssetSpec(
                 key=key,
                 description=topic.description or f"Kafka topic `{topic.name}`.",
-                group_name="topics",
+                group_name=topic.group,
                 kinds={"kafka"},
                 metadata={**_address(topic), **self._columns(None, topic.columns)},
             )
@@ -154,7 +157,7 @@ class KaflowTranslator:
             key=key,
             description=f"{what} of pipeline `{writer.name}`.",
             deps=[self.stream_key(writer)],
-            group_name="topics",
+            group_name=writer.asset_group,
             kinds={"kafka"},
             owners=_owners(writer),
             tags=_tags(writer),

@@ -7,16 +7,18 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from kaflow_engine.errors import KaflowError, ModelError
-from kaflow_engine.masking import without_secrets
-from kaflow_engine.model.checks import checks_of
-from kaflow_engine.model.config import Config
-from kaflow_engine.model.configuration.load_config import load_config
-from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.plan.explain.draw import draw
-from kaflow_engine.plan.explain.explain import explain
-from kaflow_engine.plan.explain.explanation import Explanation
-from kaflow_engine.plan.planner.project import check_project, load_one
+from kaflow_dagster.groups import folder_group
+from kaflow_engine.api.errors import ModelError, without_secrets
+from kaflow_engine.api.plan import Explanation, draw, explain
+from kaflow_engine.api.project import (
+    CheckedPipeline,
+    Config,
+    PipelineSpec,
+    check_project,
+    checks_of,
+    load_config,
+    load_pipeline,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +39,10 @@ class PipelineView:
     file: str
     """Absolute."""
     line: int
+    folder: str
+    """Under which it is shown where it names no group."""
     group: str | None = None
-    """Pipelines of one group share a run."""
+    """Pipelines of one group share a run, and are shown together."""
     version: str = ""
     """Changes with the file and with the configuration."""
     query: str = ""
@@ -54,6 +58,11 @@ class PipelineView:
     drawing: str = ""
     problem: str | None = None
     """What is wrong with the file, with its place; such a pipeline cannot run."""
+
+    @property
+    def asset_group(self) -> str:
+        """The group of its assets."""
+        return self.group or self.folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +91,7 @@ class ProjectView:
         Raises:
             ModelError: It holds mistakes, or is gone.
         """
-        return load_one([Path(path) for path in self.paths], pipeline, config)
+        return load_pipeline([Path(path) for path in self.paths], pipeline, config)
 
     def to_json(self) -> str:
         """Return the view as JSON."""
@@ -151,47 +160,42 @@ def view_project(paths: Sequence[Path], config_path: Path | None = None) -> Proj
         paths: Files and folders.
         config_path: The configuration file; None: defaults and the environment.
     """
-    places = tuple(str(path.absolute()) for path in paths)
+    roots = [path.absolute() for path in paths]
+    places = tuple(str(root) for root in roots)
     file = None if config_path is None else str(config_path.absolute())
     try:
         config = load_config(config_path)
     except ModelError as error:
         return ProjectView(paths=places, config=file, pipelines=(), problems=(str(error),))
-    found = check_project([Path(place) for place in places], config)
+    found = check_project(roots, config)
     view = ProjectView(
         paths=places,
         config=file,
         pipelines=tuple(
-            _view(each.spec, each.name, str(each.at.file), each.at.line, each.mistakes, config)
-            for each in found.pipelines
+            _view(each, folder_group(Path(each.at.file), roots), config) for each in found.pipelines
         ),
         problems=tuple(str(problem) for problem in found.others),
     )
     return ProjectView.of_json(without_secrets(view.to_json()))
 
 
-def _view(
-    spec: PipelineSpec | None,
-    name: str | None,
-    file: str,
-    line: int | None,
-    mistakes: Sequence[KaflowError],
-    config: Config,
-) -> PipelineView:
-    at = Path(file)
-    if spec is None or mistakes:
+def _view(checked: CheckedPipeline, folder: str, config: Config) -> PipelineView:
+    spec, file, line = checked.spec, str(checked.at.file), checked.at.line or 1
+    if spec is None or checked.mistakes:
         return PipelineView(
-            name=name or at.stem,
+            name=checked.name or Path(file).stem,
             file=file,
-            line=line or 1,
+            line=line,
+            folder=folder,
             tags={},
-            problem="\n".join(str(mistake) for mistake in mistakes),
+            problem="\n".join(str(mistake) for mistake in checked.mistakes),
         )
     explanation = explain(spec, config)
     return PipelineView(
         name=spec.name,
         file=file,
-        line=line or 1,
+        line=line,
+        folder=folder,
         group=spec.group,
         version=version_of(spec, config),
         query=spec.query,

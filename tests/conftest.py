@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LONGEST = (
-    "test_platform.py",
+    "test_local_stack.py",
     "test_against_oracle.py",
     "test_killed.py",
     "test_live.py",

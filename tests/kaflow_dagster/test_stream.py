@@ -67,6 +67,14 @@ class World:
         """The newest session, if there is one."""
         return next(iter(sessions_of(self.instance, self.name, 1)), None)
 
+    def newest(self, topic):
+        """The metadata of a topic's newest materialization."""
+        key = dg.AssetKey(["kafka", topic])
+        event = self.instance.get_latest_materialization_event(key).asset_materialization
+        rows = event.metadata["kaflow/newest"].records
+        plain = {k: getattr(v, "value", None) for k, v in event.metadata.items()}
+        return {**plain, "kaflow/newest": rows}
+
 
 @pytest.fixture
 def world(broker, unique, tmp_path):
@@ -116,6 +124,13 @@ def test_a_session_streams_and_drains(world):
     numbers = {k: v.value for k, v in event.asset_materialization.metadata.items()}
     assert (numbers["kaflow/emitted"], numbers["kaflow/lag"]) == (9, 0)
     assert numbers["kaflow/state"] == "stopped"
+    written = world.newest(f"{world.name}_out")
+    assert written["kaflow/offsets_read"][f"{world.name}_in"]
+    assert {"kaflow/batch", "kaflow/lag", "kaflow/offsets_written"} <= set(written)
+    newest = [row.data for row in written["kaflow/newest"]]
+    assert sorted((row["id"], row["n"]) for row in newest) == [(f"i{n}", n) for n in range(1, 10)]
+    (letter,) = [row.data for row in world.newest(f"{world.name}.dead_letters")["kaflow/newest"]]
+    assert (letter["phase"], letter["value"]) == ("decode", "broken")
     said = {name: counted(world, name) for name in ("no_dead_letters", "no_late_records")}
     assert said["no_dead_letters"][0] == (False, 1, 1)
     assert said["no_late_records"] == [(True, 0, 0)] * len(said["no_dead_letters"])

@@ -2,10 +2,10 @@
 
 import pytest
 
-from kaflow_dagster.supervision import Decision, Patience, Session, Wish, decide
+from kaflow_dagster.supervision import Decision, DesiredState, Patience, Session, decide
 
 NOW = 10_000.0
-WISH = {"pipeline": "p", "version": "v1", "since": 1_000.0}
+DESIRED = {"pipeline": "p", "version": "v1", "since": 1_000.0}
 RUNNING = {"run_id": "r1", "status": "running", "version": "v1", "began": 9_000, "heard": 9_990}
 FAILED = {"run_id": "r1", "status": "failed", "version": "v1", "began": 9_960, "ended": 9_990}
 CANCELLED = {"run_id": "r1", "status": "cancelled", "began": 9_000, "ended": 9_990}
@@ -100,10 +100,12 @@ ROWS = [
 
 
 @pytest.mark.parametrize(
-    ("sessions", "wish", "expected"), [row[1:] for row in ROWS], ids=[r[0] for r in ROWS]
+    ("sessions", "desired", "expected"), [row[1:] for row in ROWS], ids=[r[0] for r in ROWS]
 )
-def test_a_situation(sessions: list[dict], wish: dict, expected: tuple) -> None:
-    found = decide([Session(**each) for each in sessions], Wish(**{**WISH, **wish}), NOW)
+def test_a_situation(sessions: list[dict], desired: dict, expected: tuple) -> None:
+    found = decide(
+        [Session(**each) for each in sessions], DesiredState(**{**DESIRED, **desired}), NOW
+    )
     assert (found.action, found.run_id, found.run_key) == expected
     assert found.reason
 
@@ -114,7 +116,7 @@ def test_the_pause_grows_and_has_an_end() -> None:
     for count in range(1, 8):
         sessions = [Session(**each) for each in failed(*(NOW - i for i in range(count)))]
         at = NOW
-        while decide(sessions, Wish(**WISH), at, limits).action == "backoff":
+        while decide(sessions, DesiredState(**DESIRED), at, limits).action == "backoff":
             at += 1
         pauses.append(at - NOW)
     assert pauses == [5, 10, 20, 40, 60, 60, 60]
@@ -122,6 +124,6 @@ def test_the_pause_grows_and_has_an_end() -> None:
 
 def test_the_same_predecessor_gives_the_same_launch() -> None:
     sessions = [Session(**FAILED)]
-    late = [decide(sessions, Wish(**WISH), NOW + wait) for wait in (100, 200)]
+    late = [decide(sessions, DesiredState(**DESIRED), NOW + wait) for wait in (100, 200)]
     assert late[0] == late[1]
     assert isinstance(late[0], Decision)

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 
 from kaflow_dagster.backfill import spark_settings, with_spark
 from kaflow_dagster.build import build_kaflow_defs
-from kaflow_dagster.closed import ClosedPartitions
+from kaflow_dagster.closed_partitions import ClosedPartitions
 from kaflow_engine.connectors.delta.data_files import write_files
 from kaflow_engine.connectors.delta.table import DeltaSink
 from kaflow_engine.connectors.kafka.admin import create_topic
@@ -78,7 +78,11 @@ def test_asset(tmp_path):
     assert isinstance(spec.partitions_def, dg.DailyPartitionsDefinition)
     assert spec.partitions_def.get_first_partition_key() == "2025-01-01"
     assert [dep.asset_key for dep in spec.deps] == [dg.AssetKey(["streams", "keeper"])]
-    assert (spec.group_name, spec.kinds, spec.owners) == ("tables", {"deltalake"}, ["team:shop"])
+    assert (spec.group_name, spec.kinds, spec.owners) == (
+        tmp_path.name,
+        {"deltalake"},
+        ["team:shop"],
+    )
     assert spec.metadata["dagster/uri"] == f"{tmp_path}/warehouse/kept"
     columns = spec.metadata["dagster/column_schema"].columns
     assert [(column.name, column.type) for column in columns] == [

@@ -8,11 +8,9 @@ import pyarrow as pa
 from kaflow_engine.connectors.delta.table import partition_rows, read_partitions
 from kaflow_engine.connectors.kafka.admin import offsets, require
 from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.output_rows import decode_rows
 from kaflow_engine.connectors.kafka.read import read_ranges
-from kaflow_engine.connectors.kafka.topic_schemas import registry_of
 from kaflow_engine.errors import SourceError
-from kaflow_engine.formats.avro.decode import decode_avro
-from kaflow_engine.formats.json.decode import decode_json
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 
@@ -55,13 +53,7 @@ def topic_rows(
     found = offsets(kafka, counts, max(0, since))[topic]
     start = {p: end[p] if at < 0 else at for p, at in found.items()}
     values = read_ranges(kafka, topic, start, end)["value"].drop_null()
-    if form == "avro":
-        registry = registry_of(config)
-        if registry is None:
-            raise SourceError(f"topic '{topic}' is Avro, and no schema registry is configured")
-        decoded = decode_avro(values, columns, registry.by_id)
-    else:
-        decoded = decode_json(values, columns)
+    decoded = decode_rows(config, topic, form, columns, values)
     if decoded.bad:
         raise SourceError(
             f"topic '{topic}' contains a record that cannot be decoded: {decoded.bad[0].message}"

@@ -1,12 +1,10 @@
 """What a pipeline file says, as frozen data."""
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Annotated, Literal, TypeAlias, cast
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -14,13 +12,10 @@ from pydantic import (
     ValidationInfo,
     field_validator,
 )
-from pydantic_core import PydanticCustomError
 
 from kaflow_engine.errors import Location
 from kaflow_engine.model.durations import Duration
-
-SPEC_ERROR = "kaflow_spec"
-"""Type of the errors that specifications raise themselves; context: `message`, `hint`."""
+from kaflow_engine.model.names import Cron, Filled, GroupName, Name, TableName, Topic
 
 INLINE = Location("<inline>")
 """Where a specification stands that was written in Python."""
@@ -35,78 +30,11 @@ class Spec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
-def refuse(message: str, hint: str = "") -> PydanticCustomError:
-    """Build the error of a validator, in our own words; `{value}` stands for what was written."""
-    return PydanticCustomError(SPEC_ERROR, "refused", {"message": message, "hint": hint})
-
-
-def _filled(text: str) -> str:
-    if not text.strip():
-        raise refuse("must not be empty")
-    return text
-
-
-def _topic(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", text) or text in {".", ".."}:
-        raise refuse(
-            "{value} is not a topic name",
-            "use letters, digits, '.', '_' and '-', at most 249 of them",
-        )
-    return text
-
-
-def _name(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}", text):
-        raise refuse(
-            "{value} is not a name for a pipeline",
-            "start with a letter, a digit or '_'; use letters, digits, '.', '_' and '-', "
-            "at most 200 of them",
-        )
-    return text
-
-
-def _table(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}", text):
-        raise refuse(
-            "{value} is not a name for a table",
-            "use letters, digits, '.', '_' and '-', at most 200 of them, and none of '.' and '-' "
-            "at the start",
-        )
-    return text
-
-
 def _tags(value: object) -> object:
     tags = cast(Sequence[object], value) if isinstance(value, list) else None
     if tags is None or not all(isinstance(tag, str) for tag in tags):
         return cast(object, value)
     return {tag: "" for tag in tags}
-
-
-_CRON = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
-"""Least and greatest of minute, hour, day, month and weekday."""
-
-
-def _is_cron(field: str, least: int, most: int) -> bool:
-    parts = [re.fullmatch(r"(?:\*|(\d+)(?:-(\d+))?)(?:/[1-9]\d*)?", p) for p in field.split(",")]
-    numbers = [int(number) for part in parts if part for number in part.groups() if number]
-    return all(parts) and all(least <= number <= most for number in numbers)
-
-
-def _cron(text: str) -> str:
-    fields = text.split()
-    if len(fields) != len(_CRON) or not all(map(_is_cron, fields, *zip(*_CRON, strict=True))):
-        raise refuse(
-            "{value} is not a schedule",
-            "write five fields as cron does: minute hour day month weekday, such as '0 6 * * *'",
-        )
-    return text
-
-
-Filled = Annotated[str, AfterValidator(_filled)]
-Topic = Annotated[str, AfterValidator(_topic)]
-Name = Annotated[str, AfterValidator(_name)]
-TableName = Annotated[str, AfterValidator(_table)]
-Cron = Annotated[str, AfterValidator(_cron)]
 
 
 class AvroSpec(Spec):
@@ -245,9 +173,9 @@ class PipelineSpec(Spec):
     columns: dict[str, ColumnSpec] = {}
     """About output columns, by name."""
     owners: tuple[Filled, ...] = ()
-    group: Name | None = None
+    group: GroupName | None = None
     """Pipelines of one group share a run, and one JVM, where something else than `kaflow run`
-    starts them."""
+    starts them; Dagster shows their assets together."""
     meta: dict[str, str] = {}
     """Whatever else there is to say; shown, and used for nothing."""
     tags: Annotated[dict[str, str], BeforeValidator(_tags)] = {}

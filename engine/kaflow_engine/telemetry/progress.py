@@ -51,6 +51,8 @@ class Progress:
     """Over the last seconds."""
     lag: Mapping[str, int] = field(default_factory=dict[str, int])
     """Topic to offsets that were there at the last batch and are not read yet."""
+    offsets: Mapping[str, Mapping[int, int]] = field(default_factory=dict[str, dict[int, int]])
+    """Topic to partition to the first offset that the last batch left unread."""
     counters: Mapping[str, int] = field(default_factory=dict[str, int])
     """Since the state was created; what became of driving records adds up to `read`."""
     watermark: int | None = None

@@ -52,10 +52,13 @@ def test_reads(kafka: KafkaSettings, topic: str) -> None:
         "value": None,
         "headers": [{"key": "h", "value": b"x"}, {"key": "h", "value": None}],
     }
-    assert column(tail(kafka, topic, 3), "value") == [b"v8", b"v9", b"last"]
-    assert column(tail(kafka, topic, 7), "value")[:3] == [b"v5", None, b"v6"]
-    assert tail(kafka, topic, 100).num_rows == 12
-    assert tail(kafka, topic, 0).num_rows == 0
+    newest = tail(kafka, topic, 3)
+    assert column(newest.records, "value") == [b"v8", b"v9", b"last"]
+    assert newest.ends == {0: 16, 1: 1}
+    assert column(tail(kafka, topic, 7).records, "value")[:3] == [b"v5", None, b"v6"]
+    assert tail(kafka, topic, 100).records.num_rows == 12
+    assert tail(kafka, topic, 0).records.num_rows == 0
+    assert tail(kafka, topic, 100, most_bytes=1).records.num_rows < 12
     assert read_first(kafka, topic, 4).num_rows == 4
     assert column(read_ranges(kafka, topic, {0: 8}, {0: 14}), "offset") == [8, 9]
     assert column(read_ranges(kafka, topic, {0: 8}, {0: 99}), "offset") == [8, 9, 14]
@@ -65,7 +68,7 @@ def test_reads(kafka: KafkaSettings, topic: str) -> None:
 def test_an_empty_topic(kafka: KafkaSettings, unique: str) -> None:
     create_topic(kafka, unique, 2)
     assert read_first(kafka, unique).num_rows == 0
-    assert tail(kafka, unique, 5).num_rows == 0
+    assert tail(kafka, unique, 5).records.num_rows == 0
 
 
 @pytest.mark.kafka

@@ -45,7 +45,8 @@ def test_a_model_is_a_pipeline(tmp_path: Path) -> None:
     )
     about = (
         "models:\n  - name: facts\n    description: What it is.\n    meta: {tier: '1'}\n"
-        "    config: {topic: facts.out, key: name, owners: [ann], delivery: at_least_once}\n"
+        "    config: {topic: facts.out, key: name, owners: [ann], delivery: at_least_once,\n"
+        "             group: facts}\n"
         "    columns: [{name: id, description: Its number.}]\n"
     )
     files = {"models/s.yml": SOURCES, "models/facts.sql": model, "models/facts.yml": about}
@@ -54,7 +55,7 @@ def test_a_model_is_a_pipeline(tmp_path: Path) -> None:
     assert lines[5] == 'FROM "shop.orders" o'  # a line of the file is a line of the query
     assert found.place("query") == Location(str(tmp_path / "models/facts.sql"), 1)
     assert (found.output.topic, found.output.key) == ("facts.out", "id")  # the model goes over
-    assert found.delivery == "at_least_once"
+    assert (found.delivery, found.group) == ("at_least_once", "facts")
     assert found.state.dimensions == ("users",)
     assert found.state.events.default_ttl == 7_200_000
     assert found.topics["shop.orders"].columns == {"id": "VARCHAR", "at": "BIGINT"}
@@ -178,6 +179,11 @@ def test_a_model_alone_knows_what_stands_around_it(tmp_path: Path) -> None:
         (
             {"m.sql": "{{ config(materialized='table', key='id') }} SELECT id FROM t"},
             "m.sql:1: output.key is only for a topic\n  hint: remove it, or write to a topic",
+        ),
+        (
+            {"m.sql": "\n{{ config(group='eu-west', topic='t') }} SELECT id FROM t"},
+            "m.sql:2: 'eu-west' is not a name for a group\n"
+            "  hint: use letters, digits and '_', at most 200 of them; Dagster takes no others",
         ),
         (
             {"m.sql": "{{ config(materialized='strem') }} SELECT id FROM t"},

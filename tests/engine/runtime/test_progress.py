@@ -58,7 +58,8 @@ def test_what_batches_say_adds_up():
     watch.batch_done(
         done(1, 1.0, 9_000, lookups={"profiles": (4, 1)}, notes=notes), {"events": {0: 25}}, PLAN
     )
-    notes = ({"sizes": {"1-1": (4, 40)}}, {"delivered": 2}, {"delivered": 1})
+    into_table = {"files": [["_day=1/a.parquet", "1", 2, 99], ["_day=2/a.parquet", "2", 1, 99]]}
+    notes = ({"sizes": {"1-1": (4, 40)}}, {"delivered": 2}, into_table)
     watch.batch_done(
         done(2, 0.5, 8_000, lookups={"profiles": (6, 6)}, notes=notes), {"events": {0: 25}}, PLAN
     )
@@ -70,7 +71,8 @@ def test_what_batches_say_adds_up():
     assert at.newest == {"events": 9_000}
     assert at.lookups == {"profiles": (10, 7)}
     assert at.sizes == {"1:profiles": (9, 140)}
-    assert (at.delivered, at.letters) == (6, 1)
+    assert (at.delivered, at.letters) == (3 + 2 + 3, 1)
+    assert at.offsets == {"events": {0: 20}}
     assert (at.holder, at.holder_at) == (("events", 1), None)
     assert at.waiting_since == 1_000
 

@@ -12,9 +12,8 @@ import pyarrow as pa
 from kaflow_engine.cli.live_view.board import ROWS
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.follow import Follower, Seen
-from kaflow_engine.connectors.kafka.topic_schemas import registry_of
+from kaflow_engine.connectors.kafka.output_rows import decode_rows
 from kaflow_engine.errors import KaflowError
-from kaflow_engine.formats.avro.decode import decode_avro
 from kaflow_engine.model.config import Config
 from kaflow_engine.plan.planner.planned import PlannedPipeline
 
@@ -68,10 +67,10 @@ def _newest(seen: Sequence[Seen]) -> list[Seen]:
 def _text(seen: Seen, planned: PlannedPipeline, config: Config) -> str:
     if seen.value is None:
         return "null"
-    registry = registry_of(config)
-    if planned.plan.finish.format == "json" or registry is None:
+    finish = planned.plan.finish
+    if finish.format == "json":
         return seen.value.decode(errors="replace")
-    columns = [column for column, _ in planned.plan.finish.outputs]
-    decoded = decode_avro(pa.array([seen.value], pa.binary()), columns, registry.by_id)
-    rows = decoded.table.to_pylist()
+    columns = [column for column, _ in finish.outputs]
+    value = pa.array([seen.value], pa.binary())
+    rows = decode_rows(config, seen.topic, finish.format, columns, value).table.to_pylist()
     return json.dumps(rows[0], default=str, ensure_ascii=False) if rows else repr(seen.value)

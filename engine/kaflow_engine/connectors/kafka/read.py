@@ -1,7 +1,9 @@
 """Reads records of topics into Arrow, bounded and read committed."""
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
@@ -13,6 +15,13 @@ from kaflow_engine.errors import SourceError
 from kaflow_engine.flow.records import RECORDS
 
 CHUNK = 10_000
+REACH = 64
+MOST_BYTES = 4 * 1024 * 1024
+_SPARING: Mapping[str, object] = {
+    "queued.max.messages.kbytes": 1_024,
+    "fetch.message.max.bytes": 65_536,
+}
+"""Of a client that looks at a few records and should not fetch what comes behind them."""
 
 
 def read_first(
@@ -28,28 +37,57 @@ def read_first(
     return to_records(messages)
 
 
-def tail(settings: KafkaSettings, topic: str, limit: int, timeout: int = 10_000) -> pa.Table:
-    """Return the newest `limit` records of a topic (RECORDS), by timestamp, oldest first.
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The newest records of a topic."""
+
+    records: pa.Table
+    """RECORDS, by timestamp, oldest first."""
+    ends: Mapping[int, int]
+    """Partition to the offset behind its last committed record."""
+
+
+def tail(
+    settings: KafkaSettings,
+    topic: str,
+    limit: int,
+    timeout: int = 10_000,
+    most_bytes: int = MOST_BYTES,
+) -> Tail:
+    """Return the newest `limit` records of a topic, or fewer where that is much to read.
+
+    Transaction marks and compacted records take offsets too: it looks back over at most
+    `limit * REACH` offsets of a partition.
+
+    Args:
+        settings: How to reach the brokers.
+        topic: Its name.
+        limit: Records.
+        timeout: Milliseconds for each answer of the brokers, and for each look back.
+        most_bytes: Of keys and values; no more are read once it is reached.
 
     Raises:
         SourceError: As in `read_first`.
     """
     firsts, ends = _bounds(settings, topic, timeout)
-    client = open_consumer(settings)
-    reach = limit
-    while True:
-        # transaction marks and compacted records take offsets too, so look back further if needed
-        starts = {p: max(firsts[p], end - reach) for p, end in ends.items()}
-        messages = collect(client, topic, starts, ends, timeout, close=False)
-        counts = {p: 0 for p in ends}
-        for message in messages:
-            counts[message.partition() or 0] += 1
-        if all(counts[p] >= limit or starts[p] == firsts[p] for p in ends):
-            break
-        reach *= 8
-    client.api.close()
-    messages.sort(key=lambda m: (m.timestamp()[1], m.partition(), m.offset()))
-    return to_records(messages[-limit:] if limit else [])
+    client = open_consumer(settings, **_SPARING)
+    found: dict[tuple[int | None, int | None], Message] = {}
+    try:
+        for reach in (limit, limit * REACH):
+            starts = {p: max(firsts[p], end - reach) for p, end in ends.items()}
+            messages = collect(
+                client, topic, starts, ends, timeout, close=False, most_bytes=most_bytes
+            )
+            # a longer look may end, for its bytes, before it has come to the newest
+            found |= {(message.partition(), message.offset()): message for message in messages}
+            counts = Counter(partition for partition, _ in found)
+            enough = all(counts[p] >= limit or starts[p] == firsts[p] for p in ends)
+            if enough or _bytes(messages) >= most_bytes:
+                break
+    finally:
+        client.api.close()
+    newest = sorted(found.values(), key=lambda m: (m.timestamp()[1], m.partition(), m.offset()))
+    return Tail(to_records(newest[-limit:] if limit else []), ends)
 
 
 def read_all(settings: KafkaSettings, topic: str, timeout: int = 30_000) -> pa.Table:
@@ -87,11 +125,13 @@ def collect(
     limit: int | None = None,
     close: bool = True,
     exact: bool = False,
+    most_bytes: int | None = None,
 ) -> list[Message]:
     """Return the messages of `[start, end)` of each partition, each partition in offset order.
 
     A partition also ends where it has no more records for this consumer, so an `end` may lie
     beyond. With `exact` it does not: a reader of committed records waits for open transactions.
+    After `limit` messages, or `most_bytes` of keys and values, no more are read.
 
     Raises:
         SourceError: The topic cannot be read, or not within the timeout.
@@ -100,6 +140,7 @@ def collect(
     consumer = client.api
     open_ends = {p: ends[p] for p in starts if starts[p] < ends[p]}
     found: list[Message] = []
+    size = 0
     deadline = time.monotonic() + timeout / 1000
     doing = f"reading topic '{topic}'"
     try:
@@ -108,6 +149,7 @@ def collect(
             if time.monotonic() > deadline:
                 raise TimeoutError(topic) if exact else _too_slow(client, topic, open_ends, timeout)
             room = CHUNK if limit is None else min(CHUNK, limit - len(found))
+            room, before = 1 if most_bytes is not None else room, len(found)
             first = consumer.poll(0.1)
             if first is None:
                 continue
@@ -117,6 +159,10 @@ def collect(
                 if message.error() is not None and _not_yet(message, open_ends, exact):
                     continue
                 _take(client, message, open_ends, found, doing, timeout)
+            if most_bytes is not None:
+                size += _bytes(found[before:])
+                if size >= most_bytes:
+                    break
     except KafkaException as failure:
         raise client.trouble(failure, doing, timeout).as_source() from failure
     finally:
@@ -139,6 +185,10 @@ def to_records(messages: Sequence[Message]) -> pa.Table:
         "headers": [[{"key": k, "value": v} for k, v in m.headers() or ()] for m in messages],
     }
     return pa.table(columns, schema=RECORDS)
+
+
+def _bytes(messages: Sequence[Message]) -> int:
+    return sum(len(m.key() or b"") + len(m.value() or b"") for m in messages)
 
 
 def _take(

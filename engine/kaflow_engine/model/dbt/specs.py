@@ -3,7 +3,8 @@
 from pydantic import Field
 
 from kaflow_engine.model.files.shapes import Shape
-from kaflow_engine.model.specs import ColumnSpec, Filled, Spec, Topic, TopicSpec
+from kaflow_engine.model.names import Filled, Topic
+from kaflow_engine.model.specs import ColumnSpec, Spec, TopicSpec
 
 
 class PropertyColumn(ColumnSpec):

@@ -10,7 +10,8 @@ from kaflow_engine.errors import Location, ModelError, UnknownName
 from kaflow_engine.model.durations import DURATION_ERROR
 from kaflow_engine.model.durations import HINT as DURATION_HINT
 from kaflow_engine.model.files.tree import Entries, Node, Scalar, brief, describe, find
-from kaflow_engine.model.specs import SPEC_ERROR, Path
+from kaflow_engine.model.names import SPEC_ERROR
+from kaflow_engine.model.specs import Path
 
 EXPECTED: Mapping[str, str] = {
     "string_type": "text",

@@ -9,7 +9,7 @@ from typing import Any
 
 from kaflow_engine.flow.plan import Plan
 from kaflow_engine.runtime.batch.runner import BatchDone
-from kaflow_engine.runtime.batch.task_metrics import skew, stage_spans, state_sizes
+from kaflow_engine.runtime.batch.task_metrics import rows_delivered, skew, stage_spans, state_sizes
 from kaflow_engine.state.log.batch_log import Offsets
 from kaflow_engine.telemetry.progress import Progress
 from kaflow_engine.telemetry.steps import steps_of
@@ -62,6 +62,7 @@ class Watch:
             records=before.records + read,
             records_per_second=self._per_second(last.read for last in self._after_first()),
             lag=lag_of(at.offsets, ends),
+            offsets=at.offsets,
             counters=at.counters,
             watermark=at.watermark.value,
             batch_time=at.batch_time,
@@ -77,8 +78,8 @@ class Watch:
             stages=stage_spans(report, partial(stage_name, plan)),
             batch_end=time.time_ns() // 1_000_000,
             skew=skew(report),
-            delivered=before.delivered + _noted(done, "delivered"),
-            letters=before.letters + _noted(done, "dead_letters"),
+            delivered=before.delivered + rows_delivered(report),
+            letters=before.letters + sum(note.get("dead_letters", 0) for note in report.notes),
         )
 
     def _note(self, batch: _Recent) -> None:
@@ -149,7 +150,3 @@ def _sum(steps: Iterable[Mapping[str, float]]) -> dict[str, float]:
     for each in steps:
         total.update(each)  # type: ignore[arg-type]  # floats add up as well
     return dict(total)
-
-
-def _noted(done: BatchDone, name: str) -> int:
-    return sum(note.get(name, 0) for note in done.report.notes)

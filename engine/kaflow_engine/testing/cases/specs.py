@@ -9,7 +9,8 @@ from pydantic import BeforeValidator, Field
 from kaflow_engine.errors import Location
 from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.files.tree import Node
-from kaflow_engine.model.specs import Filled, Spec, Topic, refuse
+from kaflow_engine.model.names import Filled, Topic, refuse
+from kaflow_engine.model.specs import Spec
 from kaflow_engine.testing.cases.values import Json
 
 

@@ -60,10 +60,20 @@ def read_letters(
     Raises:
         SourceError: The topic cannot be read.
     """
-    rows = read_all(settings, topic).to_pylist()
-    found = [_letter(row, redriven) for row in rows]
-    mine = [letter for letter in found if letter is not None and letter.pipeline == pipeline]
+    found = letters_of(read_all(settings, topic), redriven)
+    mine = [letter for letter in found if letter.pipeline == pipeline]
     return sorted(mine, key=lambda letter: (letter.timestamp or 0, letter.topic, letter.offset))
+
+
+def letters_of(records: pa.Table, redriven: Collection[str] = ()) -> list[Letter]:
+    """Return the dead letters among records of a topic, in their order.
+
+    Args:
+        records: As `kafka_read` returns them.
+        redriven: Places of those that were tried again.
+    """
+    found = (_letter(row, redriven) for row in records.to_pylist())
+    return [letter for letter in found if letter is not None]
 
 
 def chosen(letters: Sequence[Letter], where: str | None) -> list[Letter]:

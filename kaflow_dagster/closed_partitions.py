@@ -6,8 +6,7 @@ from pathlib import Path
 import dagster as dg
 
 from kaflow_dagster.translator import partitions_of
-from kaflow_engine.operators.rows.table_rows import partition_of
-from kaflow_engine.plan.explain.explanation import TablePart
+from kaflow_engine.api.plan import TablePart, partition_of
 
 
 class ClosedPartitions:
@@ -38,7 +37,7 @@ class ClosedPartitions:
         if until == self._looked:
             return
         self._looked = until
-        from kaflow_engine.connectors.delta.table import partition_rows  # it imports delta-rs
+        from kaflow_engine.api.outputs import partition_rows  # it imports delta-rs
 
         for partition, rows in sorted(partition_rows(Path(self._table.path)).items()):
             if self._first <= partition < until and partition not in self._known:

@@ -23,6 +23,10 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.services]
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 900
 TABLE = ("tables", "orders_by_day")
+WRITTEN = {
+    *("streams/orders_by_day", "streams/user_enrichment", "tables/orders_by_day"),
+    *("kafka/enriched_events", "kafka/user_enrichment.dead_letters"),
+}
 FAILING = "expect_column_values_to_be_between_amount"
 CHECKS = """
 {assetNodes{assetChecksOrError{... on AssetChecks{checks{
@@ -57,10 +61,11 @@ def test_make_run(tmp_path, monkeypatch):
     try:
         until(process, log, lambda: "all streams run" in log.read_text())
         instance = Instance(int(re.findall(r"http://127\.0\.0\.1:(\d+)", log.read_text())[0]))
-        (home,) = tmp_path.glob("kaflow-platform-*")
+        (home,) = tmp_path.glob("kaflow-local-stack-*")
         table = home / "warehouse" / "orders_by_day"
         until(process, log, lambda: sum(partition_rows(table).values()) > 100)
-        assert instance.materialized() >= {"streams/orders_by_day", "streams/user_enrichment"}
+        until(process, log, lambda: instance.materialized() >= WRITTEN)
+        assert set(instance.groups()) == {"example", "reports"}
         until(process, log, lambda: instance.partitions(TABLE) == 1)  # the stream has closed it
         yesterday, _ = sorted(partition_rows(table))
         streamed = partition_rows(table)[yesterday]
@@ -109,6 +114,8 @@ def look(page, yesterday):
     """See what a person is told to look at."""
     page.open("/assets")
     page.sees("enriched_events", "orders_by_day", "shop.orders", name="catalog")
+    page.open("/asset-groups")
+    page.sees("example", "reports", name="groups")
     page.open("/assets/streams/user_enrichment?view=lineage")
     page.sees("user_events", "user_profiles", "enriched_events", name="lineage")
     page.open("/assets/streams/orders_by_day?view=overview")
@@ -117,6 +124,8 @@ def look(page, yesterday):
     page.sees_plots(5, name="stream")
     page.open("/assets/streams/orders_by_day?view=checks&checkDetail=no_dead_letters")
     page.sees("Failed", "kaflow/new", "kaflow/total", name="dead_letters")
+    page.open("/assets/kafka/enriched_events?view=overview")
+    page.sees("kaflow/rows_per_second", "kaflow/offsets_written", "kaflow/newest", name="topic")
     page.open("/assets/tables/orders_by_day?view=overview")
     page.sees("amount", r"DECIMAL\(12,2\)", "sales@example.com", name="table")
     page.open(f"/assets/tables/orders_by_day?view=partitions&partition={yesterday}")

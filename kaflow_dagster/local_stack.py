@@ -13,16 +13,18 @@ import click
 from kaflow_dagster.dev import Dev
 from kaflow_dagster.instance import Instance
 from kaflow_dagster.names import PIPELINE
-from kaflow_engine.cli.options import PositiveType
-from kaflow_engine.cli.output import Clock
-from kaflow_engine.cli.stopping import stop_requests
-from kaflow_engine.errors import RunError
-from kaflow_engine.model.configuration.load_config import load_config
-from kaflow_engine.plan.planner.project import load_checked
-from kaflow_engine.testing.sample.feed import create_topics
-from kaflow_engine.testing.sample.sample_feed import Feed, sample_topics
-from kaflow_engine.testing.services.broker import Broker
-from kaflow_engine.testing.services.child import free_ports
+from kaflow_engine.api.errors import RunError
+from kaflow_engine.api.local import (
+    Broker,
+    Clock,
+    Feed,
+    PositiveType,
+    create_topics,
+    free_ports,
+    sample_topics,
+    stop_requests,
+)
+from kaflow_engine.api.project import load_config, load_project
 
 _LOAD_S = 240.0
 _STREAM_S = 240.0
@@ -31,7 +33,7 @@ _LOOK_S = 0.5
 _ENDED = frozenset({"SUCCESS", "FAILURE", "CANCELED"})
 
 
-@click.command("platform")
+@click.command("local_stack")
 @click.argument("project", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--config", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--workspace", type=click.Path(path_type=Path, exists=True), default="workspace.yaml")
@@ -53,13 +55,13 @@ def command(
 ) -> None:
     """Run a project in Dagster against sample data, on a broker that goes away afterwards."""
     clock = Clock()
-    specs = load_checked([project], load_config(config)).pipelines
+    specs = load_project([project], load_config(config)).pipelines
     topics = sample_topics(specs)
     units = sorted({spec.group or spec.name for spec in specs})
     with stop_requests() as asked, ExitStack() as resources:
         clock.say("starting a Kafka broker")
         broker = resources.enter_context(Broker())
-        scratch = Path(resources.enter_context(TemporaryDirectory(prefix="kaflow-platform-")))
+        scratch = Path(resources.enter_context(TemporaryDirectory(prefix="kaflow-local-stack-")))
         create_topics(broker.settings, topics, partitions=2)
         clock.say(f"Kafka is at {broker.bootstrap}; {len(topics)} topics: {', '.join(topics)}")
         feed = Feed(broker.settings, topics, rate, yesterday=True)

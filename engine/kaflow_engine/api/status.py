@@ -1,0 +1,14 @@
+"""How running pipelines are: progress, verdict, and the port that serves them."""
+
+from typing import TYPE_CHECKING
+
+from kaflow_engine.api.lazy import lazily
+
+if TYPE_CHECKING:
+    from kaflow_engine.telemetry.outlet import Outlet, open_outlet
+    from kaflow_engine.telemetry.progress import PipelineSummary, Progress, RunSummary
+    from kaflow_engine.telemetry.verdict import Verdict, judge
+else:
+    __getattr__ = lazily(__name__)
+
+__all__ = ["Outlet", "PipelineSummary", "Progress", "RunSummary", "Verdict", "judge", "open_outlet"]

@@ -1,0 +1,87 @@
+"""Names and other short texts of specifications: what each may hold, and what to write instead."""
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator
+from pydantic_core import PydanticCustomError
+
+SPEC_ERROR = "kaflow_spec"
+"""Type of the errors that specifications raise themselves; context: `message`, `hint`."""
+
+
+def refuse(message: str, hint: str = "") -> PydanticCustomError:
+    """Build the error of a validator, in our own words; `{value}` stands for what was written."""
+    return PydanticCustomError(SPEC_ERROR, "refused", {"message": message, "hint": hint})
+
+
+def _filled(text: str) -> str:
+    if not text.strip():
+        raise refuse("must not be empty")
+    return text
+
+
+def _topic(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", text) or text in {".", ".."}:
+        raise refuse(
+            "{value} is not a topic name",
+            "use letters, digits, '.', '_' and '-', at most 249 of them",
+        )
+    return text
+
+
+def _name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}", text):
+        raise refuse(
+            "{value} is not a name for a pipeline",
+            "start with a letter, a digit or '_'; use letters, digits, '.', '_' and '-', "
+            "at most 200 of them",
+        )
+    return text
+
+
+def _table(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}", text):
+        raise refuse(
+            "{value} is not a name for a table",
+            "use letters, digits, '.', '_' and '-', at most 200 of them, and none of '.' and '-' "
+            "at the start",
+        )
+    return text
+
+
+def _group(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_]{1,200}", text):
+        raise refuse(
+            "{value} is not a name for a group",
+            "use letters, digits and '_', at most 200 of them; Dagster takes no others",
+        )
+    return text
+
+
+_CRON = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
+"""Least and greatest of minute, hour, day, month and weekday."""
+
+
+def _is_cron(field: str, least: int, most: int) -> bool:
+    parts = [re.fullmatch(r"(?:\*|(\d+)(?:-(\d+))?)(?:/[1-9]\d*)?", p) for p in field.split(",")]
+    numbers = [int(number) for part in parts if part for number in part.groups() if number]
+    return all(parts) and all(least <= number <= most for number in numbers)
+
+
+def _cron(text: str) -> str:
+    fields = text.split()
+    if len(fields) != len(_CRON) or not all(map(_is_cron, fields, *zip(*_CRON, strict=True))):
+        raise refuse(
+            "{value} is not a schedule",
+            "write five fields as cron does: minute hour day month weekday, such as '0 6 * * *'",
+        )
+    return text
+
+
+Filled = Annotated[str, AfterValidator(_filled)]
+Topic = Annotated[str, AfterValidator(_topic)]
+Name = Annotated[str, AfterValidator(_name)]
+TableName = Annotated[str, AfterValidator(_table)]
+Cron = Annotated[str, AfterValidator(_cron)]
+GroupName = Annotated[str, AfterValidator(_group)]

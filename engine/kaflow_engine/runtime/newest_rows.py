@@ -1,0 +1,78 @@
+"""The newest rows that a pipeline has written, for whoever shows them; read beside its run."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from kaflow_engine.connectors.delta.newest import newest_table_rows
+from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.dead_letters.letters import letters_of
+from kaflow_engine.connectors.kafka.output_rows import decode_rows
+from kaflow_engine.connectors.kafka.read import Tail, tail
+from kaflow_engine.flow.plan import Plan, instant
+from kaflow_engine.model.config import Config
+
+_TIMEOUT = 3_000
+"""Milliseconds for each answer: rows that come late are of no use."""
+_MOST_BYTES = 4 * 1024 * 1024
+_SHOWN_OF_LETTERS = ("topic", "partition", "offset", "phase", "error", "message", "value")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewestRows:
+    """The end of an output."""
+
+    rows: tuple[Mapping[str, Any], ...]
+    """Newest first; of a topic, each with `_partition`, `_offset` and `_time`."""
+    offsets: Mapping[int, int] | None = None
+    """Of a topic: partition to the offset behind its last committed record."""
+    version: int | None = None
+    """Of a table."""
+
+
+def newest_rows(plan: Plan, config: Config, limit: int) -> NewestRows:
+    """Return the newest rows of a pipeline's topic or table; what is no row of it is left out.
+
+    It reads at most a few megabytes, and waits a few seconds for each answer.
+
+    Raises:
+        SourceError: It cannot be read.
+    """
+    finish = plan.finish
+    if finish.topic is None:
+        assert finish.table is not None
+        found = newest_table_rows(Path(finish.table.path), limit, _MOST_BYTES)
+        return NewestRows(rows=found.rows, version=found.version)
+    end = _tail(config, finish.topic, limit)
+    records = end.records.filter(end.records["value"].is_valid())
+    columns = [column for column, _ in finish.outputs]
+    decoded = decode_rows(config, finish.topic, finish.format, columns, records["value"])
+    rows = zip(_places(records.take(decoded.good)), decoded.table.to_pylist(), strict=True)
+    newest = tuple({**place, **row} for place, row in rows)[::-1]
+    return NewestRows(rows=newest, offsets=end.ends)
+
+
+def newest_letters(plan: Plan, config: Config, limit: int) -> NewestRows:
+    """Return the newest dead letters in the topic of a pipeline.
+
+    Raises:
+        SourceError: It cannot be read.
+    """
+    end = _tail(config, plan.dead_letter_topic, limit)
+    letters = [letter.data() for letter in letters_of(end.records)]
+    rows = tuple({name: each[name] for name in ("letter", *_SHOWN_OF_LETTERS)} for each in letters)
+    return NewestRows(rows=rows[::-1], offsets=end.ends)
+
+
+def _tail(config: Config, topic: str, limit: int) -> Tail:
+    return tail(KafkaSettings.configured(config.kafka), topic, limit, _TIMEOUT, _MOST_BYTES)
+
+
+def _places(records: pa.Table) -> list[dict[str, Any]]:
+    return [
+        {"_partition": at["partition"], "_offset": at["offset"], "_time": instant(at["timestamp"])}
+        for at in records.select(["partition", "offset", "timestamp"]).to_pylist()
+    ]

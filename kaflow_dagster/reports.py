@@ -1,0 +1,95 @@
+"""What a stream reports: of itself, of partitions that it has finished, and of what it writes."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import dagster as dg
+
+from kaflow_dagster.assets import tables_of
+from kaflow_dagster.closed_partitions import ClosedPartitions
+from kaflow_dagster.health import evaluations
+from kaflow_dagster.outputs import Output, OutputReports, Running, outputs_of
+from kaflow_dagster.translator import KaflowTranslator
+from kaflow_dagster.views import PipelineView
+from kaflow_engine.api.plan import TablePart
+from kaflow_engine.api.status import Progress, judge
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineAssets:
+    """The assets that reports of one pipeline are about."""
+
+    stream: dg.AssetKey
+    outputs: tuple[Output, ...]
+    table: tuple[dg.AssetKey, TablePart] | None
+
+
+def assets_of(pipeline: PipelineView, translator: KaflowTranslator) -> PipelineAssets:
+    """Return the assets of a pipeline."""
+    table = next(iter(tables_of([pipeline])), None)
+    return PipelineAssets(
+        stream=translator.stream_key(pipeline),
+        outputs=outputs_of(pipeline, translator),
+        table=(translator.get_asset_spec(table).key, table.part) if table else None,
+    )
+
+
+class Reports:
+    """The reports of one pipeline in one session."""
+
+    def __init__(
+        self, instance: dg.DagsterInstance, assets: PipelineAssets, outputs: OutputReports
+    ) -> None:
+        """Begin with a session; partitions that were filled before it are known."""
+        self._instance, self._assets, self._outputs = instance, assets, outputs
+        self._closed: ClosedPartitions | None = None
+        if assets.table is not None:
+            key, table = assets.table
+            filled = instance.get_materialized_partitions(key)
+            self._closed = ClosedPartitions(key, table, filled)
+
+    def of(
+        self, progress: Progress, running: Running | None, address: str | None = None
+    ) -> Iterator[dg.AssetMaterialization]:
+        """Report a stream, then what its counters say, then what it has written.
+
+        Args:
+            progress: Of the stream.
+            running: What runs; None: it has no plan yet.
+            address: Where its status is served.
+        """
+        metadata = report(progress, address)
+        yield dg.AssetMaterialization(asset_key=self._assets.stream, metadata=metadata)
+        for found in evaluations(self._instance, self._assets.stream):
+            self._instance.report_runless_asset_event(found)
+        if running is not None:
+            self._outputs.report(self._assets.outputs, progress, running)
+
+    def closed(self, progress: Progress) -> Iterator[dg.AssetMaterialization]:
+        """Report the partitions of a table that the stream has finished since the last call."""
+        if self._closed is not None:
+            yield from self._closed.since(progress.watermark)
+
+
+def report(progress: Progress, address: str | None = None) -> Mapping[str, dg.MetadataValue]:
+    """Return what is shown, and plotted, of a stream whose status is served at an address."""
+    numbers: dict[str, dg.MetadataValue] = {
+        "kaflow/state": dg.MetadataValue.text(progress.state),
+        "kaflow/verdict": dg.MetadataValue.text(str(judge(progress))),
+        "kaflow/batch": dg.MetadataValue.int(progress.batch),
+        "kaflow/batch_ms": dg.MetadataValue.float(round(progress.batch_ms, 1)),
+        "kaflow/records_per_second": dg.MetadataValue.float(round(progress.records_per_second, 1)),
+        "kaflow/lag": dg.MetadataValue.int(sum(progress.lag.values())),
+        "kaflow/waiting": dg.MetadataValue.int(progress.waiting),
+        "kaflow/dead_letters": dg.MetadataValue.int(progress.dead_letters),
+        "kaflow/late": dg.MetadataValue.int(progress.counters.get("late", 0)),
+        "kaflow/emitted": dg.MetadataValue.int(progress.counters.get("emitted", 0)),
+        "kaflow/failures": dg.MetadataValue.int(progress.failures),
+    }
+    if progress.watermark is not None:
+        numbers["kaflow/watermark"] = dg.MetadataValue.timestamp(progress.watermark / 1000)
+    if address is not None:
+        numbers["kaflow/status"] = dg.MetadataValue.url(f"{address}/status")
+    if progress.last_error is not None:
+        numbers["kaflow/last_error"] = dg.MetadataValue.text(progress.last_error)
+    return numbers
