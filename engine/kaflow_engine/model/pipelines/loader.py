@@ -153,7 +153,8 @@ def _places(tree: Node) -> dict[specs.Path, Location]:
         return places
     relations = tree.get("relations")
     named = relations.entries if isinstance(relations, Entries) else ()
-    for path in [("query",), *(("relations", entry.key, "query") for entry in named)]:
+    paths = [("relations", entry.key, "query") for entry in named]
+    for path in (("query",), *paths):
         if isinstance(text := tree.get(*path), Scalar):
             places[path] = text.at  # of the first line of the SQL
     return places
