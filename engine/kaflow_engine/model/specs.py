@@ -152,6 +152,13 @@ class DeadLetterSpec(Spec):
     max_count: int | None = Field(default=None, gt=0)
 
 
+class RelationSpec(Spec):
+    """A named query, which the pipeline's query and its other relations may read."""
+
+    query: Filled
+    description: str | None = None
+
+
 class BackfillSpec(Spec):
     """What a backfill must know."""
 
@@ -181,6 +188,8 @@ class PipelineSpec(Spec):
     tags: Annotated[dict[str, str], BeforeValidator(_tags)] = {}
     window: Duration | None = None
     query: Filled
+    relations: dict[str, RelationSpec] = {}
+    """Named queries, by the name after FROM."""
     output: OutputSpec
     emission: EmissionSpec = EmissionSpec()
     state: StateSpec = StateSpec()

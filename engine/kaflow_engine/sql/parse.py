@@ -63,6 +63,17 @@ def parse_query(sql: str, at: Location | None = None) -> exp.Select:
     return tree
 
 
+def output_names(sql: str) -> tuple[str, ...] | None:
+    """Return the names of a query's columns as far as its text says them; None for `*`."""
+    try:
+        parts = parse_query(sql).expressions
+    except SqlError:
+        return None
+    if any(part.is_star for part in parts):
+        return None
+    return tuple(part.alias_or_name for part in parts if part.alias_or_name)
+
+
 @lru_cache(maxsize=1024)
 def parse_expression(sql: str) -> exp.Expr:
     """Parse an expression that was written by `to_expr`; the tree is shared, as above."""

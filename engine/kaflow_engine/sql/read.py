@@ -1,5 +1,6 @@
 """A SELECT to its shape: derived tables merged, columns resolved, joins read."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -226,16 +227,32 @@ class _Reader:
 
 
 def read_query(sql: str, schemas: Schemas, at: Location | None = None) -> QueryShape:
+    """Parse a SELECT and read it into its shape; raises as `read_select`."""
+    return read_select(parse_query(sql, at), schemas, at, {})
+
+
+def read_select(
+    query: exp.Select,
+    schemas: Schemas,
+    at: Location | None,
+    relations: Mapping[str, exp.Select],
+) -> QueryShape:
     """Read a SELECT into its shape.
 
+    Args:
+        query: The tree.
+        schemas: Columns of topics.
+        at: Where its text begins.
+        relations: What other names mean, in lower case; their lines are counted from `at`, too.
+
     Raises:
-        SqlError: it cannot be parsed or cannot run on a stream.
+        SqlError: it cannot run on a stream.
         Problems: several mistakes.
         NeedsSchema: it needs columns of a topic that are not known yet.
     """
     reader = _Reader(schemas=schemas, at=at)
     try:
-        flat = reader.read(parse_query(sql, at), {})
+        flat = reader.read(query, dict(relations))
     except NeedsSchema:
         raise_all(reader.wrong)
         raise
@@ -257,29 +274,6 @@ def read_query(sql: str, schemas: Schemas, at: Location | None = None) -> QueryS
             OutputShape(name=name, expr=_frozen(tree)) for name, tree in flat.outputs.items()
         ),
     )
-
-
-def topics_of(sql: str, at: Location | None = None) -> tuple[str, ...]:
-    """Return the topics a query reads, in order of appearance; columns need not be known."""
-    tree = parse_query(sql, at)
-    ctes = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
-    names = [
-        ".".join(part.name for part in table.parts)
-        for table in tree.find_all(exp.Table, bfs=False)
-        if isinstance(table.this, exp.Identifier | exp.Dot)
-    ]
-    return tuple(dict.fromkeys(name for name in names if name.lower() not in ctes))
-
-
-def output_names(sql: str) -> tuple[str, ...] | None:
-    """Return the names of a query's columns as far as its text says them; None for `*`."""
-    try:
-        parts = parse_query(sql).expressions
-    except SqlError:
-        return None
-    if any(part.is_star for part in parts):
-        return None
-    return tuple(part.alias_or_name for part in parts if part.alias_or_name)
 
 
 def _frozen(tree: exp.Expr) -> Expr:

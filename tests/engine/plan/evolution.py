@@ -12,7 +12,8 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
 from kaflow_engine.plan.planner.pipeline_plan import build_plan
-from kaflow_engine.sql.read import topics_of
+from kaflow_engine.sql.parse import parse_query
+from kaflow_engine.sql.relations import topics_behind
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "evolution"
 COLUMNS = {
@@ -58,7 +59,7 @@ def plan_of(change: Change, *, after: bool) -> Plan:
         **(change.after if after else {}),
     }
     at = Location("p.yaml")
-    topics = topics_of(str(given["query"]), at)
+    topics = topics_behind(parse_query(str(given["query"]), at), {})
     state = dict(given["state"]) if isinstance(given["state"], dict) else {}
     state["dimensions"] = [topic for topic in state.get("dimensions", ()) if topic in topics]
     given["state"] = state

@@ -149,7 +149,12 @@ def is_foreign(root: Node, spec: type[specs.Spec] = PipelineSpec) -> bool:
 
 def _places(tree: Node) -> dict[specs.Path, Location]:
     places = {path: at for path, at, _ in walk(tree)}
-    query = tree.get("query") if isinstance(tree, Entries) else None
-    if isinstance(query, Scalar):
-        places[("query",)] = query.at
+    if not isinstance(tree, Entries):
+        return places
+    relations = tree.get("relations")
+    named = relations.entries if isinstance(relations, Entries) else ()
+    paths = [("relations", entry.key, "query") for entry in named]
+    for path in (("query",), *paths):
+        if isinstance(text := tree.get(*path), Scalar):
+            places[path] = text.at  # of the first line of the SQL
     return places

@@ -18,7 +18,7 @@ from kaflow_engine.plan.explain.explanation import (
 )
 from kaflow_engine.plan.planner.pipeline_plan import build_plan, check_pipeline, declared_columns
 from kaflow_engine.plan.planner.topics import TopicRole, topic_roles
-from kaflow_engine.sql.read import read_query, topics_of
+from kaflow_engine.sql.pipeline import pipeline_shape, pipeline_topics
 from kaflow_engine.sql.scope import NeedsSchema
 from kaflow_engine.sql.shape import MATCHED, Expr, JoinShape, QueryShape
 
@@ -38,7 +38,7 @@ def explain(spec: PipelineSpec, config: Config, columns: Columns | None = None) 
     Raises:
         ModelError: The file is wrong.
     """
-    names = topics_of(spec.query, spec.place("query"))
+    names = pipeline_topics(spec)
     found = {name: declared_columns(spec, name) or (columns or {}).get(name) for name in names}
     schemas = {name: some for name, some in found.items() if some is not None}
     if len(schemas) == len(names):
@@ -46,7 +46,7 @@ def explain(spec: PipelineSpec, config: Config, columns: Columns | None = None) 
         return _explanation(spec, config, planned.shape, planned.roles, schemas, (), planned.plan)
     notices = check_pipeline(spec, config)
     try:
-        shape = read_query(spec.query, schemas.get, spec.place("query"))
+        shape = pipeline_shape(spec, schemas.get)
     except NeedsSchema:
         shape = None
     roles = topic_roles(spec, config, [s.topic for s in shape.sources] if shape else names)
@@ -55,7 +55,7 @@ def explain(spec: PipelineSpec, config: Config, columns: Columns | None = None) 
 
 def unknown_topics(spec: PipelineSpec) -> tuple[str, ...]:
     """Return the topics of a pipeline that declare no columns."""
-    names = topics_of(spec.query, spec.place("query"))
+    names = pipeline_topics(spec)
     return tuple(name for name in names if spec.topic(name).columns is None)
 
 

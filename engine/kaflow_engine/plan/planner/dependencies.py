@@ -8,7 +8,7 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config, topic_format
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.pipeline_plan import build_plan, declared_columns
-from kaflow_engine.sql.read import topics_of
+from kaflow_engine.sql.pipeline import pipeline_topics
 
 
 def producers_first(specs: Sequence[PipelineSpec]) -> list[PipelineSpec]:
@@ -115,6 +115,6 @@ def _writers(specs: Sequence[PipelineSpec]) -> dict[str, list[PipelineSpec]]:
 
 def _topics(spec: PipelineSpec) -> Iterable[str]:
     try:
-        return topics_of(spec.query, spec.place("query"))
+        return pipeline_topics(spec)
     except ModelError:
         return ()

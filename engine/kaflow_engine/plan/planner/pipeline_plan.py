@@ -50,7 +50,8 @@ from kaflow_engine.sql.bind import (
     normal_type,
     used_columns,
 )
-from kaflow_engine.sql.read import output_names, read_query, topics_of
+from kaflow_engine.sql.parse import output_names
+from kaflow_engine.sql.pipeline import pipeline_shape, pipeline_topics
 from kaflow_engine.sql.scope import NeedsSchema
 from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape
 
@@ -101,7 +102,7 @@ def check_draft(spec: PipelineSpec, config: Config | None = None) -> None:
 def _check(spec: PipelineSpec, config: Config, *, whole: bool) -> tuple[ModelError, ...]:
     mistakes = Mistakes()
     start = spec.place("query")
-    topics = mistakes.attempt(lambda: topics_of(spec.query, start))
+    topics = mistakes.attempt(lambda: pipeline_topics(spec))
     schemas = {
         topic: mistakes.attempt(lambda name=topic: declared_columns(spec, name))
         for topic in topics or spec.topics
@@ -109,7 +110,7 @@ def _check(spec: PipelineSpec, config: Config, *, whole: bool) -> tuple[ModelErr
     if topics is not None:
         mistakes.found += check_topic_names(spec, topics)
     try:
-        shape = read_query(spec.query, schemas.get, start)
+        shape = pipeline_shape(spec, schemas.get)
     except NeedsSchema as notice:
         mistakes.found += wrong_names(spec, output_names(spec.query))
         mistakes.raise_all()
@@ -140,7 +141,7 @@ def build_plan(
     Raises:
         ModelError: all mistakes that were found.
     """
-    shape = read_query(spec.query, schemas.get, spec.place("query"))
+    shape = pipeline_shape(spec, schemas.get)
     found = [
         *check_topic_names(spec, [source.topic for source in shape.sources]),
         *wrong_names(spec, [output.name for output in shape.outputs]),

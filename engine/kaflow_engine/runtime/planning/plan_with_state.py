@@ -10,7 +10,7 @@ from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.evolution.start_decision import StoredState, pinned_schema_ids
 from kaflow_engine.plan.planner.pipeline_plan import build_plan, declared_columns
 from kaflow_engine.plan.planner.planned import PlannedPipeline
-from kaflow_engine.sql.read import topics_of
+from kaflow_engine.sql.pipeline import pipeline_topics
 from kaflow_engine.sql.scope import NeedsSchema
 
 Resolve = Callable[[Sequence[str]], Mapping[str, tuple[Column, ...]]]
@@ -33,7 +33,7 @@ def plan_with_state(
         ModelError: Mistakes in the file.
         SourceError: Columns cannot be found.
     """
-    names = topics_of(spec.query, spec.place("query"))
+    names = pipeline_topics(spec)
     watched = any(topic.on_schema_change == "fail" for topic in spec.topics.values())
     ids = pinned_schema_ids(stored) if watched else {}
     pinned = stored.columns

@@ -20,7 +20,7 @@ from kaflow_engine.plan.planner.pipeline_plan import build_plan, declared_column
 from kaflow_engine.plan.planner.planned import PlannedPipeline
 from kaflow_engine.plan.planner.project import load_one
 from kaflow_engine.sql.bind import check_types, normal_type
-from kaflow_engine.sql.read import topics_of
+from kaflow_engine.sql.pipeline import pipeline_topics
 from kaflow_engine.sql.scope import NeedsSchema
 from kaflow_engine.testing.cases.specs import Case
 
@@ -75,7 +75,7 @@ def _schemas(case: Case, spec: PipelineSpec) -> dict[str, tuple[Column, ...]]:
     start = spec.place("query")
     wrong: list[ModelError] = []
     found: dict[str, tuple[Column, ...]] = {}
-    topics = topics_of(spec.query, start)
+    topics = pipeline_topics(spec)
     for topic in topics:
         declared = declared_columns(spec, topic)
         types = case.spec.topics.get(topic)

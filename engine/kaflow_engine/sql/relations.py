@@ -1,0 +1,128 @@
+"""Relations: named queries beside a query, which reads them as it reads those of its WITH."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from kaflow_engine.errors import Location, ModelError
+from kaflow_engine.model.files.yaml_file import raise_all
+from kaflow_engine.sql.parse import parse_query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedQuery:
+    """A relation as its author wrote it."""
+
+    name: str
+    sql: str
+    at: Location
+    """Where its name stands."""
+    start: Location
+    """Where its SQL begins."""
+
+
+def read_relations(
+    query: exp.Select, start: Location, relations: Sequence[NamedQuery]
+) -> dict[str, exp.Select]:
+    """Return the trees of relations by lower-case name, with lines counted from that of the query.
+
+    Raises:
+        ModelError: One cannot be parsed, is read by nothing, or reads itself.
+    """
+    found: dict[str, exp.Select] = {}
+    wrong: list[ModelError] = []
+    for relation in relations:
+        try:
+            tree = parse_query(relation.sql, relation.start)
+        except ModelError as error:
+            wrong.append(error)
+            continue
+        found[relation.name.lower()] = _moved(tree, (relation.start.line or 0) - (start.line or 0))
+    raise_all(wrong)
+    read = set(_reachable(query, found))
+    circling: set[str] = set()
+    for relation in relations:
+        name = relation.name.lower()
+        circle = _circle(name, found)
+        if circle and name not in circling:
+            wrong.append(_reads_itself(relation, circle))
+            circling.update(circle)
+        elif not circle and name not in read:
+            wrong.append(
+                ModelError(
+                    f"nothing reads the relation '{relation.name}'",
+                    relation.at,
+                    "name it after FROM or JOIN, or remove it",
+                )
+            )
+    raise_all(wrong)
+    return found
+
+
+def topics_behind(query: exp.Select, relations: Mapping[str, exp.Select]) -> tuple[str, ...]:
+    """Return the topics that a query reads, also through relations, in order of appearance."""
+    found: dict[str, None] = {}
+    for name in names_read(query):
+        relation = relations.get(name.lower())
+        below = (name,) if relation is None else topics_behind(relation, relations)
+        found.update(dict.fromkeys(below))
+    return tuple(found)
+
+
+def names_read(query: exp.Select) -> tuple[str, ...]:
+    """Return the names after FROM and JOIN that are none of the query's own WITH."""
+    ctes = {cte.alias.lower() for cte in query.find_all(exp.CTE)}
+    names = [
+        ".".join(part.name for part in table.parts)
+        for table in query.find_all(exp.Table, bfs=False)
+        if isinstance(table.this, exp.Identifier | exp.Dot)
+    ]
+    return tuple(dict.fromkeys(name for name in names if name.lower() not in ctes))
+
+
+def _reachable(query: exp.Select, relations: Mapping[str, exp.Select]) -> Iterator[str]:
+    seen: set[str] = set()
+    left = [query]
+    while left:
+        for name in {name.lower() for name in names_read(left.pop())} & set(relations) - seen:
+            seen.add(name)
+            left.append(relations[name])
+            yield name
+
+
+def _circle(name: str, relations: Mapping[str, exp.Select]) -> tuple[str, ...]:
+    """Return a way from a relation back to itself; empty where there is none."""
+    ways = [(name,)]
+    seen: set[str] = set()
+    while ways:
+        way = ways.pop()
+        for read in names_read(relations[way[-1]]):
+            if read.lower() == name:
+                return (*way, name)
+            if read.lower() in relations and read.lower() not in seen:
+                seen.add(read.lower())
+                ways.append((*way, read.lower()))
+    return ()
+
+
+def _reads_itself(relation: NamedQuery, circle: Sequence[str]) -> ModelError:
+    if len(circle) == 2:
+        return ModelError(
+            f"the relation '{relation.name}' has the name of what it reads",
+            relation.at,
+            "in this pipeline the name means the relation; call it otherwise to read the topic",
+        )
+    return ModelError(
+        f"relations read each other in a circle: {' → '.join(circle)}",
+        relation.at,
+        "let one of them read a topic instead",
+    )
+
+
+def _moved(tree: exp.Select, lines: int) -> exp.Select:
+    moved = tree.copy()
+    for node in moved.walk():
+        if isinstance(line := node.meta.get("line"), int):
+            node.meta["line"] = line + lines
+    return moved
