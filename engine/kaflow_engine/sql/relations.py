@@ -93,7 +93,7 @@ def _reachable(query: exp.Select, relations: Mapping[str, exp.Select]) -> Iterat
 
 def _circle(name: str, relations: Mapping[str, exp.Select]) -> tuple[str, ...]:
     """Return a way from a relation back to itself; empty where there is none."""
-    ways = [(name,)]
+    ways: list[tuple[str, ...]] = [(name,)]
     seen: set[str] = set()
     while ways:
         way = ways.pop()

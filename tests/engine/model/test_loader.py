@@ -78,6 +78,7 @@ meta: {tier: 1}
 group: shop
 backfill: {slack: 30m, start: 2026-01-31, schedule: 0 6 * * *}
 checks: [{unique: id, severity: warn}]
+relations: {orders_of_today: {query: SELECT id FROM orders, description: Named.}}
 """
 
 
@@ -99,6 +100,9 @@ def test_every_key() -> None:
         "tags": {"team": "growth", "tier": "1"},
         "window": 90 * 60_000,
         "query": "\nSELECT a.id, 'costs $5' AS price\nFROM orders a\n",
+        "relations": {
+            "orders_of_today": {"query": "SELECT id FROM orders", "description": "Named."}
+        },
         "output": {
             "topic": "dev.out",
             "format": "avro",
