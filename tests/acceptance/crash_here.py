@@ -31,6 +31,7 @@ from kaflow_engine.errors import KaflowError
 from kaflow_engine.flow.plan import Backfill, Plan
 from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.model.config import Config
+from kaflow_engine.model.pipelines.loader import load_pipeline
 from kaflow_engine.operators.rows.reports import read_reports
 from kaflow_engine.operators.watermark import next_change
 from kaflow_engine.plan.evolution.diff import change
@@ -42,6 +43,7 @@ from kaflow_engine.runtime.batch.progress import Watch
 from kaflow_engine.runtime.batch.stop import Limits
 from kaflow_engine.runtime.clock.batch_clock import BatchClock
 from kaflow_engine.runtime.clock.ticks import is_due
+from kaflow_engine.runtime.planning.prepare import prepare
 from kaflow_engine.runtime.source import record_source
 from kaflow_engine.runtime.tasks import crash
 from kaflow_engine.runtime.tasks.executor import Executed
@@ -192,6 +194,9 @@ def _run(order: Order) -> None:
 
 def plan_of(order: Order) -> Plan:
     """Plan the pipeline of a run."""
+    if order.file:
+        (planned,) = prepare([load_pipeline(Path(order.file))], config_of(order))
+        return planned.plan
     if order.pipeline == "copy":
         return copy_plan(order.name, order.inputs, order.delivery)
     about = (order.delivery, order.warehouse, order.changed, order.on_data_loss, order.on_error)

@@ -27,6 +27,8 @@ class Order:
     max_clock_skew: str = "5m"
     pipeline: str = "crash"
     """`crash`, or `copy`: the same topics without a join."""
+    file: str = ""
+    """Path of a pipeline file to run in place of these."""
     transaction_timeout: str = "60s"
     most: int = MOST
     """Records of a batch."""

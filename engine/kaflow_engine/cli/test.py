@@ -79,7 +79,8 @@ def command(
     """Run the cases in files, and in folders that are searched for them."""
     paths, config_path = with_config(paths, config_path)
     around = Surroundings(project=project, config_path=config_path or find_config(Path()))
-    variables = variables_of_authors(load_config(around.config_path).env)
+    config = load_config(around.config_path)
+    variables = variables_of_authors(config.env, config.file)
     cases = _read(find_cases(paths), variables)
     chosen = executor_called(executor)
     try:

@@ -111,7 +111,8 @@ def read_project(
         config: The configuration; the file it was read from is not a pipeline.
         variables: Values for `${VAR}`; None: those that the configuration allows.
     """
-    known = variables_of_authors((config or Config()).env) if variables is None else variables
+    given = config or Config()
+    known = variables_of_authors(given.env, given.file) if variables is None else variables
     search = _Search(variables=known, configuration=_file_of(config))
     for path in map(Path, paths):
         if path.is_dir():

@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 
 from kaflow_engine.connectors.delta.data_files import write_files
 from kaflow_engine.connectors.delta.files import Replaced
+from kaflow_engine.connectors.delta.held import WRITER, Added
 from kaflow_engine.connectors.delta.table import (
     DeltaSink,
     held_batches,
@@ -124,6 +125,19 @@ def test_a_batch_whose_records_were_lost_may_have_fewer_rows(tmp_path):
     for batch, mark in ((3, "other"), (2, "m2")):  # but not others, and none where there were none
         with pytest.raises(StateError, match=f"batch {batch} "):
             sink.add(batch, fewer, mark, same_rows=False)
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_a_batch_of_an_earlier_version_is_known_by_its_number(tmp_path, monkeypatch, batch):
+    sink = DeltaSink(tmp_path, numbers(1).schema, "_day", "w")
+    with monkeypatch.context() as patch:
+        patch.setattr(Added, "info", lambda added, writer: {WRITER: writer})
+        assert sink.add(2, write_files(tmp_path, "_day", numbers(1), "2"), "m2")
+    assert not sink.add(batch, write_files(tmp_path, "_day", numbers(7), "again"), f"m{batch}")
+    assert partition_rows(tmp_path) == {"2026-01-01": 1}
+    assert sink.add(3, write_files(tmp_path, "_day", numbers(3), "3"), "m3")
+    with pytest.raises(StateError, match="holds batch 3 of this state with other records"):
+        sink.add(3, write_files(tmp_path, "_day", numbers(3), "3-again"), "other")
 
 
 def test_a_table_has_one_owner(tmp_path):

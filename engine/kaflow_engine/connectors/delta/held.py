@@ -44,32 +44,46 @@ class Added:
         return {WRITER: writer, _BATCH: str(self.batch), _MARK: self.mark, _ROWS: rows}
 
 
+@dataclass(frozen=True, slots=True)
+class NumberOnly:
+    """A batch of which a table knows nothing but its number: an earlier version has added it."""
+
+
 def owner_of(table: DeltaTable) -> str | None:
     """Return whose stream writes a table; None before the first batch."""
     return table.metadata().configuration.get(WRITER)
 
 
-def added_before(table: DeltaTable, writer: str, batch: int) -> Added | None:
-    """Return what a batch has added; None if the table does not know."""
+def added_before(table: DeltaTable, writer: str, batch: int) -> Added | NumberOnly | None:
+    """Return what a batch has added; None if it had no rows."""
     for limit in _LOOKED_BACK:
         for commit in table.history(limit):
-            if commit.get(WRITER) == writer and commit.get(_BATCH) == str(batch):
+            if commit.get(WRITER) != writer:
+                continue
+            if _BATCH not in commit:  # all further ones are of that version, too
+                return NumberOnly()
+            if commit[_BATCH] == str(batch):
                 return _of_info(commit)
     return None
 
 
-def require_same(name: str, before: Added | None, now: Added, same_rows: bool = True) -> None:
+def require_same(
+    name: str, before: Added | NumberOnly | None, now: Added, same_rows: bool = True
+) -> None:
     """Refuse a batch whose number the table holds, and which is not the one that it holds.
 
     Args:
         name: Of the table.
-        before: What the table knows of the batch; None: it had no rows.
+        before: What the table knows of the batch; None: it had no rows. A number alone proves
+            the batch, as it did for the version that added it.
         now: What the batch has now that it runs again.
         same_rows: Whether it must have the rows it had; not where records are known to be lost.
 
     Raises:
         StateError: It is another batch, or has other rows.
     """
+    if isinstance(before, NumberOnly):
+        return
     if before is not None and before.mark != now.mark:
         raise StateError(
             f"table '{name}' holds batch {now.batch} of this state with other records than its log "

@@ -20,6 +20,9 @@ AUTHORS = ("KAFLOW_*",)
 """What files of authors may expand unless `env` of the configuration says otherwise; a front end
 for files of another kind adds the names that such files use."""
 
+CONFIGURATION = "kaflow.yaml"
+"""The configuration file that one would write where there is none."""
+
 LARGEST = 65_536
 """Most bytes of a file that is a value."""
 
@@ -39,11 +42,18 @@ class Allowed(Mapping[str, str]):
     """The variables of an environment that files of authors may expand.
 
     Their names match one of the patterns, in which `*` stands for any text. Asking for another one
-    raises ModelError, whether it is set or not, so that a file means the same everywhere.
+    raises ModelError, whether it is set or not, so that a file means the same everywhere. It names
+    the configuration file, which could allow it.
     """
 
-    def __init__(self, values: Mapping[str, str], patterns: Sequence[str] = AUTHORS) -> None:
+    def __init__(
+        self,
+        values: Mapping[str, str],
+        patterns: Sequence[str] = AUTHORS,
+        configuration: str | None = None,
+    ) -> None:
         self._values, self._patterns = values, patterns
+        self._configuration = Path(configuration or CONFIGURATION).name
 
     def __getitem__(self, name: str) -> str:
         if may_expand(name, self._patterns):
@@ -51,7 +61,7 @@ class Allowed(Mapping[str, str]):
         names = ", ".join(_in_a_list(each) for each in (*self._patterns, brief(name)))
         raise ModelError(
             f"the variable '{brief(name)}' is not one that pipelines may use",
-            hint=f"allow it by this line in kaflow.yaml: env: [{names}]",
+            hint=f"allow it by this line in {self._configuration}: env: [{names}]",
         )
 
     def __iter__(self) -> Iterator[str]:
@@ -61,9 +71,16 @@ class Allowed(Mapping[str, str]):
         return sum(1 for _ in self)
 
 
-def variables_of_authors(patterns: Sequence[str] = AUTHORS) -> Allowed:
-    """Return what files of authors may expand of the environment of this process."""
-    return Allowed(read_environment(), patterns)
+def variables_of_authors(
+    patterns: Sequence[str] = AUTHORS, configuration: str | None = None
+) -> Allowed:
+    """Return what files of authors may expand of the environment of this process.
+
+    Args:
+        patterns: `env` of the configuration.
+        configuration: The file that was read as such; None: there is none.
+    """
+    return Allowed(read_environment(), patterns, configuration)
 
 
 def may_expand(name: str, patterns: Sequence[str]) -> bool:

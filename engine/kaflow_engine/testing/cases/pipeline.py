@@ -55,7 +55,9 @@ def plan_case(case: Case, around: Surroundings) -> PlannedPipeline:
 def _spec(case: Case, around: Surroundings) -> PipelineSpec:
     node, here = case.pipeline, Path(case.at.file).parent
     config = load_config(around.config_path, around.variables)  # a case cannot allow itself more
-    known = variables_of_authors(config.env) if around.variables is None else around.variables
+    known = around.variables
+    if known is None:
+        known = variables_of_authors(config.env, config.file)
     match node:
         case Entries():
             return pipeline_from_mapping(node, node.at, known)
