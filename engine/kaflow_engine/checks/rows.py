@@ -11,8 +11,7 @@ from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.read import read_ranges
 from kaflow_engine.connectors.kafka.topic_schemas import registry_of
 from kaflow_engine.errors import SourceError
-from kaflow_engine.formats.avro.decode import decode_avro
-from kaflow_engine.formats.json.decode import decode_json
+from kaflow_engine.formats.contract import SchemaById, Traits, format_of, no_schema
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 
@@ -42,7 +41,7 @@ def topic_rows(
     Args:
         config: Where it is.
         topic: Its name.
-        form: `json` or `avro`.
+        form: The format of its values.
         columns: Of its rows.
         since: Epoch milliseconds; rows with an earlier Kafka timestamp are left out.
 
@@ -55,13 +54,19 @@ def topic_rows(
     found = offsets(kafka, counts, max(0, since))[topic]
     start = {p: end[p] if at < 0 else at for p, at in found.items()}
     values = read_ranges(kafka, topic, start, end)["value"].drop_null()
-    if form == "avro":
-        registry = registry_of(config)
-        if registry is None:
-            raise SourceError(f"topic '{topic}' is Avro, and no schema registry is configured")
-        decoded = decode_avro(values, columns, registry.by_id)
-    else:
-        decoded = decode_json(values, columns)
+    written = format_of(form)
+    decoded = written.decode(values, columns, _schemas(config, topic, written.traits))
     if decoded.bad:
         raise SourceError(f"topic '{topic}' holds what is no row: {decoded.bad[0].message}")
     return decoded.table
+
+
+def _schemas(config: Config, topic: str, traits: Traits) -> SchemaById:
+    registry = registry_of(config)
+    if registry is not None:
+        return registry.by_id
+    if traits.registered:
+        raise SourceError(
+            f"topic '{topic}' is {traits.title}, and no schema registry is configured"
+        )
+    return no_schema

@@ -17,7 +17,7 @@ from kaflow_engine.errors import (
     StateError,
     TakenOver,
 )
-from kaflow_engine.formats.avro.changes import SchemaChanged
+from kaflow_engine.formats.schema_changes import SchemaChanged
 from kaflow_engine.formats.schema_registry import RegistryAway
 from kaflow_engine.runtime.failures.failures import (
     DataLost,

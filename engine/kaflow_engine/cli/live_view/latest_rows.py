@@ -14,7 +14,7 @@ from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.follow import Follower, Seen
 from kaflow_engine.connectors.kafka.topic_schemas import registry_of
 from kaflow_engine.errors import KaflowError
-from kaflow_engine.formats.avro.decode import decode_avro
+from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.config import Config
 from kaflow_engine.plan.planner.planned import PlannedPipeline
 
@@ -69,9 +69,10 @@ def _text(seen: Seen, planned: PlannedPipeline, config: Config) -> str:
     if seen.value is None:
         return "null"
     registry = registry_of(config)
-    if planned.plan.finish.format == "json" or registry is None:
+    form = format_of(planned.plan.finish.format)
+    if form.traits.is_json or registry is None:
         return seen.value.decode(errors="replace")
     columns = [column for column, _ in planned.plan.finish.outputs]
-    decoded = decode_avro(pa.array([seen.value], pa.binary()), columns, registry.by_id)
+    decoded = form.decode(pa.array([seen.value], pa.binary()), columns, registry.by_id)
     rows = decoded.table.to_pylist()
     return json.dumps(rows[0], default=str, ensure_ascii=False) if rows else repr(seen.value)

@@ -29,7 +29,7 @@ from kaflow_engine.errors import (
     StateHeld,
     TakenOver,
 )
-from kaflow_engine.formats.avro.changes import SchemaChanged
+from kaflow_engine.formats.schema_changes import SchemaChanged
 from kaflow_engine.formats.schema_registry import RegistryAway
 from kaflow_engine.operators.row_errors.dead_letters import RecordRefused
 from kaflow_engine.runtime.clock.batch_clock import ClockWrong
