@@ -49,10 +49,8 @@ def _filled(text: str) -> str:
 
 def _topic(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", text) or text in {".", ".."}:
-        raise refuse(
-            "{value} is not a topic name",
-            "use letters, digits, '.', '_' and '-', at most 249 of them",
-        )
+        hint = "use letters, digits, '.', '_' and '-', at most 249 of them"
+        raise refuse("{value} is not a topic name", hint)
     return text
 
 

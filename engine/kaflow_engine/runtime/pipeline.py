@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from kaflow_engine.connectors.kafka.admin import require
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings
+from kaflow_engine.connectors.kafka.delivery.topic_sink import TopicSink
 from kaflow_engine.connectors.kafka.replication import Replication
 from kaflow_engine.connectors.kafka.run_log.control import ControlTopic, RunStart
 from kaflow_engine.flow.plan import Plan
@@ -37,7 +38,7 @@ from kaflow_engine.runtime.planning.plan_codec import fingerprint
 from kaflow_engine.runtime.restart_policy import Patience, keep_trying
 from kaflow_engine.runtime.sink.claims import Claims
 from kaflow_engine.runtime.sink.consumer_group import group_reporter
-from kaflow_engine.runtime.sink.table import BackfillTable, table_sink
+from kaflow_engine.runtime.sink.outputs import open_outputs
 from kaflow_engine.runtime.source.end_offsets import EndOffsets
 from kaflow_engine.runtime.source.history_files import open_histories
 from kaflow_engine.runtime.source.offsets import only
@@ -213,6 +214,17 @@ class PipelineRun:
         carrier: Checkpointer | None,
     ) -> Run:
         checkpoint, kafka = self.config.state.rocksdb.checkpoint, source.kafka
+        topics = SinkSettings(
+            kafka=kafka,
+            pipeline_id=plan.pipeline,
+            state_id=state.state_id,
+            generation=state.generation,
+            sink=SINK,
+            epoch=start.epoch,
+            epoch_offset=start.epoch_offset,
+            exactly_once=plan.delivery == "exactly_once",
+            delivered=start.delivered_to(SINK),
+        )
         shipment = Shipment.of(
             TaskSettings(
                 plan=plan,
@@ -220,17 +232,7 @@ class PipelineRun:
                 state=state.ref,
                 epoch=start.epoch,
                 snapshots=log.store,
-                sink=SinkSettings(
-                    kafka=kafka,
-                    pipeline_id=plan.pipeline,
-                    state_id=state.state_id,
-                    generation=state.generation,
-                    sink=SINK,
-                    epoch=start.epoch,
-                    epoch_offset=start.epoch_offset,
-                    exactly_once=plan.delivery == "exactly_once",
-                    delivered=start.delivered_to(SINK),
-                ),
+                sink=topics,
                 driver=os.getpid(),
                 registry=self.config.kafka.schema_registry,
                 copies=copies_of(self.config, plan),
@@ -248,9 +250,11 @@ class PipelineRun:
                 partial(task_slots, self.config.spark.master, self.spark),
                 KeptBatches(control, start.batches, lambda: carrier.covered) if carrier else None,
                 self.clock,
-                table=table_sink(plan, state, log.store, control.require_newest),
+                sinks=(
+                    TopicSink(topics, held=max(start.delivered.values(), default=0)),
+                    *open_outputs(plan, state, log.store, control.require_newest),
+                ),
                 claims=Claims.of(control, plan),
-                held=max(start.delivered.values(), default=0),
             ),
             standing=standing,
             ends=EndOffsets(kafka),
@@ -288,8 +292,8 @@ class PipelineRun:
         self.watch.say(state="running", failures=0, counters=run.standing.counters)
         if run.plan.backfill is not None:
             ending = BoundedRead(run, kafka, run.plan.backfill, state.goal).follow()
-            if ending == "caught up" and isinstance(table := run.runner.table, BackfillTable):
-                table.finish()
+            for sink in run.runner.sinks if ending == "caught up" else ():
+                sink.finish()
             return ending
         stream = LiveStream(run, kafka, directory / "spark" / str(run.runner.epoch))
         return stream.follow(only(run.standing.offsets, frozenset(counts)), goal)

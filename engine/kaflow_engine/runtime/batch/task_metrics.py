@@ -16,15 +16,6 @@ def changes_of(report: BatchReport) -> Mapping[str, ChangeFile]:
     return found
 
 
-def rows_of_slots(report: BatchReport) -> dict[int, int]:
-    """Return the rows of each delivery partition, for a batch of which some were delivered."""
-    found: dict[int, int] = {}
-    for note in report.notes:
-        for slot, rows in note.get("slots", ()):
-            found[slot] = found.get(slot, 0) + rows
-    return found
-
-
 def task_phases(report: BatchReport) -> dict[str, float]:
     """Return the milliseconds that tasks spent by phase, summed over tasks."""
     found: dict[str, float] = {}
