@@ -6,9 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from kaflow_engine.connectors.delta.table import partition_rows, read_partitions
-from kaflow_engine.connectors.kafka.admin import offsets, require
 from kaflow_engine.connectors.kafka.client import KafkaSettings
-from kaflow_engine.connectors.kafka.read import read_ranges
+from kaflow_engine.connectors.kafka.source import TopicSource
 from kaflow_engine.connectors.kafka.topic_schemas import registry_of
 from kaflow_engine.errors import SourceError
 from kaflow_engine.formats.contract import SchemaById, Traits, format_of, no_schema
@@ -48,12 +47,8 @@ def topic_rows(
     Raises:
         SourceError: It cannot be read, or holds something that is no row.
     """
-    kafka = KafkaSettings.configured(config.kafka)
-    counts = require(kafka, [topic])
-    end = offsets(kafka, counts, "latest")[topic]
-    found = offsets(kafka, counts, max(0, since))[topic]
-    start = {p: end[p] if at < 0 else at for p, at in found.items()}
-    values = read_ranges(kafka, topic, start, end)["value"].drop_null()
+    source = TopicSource(KafkaSettings.configured(config.kafka), topic)
+    values = source.read(source.start(since), source.latest())["value"].drop_null()
     written = format_of(form)
     decoded = written.decode(values, columns, _schemas(config, topic, written.traits))
     if decoded.bad:

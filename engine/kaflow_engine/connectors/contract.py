@@ -1,4 +1,6 @@
-"""What sinks must offer, as Protocols; nothing of an outside system is imported.
+"""What sources and sinks must offer, as Protocols; nothing of an outside system is imported.
+
+A `Source` gives records by ranges of offsets, and the same range gives the same records.
 
 A sink has two ends. In a task, a `TaskSink` writes the rows of one task of one batch. On the
 driver, a `Sink` commits a batch, and says what it holds. What it promises stands in its
@@ -20,6 +22,10 @@ Outage = Literal["retry", "stop", "bad settings"]
 """What an error of an outside system calls for: `retry`: it is away, and may come back; `stop`:
 trying again gives the same; `bad settings`: someone must correct the configuration."""
 
+StartPolicy = Literal["earliest", "latest"] | int
+"""Where reading begins: at the first record there is, behind the last, or at the first one that is
+not older than a time in epoch milliseconds."""
+
 Delivery = Literal["exactly_once", "at_least_once"]
 
 CrashPoint = Callable[[str], None]
@@ -28,6 +34,43 @@ CrashPoint = Callable[[str], None]
 
 def survive(point: str) -> None:
     """Do nothing at a crash point."""
+
+
+class Source(Protocol):
+    """Records in partitions, each in the order of its offsets."""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether it ends for good: nothing comes behind `latest`."""
+        ...
+
+    def partitions(self) -> Sequence[int]:
+        """Return the partitions there are.
+
+        Raises:
+            SourceError: It does not exist, or does not answer.
+        """
+        ...
+
+    def latest(self) -> Mapping[int, int]:
+        """Return the end of each partition: the offset of the next record to come."""
+        ...
+
+    def start(self, policy: StartPolicy) -> Mapping[int, int]:
+        """Return from where each partition is read; its end where it has no such record."""
+        ...
+
+    def read(self, start: Mapping[int, int], end: Mapping[int, int]) -> "pa.Table":
+        """Return the records (schema RECORDS) with start <= offset < end of each partition.
+
+        Raises:
+            SourceError: They cannot be read.
+        """
+        ...
+
+    def outage(self, error: BaseException) -> Outage | None:
+        """Tell what an error calls for; None: it is no error of this source."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
