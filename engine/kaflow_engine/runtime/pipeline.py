@@ -17,7 +17,8 @@ from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings
 from kaflow_engine.connectors.kafka.delivery.topic_sink import TopicSink
 from kaflow_engine.connectors.kafka.replication import Replication
-from kaflow_engine.connectors.kafka.run_log.control import ControlTopic, RunStart
+from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
+from kaflow_engine.connectors.run_log import RunLog, RunStart
 from kaflow_engine.flow.plan import Plan
 from kaflow_engine.masking import masked
 from kaflow_engine.model.config import Config
@@ -117,7 +118,7 @@ class PipelineRun:
     def _supervise(self, directory: Path) -> Ending:
         kafka = KafkaSettings.configured(self.config.kafka)
         replication = Replication.of(self.config.kafka)
-        control = ControlTopic(kafka, self.plan.pipeline, replication=replication)
+        control: RunLog = ControlTopic(kafka, self.plan.pipeline, replication=replication)
 
         def attempt() -> Ending:
             run = replace(self, spark=self.newest()) if self.newest else self
@@ -128,7 +129,7 @@ class PipelineRun:
         return keep_trying(attempt, patience, self.plan.name, self.watch, self.limits)
 
     def attempt(
-        self, directory: Path, kafka: KafkaSettings, control: ControlTopic, resources: ExitStack
+        self, directory: Path, kafka: KafkaSettings, control: RunLog, resources: ExitStack
     ) -> Ending:
         """Take the state over and run, once; whoever calls decides what follows a failure."""
         patience = self.config.retry_deadline / 1000
@@ -141,7 +142,7 @@ class PipelineRun:
         return self._live(run, log, state, kafka, directory)
 
     def _end(
-        self, approved: Approved, directory: Path, kafka: KafkaSettings, control: ControlTopic
+        self, approved: Approved, directory: Path, kafka: KafkaSettings, control: RunLog
     ) -> None:
         """Finish what earlier runs have left of a state that is to be made anew, and leave it."""
         with ExitStack() as resources:
@@ -153,7 +154,7 @@ class PipelineRun:
         self,
         directory: Path,
         kafka: KafkaSettings,
-        control: ControlTopic,
+        control: RunLog,
         resources: ExitStack,
         wanted: Plan,
     ) -> tuple[Run, BatchLog, StateRecord]:
@@ -209,7 +210,7 @@ class PipelineRun:
         state: StateRecord,
         plan: Plan,
         source: RecordSource,
-        control: ControlTopic,
+        control: RunLog,
         start: RunStart,
         carrier: Checkpointer | None,
     ) -> Run:

@@ -8,7 +8,7 @@ import pytest
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.delivery.producer import SinkSettings
 from kaflow_engine.connectors.kafka.delivery.topic_sink import TopicSink
-from kaflow_engine.connectors.kafka.run_log.run_start import Delivered
+from kaflow_engine.connectors.run_log import Delivered
 from kaflow_engine.errors import StateError
 from kaflow_engine.operators.rows.reports import BatchReport
 from kaflow_engine.runtime.batch.batch_backup import batches_left, to_kept

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kaflow_engine.connectors.holding import Holding
-from kaflow_engine.connectors.kafka.run_log.control import RunStart
+from kaflow_engine.connectors.run_log import RunStart
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.plan import Plan
 from kaflow_engine.runtime.batch.batch_backup import batches_left

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from kaflow_engine.connectors.kafka.client import KafkaSettings
-from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
+from kaflow_engine.connectors.run_log import RunLog
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.plan import Plan
 from kaflow_engine.model.config import Config
@@ -93,7 +93,7 @@ def begin(log: BatchLog, state: StateRecord, approval: Approval) -> Rebuild:
 
 
 def replace_state(
-    rebuild: Rebuild, store: LocalStore, control: ControlTopic, plan: Plan, state: StateRecord
+    rebuild: Rebuild, store: LocalStore, control: RunLog, plan: Plan, state: StateRecord
 ) -> None:
     """Let every sink forget the old state, which the one at hand replaces.
 
