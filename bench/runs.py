@@ -53,7 +53,7 @@ class Runs:
         schemas = (0, 0)
         if "e" in self.options.only and self.registry is not None:
             registry = Registry(url=self.registry)
-            ids = [registry.register(name, json.dumps(s)) for name, s in SCHEMAS.items()]
+            ids = [registry.register(name, json.dumps(s), "AVRO") for name, s in SCHEMAS.items()]
             schemas = (ids[0], ids[1])
         fills = fills_for(self.options.only, self.options.sizes, self.options.seed, schemas)
         load(self.broker.settings, fills)

@@ -115,7 +115,7 @@ def _registered(wire: Wire, config: Config) -> Wire:
     assert config.kafka.schema_registry is not None
     registry = Registry(url=config.kafka.schema_registry)
     ids = {
-        topic: registry.register(f"{topic}-value", wire.schemas[number])
+        topic: registry.register(f"{topic}-value", wire.schemas[number], "AVRO")
         for topic, number in wire.ids.items()
     }
     return replace(

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable
 
+from kaflow_engine.connectors.delta.outputs import StreamTable
 from kaflow_engine.connectors.kafka.admin import delete_topics
 from kaflow_engine.connectors.kafka.client import open_producer
 from kaflow_engine.connectors.kafka.run_log.transactions import control_topic
@@ -20,7 +21,6 @@ from kaflow_engine.errors import SinkError, StateError
 from kaflow_engine.flow.plan import Backfill
 from kaflow_engine.runtime.drive.backfill_guard import check_backfill
 from kaflow_engine.runtime.planning.prepare import prepare
-from kaflow_engine.runtime.sink.table import StreamTable
 from kaflow_engine.runtime.spark.jars import spark_delta_jars
 from kaflow_engine.runtime.spark.java import find_java
 from tests.acceptance.three_days import DAY, SECOND, START, config_for, load, spec_of
@@ -92,16 +92,16 @@ def test_a_batch_that_was_added_and_runs_again_is_not_added_again(
 ):
     from kaflow_engine.runtime.application import run_pipelines
 
-    take, failed = StreamTable.take, []
+    commit, failed = StreamTable.commit, []
 
-    def take_and_fail(self, batch, *about):
-        take(self, batch, *about)
+    def commit_and_fail(self, batch):
+        commit(self, batch)
         if batch.number == 2 and not failed:
             failed.append(batch)
             raise SinkError("the commit was done, and its answer lost")
 
     (planned,) = prepare([spec_of("alone", topics, "again", to={"table": "again"})], config)
-    monkeypatch.setattr(StreamTable, "take", take_and_fail)
+    monkeypatch.setattr(StreamTable, "commit", commit_and_fail)
     run_pipelines([planned.plan], config, until_caught_up=True, spark=spark)
     assert failed
     ids = sorted(number for _, number, *_ in contents(planned.plan) if number < 1000)

@@ -12,7 +12,7 @@ from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.client import KafkaSettings, open_producer
 from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.errors import Location, ModelError
-from kaflow_engine.formats.avro.changes import SchemaChanged
+from kaflow_engine.formats.schema_changes import SchemaChanged
 from kaflow_engine.formats.schema_registry import RegistryAway
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config

@@ -6,10 +6,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from kaflow_engine.connectors.delta.table import partition_rows, read_partitions
-from kaflow_engine.connectors.kafka.admin import offsets, require
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.output_rows import decode_rows
-from kaflow_engine.connectors.kafka.read import read_ranges
+from kaflow_engine.connectors.kafka.source import TopicSource
 from kaflow_engine.errors import SourceError
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
@@ -40,19 +39,15 @@ def topic_rows(
     Args:
         config: Where it is.
         topic: Its name.
-        form: `json` or `avro`.
+        form: The format of its values.
         columns: Of its rows.
         since: Epoch milliseconds; rows with an earlier Kafka timestamp are left out.
 
     Raises:
         SourceError: It cannot be read, or holds something that is no row.
     """
-    kafka = KafkaSettings.configured(config.kafka)
-    counts = require(kafka, [topic])
-    end = offsets(kafka, counts, "latest")[topic]
-    found = offsets(kafka, counts, max(0, since))[topic]
-    start = {p: end[p] if at < 0 else at for p, at in found.items()}
-    values = read_ranges(kafka, topic, start, end)["value"].drop_null()
+    source = TopicSource(KafkaSettings.configured(config.kafka), topic)
+    values = source.read(source.start(since), source.latest())["value"].drop_null()
     decoded = decode_rows(config, topic, form, columns, values)
     if decoded.bad:
         raise SourceError(

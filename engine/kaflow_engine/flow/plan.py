@@ -34,7 +34,8 @@ class TopicParams:
     name: str
     index: int
     """Place among the pipeline's topics by code point."""
-    format: Literal["json", "avro"]
+    format: str
+    """A name of `model.formats`."""
     columns: tuple[Column, ...]
     """The columns that the plan uses."""
     event_time: str | None
@@ -143,8 +144,8 @@ class FinishParams:
     key: str | None
     topic: str | None
     """None: rows go into the table."""
-    format: Literal["json", "avro", "texts"]
-    """`texts`: a JSON list with the text of each column, for a table."""
+    format: str
+    """A name of `model.formats`, or `texts`: a JSON list of each column's text, for a table."""
     avro_schema: str | None = None
     avro_id: int | None = None
     table: TableParams | None = None

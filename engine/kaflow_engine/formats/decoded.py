@@ -1,4 +1,4 @@
-"""The result of decoding: rows for readable values, reasons for the others."""
+"""Results of decoding and encoding: rows or values for what is good, reasons for the rest."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,6 +31,20 @@ class Decoded:
     """int64, ascending: `good[i]` is the index in the input of row `i` of the table."""
     bad: tuple[BadValue, ...]
     """In the order of the input."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """The values of the rows, and why some have none."""
+
+    array: pa.Array
+    """binary, one per row; null where the row is bad."""
+    bad: tuple[BadValue, ...]
+
+    @property
+    def values(self) -> list[bytes | None]:
+        """The array as Python values."""
+        return self.array.to_pylist()
 
 
 class Unreadable(Exception):

@@ -99,15 +99,16 @@ class Registry:
                 raise UnknownSchema(schema_id) from None
             raise self._unusable(refused, f"schema {schema_id}") from None
 
-    def register(self, subject: str, schema: str) -> int:
-        """Register an Avro schema and return its id, the same id as before for the same schema.
+    def register(self, subject: str, schema: str, kind: str) -> int:
+        """Register a schema and return its id, the same id as before for the same schema.
 
+        `kind` is what the registry calls its language: `AVRO`, `PROTOBUF`, `JSON`.
         Raise SinkError with the registry's message when it refuses the schema.
         """
         from confluent_kafka.schema_registry import Schema
 
         try:
-            return self._ask(lambda client: client.register_schema(subject, Schema(schema, "AVRO")))
+            return self._ask(lambda client: client.register_schema(subject, Schema(schema, kind)))
         except _Refused as refused:
             if refused.status not in (409, 422):
                 raise self._unusable(refused, f"subject '{subject}'") from None

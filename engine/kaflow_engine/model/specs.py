@@ -15,6 +15,7 @@ from pydantic import (
 
 from kaflow_engine.errors import Location
 from kaflow_engine.model.durations import Duration
+from kaflow_engine.model.formats import FormatName
 from kaflow_engine.model.names import Cron, Filled, GroupName, Name, TableName, Topic
 
 INLINE = Location("<inline>")
@@ -49,7 +50,7 @@ class OutputSpec(Spec):
     """Where the rows go: to a topic, or into a table."""
 
     topic: Topic | None = None
-    format: Literal["json", "avro"] = "json"
+    format: FormatName = "json"
     key: Filled | None = None
     """The output column that becomes the record's key; None: records without a key."""
     schema_: AvroSpec | None = Field(default=None, alias="schema")
@@ -125,7 +126,7 @@ class TopicSpec(Spec):
     description: str | None = None
     columns: dict[str, Filled] | None = None
     """Column name to DuckDB type; None: from the schema registry, or a sample."""
-    format: Literal["json", "avro"] | None = None
+    format: FormatName | None = None
     event_time: Filled | None = None
     """Column that holds the event time; None: the Kafka timestamp."""
     lateness: Duration = 0

@@ -15,8 +15,10 @@ from pyspark.sql import SparkSession
 from kaflow_engine.connectors.kafka.admin import require
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings
+from kaflow_engine.connectors.kafka.delivery.topic_sink import TopicSink
 from kaflow_engine.connectors.kafka.replication import Replication
-from kaflow_engine.connectors.kafka.run_log.control import ControlTopic, RunStart
+from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
+from kaflow_engine.connectors.run_log import RunLog, RunStart
 from kaflow_engine.flow.plan import Plan
 from kaflow_engine.masking import masked
 from kaflow_engine.model.config import Config
@@ -37,7 +39,7 @@ from kaflow_engine.runtime.planning.plan_codec import fingerprint
 from kaflow_engine.runtime.restart_policy import Patience, keep_trying
 from kaflow_engine.runtime.sink.claims import Claims
 from kaflow_engine.runtime.sink.consumer_group import group_reporter
-from kaflow_engine.runtime.sink.table import BackfillTable, table_sink
+from kaflow_engine.runtime.sink.outputs import open_outputs
 from kaflow_engine.runtime.source.end_offsets import EndOffsets
 from kaflow_engine.runtime.source.history_files import open_histories
 from kaflow_engine.runtime.source.offsets import only
@@ -116,7 +118,7 @@ class PipelineRun:
     def _supervise(self, directory: Path) -> Ending:
         kafka = KafkaSettings.configured(self.config.kafka)
         replication = Replication.of(self.config.kafka)
-        control = ControlTopic(kafka, self.plan.pipeline, replication=replication)
+        control: RunLog = ControlTopic(kafka, self.plan.pipeline, replication=replication)
 
         def attempt() -> Ending:
             run = replace(self, spark=self.newest()) if self.newest else self
@@ -127,7 +129,7 @@ class PipelineRun:
         return keep_trying(attempt, patience, self.plan.name, self.watch, self.limits)
 
     def attempt(
-        self, directory: Path, kafka: KafkaSettings, control: ControlTopic, resources: ExitStack
+        self, directory: Path, kafka: KafkaSettings, control: RunLog, resources: ExitStack
     ) -> Ending:
         """Take the state over and run, once; whoever calls decides what follows a failure."""
         patience = self.config.retry_deadline / 1000
@@ -140,7 +142,7 @@ class PipelineRun:
         return self._live(run, log, state, kafka, directory)
 
     def _end(
-        self, approved: Approved, directory: Path, kafka: KafkaSettings, control: ControlTopic
+        self, approved: Approved, directory: Path, kafka: KafkaSettings, control: RunLog
     ) -> None:
         """Finish what earlier runs have left of a state that is to be rebuilt, and leave it."""
         with ExitStack() as resources:
@@ -152,7 +154,7 @@ class PipelineRun:
         self,
         directory: Path,
         kafka: KafkaSettings,
-        control: ControlTopic,
+        control: RunLog,
         resources: ExitStack,
         wanted: Plan,
     ) -> tuple[Run, BatchLog, StateRecord]:
@@ -193,8 +195,7 @@ class PipelineRun:
             carrier = Checkpointer(checkpoints, store, state, start.epoch)
             carrier.take_over()
             resources.callback(carrier.close, self.config.drain_deadline / 1000)
-        if rebuild is not None:
-            # the bucket's head names the new state now, so the old markers can go
+        if rebuild is not None:  # the bucket's head names the new state now
             replace_state(rebuild, store, control, plan, state)
         run = self._prepare(directory, log, state, plan, source, control, start, carrier)
         run.left = batches_left(log, kept, start.epoch, plan.name)
@@ -209,11 +210,22 @@ class PipelineRun:
         state: StateRecord,
         plan: Plan,
         source: RecordSource,
-        control: ControlTopic,
+        control: RunLog,
         start: RunStart,
         carrier: Checkpointer | None,
     ) -> Run:
         checkpoint, kafka = self.config.state.rocksdb.checkpoint, source.kafka
+        topics = SinkSettings(
+            kafka=kafka,
+            pipeline_id=plan.pipeline,
+            state_id=state.state_id,
+            generation=state.generation,
+            sink=SINK,
+            epoch=start.epoch,
+            epoch_offset=start.epoch_offset,
+            exactly_once=plan.delivery == "exactly_once",
+            delivered=start.delivered_to(SINK),
+        )
         shipment = Shipment.of(
             TaskSettings(
                 plan=plan,
@@ -221,17 +233,7 @@ class PipelineRun:
                 state=state.ref,
                 epoch=start.epoch,
                 snapshots=log.store,
-                sink=SinkSettings(
-                    kafka=kafka,
-                    pipeline_id=plan.pipeline,
-                    state_id=state.state_id,
-                    generation=state.generation,
-                    sink=SINK,
-                    epoch=start.epoch,
-                    epoch_offset=start.epoch_offset,
-                    exactly_once=plan.delivery == "exactly_once",
-                    delivered=start.delivered_to(SINK),
-                ),
+                sink=topics,
                 driver=os.getpid(),
                 registry=self.config.kafka.schema_registry,
                 copies=copies_of(self.config, plan),
@@ -249,9 +251,11 @@ class PipelineRun:
                 partial(task_slots, self.config.spark.master, self.spark),
                 KeptBatches(control, start.batches, lambda: carrier.covered) if carrier else None,
                 self.clock,
-                table=table_sink(plan, state, log.store, control.require_newest),
+                sinks=(
+                    TopicSink(topics, held=max(start.delivered.values(), default=0)),
+                    *open_outputs(plan, state, log.store, control.require_newest),
+                ),
                 claims=Claims.of(control, plan),
-                held=max(start.delivered.values(), default=0),
             ),
             standing=standing,
             ends=EndOffsets(kafka),
@@ -289,8 +293,8 @@ class PipelineRun:
         self.watch.say(state="running", failures=0, counters=run.standing.counters)
         if run.plan.backfill is not None:
             ending = BoundedRead(run, kafka, run.plan.backfill, state.goal).follow()
-            if ending == "caught up" and isinstance(table := run.runner.table, BackfillTable):
-                table.finish()
+            for sink in run.runner.sinks if ending == "caught up" else ():
+                sink.finish()
             return ending
         stream = LiveStream(run, kafka, directory / "spark" / str(run.runner.epoch))
         return stream.follow(only(run.standing.offsets, frozenset(counts)), goal)

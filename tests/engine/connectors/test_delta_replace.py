@@ -6,9 +6,9 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from kaflow_engine.connectors.contract import Replaced
 from kaflow_engine.connectors.delta import table as delta
 from kaflow_engine.connectors.delta.data_files import write_files
-from kaflow_engine.connectors.delta.files import Replaced
 from kaflow_engine.connectors.delta.table import DeltaSink
 from kaflow_engine.errors import SinkError, StateError
 

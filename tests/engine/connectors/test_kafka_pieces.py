@@ -14,7 +14,7 @@ from kaflow_engine.connectors.kafka.delivery.pace import Pace
 from kaflow_engine.connectors.kafka.errors import OutOfTime, TransactionTimeoutRefused
 from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
-from kaflow_engine.connectors.kafka.run_log.run_start import Delivered
+from kaflow_engine.connectors.run_log import Delivered
 from kaflow_engine.errors import SinkError, StateError
 from kaflow_engine.runtime.failures.failures import is_retryable
 from kaflow_engine.testing.services.broker import Broker

@@ -16,7 +16,7 @@ from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings, close_producers, deliver
 from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
-from kaflow_engine.connectors.kafka.run_log.run_start import Delivered
+from kaflow_engine.connectors.run_log import Delivered
 from kaflow_engine.errors import SinkError
 from kaflow_engine.flow.records import OUTPUT
 
@@ -162,7 +162,7 @@ def test_a_crash_anywhere(
 
 WORKER = """
 import os, pickle, signal, sys
-from kaflow_engine.connectors.kafka.run_log.run_start import Delivered
+from kaflow_engine.connectors.run_log import Delivered
 from kaflow_engine.connectors.kafka.delivery.deliver import deliver
 from kaflow_engine.errors import SinkError
 

@@ -9,7 +9,7 @@ import pytest
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.delivery.producer import SinkSettings
 from kaflow_engine.connectors.kafka.delivery.undelivered import Checksum, undelivered
-from kaflow_engine.connectors.kafka.run_log.run_start import Delivered
+from kaflow_engine.connectors.run_log import Delivered
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.records import OUTPUT
 

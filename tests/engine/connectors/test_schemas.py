@@ -133,7 +133,7 @@ def test_avro_columns_come_from_the_registry(broker, registry, kafka, topic_name
         resolve_schemas(avro, settings, [topic_name], wait_ms=0)
     client = registry_of(settings)
     assert client is not None
-    client.register(f"{topic_name}-value", record(("id", "long"), ("name", "string")))
+    client.register(f"{topic_name}-value", record(("id", "long"), ("name", "string")), "AVRO")
     found = resolve_schemas(avro, settings, [topic_name])
     assert found == {topic_name: (Column("id", "BIGINT"), Column("name", "VARCHAR"))}
 
@@ -142,17 +142,17 @@ def test_avro_columns_come_from_the_registry(broker, registry, kafka, topic_name
 def test_an_output_schema_is_registered_or_refused_in_the_registrys_words(registry, topic_name):
     settings = Config.model_validate({"kafka": {"schemaRegistry": registry.url}})
     client = registry_of(settings)
-    first = register_output(client, topic_name, record(("id", "long")), AT)
-    assert register_output(client, topic_name, record(("id", "long")), AT) == first
+    first = register_output(client, topic_name, "avro", record(("id", "long")), AT)
+    assert register_output(client, topic_name, "avro", record(("id", "long")), AT) == first
     with pytest.raises(SinkError, match=f"refuses the schema of '{topic_name}-value'") as caught:
-        register_output(client, topic_name, record(("id", "long"), ("new", "string")), AT)
+        register_output(client, topic_name, "avro", record(("id", "long"), ("new", "string")), AT)
     assert caught.value.at == AT
     assert caught.value.hint
 
 
 def test_an_avro_output_needs_a_registry():
     with pytest.raises(SinkError, match="no schema registry is configured"):
-        register_output(None, "out", "{}", AT)
+        register_output(None, "out", "avro", "{}", AT)
 
 
 @pytest.mark.kafka

@@ -86,12 +86,12 @@ def test_an_unknown_id(server):
 
 
 def test_register(server):
-    assert registry(server).register("new", LONG) == 7
+    assert registry(server).register("new", LONG, "AVRO") == 7
 
 
 def test_an_incompatible_schema_is_refused_with_the_registrys_message(server):
     with pytest.raises(SinkError, match=r"schema of 'refused': field 'a' changed type"):
-        registry(server).register("refused", LONG)
+        registry(server).register("refused", LONG, "AVRO")
 
 
 def test_waits_for_a_registry_that_is_not_ready(server):

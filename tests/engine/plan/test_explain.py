@@ -129,7 +129,7 @@ DRAWN = (
     "│ waits       for a match of s; at most 2h",
     "│ emission  smart: when name, id are not NULL; at most 2h later",
     "│ expiry    an incomplete row is emitted as it is",
-    "│ delivery  exactly once for consumers with isolation.level=read_committed;",
+    "│ delivery  exactly once: consumers read with isolation.level=read_committed;",
     "│ errors    dead letters go to p.dead_letters; stops beyond 5 of them",
     "│ state     3 partitions; fixed when the state is created",
 )

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from kaflow_engine.connectors.contract import Replaced
 from kaflow_engine.connectors.delta.data_files import write_files
-from kaflow_engine.connectors.delta.files import Replaced
 from kaflow_engine.connectors.delta.held import WRITER, Added
 from kaflow_engine.connectors.delta.table import (
     DeltaSink,

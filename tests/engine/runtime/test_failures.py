@@ -1,5 +1,6 @@
 import pytest
 
+from kaflow_engine.connectors.delta.errors import TableUnfit
 from kaflow_engine.connectors.kafka.admin import MissingTopic
 from kaflow_engine.connectors.kafka.errors import (
     BrokerAway,
@@ -7,6 +8,7 @@ from kaflow_engine.connectors.kafka.errors import (
     LoginRefused,
     LoginRefusedSink,
     RowRefused,
+    TransactionTimeoutRefused,
 )
 from kaflow_engine.errors import (
     DrainIncomplete,
@@ -17,7 +19,7 @@ from kaflow_engine.errors import (
     StateError,
     TakenOver,
 )
-from kaflow_engine.formats.avro.changes import SchemaChanged
+from kaflow_engine.formats.schema_changes import SchemaChanged
 from kaflow_engine.formats.schema_registry import RegistryAway
 from kaflow_engine.runtime.failures.failures import (
     DataLost,
@@ -163,6 +165,8 @@ def test_a_mistake_of_ours_keeps_its_words():
         (RowRefused("x"), False),
         (LoginRefusedSink("x"), False),
         (SchemaChanged("x"), False),
+        (TransactionTimeoutRefused("x"), False),
+        (TableUnfit("x"), False),
         (BrokerAwaySink("x"), True),
         (RegistryAway("x"), True),
         (SparkEnded("x"), True),

@@ -7,7 +7,8 @@ import pytest
 
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.delivery.producer import SinkSettings
-from kaflow_engine.connectors.kafka.run_log.run_start import Delivered
+from kaflow_engine.connectors.kafka.delivery.topic_sink import TopicSink
+from kaflow_engine.connectors.run_log import Delivered
 from kaflow_engine.errors import StateError
 from kaflow_engine.operators.rows.reports import BatchReport
 from kaflow_engine.runtime.batch.batch_backup import batches_left, to_kept
@@ -61,10 +62,7 @@ class Table:
     def __init__(self, last):
         self.last = last
 
-    def take(self, batch, report):
-        raise AssertionError
-
-    def holds(self, batch):
+    def delivered(self, batch):
         return batch <= self.last
 
 
@@ -88,7 +86,8 @@ def run_of(log, epoch, delivered=None, table=None, kept=None, few=50):
     )
     shipment = SimpleNamespace(epoch=epoch, settings=SimpleNamespace(sink=sink, driver=0))
     held = max((found.batch for found in (delivered or {}).values()), default=0)
-    runner = BatchRunner(None, log, "f", shipment, lambda: 1, kept=kept, table=table, held=held)
+    sinks = [TopicSink(sink, held), *([table] if table else [])]
+    runner = BatchRunner(None, log, "f", shipment, lambda: 1, kept=kept, sinks=sinks)
     limit = BatchLimit(1_000, few * USUAL, lambda topic, ranges: 0)
     return SimpleNamespace(runner=runner, limit=limit, plan=SimpleNamespace(name="p"))
 

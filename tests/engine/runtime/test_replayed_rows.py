@@ -6,7 +6,8 @@ import pytest
 
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.delivery.producer import SinkSettings
-from kaflow_engine.connectors.kafka.run_log.run_start import Delivered
+from kaflow_engine.connectors.kafka.delivery.topic_sink import TopicSink
+from kaflow_engine.connectors.run_log import Delivered
 from kaflow_engine.errors import StateError
 from kaflow_engine.operators.rows.reports import BatchReport
 from kaflow_engine.runtime.batch import runner as batches
@@ -72,7 +73,8 @@ def replay(tmp_path, monkeypatch, delivered, slots, records=None):
         return Executed(BatchReport(notes=notes), None)
 
     monkeypatch.setattr(batches, "execute_batch", execute)
-    runner = BatchRunner(None, log, "f", Shipment.of(settings), lambda: 2)
+    sinks = [TopicSink(sink)]
+    runner = BatchRunner(None, log, "f", Shipment.of(settings), lambda: 2, sinks=sinks)
     frame = "records" if records is None else records
     standing = Standing(batch=0, batch_time=0, offsets={})
     monkeypatch.setattr(BatchRunner, "_nothing", frame)

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from kaflow_engine.connectors.contract import FinishedBatch
 from kaflow_engine.connectors.delta.data_files import write_files
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.plan import Backfill
@@ -24,8 +25,8 @@ from kaflow_engine.runtime.batch.position import Standing
 from kaflow_engine.runtime.drive import bounded as backfill
 from kaflow_engine.runtime.drive.bounded import refuse_compacted
 from kaflow_engine.runtime.failures.failures import DataLost
-from kaflow_engine.runtime.sink.table import StreamTable, table_sink
-from kaflow_engine.state.log.batch_log import BatchRecord, StateRecord
+from kaflow_engine.runtime.sink.outputs import open_outputs
+from kaflow_engine.state.log.batch_log import StateRecord
 from kaflow_engine.state.storage.store import LocalStore
 
 START, DAY = 1_767_225_600_000, 86_400_000
@@ -44,8 +45,8 @@ def plan_in(folder, force=False):
     return replace(plan, backfill=Backfill(start=START, end=START + DAY, force=force))
 
 
-def written(plan, name, *offsets):
-    """Write rows of clicks, as tasks do; return the report of that."""
+def written(plan, number, name, *offsets):
+    """Write rows of clicks, as tasks do; return the batch that they are."""
     rows = [
         {"value": b'["1"]', "timestamp": START, "source_partition": 0, "source_offset": offset}
         for offset in offsets
@@ -53,7 +54,14 @@ def written(plan, name, *offsets):
     table = plan.finish.table
     typed = typed_rows(table, pa.Table.from_pylist(rows, OUTPUT))
     files = write_files(Path(table.path), "_day", typed, name)
-    return SimpleNamespace(notes=[{"files": [astuple(file) for file in files]}])
+    notes = [{"files": [astuple(file) for file in files]}]
+    return FinishedBatch(number=number, mark="", notes=notes)
+
+
+def opened(plan, state, folder):
+    """Open the table of a plan, as a run does."""
+    (sink,) = open_outputs(plan, state, LocalStore(folder / "state"), lambda: None)
+    return sink
 
 
 def offsets_in(plan):
@@ -76,28 +84,13 @@ STATE = StateRecord(
 )
 
 
-BATCHES = {
-    number: BatchRecord(
-        number=number,
-        epoch=1,
-        plan="",
-        batch_time=0,
-        watermark=0,
-        ranges={},
-        read_to_end=(),
-        bounded_end=False,
-    )
-    for number in (1, 2)
-}
-
-
 def test_rows_of_what_was_read_are_replaced(tmp_path):
     plan = plan_in(tmp_path)
-    stream = StreamTable(plan.finish.table, replace(STATE, state_id="stream"))
-    stream.take(BATCHES[1], written(plan, "s", 1, 2, 4, 5))
-    sink = table_sink(plan, STATE, LocalStore(tmp_path / "state"), lambda: None)
-    sink.take(BATCHES[1], written(plan, "b1", 2, 3))
-    sink.take(BATCHES[2], written(plan, "b2", 4))
+    stream = opened(replace(plan, backfill=None), replace(STATE, state_id="stream"), tmp_path)
+    stream.commit(written(plan, 1, "s", 1, 2, 4, 5))
+    sink = opened(plan, STATE, tmp_path)
+    sink.commit(written(plan, 1, "b1", 2, 3))
+    sink.commit(written(plan, 2, "b2", 4))
     sink.finish()
     assert offsets_in(plan) == [1, 2, 3, 4, 5]
     DeltaTable(plan.finish.table.path).optimize.compact()
@@ -115,11 +108,11 @@ DAMAGE = [
 @pytest.mark.parametrize(("damage", "said"), DAMAGE)
 def test_a_file_that_was_vacuumed_before_its_commit(tmp_path, damage, said):
     plan = plan_in(tmp_path)
-    stream = StreamTable(plan.finish.table, replace(STATE, state_id="stream"))
-    stream.take(BATCHES[1], written(plan, "s", 2))
-    sink = table_sink(plan, STATE, LocalStore(tmp_path / "state"), lambda: None)
-    sink.take(BATCHES[1], written(plan, "b1", 2))
-    sink.take(BATCHES[2], written(plan, "b2", 3))
+    stream = opened(replace(plan, backfill=None), replace(STATE, state_id="stream"), tmp_path)
+    stream.commit(written(plan, 1, "s", 2))
+    sink = opened(plan, STATE, tmp_path)
+    sink.commit(written(plan, 1, "b1", 2))
+    sink.commit(written(plan, 2, "b2", 3))
     damage(tmp_path / "kept" / "_day=2026-01-01" / "b2.parquet")
     with pytest.raises(StateError, match=f"{said}.*: _day=2026-01-01/b2.parquet") as caught:
         sink.finish()

@@ -14,6 +14,7 @@ from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.follow import Follower, Seen
 from kaflow_engine.connectors.kafka.output_rows import decode_rows
 from kaflow_engine.errors import KaflowError
+from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.config import Config
 from kaflow_engine.plan.planner.planned import PlannedPipeline
 
@@ -68,7 +69,7 @@ def _text(seen: Seen, planned: PlannedPipeline, config: Config) -> str:
     if seen.value is None:
         return "null"
     finish = planned.plan.finish
-    if finish.format == "json":
+    if format_of(finish.format).traits.is_json:
         return seen.value.decode(errors="replace")
     columns = [column for column, _ in finish.outputs]
     value = pa.array([seen.value], pa.binary())

@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
+from kaflow_engine.connectors.contract import Replaced
 from kaflow_engine.connectors.delta.data_files import TableFile, write_files
 from kaflow_engine.errors import StateError
 
@@ -35,20 +35,6 @@ def add_action(file: TableFile, column: str) -> AddAction:
         data_change=True,
         stats=json.dumps({"numRecords": file.rows}),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replaced:
-    """The rows in whose place a backfill puts its own: those made of records that it has read."""
-
-    partitions: frozenset[str]
-    """Of the table; rows of others stay."""
-    source: tuple[str, str]
-    """Columns: partition and offset of the record that a row was made of."""
-    read: Mapping[int, tuple[int, int]]
-    """By source partition the first offset that was read, and the one after the last."""
-    unknown: bool
-    """Whether rows that name no record go, too."""
 
 
 class Replacement:

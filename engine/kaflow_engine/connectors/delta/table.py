@@ -9,8 +9,10 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 
+from kaflow_engine.connectors.contract import Replaced
 from kaflow_engine.connectors.delta.data_files import TableFile
-from kaflow_engine.connectors.delta.files import Action, Replaced, Replacement, add_action
+from kaflow_engine.connectors.delta.errors import TableUnfit
+from kaflow_engine.connectors.delta.files import Action, Replacement, add_action
 from kaflow_engine.connectors.delta.held import (
     WRITER,
     Added,
@@ -180,7 +182,8 @@ def require_fit(folder: Path, schema: pa.Schema, column: str) -> None:
     """Look whether a sink could write a table, which may not be there yet; nothing is changed.
 
     Raises:
-        SinkError: It has columns of other types, or other partitions, or cannot be read.
+        TableUnfit: It has columns of other types, or other partitions.
+        SinkError: It cannot be read.
     """
     with _told(folder):
         if DeltaTable.is_deltatable(str(folder)):
@@ -257,12 +260,12 @@ def _require_fit(table: DeltaTable, folder: Path, schema: pa.Schema, column: str
     for field in Schema.from_arrow(schema).fields:
         there = known.get(field.name)
         if there is not None and there.type != field.type:
-            raise SinkError(
+            raise TableUnfit(
                 f"column '{field.name}' of table '{folder}' is {_name(there)}, not {_name(field)}",
                 hint="CAST it in the query, or write another table",
             )
     if table.metadata().partition_columns != [column]:
-        raise SinkError(
+        raise TableUnfit(
             f"table '{folder}' is partitioned by "
             f"{', '.join(table.metadata().partition_columns) or 'nothing'}, not by {column}",
             hint="take back the change of output.partition, or write another table",

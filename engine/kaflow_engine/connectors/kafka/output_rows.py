@@ -6,9 +6,8 @@ import pyarrow as pa
 
 from kaflow_engine.connectors.kafka.topic_schemas import registry_of
 from kaflow_engine.errors import SourceError
-from kaflow_engine.formats.avro.decode import decode_avro
+from kaflow_engine.formats.contract import format_of, no_schema
 from kaflow_engine.formats.decoded import Decoded
-from kaflow_engine.formats.json.decode import decode_json
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 
@@ -25,16 +24,17 @@ def decode_rows(
     Args:
         config: Names the schema registry.
         topic: For messages.
-        form: `json` or `avro`.
+        form: The name of a format.
         columns: Of the rows.
         values: binary, none null.
 
     Raises:
-        SourceError: It is Avro, and there is no registry, or it does not answer.
+        SourceError: Schemas are needed, and there is no registry, or it does not answer.
     """
-    if form != "avro":
-        return decode_json(values, columns)
-    registry = registry_of(config)
-    if registry is None:
-        raise SourceError(f"topic '{topic}' is Avro, and no schema registry is configured")
-    return decode_avro(values, columns, registry.by_id)
+    written, registry = format_of(form), registry_of(config)
+    if registry is not None:
+        return written.decode(values, columns, registry.by_id)
+    if written.traits.registered:
+        what = written.traits.title
+        raise SourceError(f"topic '{topic}' is {what}, and no schema registry is configured")
+    return written.decode(values, columns, no_schema)

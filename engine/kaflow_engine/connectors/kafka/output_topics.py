@@ -1,4 +1,4 @@
-"""Makes ready what a pipeline writes to: its topics, and the schema of its Avro output."""
+"""Makes ready what a pipeline writes to: its topics, and the schema of their values."""
 
 from collections.abc import Mapping
 
@@ -6,31 +6,35 @@ from kaflow_engine.connectors.kafka.admin import describe
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.replication import Replication
 from kaflow_engine.errors import Location, SinkError
+from kaflow_engine.formats.contract import format_of
 from kaflow_engine.formats.schema_registry import Registry
 
 
 def register_output(
-    registry: Registry | None, topic: str, schema: str, at: Location | None = None
+    registry: Registry | None, topic: str, form: str, schema: str, at: Location | None = None
 ) -> int:
-    """Register the Avro schema of an output topic as `<topic>-value` and return its id.
+    """Register the schema of an output topic as `<topic>-value` and return its id.
 
     Args:
         registry: None: the configuration names none.
         topic: The output topic.
-        schema: Its Avro schema.
+        form: The format of its values.
+        schema: Their schema.
         at: Where the author wrote the output.
 
     Raises:
         SinkError: There is no registry, or it refuses; says what the registry said.
     """
+    written = format_of(form)
     if registry is None:
         raise SinkError(
-            f"output topic '{topic}' is Avro, and no schema registry is configured",
+            f"output topic '{topic}' is {written.traits.title}, and no schema registry is "
+            "configured",
             at,
             "set kafka.schemaRegistry, or write output.format: json",
         )
     try:
-        return registry.register(f"{topic}-value", schema)
+        return written.register(registry, f"{topic}-value", schema)
     except SinkError as error:
         raise SinkError(error.message, error.at or at, error.hint) from error
 

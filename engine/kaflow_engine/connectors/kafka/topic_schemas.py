@@ -7,8 +7,7 @@ from kaflow_engine.connectors.kafka.admin import MissingTopic, describe, offsets
 from kaflow_engine.connectors.kafka.client import KafkaSettings, open_consumer
 from kaflow_engine.connectors.kafka.read import collect
 from kaflow_engine.errors import Location, SourceError
-from kaflow_engine.formats.avro.schema import columns_of
-from kaflow_engine.formats.json.sample import columns_of_sample
+from kaflow_engine.formats.contract import Evidence, format_of
 from kaflow_engine.formats.schema_registry import Registry
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config, topic_format
@@ -36,7 +35,8 @@ def resolve_schemas(
 ) -> dict[str, Columns]:
     """Return the columns of each topic, from the first place that has them.
 
-    Places are the file, for Avro the registry's latest `<topic>-value`, for JSON a sample.
+    Places are the file, then what the format looks at: the registry's latest `<topic>-value`, or
+    a sample.
 
     Args:
         spec: The pipeline that reads the topics.
@@ -109,17 +109,20 @@ def require_topics(
 def _look(
     spec: PipelineSpec, config: Config, kafka: KafkaSettings, topic: str, partitions: int
 ) -> Columns | None:
-    if topic_format(spec, config, topic) == "json":
-        return columns_of_sample(sample(kafka, topic, partitions))
-    registry = registry_of(config)
-    if registry is None:
-        raise SourceError(
-            f"topic '{topic}' is Avro, and no schema registry is configured",
-            _place(spec, topic),
-            f"set kafka.schemaRegistry, or declare topics.{topic}.format: json",
-        )
-    latest = registry.latest(f"{topic}-value")
-    return columns_of(latest.schema) if latest else None
+    form = format_of(topic_format(spec, config, topic))
+
+    def newest() -> str | None:
+        registry = registry_of(config)
+        if registry is None:
+            raise SourceError(
+                f"topic '{topic}' is {form.traits.title}, and no schema registry is configured",
+                _place(spec, topic),
+                f"set kafka.schemaRegistry, or declare topics.{topic}.format: json",
+            )
+        latest = registry.latest(f"{topic}-value")
+        return latest.schema if latest else None
+
+    return form.columns(Evidence(sample=lambda: sample(kafka, topic, partitions), schema=newest))
 
 
 def sample(kafka: KafkaSettings, topic: str, partitions: int, limit: int = SAMPLE) -> list[bytes]:
@@ -149,16 +152,17 @@ def sample(kafka: KafkaSettings, topic: str, partitions: int, limit: int = SAMPL
 
 def _waiting(spec: PipelineSpec, config: Config, topic: str) -> str:
     declare = f"declare topics.{topic}.columns to start without"
-    if topic_format(spec, config, topic) == "json":
+    if not format_of(topic_format(spec, config, topic)).traits.registered:
         return f"waiting for a first record of topic '{topic}' to learn its columns; {declare}"
     return f"waiting for a schema '{topic}-value' in the schema registry; {declare}"
 
 
 def _unknown(spec: PipelineSpec, config: Config, topic: str) -> SourceError:
     declare = f"declare topics.{topic}.columns"
-    if topic_format(spec, config, topic) == "json":
+    traits = format_of(topic_format(spec, config, topic)).traits
+    if not traits.registered:
         return SourceError(
-            f"topic '{topic}' holds no JSON object yet, so its columns are not known",
+            f"topic '{topic}' holds no {traits.value} yet, so its columns are not known",
             _place(spec, topic),
             f"{declare}, or start again when it has a first record",
         )

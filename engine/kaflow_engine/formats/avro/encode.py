@@ -3,7 +3,6 @@
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -16,21 +15,7 @@ from kaflow_engine.formats.avro.pieces import CannotWrite
 from kaflow_engine.formats.avro.schema import record_of
 from kaflow_engine.formats.avro.types import Array, Avro, MapOf, Primitive, Record, nullable
 from kaflow_engine.formats.avro.write import BulkWriter
-from kaflow_engine.formats.decoded import BadValue, shown
-
-
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """The values of the rows, and why some have none."""
-
-    array: pa.Array
-    """binary, one per row; null where the row is bad."""
-    bad: tuple[BadValue, ...]
-
-    @property
-    def values(self) -> list[bytes | None]:
-        """The array as Python values."""
-        return self.array.to_pylist()
+from kaflow_engine.formats.decoded import BadValue, Encoded, shown
 
 
 class AvroEncoder:

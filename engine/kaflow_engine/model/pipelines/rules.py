@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.files.mistakes import place
 from kaflow_engine.model.files.tree import Entries, Items, Node, Scalar, brief
+from kaflow_engine.model.formats import FORMATS
 from kaflow_engine.model.specs import Path
 
 Rule = Callable[[Entries], Iterator[ModelError]]
@@ -50,7 +51,8 @@ def schema_without_avro(tree: Entries) -> Iterator[ModelError]:
     """A schema describes Avro output."""
     if tree.get("output", "schema") is None:
         return
-    if (_text(tree, "output", "format") or "json") == "json":
+    form = _text(tree, "output", "format") or "json"
+    if form in FORMATS and form != "avro":  # what the keys of output.schema say is an Avro record
         yield ModelError(
             "output.schema is only for Avro output",
             place(tree, ("output", "schema")),

@@ -1,15 +1,14 @@
 """Finished rows to output records: the rest of WHERE, the select list, key and value."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.plan import FinishParams
-from kaflow_engine.formats.avro.encode import AvroEncoder
-from kaflow_engine.formats.json.encode import json_object_sql
+from kaflow_engine.formats.contract import Encoder, IdSchema, format_of
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.quarantine import guarded
 from kaflow_engine.operators.rows.row_text import pack, to_text
@@ -39,18 +38,15 @@ def finish_rows(finish: FinishParams, typed: str, rows: pa.Table) -> Finished:
     )
     where = f" WHERE {finish.where}" if finish.where else ""
     selected = f"SELECT {chosen} FROM ({typed}){where}"
-    if finish.format == "json":
-        value = json_object_sql([(c, names[c.name]) for c, _ in finish.outputs])
+    value, encoder = _value(finish, names)
+    if value is not None:
         sql = f'SELECT rn, {key} AS "$key", {value} AS "$value" FROM ({selected})'
-    elif finish.format == "texts":
-        value = pack(to_text(names[c.name], c.type) for c, _ in finish.outputs)
-        sql = f'SELECT rn, {key} AS "$key", encode({value}) AS "$value" FROM ({selected})'
     else:
         sql = f'SELECT *, {key} AS "$key" FROM ({selected})'
     found, failed = guarded(sql, rows)
     bad = [BadRecord(row=b.row, phase="sql", error=b.error, message=b.message) for b in failed]
-    if finish.format == "avro":
-        found, unencoded = _avro(finish, found)
+    if encoder is not None:
+        found, unencoded = _encoded(encoder, [column.name for column, _ in finish.outputs], found)
         bad += unencoded
     keys = found.column("$key")
     if finish.key is not None and keys.null_count:
@@ -74,23 +70,27 @@ def finish_rows(finish: FinishParams, typed: str, rows: pa.Table) -> Finished:
     return Finished(rows=done, bad=tuple(bad))
 
 
-def _avro(finish: FinishParams, found: pa.Table) -> tuple[pa.Table, list[BadRecord]]:
-    assert finish.avro_schema is not None
-    assert finish.avro_id is not None
-    encoder = _encoder(finish.avro_schema, finish.avro_id)
-    names = [column.name for column, _ in finish.outputs]
+def _encoded(
+    encoder: Encoder, names: Sequence[str], found: pa.Table
+) -> tuple[pa.Table, list[BadRecord]]:
     encoded = encoder.encode(found.select([f"o.{name}" for name in names]).rename_columns(names))
     numbers = found.column("rn").to_pylist()
     bad = [
         BadRecord(row=numbers[b.row], phase="encode", error=b.error, message=b.message)
         for b in encoded.bad
     ]
-    values = encoded.array
-    kept = found.select(["rn", "$key"])
-    table = kept.append_column("$value", values)
+    table = found.select(["rn", "$key"]).append_column("$value", encoded.array)
     return table.filter(pc.is_valid(table.column("$value"))), bad
 
 
-@lru_cache(maxsize=64)
-def _encoder(schema: str, schema_id: int) -> AvroEncoder:
-    return AvroEncoder(schema, schema_id)
+def _value(finish: FinishParams, names: Mapping[str, str]) -> tuple[str | None, Encoder | None]:
+    """Return the SQL of the value, or what encodes the rows after the query."""
+    columns = [column for column, _ in finish.outputs]
+    if finish.format == "texts":
+        return f"encode({pack(to_text(names[c.name], c.type) for c in columns)})", None
+    schema = None
+    if finish.avro_schema is not None and finish.avro_id is not None:
+        schema = IdSchema(finish.avro_id, finish.avro_schema)
+    encoder = format_of(finish.format).encoder(columns, schema)
+    sql = encoder.sql(names)
+    return sql, encoder if sql is None else None

@@ -1,6 +1,6 @@
 """The records of one topic in one task: decoded, timed, and put in order."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.flow.plan import TopicParams
-from kaflow_engine.formats.avro.changes import refuse_changes
-from kaflow_engine.formats.avro.decode import decode_avro
+from kaflow_engine.formats.contract import Evidence, format_of
 from kaflow_engine.formats.decoded import Decoded
-from kaflow_engine.formats.json.decode import decode_json
 from kaflow_engine.formats.pick import keep, pick
+from kaflow_engine.formats.schema_changes import refuse_changes
+from kaflow_engine.model.columns import Column
 from kaflow_engine.model.letters import REDRIVE, read_mark
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.quarantine import guarded
@@ -62,7 +62,7 @@ def read_topic(
         topic: Whose records they are.
         records: Schema RECORDS, each partition in offset order.
         batch_time: Epoch milliseconds.
-        schema_by_id: Writer schemas, for Avro.
+        schema_by_id: Writer schemas, where they are registered.
     """
     values = records.column("value").combine_chunks()
     present = pc.indices_nonzero(values.is_valid())
@@ -96,9 +96,7 @@ def read_topic(
 
 
 def _decode(topic: TopicParams, values: pa.Array, schema_by_id: Callable[[int], str]) -> Decoded:
-    if topic.format == "avro":
-        return decode_avro(values, topic.columns, _watched(topic, schema_by_id))
-    return decode_json(values, topic.columns)
+    return format_of(topic.format).decode(values, topic.columns, _watched(topic, schema_by_id))
 
 
 def _watched(topic: TopicParams, schema_by_id: Callable[[int], str]) -> Callable[[int], str]:
@@ -107,11 +105,14 @@ def _watched(topic: TopicParams, schema_by_id: Callable[[int], str]) -> Callable
     if known is None:
         return schema_by_id
 
+    def fields(schema_id: int) -> Sequence[Column]:
+        evidence = Evidence.of_schema(schema_by_id(schema_id))
+        return format_of(topic.format).columns(evidence) or ()
+
     def checked(schema_id: int) -> str:
-        met = schema_by_id(schema_id)
         if schema_id != known:
-            refuse_changes(topic.name, (known, schema_by_id(known)), (schema_id, met))
-        return met
+            refuse_changes(topic.name, (known, fields(known)), (schema_id, fields(schema_id)))
+        return schema_by_id(schema_id)
 
     return checked
 

@@ -9,12 +9,6 @@ from kaflow_engine.plan.explain.explanation import Explanation, StepPart, TopicP
 
 NOT_KNOWN = "not known yet"
 
-DELIVERY = {
-    "exactly_once": "exactly once for consumers with isolation.level=read_committed; rows of one "
-    "batch on several partitions may become visible one after the other",
-    "at_least_once": "at least once: after a failure, rows of the last batch may appear again",
-}
-IN_TABLE = "exactly once: a batch is one commit, which carries its number"
 ON_EXPIRY = {
     "drop": "dropped and counted",
     "emit": "emitted as it is, save where an INNER side has no match",
@@ -147,7 +141,7 @@ def _output(explanation: Explanation) -> Rows:
         yield "key", explanation.output_key or "none: records go to any partition"
         yield "format", explanation.output_format
     yield "columns", _columns(explanation.output)
-    yield "delivery", IN_TABLE if explanation.output_table else DELIVERY[explanation.delivery]
+    yield "delivery", explanation.guarantee
     yield "errors", _dead_letters(explanation)
     chosen = "partitions: one for each core, at most 4"
     count = f"{explanation.partitions} partitions" if explanation.partitions else chosen

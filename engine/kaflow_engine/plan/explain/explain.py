@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from kaflow_engine.connectors.sinks import sink_kind
 from kaflow_engine.errors import ModelError
 from kaflow_engine.flow.plan import Plan
 from kaflow_engine.model.columns import Column
@@ -98,6 +99,7 @@ def _explanation(
         lineage=_lineage(shape) if shape else (),
         avro_schema=plan.finish.avro_schema if plan else None,
         delivery=spec.delivery,
+        guarantee=_guarantee(spec),
         ordered=spec.ordered,
         ledger=plan.ledger if plan else None,
         last_exchange=plan.last_exchange if plan else None,
@@ -107,6 +109,11 @@ def _explanation(
         partitions=spec.partitions,
         notices=tuple(str(notice) for notice in notices),
     )
+
+
+def _guarantee(spec: PipelineSpec) -> str:
+    promised = sink_kind("delta" if spec.output.table else "kafka").capabilities(spec.delivery)
+    return f"{promised.guarantee.replace('_', ' ')}: {promised.reason}"
 
 
 def _table(spec: PipelineSpec, config: Config) -> TablePart | None:

@@ -119,6 +119,9 @@ class Explanation:
     """One for each output column; empty where the query is not known yet."""
     avro_schema: str | None
     delivery: str
+    """As the author asks for it."""
+    guarantee: str
+    """What the sink gives, and for whom."""
     ordered: bool
     ledger: bool | None
     """Rows of one record part before they are settled, so that what became of them is noted."""

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from kaflow_engine.errors import ModelError
+from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config, topic_format
 from kaflow_engine.model.specs import PipelineSpec
@@ -90,13 +91,13 @@ def _connected(
 
 def _output(spec: PipelineSpec, config: Config) -> tuple[Column, ...] | None:
     """Return the columns of a pipeline's rows; None where the schema registry has them."""
-    if spec.output.format == "avro":
-        return None
     try:
+        if format_of(spec.output.format).traits.registered:
+            return None
         schemas = {topic: declared_columns(spec, topic) for topic in _topics(spec)}
         known = {topic: columns for topic, columns in schemas.items() if columns is not None}
         if len(known) < len(schemas) or any(
-            topic_format(spec, config, topic) == "avro" for topic in schemas
+            format_of(topic_format(spec, config, topic)).traits.registered for topic in schemas
         ):
             return None
         plan = build_plan(spec, config, known).plan

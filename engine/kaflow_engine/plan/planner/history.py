@@ -5,6 +5,7 @@ from pathlib import Path
 
 from kaflow_engine.errors import ModelError
 from kaflow_engine.flow.plan import HistoryParams
+from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.config import Config, topic_format
 from kaflow_engine.model.specs import PipelineSpec
 
@@ -27,9 +28,11 @@ def history_params(spec: PipelineSpec, config: Config, topic: str) -> HistoryPar
                     "add path: <folder>",
                 )
         return None
-    if said.value is None and topic_format(spec, config, topic) == "avro":
+    traits = format_of(topic_format(spec, config, topic)).traits
+    if said.value is None and not traits.is_json:
         raise ModelError(
-            f"the history of '{topic}' must hold its values as they were: the topic is Avro",
+            f"the history of '{topic}' must hold its values as they were: the topic is "
+            f"{traits.title}",
             spec.place("topics", topic, "history"),
             "add value: <column>, the one with the bytes of each record",
         )

@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 from typing import cast
 
 from kaflow_engine.errors import ModelError, Problems, SqlError, UnknownName
+from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.checks import conditions, wrong_checks
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.files.yaml_file import raise_all
-from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.model.specs import AvroSpec, PipelineSpec
 from kaflow_engine.plan.planner.avro_fit import wrong_fields
 from kaflow_engine.sql.bind import check_types, normal_type
 from kaflow_engine.sql.conditions import check_condition
@@ -103,19 +104,19 @@ def given_schema(spec: PipelineSpec, columns: Sequence[Column]) -> str:
 
 
 def output_schema(spec: PipelineSpec, columns: Sequence[Column]) -> str | None:
-    """Return the Avro schema of the output, None where the format is another.
+    """Return the schema of the output, None where its format has none.
 
     Raises:
-        ModelError: a column that Avro has no name or type for, or a given schema that does not fit.
+        ModelError: a column that the format has no name or type for, or a given schema that does
+            not fit.
     """
-    if spec.output.table is not None or spec.output.format != "avro":
+    if spec.output.table is not None:
         return None
     given = spec.output.schema_
     if given is not None and given.fields is not None:
         return given_schema(spec, columns)
-    from kaflow_engine.formats.avro.schema import avro_schema  # it imports pyarrow
-
+    name = given.name if given is not None else AvroSpec().name
     try:
-        return avro_schema(columns, given.name if given is not None else "Value")
+        return format_of(spec.output.format).schema_of(columns, name)
     except ModelError as error:
         raise SqlError(error.message, error.at or spec.place("query"), error.hint) from error

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import ModelError, UnknownName
 from kaflow_engine.flow.plan import TopicParams
+from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config, topic_format
 from kaflow_engine.model.specs import PipelineSpec
@@ -145,11 +146,12 @@ def event_time_sql(
 
 
 def _check_schema_change(spec: PipelineSpec, config: Config, topic: str) -> None:
-    """Only Avro records say which schema they have."""
+    """Only values of a registered schema say which one they have."""
     policy = spec.topic(topic).on_schema_change
-    if policy != "ignore" and topic_format(spec, config, topic) != "avro":
+    traits = format_of(topic_format(spec, config, topic)).traits
+    if policy != "ignore" and not traits.registered:
         raise ModelError(
-            f"'on_schema_change: {policy}' of '{topic}' has no effect on JSON",
+            f"'on_schema_change: {policy}' of '{topic}' has no effect on {traits.title}",
             spec.place("topics", topic, "on_schema_change"),
             "set format: avro, or remove on_schema_change",
         )
@@ -182,7 +184,7 @@ def topic_params(
             TopicParams(
                 name=role.name,
                 index=index,
-                format="avro" if topic_format(spec, config, role.name) == "avro" else "json",
+                format=topic_format(spec, config, role.name),
                 columns=tuple(c for c in columns if c.name.lower() in names),
                 event_time=event_time,
                 dimension=role.name in spec.state.dimensions,

@@ -7,7 +7,7 @@ it was, and what was delivered is not delivered again.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
+from kaflow_engine.connectors.run_log import RunLog
 from kaflow_engine.errors import StateError
 from kaflow_engine.operators.rows.reports import BatchReport
 from kaflow_engine.state.hints import NEW_ID_REPEATS
@@ -21,7 +21,7 @@ class KeptBatches:
 
     def __init__(
         self,
-        control: ControlTopic,
+        control: RunLog,
         found: Mapping[int, Mapping[str, Any]],
         covered: Callable[[], int],
     ) -> None:

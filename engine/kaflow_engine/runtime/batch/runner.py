@@ -1,13 +1,14 @@
 """`run_batch`: the one way in which a batch is run, live, recovered, loaded or ticked."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 from pyspark.sql import DataFrame
 
-from kaflow_engine.connectors.kafka.delivery.undelivered import require_same
+from kaflow_engine.connectors.contract import FinishedBatch, Sink
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.plan import Plan
 from kaflow_engine.operators.rows.reports import BatchReport
@@ -15,12 +16,11 @@ from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.operators.watermark import END, Place, advance, holder
 from kaflow_engine.runtime.batch.batch_backup import KeptBatches
 from kaflow_engine.runtime.batch.position import Standing, counted, next_due
-from kaflow_engine.runtime.batch.task_metrics import changes_of, rows_of_slots, task_phases
+from kaflow_engine.runtime.batch.task_metrics import changes_of, task_phases
 from kaflow_engine.runtime.clock.batch_clock import wall_clock
 from kaflow_engine.runtime.clock.ticks import is_due
 from kaflow_engine.runtime.failures.failures import to_error
 from kaflow_engine.runtime.sink.claims import Claims
-from kaflow_engine.runtime.sink.table import TableSink
 from kaflow_engine.runtime.source.offsets import empty_ranges, ends_of, merged, size_of
 from kaflow_engine.runtime.source.record_source import RecordSource
 from kaflow_engine.runtime.tasks.crash import CrashPoint, crash_point
@@ -67,9 +67,8 @@ class BatchRunner:
         kept: KeptBatches | None = None,
         clock: Clock = wall_clock,
         small: int = SMALL,
-        table: TableSink | None = None,
+        sinks: Sequence[Sink] = (),
         claims: Claims | None = None,
-        held: int = 0,
     ) -> None:
         self.source, self.log = source, log
         self.clock = clock
@@ -78,9 +77,8 @@ class BatchRunner:
         self._tasks = tasks
         self.kept = kept
         self._small = small
-        self.table = table
+        self.sinks = sinks
         self._claims = claims
-        self._held = held  # the newest batch that a marker names, whoever wrote it
 
     @property
     def epoch(self) -> int:
@@ -132,9 +130,7 @@ class BatchRunner:
 
     def is_held(self, record: BatchRecord) -> bool:
         """Tell whether any sink has something of a batch, or of a later one."""
-        if self._held >= record.number:
-            return True
-        return self.table is not None and self.table.holds(record.number)
+        return any(sink.delivered(record.number) for sink in self.sinks)
 
     def records_of(self, ranges: Ranges) -> DataFrame:
         """Return the records of ranges, which may be empty."""
@@ -216,16 +212,21 @@ class BatchRunner:
         executed = self.execute(standing, record, records, shipment)
         ran = time.perf_counter()
         sink = shipment.settings.sink
-        if sink is not None and sink.same_rows and sink.has_begun(record.number):
-            require_same(sink, record.number, rows_of_slots(executed.report), alone=True)
+        finished = FinishedBatch(
+            number=record.number,
+            mark=batch_mark(record),
+            notes=executed.report.notes,
+            same_rows=sink is None or sink.same_rows,
+        )
+        for each in self._committed_by("task"):
+            each.commit(finished)
         if self.kept is not None:
             self.kept.ran(record.number, executed.report)
         if self._claims is not None:
             self._claims.claim(record, executed.report)
-        if self.table is not None:
-            sink = shipment.settings.sink
+        for each in self._committed_by("driver"):
             self._pass("before_table", record.number)
-            self.table.take(record, executed.report, sink is None or sink.same_rows)
+            each.commit(finished)
             self._pass("table_taken", record.number)
         after = self._commit(standing, record, shipment.settings.plan, executed.report)
         done = time.perf_counter()
@@ -241,6 +242,9 @@ class BatchRunner:
                 after.watermark, shipment.settings.plan.topics, after.batch_time, ended(record)
             ),
         )
+
+    def _committed_by(self, whom: Literal["task", "driver"]) -> Iterator[Sink]:
+        return (sink for sink in self.sinks if sink.capabilities.commit == whom)
 
     def _commit(
         self, standing: Standing, record: BatchRecord, plan: Plan, report: BatchReport

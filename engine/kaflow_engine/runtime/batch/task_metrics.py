@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from kaflow_engine.connectors.delta.data_files import TableFile
+from kaflow_engine.connectors.delta.outputs import files_of
 from kaflow_engine.operators.rows.reports import BatchReport
 from kaflow_engine.state.log.changes import ChangeFile
 from kaflow_engine.telemetry.progress import StageSpan
@@ -17,20 +17,10 @@ def changes_of(report: BatchReport) -> Mapping[str, ChangeFile]:
     return found
 
 
-def rows_of_slots(report: BatchReport) -> dict[int, int]:
-    """Return the rows of each delivery partition, for a batch of which some were delivered."""
-    found: dict[int, int] = {}
-    for note in report.notes:
-        for slot, rows in note.get("slots", ()):
-            found[slot] = found.get(slot, 0) + rows
-    return found
-
-
 def rows_delivered(report: BatchReport) -> int:
     """Return the rows that tasks have delivered to a topic, or put into files of a table."""
     to_topic = sum(note.get("delivered", 0) for note in report.notes)
-    files = (TableFile(*row) for note in report.notes for row in note.get("files", ()))
-    return to_topic + sum(file.rows for file in files)
+    return to_topic + sum(file.rows for file in files_of(report.notes))
 
 
 def task_phases(report: BatchReport) -> dict[str, float]:

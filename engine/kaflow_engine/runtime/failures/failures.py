@@ -5,6 +5,7 @@ import traceback
 from collections.abc import Iterator, Mapping
 from sys import version_info
 
+from kaflow_engine.connectors.delta.errors import TableUnfit
 from kaflow_engine.connectors.kafka.admin import MissingTopic
 from kaflow_engine.connectors.kafka.errors import (
     BrokerAway,
@@ -16,6 +17,7 @@ from kaflow_engine.connectors.kafka.errors import (
     TransactionTimeoutRefused,
 )
 from kaflow_engine.connectors.kafka.topics import TooFewBrokers
+from kaflow_engine.connectors.sinks import outage_of
 from kaflow_engine.errors import (
     DrainIncomplete,
     KaflowError,
@@ -29,7 +31,7 @@ from kaflow_engine.errors import (
     StateHeld,
     TakenOver,
 )
-from kaflow_engine.formats.avro.changes import SchemaChanged
+from kaflow_engine.formats.schema_changes import SchemaChanged
 from kaflow_engine.formats.schema_registry import RegistryAway
 from kaflow_engine.operators.row_errors.dead_letters import RecordRefused
 from kaflow_engine.runtime.clock.batch_clock import ClockWrong
@@ -92,6 +94,7 @@ _KINDS: Mapping[str, type[KaflowError]] = {
         *(RegistryAway, SchemaChanged, BucketAway, ObjectChanged, NameTaken, NameMissing),
         *(Damaged, Foreign, SparkEnded, ClusterAway, ExecutorsUnfit, ExecutorLost),
         *(ClockWrong, StateHeld, TooFewBrokers, OutOfTime, TransactionTimeoutRefused),
+        TableUnfit,
     )
 }
 """What a task may say of itself; an error of another class arrives as one it derives from."""
@@ -166,11 +169,13 @@ def to_error(error: BaseException, doing: str = "running a batch") -> KaflowErro
 
 def is_outage(error: KaflowError) -> bool:
     """Tell whether a system outside of ours does not answer, and may come back."""
-    return isinstance(error, BrokerAway | BrokerAwaySink | RegistryAway | BucketAway)
+    return isinstance(error, RegistryAway | BucketAway) or outage_of(error) == "retry"
 
 
 def is_retryable(error: KaflowError) -> bool:
     """Tell whether the same batch may succeed when it is tried again."""
+    if outage_of(error) in ("stop", "bad settings"):
+        return False
     match error:
         case (
             ModelError()
@@ -183,14 +188,10 @@ def is_retryable(error: KaflowError) -> bool:
             return False
         case ClusterAway():
             return False  # it was waited for
-        case LoginRefused() | LoginRefusedSink():
-            return False
-        case MissingTopic() | RowRefused() | SchemaChanged() | RecordRefused():
+        case MissingTopic() | SchemaChanged() | RecordRefused():
             return False
         case TakenOver():
             return False  # two runs would fence each other for ever
-        case TransactionTimeoutRefused():
-            return False
         case SourceError() | SinkError() | RunError():
             return True
         case _:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
+from kaflow_engine.connectors.run_log import RunLog
 from kaflow_engine.model.config import Config
 from kaflow_engine.runtime.takeover.restore import checkpoints_of
 from kaflow_engine.state.log.batch_log import STATE
@@ -65,5 +66,5 @@ def drop(config: Config, found: Remembered) -> int:
     return gone
 
 
-def _control(config: Config, pipeline_id: str) -> ControlTopic:
+def _control(config: Config, pipeline_id: str) -> RunLog:
     return ControlTopic(KafkaSettings.configured(config.kafka), pipeline_id)

@@ -15,6 +15,7 @@ from kaflow_engine.connectors.kafka.topic_schemas import (
 )
 from kaflow_engine.connectors.kafka.wait import await_brokers
 from kaflow_engine.errors import ModelError, Problems, SourceError
+from kaflow_engine.formats.contract import format_of
 from kaflow_engine.formats.schema_registry import Registry
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
@@ -93,10 +94,11 @@ def _prepare(spec: PipelineSpec, config: Config, say: Say, waiting: Waiting) -> 
     names = [topic.name for topic in planned.plan.topics]
     counts = require_topics(kafka, names, dict.fromkeys(names, spec.place("query")))
     registry = registry_of(config)
-    formats = {topic.format for topic in planned.plan.topics}
-    if "avro" in formats and registry is None:
+    traits = [format_of(topic.format).traits for topic in planned.plan.topics]
+    title = next((each.title for each in traits if each.registered), None)
+    if title is not None and registry is None:
         raise ModelError(
-            f"pipeline '{spec.name}' reads Avro, and no schema registry is configured",
+            f"pipeline '{spec.name}' reads {title}, and no schema registry is configured",
             spec.at,
             "set kafka.schemaRegistry",
         )
@@ -105,7 +107,7 @@ def _prepare(spec: PipelineSpec, config: Config, say: Say, waiting: Waiting) -> 
     if finish.avro_schema is not None and finish.topic is not None:
         at = spec.place("output")
         planned = planned.with_avro_id(
-            register_output(registry, finish.topic, finish.avro_schema, at)
+            register_output(registry, finish.topic, finish.format, finish.avro_schema, at)
         )
     driving = next(topic.name for topic in planned.plan.topics if topic.driving)
     written = [name for name in (finish.topic, planned.plan.dead_letter_topic) if name]

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
+from kaflow_engine.connectors.run_log import RunLog
 from kaflow_engine.flow.plan import Plan
 from kaflow_engine.operators.rows.reports import BatchReport
+from kaflow_engine.runtime.tasks.outputs import kind_of
 from kaflow_engine.state.log.batch_log import BatchRecord
 from kaflow_engine.state.log.mark import batch_mark
 
@@ -13,16 +14,17 @@ from kaflow_engine.state.log.mark import batch_mark
 class Claims:
     """Asks the brokers, before a batch is committed, whether this run is still the newest."""
 
-    control: ControlTopic
+    control: RunLog
     transactional: bool
     """Whether transactions of tasks, which a newer run aborts, say what was delivered."""
     at_once: bool
     """Whether every reader sees what tasks write as soon as they write it."""
 
     @staticmethod
-    def of(control: ControlTopic, plan: Plan) -> "Claims":
-        """Return what the plan needs; a backfill into a table adds nothing before its end."""
-        adds = plan.finish.table is not None and plan.backfill is None
+    def of(control: RunLog, plan: Plan) -> "Claims":
+        """Return what the plan needs; a backfill commits nothing before its end."""
+        by_driver = kind_of(plan.finish).capabilities(plan.delivery).commit == "driver"
+        adds = by_driver and plan.backfill is None
         exactly_once = plan.delivery == "exactly_once"
         return Claims(control, transactional=exactly_once and not adds, at_once=not exactly_once)
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from kaflow_engine.connectors.holding import Holding
-from kaflow_engine.connectors.kafka.run_log.control import RunStart
+from kaflow_engine.connectors.run_log import RunStart
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.plan import Plan
 from kaflow_engine.runtime.batch.batch_backup import batches_left
-from kaflow_engine.runtime.sink.table import look_at_table, table_holdings
+from kaflow_engine.runtime.sink.outputs import look_at_outputs
 from kaflow_engine.runtime.takeover.restore import RESTORED
 from kaflow_engine.state.hints import NEW_ID_REPEATS
 from kaflow_engine.state.log.approval import Rebuild
@@ -68,11 +68,10 @@ def check_start(
 
     Raises:
         StateError: It was taken back, copied, or is another state.
-        SinkError: The table cannot be written, or not be read.
+        SinkError: An output could not be written, or cannot be read.
     """
-    look_at_table(plan)
     kept: Mapping[int, Mapping[str, Any]] = start.batches if keeps else {}
-    held = {*start.holdings, *table_holdings(plan, state)}
+    held = {*look_at_outputs(plan, state), *start.holdings}
     left = batches_left(log, kept, start.epoch, plan.name)
     marks = {batch.number: batch_mark(batch) for batch in left}
     for number in {each.batch for each in held} - set(marks):

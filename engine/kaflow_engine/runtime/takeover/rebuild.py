@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from kaflow_engine.connectors.kafka.client import KafkaSettings
-from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
+from kaflow_engine.connectors.run_log import RunLog
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.plan import Plan
 from kaflow_engine.model.config import Config
@@ -15,7 +15,7 @@ from kaflow_engine.plan.evolution.evolution import inherit
 from kaflow_engine.runtime.batch.position import load_standing
 from kaflow_engine.runtime.drive.bounded import new_backfill_state
 from kaflow_engine.runtime.planning.plan_codec import decided, plan_of
-from kaflow_engine.runtime.sink.table import hand_over, look_at_table
+from kaflow_engine.runtime.sink.outputs import hand_over, look_at_outputs
 from kaflow_engine.runtime.source.history import Histories
 from kaflow_engine.runtime.source.offsets import merged, only
 from kaflow_engine.runtime.takeover.fencing import last_epoch
@@ -66,7 +66,7 @@ def approved_rebuild(log: BatchLog, plan: Plan, change: PlanChange) -> Approved 
     try:
         change(old, new)
     except StateError:
-        look_at_table(new)  # the old state stays where the new one could not write
+        look_at_outputs(new)  # the old state stays where the new one could not write
         return Approved(approval=approval, state=state, plan=old)
     return None
 
@@ -93,7 +93,7 @@ def begin(log: BatchLog, state: StateRecord, approval: Approval) -> Rebuild:
 
 
 def replace_state(
-    rebuild: Rebuild, store: LocalStore, control: ControlTopic, plan: Plan, state: StateRecord
+    rebuild: Rebuild, store: LocalStore, control: RunLog, plan: Plan, state: StateRecord
 ) -> None:
     """Let every sink forget the old state, which the one at hand replaces.
 

@@ -5,21 +5,20 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import astuple, dataclass
 from functools import cache, partial
 from pathlib import Path
-from secrets import token_hex
 from time import perf_counter, time
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.connectors.delta.data_files import write_files
-from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings, deliver
-from kaflow_engine.connectors.kafka.delivery.undelivered import counts
-from kaflow_engine.flow.plan import Plan, TableParams
+from kaflow_engine.connectors.contract import TaskPart, TaskSink
+from kaflow_engine.connectors.kafka.delivery.deliver import DEAD_LETTER, SinkSettings
+from kaflow_engine.connectors.kafka.delivery.topic_sink import TopicSink
+from kaflow_engine.flow.plan import Plan
 from kaflow_engine.formats.schema_registry import UnknownSchema
-from kaflow_engine.operators.rows.table_rows import partition_column, typed_rows
 from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.runtime.tasks.crash import crash_point
+from kaflow_engine.runtime.tasks.outputs import column_output
 from kaflow_engine.runtime.tasks.timed_state import TimedReader
 from kaflow_engine.state.copies.copies import ready_copy
 from kaflow_engine.state.copies.rocks import RocksCopy
@@ -60,7 +59,7 @@ class TaskSettings:
 
 
 class WorkerTask:
-    """A `Task` that reads RocksDB copies, writes change files and delivers to Kafka."""
+    """A `Task` that reads RocksDB copies, writes change files and delivers."""
 
     def __init__(
         self, settings: TaskSettings, batch: BatchContext, partitions: Sequence[int]
@@ -126,40 +125,36 @@ class WorkerTask:
             self._notes.append({"changes": {name: about}})
 
     def deliver(self, rows: pa.Table) -> None:
-        """Write rows of schema OUTPUT in one transaction, or keep them for the driver."""
-        settings, batch = self._settings, self._batch.batch
+        """Hand rows of schema OUTPUT to their sinks, or keep them for the driver."""
+        settings = self._settings
         if settings.sink is None:
             self.output.append(rows)
             return
-        if settings.plan.finish.table is not None:
-            rows = self._into_table(settings.plan.finish.table, rows)
+        into = column_output(settings.plan.finish)
+        if into is not None:
+            letters = pc.equal(rows["kind"], DEAD_LETTER)
+            ready, rows = rows.filter(pc.invert(letters)), rows.filter(letters)
+            if ready.num_rows:
+                with self.timed("table"):
+                    self._write(into.outlet.task(into.output), into.typed(ready), "table")
             if not rows.num_rows:
                 return
-        if settings.sink.has_begun(batch):
-            self._notes.append({"slots": list(counts(rows).items())})
-        alone = len(self.partitions) == settings.plan.partitions
         with self.timed("deliver"):
-            result = deliver(settings.sink, batch, rows, self.passing, self._batch.mark, alone)
-        for phase, spent in result.phases.items():
-            self._spend(f"deliver.{phase}", spent)
-        self._notes.append({"delivered": result.rows, "dead_letters": result.dead_letters})
+            self._write(TopicSink(settings.sink), rows, "deliver")
 
-    def _into_table(self, table: TableParams, rows: pa.Table) -> pa.Table:
-        """Write rows to files that the driver commits; return the dead letters."""
-        letters = pc.equal(rows["kind"], 1)
-        ready = rows.filter(pc.invert(letters))
-        if ready.num_rows:
-            batch = self._batch
-            with self.timed("table"):
-                files = write_files(
-                    Path(table.path),
-                    partition_column(table.partition),
-                    typed_rows(table, ready),
-                    f"{batch.batch}-{batch.epoch}-{token_hex(6)}",
-                )
-            self.passing("files_written")
-            self._notes.append({"files": [astuple(file) for file in files]})
-        return rows.filter(letters)
+    def _write(self, sink: TaskSink, rows: pa.Table, phase: str) -> None:
+        part = TaskPart(
+            rows=rows,
+            batch=self._batch.batch,
+            epoch=self._batch.epoch,
+            mark=self._batch.mark,
+            alone=len(self.partitions) == self._settings.plan.partitions,
+            passing=self.passing,
+        )
+        written = sink.write(part)
+        for name, spent in written.phases.items():
+            self._spend(f"{phase}.{name}", spent)
+        self._notes += written.notes
 
     def avro_schema(self, schema_id: int) -> str:
         """Return the writer schema registered under an id."""

@@ -6,16 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from kaflow_engine.duck import queries
-from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import ModelError, UnknownName
 from kaflow_engine.flow.records import RECORDS
-from kaflow_engine.formats.avro.decode import decode_avro
-from kaflow_engine.formats.avro.encode import AvroEncoder
-from kaflow_engine.formats.avro.schema import avro_schema, columns_of
-from kaflow_engine.formats.json.decode import decode_json
-from kaflow_engine.formats.json.encode import json_object_sql
+from kaflow_engine.formats.contract import Evidence, IdSchema, format_of, no_schema
 from kaflow_engine.model.files.yaml_file import raise_all
+from kaflow_engine.model.specs import AvroSpec
 from kaflow_engine.plan.planner.planned import PlannedPipeline
 from kaflow_engine.testing.cases.specs import Given, Letter, Row
 from kaflow_engine.testing.cases.values import Json, parse_json
@@ -37,10 +32,10 @@ class Wire:
 
 
 def wire_of(planned: PlannedPipeline) -> Wire:
-    """Give every Avro topic of a pipeline a schema, derived from its columns, and an id.
+    """Give every topic whose format has schemas one, derived from its columns, and an id.
 
     Raises:
-        ModelError: A column has a name or a type that Avro does not have.
+        ModelError: A column has a name or a type that the format does not have.
     """
     schemas: dict[int, str] = {}
     ids: dict[str, int] = {}
@@ -48,9 +43,11 @@ def wire_of(planned: PlannedPipeline) -> Wire:
         schemas[OUTPUT_ID] = planned.plan.finish.avro_schema
         planned = planned.with_avro_id(OUTPUT_ID)
     for topic in planned.plan.topics:
-        if topic.format == "avro":
+        columns = planned.schemas[topic.name]
+        schema = format_of(topic.format).schema_of(columns, AvroSpec().name)
+        if schema is not None:
             ids[topic.name] = OUTPUT_ID + 1 + topic.index
-            schemas[ids[topic.name]] = avro_schema(planned.schemas[topic.name])
+            schemas[ids[topic.name]] = schema
     return Wire(planned=planned, schemas=schemas, ids=ids)
 
 
@@ -109,14 +106,19 @@ def written_letters(output: pa.Table) -> list[Letter]:
 
 
 def _encoded(wire: Wire, record: Given) -> bytes | None:
-    value, schema_id = record.value, wire.ids.get(record.topic)
+    value = record.value
     if not isinstance(value, str):
         return value
-    if schema_id is None:
+    topic = next(topic for topic in wire.planned.plan.topics if topic.name == record.topic)
+    form = format_of(topic.format)
+    if form.traits.is_json:
         return value.encode()
     columns = wire.planned.schemas[record.topic]
-    decoded = decode_json(pa.array([value.encode()], pa.binary()), columns)
-    encoded = AvroEncoder(wire.schemas[schema_id], schema_id).encode(decoded.table)
+    known = wire.ids.get(record.topic)
+    schema = None if known is None else IdSchema(known, wire.schemas[known])
+    json = format_of("json")
+    decoded = json.decode(pa.array([value.encode()], pa.binary()), columns, no_schema)
+    encoded = form.encoder(columns, schema).encode(decoded.table)
     bad = [*decoded.bad, *encoded.bad]
     if bad:
         message = f"the value does not fit the columns of '{record.topic}': {bad[0].message}"
@@ -125,15 +127,17 @@ def _encoded(wire: Wire, record: Given) -> bytes | None:
 
 
 def _values(wire: Wire, raw: Sequence[bytes]) -> list[Json]:
-    schema = wire.planned.plan.finish.avro_schema
-    if schema is None:
+    finish = wire.planned.plan.finish
+    form = format_of(finish.format)
+    if form.traits.is_json:
         return [parse_json(value) for value in raw]
-    columns = columns_of(schema)
-    decoded = decode_avro(pa.array(raw, pa.binary()), columns, wire.schemas.__getitem__)
+    columns = [column for column, _ in finish.outputs]
+    if finish.avro_schema is not None:
+        columns = form.columns(Evidence.of_schema(finish.avro_schema)) or columns
+    decoded = form.decode(pa.array(raw, pa.binary()), columns, wire.schemas.__getitem__)
     assert not decoded.bad, decoded.bad
-    shown = json_object_sql([(column, identifier(column.name)) for column in columns])
-    texts = queries.query(f"SELECT {shown} AS text FROM rows", rows=decoded.table)
-    return [parse_json(text) for text in texts.column("text").to_pylist()]
+    shown = format_of("json").encoder(columns, None).encode(decoded.table)
+    return [parse_json(value) for value in shown.array.to_pylist()]
 
 
 def _letter(headers: Sequence[Mapping[str, Any]]) -> Letter:

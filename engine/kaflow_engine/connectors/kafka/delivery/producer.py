@@ -14,7 +14,6 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from kaflow_engine.connectors.kafka.client import Client, KafkaSettings, open_producer
 from kaflow_engine.connectors.kafka.run_log.control_records import Slot, to_bytes
-from kaflow_engine.connectors.kafka.run_log.run_start import Delivered
 from kaflow_engine.connectors.kafka.run_log.transactions import (
     control_topic,
     newest_epoch,
@@ -22,6 +21,7 @@ from kaflow_engine.connectors.kafka.run_log.transactions import (
     transactional_id,
     write_acknowledged,
 )
+from kaflow_engine.connectors.run_log import Delivered
 from kaflow_engine.errors import TakenOver
 
 TIMEOUT = 30_000

@@ -1,6 +1,6 @@
 """The pipeline's own topic as its driver sees it: run epochs, fencing, markers, batch records."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from secrets import token_hex
 from typing import Self
@@ -21,7 +21,7 @@ from kaflow_engine.connectors.kafka.run_log.control_records import (
     to_bytes,
 )
 from kaflow_engine.connectors.kafka.run_log.control_topic import ensure_control_topic
-from kaflow_engine.connectors.kafka.run_log.run_start import RunStart, run_start
+from kaflow_engine.connectors.kafka.run_log.run_start import run_start
 from kaflow_engine.connectors.kafka.run_log.transactions import (
     ControlReader,
     control_topic,
@@ -31,19 +31,13 @@ from kaflow_engine.connectors.kafka.run_log.transactions import (
     transactional_id,
     write_acknowledged,
 )
+from kaflow_engine.connectors.run_log import Check, RunStart, no_check
 from kaflow_engine.errors import StateError, TakenOver
 from kaflow_engine.state.hints import NEW_ID
 
-Check = Callable[[RunStart], None]
-"""Refuses a start, by what was delivered and kept."""
-
-
-def no_check(start: RunStart) -> None:
-    """Start whatever was delivered."""
-
 
 class ControlTopic:
-    """The topic `__kaflow.<pipeline id>`, as its one driver sees it.
+    """A `RunLog` in the topic `__kaflow.<pipeline id>`, as its one driver sees it.
 
     Keep it for all runs of a process: a run that ended may be followed by another one of the same
     process, but not once another process has taken over.

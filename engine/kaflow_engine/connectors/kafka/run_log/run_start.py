@@ -1,49 +1,8 @@
 """What a run learns from the pipeline's own topic when it begins."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
-
 from kaflow_engine.connectors.holding import Holding
 from kaflow_engine.connectors.kafka.run_log.control_records import ControlView
-
-
-class Delivered(NamedTuple):
-    """What was delivered of a delivery partition."""
-
-    batch: int
-    """The last batch of which it was given rows."""
-    rows: int
-    """Rows and dead letters of that batch."""
-    digest: str = ""
-    """Checksum of these rows where the batch has more of them; empty: it has no more."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunStart:
-    """What a run knows once its predecessors can no longer write, or before it asks them to end."""
-
-    epoch: int
-    epoch_offset: int
-    """Where the epoch stands in the topic; a newer epoch can only stand behind it."""
-    delivered: Mapping[tuple[str, int], int]
-    """`(sink, delivery partition)` → the last batch that was delivered, maybe in part."""
-    rows: Mapping[tuple[str, int], int]
-    """`(sink, delivery partition)` → rows and dead letters of that partition in that batch."""
-    digests: Mapping[tuple[str, int], str]
-    """`(sink, delivery partition)` → checksum of these rows, where the batch has more of them."""
-    batches: Mapping[int, Mapping[str, Any]]
-    """Batch records kept here for this state and generation, by batch."""
-    holdings: frozenset[Holding]
-    """What was delivered, from whatever state."""
-
-    def delivered_to(self, sink: str) -> dict[int, Delivered]:
-        """Return what was delivered to one sink, by delivery partition."""
-        return {
-            p: Delivered(batch, self.rows[name, p], self.digests.get((name, p), ""))
-            for (name, p), batch in self.delivered.items()
-            if name == sink
-        }
+from kaflow_engine.connectors.run_log import RunStart
 
 
 def run_start(

@@ -1,23 +1,23 @@
-"""Schema evolution: the differences between two Avro schemas of one topic, field by field."""
+"""Schema evolution: the differences between two schemas of one topic, field by field."""
+
+from collections.abc import Sequence
 
 from kaflow_engine.errors import SourceError
-from kaflow_engine.formats.avro.schema import columns_of
+from kaflow_engine.model.columns import Column
 
 
 class SchemaChanged(SourceError):
     """Records have another schema than the pipeline was started with, and that is to stop it."""
 
 
-def field_changes(before: str, after: str) -> tuple[str, ...]:
+def field_changes(before: Sequence[Column], after: Sequence[Column]) -> tuple[str, ...]:
     """Return one line for each field that was added, removed, or has another type.
 
-    >>> one = '{"type": "record", "name": "V", "fields": [{"name": "a", "type": "int"}]}'
-    >>> two = '{"type": "record", "name": "V", "fields": [{"name": "b", "type": "long"}]}'
-    >>> field_changes(one, two)
+    >>> field_changes([Column("a", "INTEGER")], [Column("b", "BIGINT")])
     ("field 'a' INTEGER was removed", "field 'b' BIGINT was added")
     """
-    old = {column.name: column.type for column in columns_of(before)}
-    new = {column.name: column.type for column in columns_of(after)}
+    old = {column.name: column.type for column in before}
+    new = {column.name: column.type for column in after}
     lines: list[str] = []
     for name in dict.fromkeys([*old, *new]):
         if name not in new:
@@ -29,8 +29,10 @@ def field_changes(before: str, after: str) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def refuse_changes(topic: str, known: tuple[int, str], met: tuple[int, str]) -> None:
-    """Stop at a schema whose fields differ from those that are known; both are id and text.
+def refuse_changes(
+    topic: str, known: tuple[int, Sequence[Column]], met: tuple[int, Sequence[Column]]
+) -> None:
+    """Stop at a schema whose fields differ from those that are known; both are id and fields.
 
     Raises:
         SchemaChanged: They do; says how.

@@ -1,0 +1,148 @@
+"""Sinks under the laws of the contract: each begins runs, makes rows, and says what is there."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from kaflow_engine.connectors.contract import (
+    Output,
+    Owner,
+    Sink,
+    TaskSink,
+)
+from kaflow_engine.connectors.delta.outputs import DeltaOutlet
+from kaflow_engine.connectors.holding import Holding
+from kaflow_engine.connectors.kafka.admin import create_topic
+from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings
+from kaflow_engine.connectors.kafka.delivery.topic_sink import TopicSink
+from kaflow_engine.connectors.kafka.read import read_all
+from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
+from kaflow_engine.flow.records import OUTPUT
+
+NOW = 1_795_296_000_000
+OURS = Owner(state="s", generation=1)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has begun: what its tasks write with, and what its driver commits with."""
+
+    task: TaskSink
+    sink: Sink
+
+
+class Subject(Protocol):
+    """A sink under test."""
+
+    last_point: str
+    """The crash point after which a task has done all but its commit, if it has one."""
+
+    def begin(self, owner: Owner = OURS) -> Run:
+        """Begin a run, as after the end of the one before."""
+        ...
+
+    def rows(self, values: list[int]) -> pa.Table: ...
+
+    def visible(self) -> list[int]: ...
+
+    def holdings(self) -> set[Holding]: ...
+
+
+class KafkaSubject:
+    last_point = "before_commit"
+
+    def __init__(self, kafka: KafkaSettings, topic: str) -> None:
+        self._kafka, self._topic = kafka, topic
+        create_topic(kafka, topic, 1)
+
+    def begin(self, owner: Owner = OURS) -> Run:
+        run = ControlTopic(self._kafka, self._topic).start_run(owner.state, owner.generation)
+        self._held = set(run.holdings)
+        settings = SinkSettings(
+            kafka=self._kafka,
+            pipeline_id=self._topic,
+            state_id=owner.state,
+            generation=owner.generation,
+            sink="out",
+            epoch=run.epoch,
+            epoch_offset=run.epoch_offset,
+            delivered=run.delivered_to("out"),
+        )
+        sink = TopicSink(settings, max(run.delivered.values(), default=0))
+        return Run(sink, sink)
+
+    def rows(self, values: list[int]) -> pa.Table:
+        rows = [
+            {
+                "slot": 0,
+                "topic": self._topic,
+                "key": b"k",
+                "value": b"%d" % n,
+                "timestamp": NOW,
+                "kind": 0,
+            }
+            for n in values
+        ]
+        return pa.Table.from_pylist(rows, schema=OUTPUT)
+
+    def visible(self) -> list[int]:
+        return [int(value) for value in read_all(self._kafka, self._topic)["value"].to_pylist()]
+
+    def holdings(self) -> set[Holding]:
+        self.begin(Owner(state="another", generation=1))
+        return self._held
+
+
+class DeltaSubject:
+    last_point = "files_written"
+
+    def __init__(self, folder: Path) -> None:
+        self._output = Output(name="kept", place=str(folder / "kept"), partition="_day")
+
+    def begin(self, owner: Owner = OURS) -> Run:
+        outlet = DeltaOutlet()
+        opened = outlet.open(self._output, self.rows([]).schema, owner, None)
+        return Run(outlet.task(self._output), opened)
+
+    def rows(self, values: list[int]) -> pa.Table:
+        day = datetime.fromtimestamp(NOW / 1000, UTC).strftime("%Y-%m-%d")
+        columns = [pa.array(values, pa.int64()), pa.array([day] * len(values), pa.string())]
+        return pa.table(columns, ["n", "_day"])
+
+    def visible(self) -> list[int]:
+        return DeltaTable(self._output.place).to_pyarrow_table()["n"].to_pylist()
+
+    def holdings(self) -> set[Holding]:
+        return set(DeltaOutlet().look(self._output, self.rows([]).schema, OURS))
+
+
+class MadeUpSubject:
+    def __init__(
+        self,
+        path: Path,
+        make: Callable[[Path, Owner], Any],
+        last_point: str,
+        visible: Callable[[Path], list[int]],
+        holdings: Callable[[Path], set[Holding]],
+    ) -> None:
+        self._path, self._make, self.last_point = path, make, last_point
+        self._visible, self._holdings = visible, holdings
+
+    def begin(self, owner: Owner = OURS) -> Run:
+        made = self._make(self._path, owner)
+        return Run(made, made)
+
+    def rows(self, values: list[int]) -> pa.Table:
+        return pa.table({"n": pa.array(values, pa.int64())})
+
+    def visible(self) -> list[int]:
+        return self._visible(self._path)
+
+    def holdings(self) -> set[Holding]:
+        return self._holdings(self._path)
