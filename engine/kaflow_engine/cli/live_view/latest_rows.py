@@ -14,7 +14,7 @@ from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.follow import Follower, Seen
 from kaflow_engine.connectors.kafka.topic_schemas import registry_of
 from kaflow_engine.errors import KaflowError
-from kaflow_engine.formats.contract import format_of
+from kaflow_engine.formats.contract import format_of, no_schema
 from kaflow_engine.model.config import Config
 from kaflow_engine.plan.planner.planned import PlannedPipeline
 
@@ -70,9 +70,10 @@ def _text(seen: Seen, planned: PlannedPipeline, config: Config) -> str:
         return "null"
     registry = registry_of(config)
     form = format_of(planned.plan.finish.format)
-    if form.traits.is_json or registry is None:
+    if form.traits.is_json or (form.traits.registered and registry is None):
         return seen.value.decode(errors="replace")
     columns = [column for column, _ in planned.plan.finish.outputs]
-    decoded = form.decode(pa.array([seen.value], pa.binary()), columns, registry.by_id)
+    schemas = no_schema if registry is None else registry.by_id
+    decoded = form.decode(pa.array([seen.value], pa.binary()), columns, schemas)
     rows = decoded.table.to_pylist()
     return json.dumps(rows[0], default=str, ensure_ascii=False) if rows else repr(seen.value)
