@@ -15,7 +15,7 @@ from kaflow_dagster.names import dagster_name
 from kaflow_dagster.translator import KaflowTranslator, TableProps, partitions_of
 from kaflow_dagster.views import ProjectView
 from kaflow_engine.errors import KaflowError
-from kaflow_engine.flow.plan import Backfill
+from kaflow_engine.flow.flow import Backfill
 from kaflow_engine.model.config import Config
 from kaflow_engine.telemetry.progress import Progress
 

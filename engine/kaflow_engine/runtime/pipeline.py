@@ -17,7 +17,7 @@ from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings
 from kaflow_engine.connectors.kafka.replication import Replication
 from kaflow_engine.connectors.kafka.run_log.control import ControlTopic, RunStart
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
 from kaflow_engine.masking import masked
 from kaflow_engine.model.config import Config
 from kaflow_engine.runtime.batch.batch_backup import KeptBatches, batches_left
@@ -78,7 +78,7 @@ class PipelineRun:
     """Runs one pipeline until a limit, a stop, or a failure that trying again cannot mend."""
 
     spark: SparkSession
-    plan: Plan
+    plan: Flow
     config: Config
     limits: Limits
     watch: Watch
@@ -154,7 +154,7 @@ class PipelineRun:
         kafka: KafkaSettings,
         control: ControlTopic,
         resources: ExitStack,
-        wanted: Plan,
+        wanted: Flow,
     ) -> tuple[Run, BatchLog, StateRecord]:
         """Take a state over, for a plan; nothing is read yet."""
         store = LocalStore(directory)
@@ -206,7 +206,7 @@ class PipelineRun:
         directory: Path,
         log: BatchLog,
         state: StateRecord,
-        plan: Plan,
+        plan: Flow,
         source: RecordSource,
         control: ControlTopic,
         start: RunStart,
@@ -276,7 +276,7 @@ class PipelineRun:
     def _live(
         self, run: Run, log: BatchLog, state: StateRecord, kafka: KafkaSettings, directory: Path
     ) -> Ending:
-        counts = require(kafka, [topic.name for topic in run.plan.topics])
+        counts = require(kafka, [topic.name for topic in run.plan.sources])
         places = {topic: range(count) for topic, count in counts.items()}
         goal = run.ends.ask(places) if self.limits.until_caught_up else None
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", run.plan.pipeline)

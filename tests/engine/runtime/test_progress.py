@@ -5,7 +5,7 @@ import pytest
 from kaflow_engine.operators.rows.reports import BatchReport, PartitionReport
 from kaflow_engine.operators.watermark import WatermarkState, holder
 from kaflow_engine.runtime.batch.position import Standing
-from kaflow_engine.runtime.batch.progress import Watch, lag_of, operator_of
+from kaflow_engine.runtime.batch.progress import Watch, lag_of, operator_name
 from kaflow_engine.runtime.batch.runner import BatchDone
 from kaflow_engine.runtime.batch.task_metrics import skew, state_sizes
 from kaflow_engine.runtime.spark.session import cores
@@ -76,8 +76,8 @@ def test_what_batches_say_adds_up():
 
 
 def test_the_ledger_is_an_operator_of_its_own():
-    assert operator_of(PLAN, "1-1") == "1:profiles"
-    assert operator_of(PLAN, "2-0") == "ledger"
+    assert operator_name(PLAN, "1-1") == "1:profiles"
+    assert operator_name(PLAN, "2-0") == "ledger"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from deltalake import DeltaTable
 
 from kaflow_engine.connectors.delta.data_files import write_files
 from kaflow_engine.errors import StateError
-from kaflow_engine.flow.plan import Backfill
+from kaflow_engine.flow.flow import Backfill
+from kaflow_engine.flow.graph import output_table
 from kaflow_engine.flow.records import OUTPUT
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
@@ -50,7 +51,7 @@ def written(plan, name, *offsets):
         {"value": b'["1"]', "timestamp": START, "source_partition": 0, "source_offset": offset}
         for offset in offsets
     ]
-    table = plan.finish.table
+    table = output_table(plan)
     typed = typed_rows(table, pa.Table.from_pylist(rows, OUTPUT))
     files = write_files(Path(table.path), "_day", typed, name)
     return SimpleNamespace(notes=[{"files": [astuple(file) for file in files]}])
@@ -59,7 +60,7 @@ def written(plan, name, *offsets):
 def offsets_in(plan):
     """Return which records the rows of the table were made of."""
     return sorted(
-        DeltaTable(plan.finish.table.path).to_pyarrow_table()["_source_offset"].to_pylist()
+        DeltaTable(output_table(plan).path).to_pyarrow_table()["_source_offset"].to_pylist()
     )
 
 
@@ -93,14 +94,14 @@ BATCHES = {
 
 def test_rows_of_what_was_read_are_replaced(tmp_path):
     plan = plan_in(tmp_path)
-    stream = StreamTable(plan.finish.table, replace(STATE, state_id="stream"))
+    stream = StreamTable(output_table(plan), replace(STATE, state_id="stream"))
     stream.take(BATCHES[1], written(plan, "s", 1, 2, 4, 5))
     sink = table_sink(plan, STATE, LocalStore(tmp_path / "state"), lambda: None)
     sink.take(BATCHES[1], written(plan, "b1", 2, 3))
     sink.take(BATCHES[2], written(plan, "b2", 4))
     sink.finish()
     assert offsets_in(plan) == [1, 2, 3, 4, 5]
-    DeltaTable(plan.finish.table.path).optimize.compact()
+    DeltaTable(output_table(plan).path).optimize.compact()
     (tmp_path / "kept" / "_day=2026-01-01" / "b1.parquet").unlink()
     sink.finish()  # as after a crash behind the commit
     assert offsets_in(plan) == [1, 2, 3, 4, 5]
@@ -115,7 +116,7 @@ DAMAGE = [
 @pytest.mark.parametrize(("damage", "said"), DAMAGE)
 def test_a_file_that_was_vacuumed_before_its_commit(tmp_path, damage, said):
     plan = plan_in(tmp_path)
-    stream = StreamTable(plan.finish.table, replace(STATE, state_id="stream"))
+    stream = StreamTable(output_table(plan), replace(STATE, state_id="stream"))
     stream.take(BATCHES[1], written(plan, "s", 2))
     sink = table_sink(plan, STATE, LocalStore(tmp_path / "state"), lambda: None)
     sink.take(BATCHES[1], written(plan, "b1", 2))

@@ -14,6 +14,7 @@ from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.follow import Follower, Seen
 from kaflow_engine.connectors.kafka.topic_schemas import registry_of
 from kaflow_engine.errors import KaflowError
+from kaflow_engine.flow.graph import output_columns, output_format, output_topic
 from kaflow_engine.formats.avro.decode import decode_avro
 from kaflow_engine.model.config import Config
 from kaflow_engine.plan.planner.planned import PlannedPipeline
@@ -41,7 +42,7 @@ def follow_rows(plans: Sequence[PlannedPipeline], config: Config, show: Show) ->
 
 
 def _follow(plans: Sequence[PlannedPipeline], config: Config, show: Show, ended: Event) -> None:
-    topics = ((planned.plan.finish.topic, planned) for planned in plans)
+    topics = ((output_topic(planned.plan), planned) for planned in plans)
     by_topic = {topic: planned for topic, planned in topics if topic is not None}
     settings = KafkaSettings.configured(config.kafka)
     try:
@@ -69,9 +70,9 @@ def _text(seen: Seen, planned: PlannedPipeline, config: Config) -> str:
     if seen.value is None:
         return "null"
     registry = registry_of(config)
-    if planned.plan.finish.format == "json" or registry is None:
+    if output_format(planned.plan) == "json" or registry is None:
         return seen.value.decode(errors="replace")
-    columns = [column for column, _ in planned.plan.finish.outputs]
+    columns = output_columns(planned.plan)
     decoded = decode_avro(pa.array([seen.value], pa.binary()), columns, registry.by_id)
     rows = decoded.table.to_pylist()
     return json.dumps(rows[0], default=str, ensure_ascii=False) if rows else repr(seen.value)

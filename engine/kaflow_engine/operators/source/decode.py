@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.flow.plan import TopicParams
+from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.formats.avro.changes import refuse_changes
 from kaflow_engine.formats.avro.decode import decode_avro
 from kaflow_engine.formats.decoded import Decoded

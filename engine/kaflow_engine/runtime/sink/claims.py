@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import output_table
 from kaflow_engine.operators.rows.reports import BatchReport
 from kaflow_engine.state.log.batch_log import BatchRecord
 from kaflow_engine.state.log.mark import batch_mark
@@ -20,9 +21,9 @@ class Claims:
     """Whether every reader sees what tasks write as soon as they write it."""
 
     @staticmethod
-    def of(control: ControlTopic, plan: Plan) -> "Claims":
+    def of(control: ControlTopic, plan: Flow) -> "Claims":
         """Return what the plan needs; a backfill into a table adds nothing before its end."""
-        adds = plan.finish.table is not None and plan.backfill is None
+        adds = output_table(plan) is not None and plan.backfill is None
         exactly_once = plan.delivery == "exactly_once"
         return Claims(control, transactional=exactly_once and not adds, at_once=not exactly_once)
 

@@ -14,8 +14,10 @@ from kaflow_engine.connectors.delta.files import Replaced
 from kaflow_engine.connectors.delta.table import DeltaSink, held_batches, require_fit
 from kaflow_engine.connectors.holding import Holding
 from kaflow_engine.errors import StateError
-from kaflow_engine.flow.plan import Backfill, Plan, TableParams
+from kaflow_engine.flow.flow import Backfill, Flow
+from kaflow_engine.flow.graph import driving_source, output_table
 from kaflow_engine.flow.records import OUTPUT
+from kaflow_engine.flow.sinks import TableParams
 from kaflow_engine.operators.rows.reports import BatchReport
 from kaflow_engine.operators.rows.table_rows import (
     SOURCE,
@@ -75,7 +77,7 @@ class BackfillTable:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: Flow,
         table: TableParams,
         wanted: Backfill,
         state: StateRecord,
@@ -142,9 +144,9 @@ def check_there(table: TableParams, files: Sequence[TableFile]) -> None:
             )
 
 
-def replaced_by(plan: Plan, table: TableParams, wanted: Backfill, state: StateRecord) -> Replaced:
+def replaced_by(plan: Flow, table: TableParams, wanted: Backfill, state: StateRecord) -> Replaced:
     """Return the rows that a backfill replaces."""
-    topic = plan.topics[plan.driving.topic].name
+    topic = driving_source(plan).name
     goal = state.goal.get(topic, {})
     return Replaced(
         partitions=frozenset(partitions_between(wanted.start, wanted.end, table.partition)),
@@ -155,7 +157,7 @@ def replaced_by(plan: Plan, table: TableParams, wanted: Backfill, state: StateRe
 
 
 def table_sink(
-    plan: Plan, state: StateRecord, store: Store, require_newest: Callable[[], None]
+    plan: Flow, state: StateRecord, store: Store, require_newest: Callable[[], None]
 ) -> TableSink | None:
     """Return what takes the files of a plan; None where rows go to a topic.
 
@@ -169,7 +171,7 @@ def table_sink(
         SinkError: The table cannot be written.
         StateError: A backfill cannot replace what the table has.
     """
-    table = plan.finish.table
+    table = output_table(plan)
     if table is None:
         return None
     if plan.backfill is None:
@@ -177,37 +179,39 @@ def table_sink(
     return BackfillTable(plan, table, plan.backfill, state, store, require_newest)
 
 
-def look_at_table(plan: Plan) -> None:
+def look_at_table(plan: Flow) -> None:
     """Look whether the table of a plan, if it has one, can be written; nothing is changed.
 
     Raises:
         SinkError: It has other columns or partitions, or cannot be read.
     """
-    if plan.finish.table is not None:
-        require_fit(Path(plan.finish.table.path), *_form(plan.finish.table))
+    table = output_table(plan)
+    if table is not None:
+        require_fit(Path(table.path), *_form(table))
 
 
-def table_holdings(plan: Plan, state: StateRecord) -> list[Holding]:
+def table_holdings(plan: Flow, state: StateRecord) -> list[Holding]:
     """Return what the table of a plan holds, from whatever state; nothing is changed by looking.
 
     Raises:
         SinkError: The table cannot be read.
     """
-    table = plan.finish.table
+    table = output_table(plan)
     if table is None or plan.backfill is not None:
         return []
     held = held_batches(Path(table.path), writer_of(state))
     return [_holding(writer, batch, table.name) for writer, batch in held.items()]
 
 
-def hand_over(plan: Plan, state: StateRecord) -> None:
+def hand_over(plan: Flow, state: StateRecord) -> None:
     """Make the table of a plan, if it has one, that of a state which replaces another one.
 
     Raises:
         SinkError: The table cannot be written.
     """
-    if plan.finish.table is not None:
-        _open(plan.finish.table, state).own()
+    table = output_table(plan)
+    if table is not None:
+        _open(table, state).own()
 
 
 def writer_of(state: StateRecord) -> str:

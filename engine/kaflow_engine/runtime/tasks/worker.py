@@ -15,7 +15,9 @@ import pyarrow.compute as pc
 from kaflow_engine.connectors.delta.data_files import write_files
 from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings, deliver
 from kaflow_engine.connectors.kafka.delivery.undelivered import counts
-from kaflow_engine.flow.plan import Plan, TableParams
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import output_table
+from kaflow_engine.flow.sinks import TableParams
 from kaflow_engine.formats.schema_registry import UnknownSchema
 from kaflow_engine.operators.rows.table_rows import partition_column, typed_rows
 from kaflow_engine.operators.rows.task import BatchContext
@@ -36,7 +38,7 @@ _PATIENCE_S = 5.0
 class TaskSettings:
     """What every task of a run must know; picklable."""
 
-    plan: Plan
+    plan: Flow
     directory: Path
     """The state directory of the pipeline."""
     state: StateRef
@@ -131,8 +133,9 @@ class WorkerTask:
         if settings.sink is None:
             self.output.append(rows)
             return
-        if settings.plan.finish.table is not None:
-            rows = self._into_table(settings.plan.finish.table, rows)
+        table = output_table(settings.plan)
+        if table is not None:
+            rows = self._into_table(table, rows)
             if not rows.num_rows:
                 return
         if settings.sink.has_begun(batch):
@@ -180,8 +183,8 @@ class WorkerTask:
         return [*self._notes, {"phases": phases, "stages": self._stages}]
 
     @contextmanager
-    def stage(self, number: int, rows: int) -> Generator[None]:
-        """Note when a stage began and ended, and how many rows came in."""
+    def level(self, number: int, rows: int) -> Generator[None]:
+        """Note when a level began and ended, and how many rows came in."""
         start = time()
         try:
             yield

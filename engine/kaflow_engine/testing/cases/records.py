@@ -9,6 +9,7 @@ import pyarrow as pa
 from kaflow_engine.duck import queries
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import ModelError, UnknownName
+from kaflow_engine.flow.graph import output_schema
 from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.formats.avro.decode import decode_avro
 from kaflow_engine.formats.avro.encode import AvroEncoder
@@ -44,10 +45,11 @@ def wire_of(planned: PlannedPipeline) -> Wire:
     """
     schemas: dict[int, str] = {}
     ids: dict[str, int] = {}
-    if planned.plan.finish.avro_schema is not None:
-        schemas[OUTPUT_ID] = planned.plan.finish.avro_schema
+    schema = output_schema(planned.plan)
+    if schema is not None:
+        schemas[OUTPUT_ID] = schema
         planned = planned.with_avro_id(OUTPUT_ID)
-    for topic in planned.plan.topics:
+    for topic in planned.plan.sources:
         if topic.format == "avro":
             ids[topic.name] = OUTPUT_ID + 1 + topic.index
             schemas[ids[topic.name]] = avro_schema(planned.schemas[topic.name])
@@ -56,7 +58,7 @@ def wire_of(planned: PlannedPipeline) -> Wire:
 
 def partitions_of(wire: Wire, given: Iterable[Given]) -> dict[str, range]:
     """Return the partitions of every input topic: all up to the greatest that is used."""
-    last = {topic.name: 0 for topic in wire.planned.plan.topics}
+    last = {topic.name: 0 for topic in wire.planned.plan.sources}
     for record in given:
         last[record.topic] = max(last[record.topic], record.partition)
     return {topic: range(number + 1) for topic, number in last.items()}
@@ -68,7 +70,7 @@ def check_topics(wire: Wire, given: Iterable[Given]) -> None:
     Raises:
         ModelError: With the nearest name.
     """
-    known = [topic.name for topic in wire.planned.plan.topics]
+    known = [topic.name for topic in wire.planned.plan.sources]
     raise_all(UnknownName("topic", r.topic, known, r.at) for r in given if r.topic not in known)
 
 
@@ -125,7 +127,7 @@ def _encoded(wire: Wire, record: Given) -> bytes | None:
 
 
 def _values(wire: Wire, raw: Sequence[bytes]) -> list[Json]:
-    schema = wire.planned.plan.finish.avro_schema
+    schema = output_schema(wire.planned.plan)
     if schema is None:
         return [parse_json(value) for value in raw]
     columns = columns_of(schema)
