@@ -111,21 +111,21 @@ def _events(flow: Flow, side: StateSide, keys: Sequence[bytes], values: Sequence
 def _drivers(
     flow: Flow, side: StateSide, keys: Sequence[bytes], values: Sequence[bytes]
 ) -> Decoded:
-    step = _join(flow, side)
+    join = _join(flow, side)
     suffixes = [split_entry(key)[2] for key in keys]
     found = read_drivers(driving(flow).ttl, -1, list(keys), suffixes, list(values))
     texts = [None] * len(keys) if side.kind == "keyless" else _texts(keys)
     packed: dict[str, Any] = {"d": found["d"]}
-    chosen = [("d", step.before)]
+    chosen = [("d", join.before)]
     if side.kind in ("waiting", "emitted"):
         members: list[list[Any]] = [
             json.loads(extra)[0] if extra else [] for extra in found["extra"].to_pylist()
         ]
-        for n, i in enumerate(step.events):
+        for n, i in enumerate(join.events):
             packed[f"s{i}"] = pa.array(
                 [of[2 * n + 1] if of else None for of in members], pa.string()
             )
-            chosen.append((f"s{i}", _named(step.sides[i])))
+            chosen.append((f"s{i}", _named(join.sides[i])))
     more: list[tuple[Column, str]] = []
     if side.kind in ("kept", "keyless"):
         packed["flags"] = found["flags"]
@@ -137,16 +137,16 @@ def _drivers(
 def _matches(
     flow: Flow, side: StateSide, keys: Sequence[bytes], values: Sequence[bytes]
 ) -> Decoded:
-    step = _join(flow, side)
+    join = _join(flow, side)
     suffixes = [split_entry(key)[2] for key in keys]
-    width = 12 * (1 + sum(len(earlier.events) for earlier in joins_before(flow, step)))
+    width = 12 * (1 + sum(len(earlier.events) for earlier in joins_before(flow, join)))
     owners = [suffix[width] for suffix in suffixes]
     _, orders, texts = read_events(values)
     packed = {
         f"s{i}": pc.if_else(pa.array([owner == i for owner in owners], pa.bool_()), texts, None)
-        for i in step.events
+        for i in join.events
     }
-    topics = [source_of(flow, step.sides[owner]).name for owner in owners]
+    topics = [source_of(flow, join.sides[owner]).name for owner in owners]
     matched = [
         _record(topic, part, off)
         for topic, (_, _, part, off) in zip(topics, orders.to_pylist(), strict=True)
@@ -160,7 +160,7 @@ def _matches(
         **packed,
         matched=pa.array(matched, pa.string()),
     )
-    chosen = [(f"s{i}", _named(step.sides[i])) for i in step.events]
+    chosen = [(f"s{i}", _named(join.sides[i])) for i in join.events]
     return _decoded(rows, chosen, [(Column("match", "VARCHAR"), "matched")])
 
 

@@ -40,7 +40,7 @@ def load_matches(
     """Read the stored matches of driving records with one event side.
 
     Args:
-        work: The step.
+        work: The join.
         side: Which one.
         drivers: did, key, suffix.
 

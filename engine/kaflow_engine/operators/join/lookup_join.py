@@ -1,7 +1,7 @@
 """Driving rows that one look at the dimensions settles: they are sent on, or wait, without tables.
 
-Such are the rows of keys under which the batch brings no dimension record, in a step that joins
-current dimension values only. All others take the long way in `step`.
+Such are the rows of keys under which the batch brings no dimension record, in a join over
+current dimension values only. All others take the long way in `keyed_join`.
 """
 
 from collections import Counter
@@ -30,8 +30,8 @@ def settle_at_once(
     """Send on the rows that are complete, and keep those that are not for later batches.
 
     Args:
-        work: The step; no table is needed.
-        here: The step's rows, schema EXCHANGE.
+        work: The join; no table is needed.
+        here: The join's rows, schema EXCHANGE.
         counters: Takes the classes of the rows.
 
     Returns:
@@ -58,7 +58,7 @@ def settle_at_once(
 
 
 def can_settle_at_once(work: JoinWorkspace) -> bool:
-    """Return whether the step joins current dimension values only, and its rows end here or go on.
+    """Return whether only current dimension values are looked at, and rows end here or go on.
 
     Rows that may be formed again, and rows of which a ledger keeps account, take the long way.
     """

@@ -82,7 +82,7 @@ def extras(rows: pa.Table, events: Sequence[int], last: bool = False) -> pa.Bina
 
 
 def driver_suffixes(rows: pa.Table) -> pa.BinaryArray:
-    """Return the suffixes of rows of table d: their records, then event sides of earlier steps."""
+    """Return the suffixes of rows of table d: their records, then event sides of earlier joins."""
     own = _places(rows["d_part"].to_numpy(), rows["d_off"].to_numpy())
     lists = rows["members"].combine_chunks()
     width = pc.max(pc.list_value_length(lists)).as_py() or 0

@@ -73,7 +73,7 @@ def _versions(stamps: pa.Array, texts: pa.Array) -> pa.BinaryArray:
 
 
 def store_versions(work: JoinWorkspace, here: pa.Table) -> None:
-    """Write the batch's dimension records, which are among the step's rows, to the state."""
+    """Write the batch's dimension records, which are among the rows of the join, to the state."""
     for j in work.dimensions:
         if j not in work.moved:
             continue

@@ -62,7 +62,7 @@ def reemit(work: JoinWorkspace, emitted: pa.Table, stored: pa.Table) -> pa.Table
     """Form emitted rows again at each new dimension record of their key.
 
     Args:
-        work: Tables as at the end of the step.
+        work: Tables as at the end of the join.
         emitted: What this batch emitted: rn (of g), out_key, value, and more.
         stored: What earlier batches emitted.
 

@@ -1,5 +1,7 @@
 """Where rows of decoded records come from: their place in the order, and their event time."""
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
@@ -7,12 +9,10 @@ from kaflow_engine.formats.pick import pick
 from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.operators.source.decode import Intake
 
-Place = pa.Array | pa.ChunkedArray
-
 
 def places_of(
     intake: Intake, batch: BatchContext, found: pa.Table, timed: pa.Table
-) -> dict[str, Place]:
+) -> dict[str, Any]:
     """Return TRIGGER, ORIGIN and `ts` of rows, each of which is its own driving record.
 
     Args:

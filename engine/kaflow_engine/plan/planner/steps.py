@@ -148,8 +148,7 @@ def keyed_joins(
         [*needs.steps[n], *(steps[n + 1].outer if n + 1 < len(steps) else finish)]
         for n in range(len(steps))
     ]
-    first = _used(exprs for exprs in reads)
-    before = _columns([use for use in sorted(first) if use[0] == shape.driving.alias], types)
+    before = _columns([use for use in sorted(_used(reads)) if use[0] == shape.driving.alias], types)
     columns = tuple(Column(c.name.partition(".")[2], c.type) for c in before)
     driving = replace(driving, columns=columns)
     rows: Driving | Rows = driving
@@ -161,7 +160,6 @@ def keyed_joins(
         sides = tuple(_side(spec, shape, j, key, here, roles, types) for j, key in step.joins)
         here_names = {f"{s.alias}.{c.name}" for s in sides for c in s.columns}
         here_names |= {f"{s.alias}.{MATCHED}" for s in sides}
-        after = _columns([u for u in sorted(later) if ".".join(u) in known | here_names], types)
         found.append(
             KeyedJoin(
                 id=f"join:{n + 1}",
@@ -174,7 +172,7 @@ def keyed_joins(
         )
         if n + 1 < len(steps):
             rows = Rows(input=found[n].id, key=key_text(steps[n + 1].key))
-        before = after
+        before = _columns([u for u in sorted(later) if ".".join(u) in known | here_names], types)
     return driving, tuple(found)
 
 

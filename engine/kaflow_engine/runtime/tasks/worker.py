@@ -1,4 +1,4 @@
-"""What a stage does inside Spark's Python workers: the outside world of its operators."""
+"""What a level does inside Spark's Python workers: the outside world of its operators."""
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
