@@ -76,7 +76,7 @@ def open_state(
         old = plan_of(log.load_plan(state.fingerprint))
         plan = inherit(old, plan)
         mark = fingerprint(plan)
-        if mark != state.fingerprint:
+        if mark != fingerprint(old):  # an earlier version may have stored it in another form
             change(old, plan)
     added = {topic: count for topic, count in counts.items() if topic not in state.start}
     if added or mark != state.fingerprint:
