@@ -15,7 +15,7 @@ from kaflow_dagster.checks import carry_over
 from kaflow_dagster.translator import KaflowTranslator
 from kaflow_dagster.views import PipelineView
 from kaflow_engine.api.errors import masked
-from kaflow_engine.api.plan import Plan
+from kaflow_engine.api.plan import Flow
 from kaflow_engine.api.project import Config
 from kaflow_engine.api.status import Progress
 
@@ -52,7 +52,7 @@ class Output:
 class Running:
     """A stream that has a plan."""
 
-    plan: Plan
+    plan: Flow
     config: Config
 
 

@@ -28,7 +28,8 @@ from kaflow_engine.connectors.kafka.delivery import deliver as kafka_sink
 from kaflow_engine.connectors.kafka.delivery.pace import Pace
 from kaflow_engine.connectors.kafka.read import read_ranges
 from kaflow_engine.errors import KaflowError
-from kaflow_engine.flow.plan import Backfill, Plan
+from kaflow_engine.flow.flow import Backfill, Flow
+from kaflow_engine.flow.graph import last_level
 from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.pipelines.loader import load_pipeline
@@ -47,7 +48,7 @@ from kaflow_engine.runtime.planning.prepare import prepare
 from kaflow_engine.runtime.source import record_source
 from kaflow_engine.runtime.tasks import crash
 from kaflow_engine.runtime.tasks.executor import Executed
-from kaflow_engine.runtime.tasks.stage_task import RESULT, of_stream, stage_task, whole_task
+from kaflow_engine.runtime.tasks.level_task import RESULT, level_task, of_stream, whole_task
 from kaflow_engine.state.storage.lease import hold_lease
 from tests.acceptance.crash_orders import End, Order
 from tests.acceptance.crash_pipeline import START, copy_plan, crash_plan
@@ -192,7 +193,7 @@ def _run(order: Order) -> None:
         run.run()
 
 
-def plan_of(order: Order) -> Plan:
+def plan_of(order: Order) -> Flow:
     """Plan the pipeline of a run."""
     if order.file:
         (planned,) = prepare([load_pipeline(Path(order.file))], config_of(order))
@@ -237,7 +238,7 @@ class _Live:
         run, at = self._run, self._run.standing
         everywhere = {(t, p): True for t, ps in at.offsets.items() for p in ps}
         now = max(run.runner.clock(), at.batch_time)
-        after = next_change(at.watermark, run.plan.topics, everywhere, now)
+        after = next_change(at.watermark, run.plan.sources, everywhere, now)
         return is_due(after.value, at.next_due)
 
 
@@ -257,8 +258,8 @@ def _whole(records: pa.Table, batch: Any, shipment: Any, *sizes: int) -> Execute
 
 def _staged(records: pa.Table, batch: Any, shipment: Any, *sizes: int) -> Executed:
     found = records.to_batches()
-    for stage in range(shipment.settings.plan.stage_count):
-        found = list(stage_task(shipment.data, batch, stage, 1, iter(found)))
+    for stage in range(last_level(shipment.settings.plan) + 1):
+        found = list(level_task(shipment.data, batch, stage, 1, iter(found)))
     return _executed(found)
 
 

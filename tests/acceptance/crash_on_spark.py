@@ -6,7 +6,7 @@ Twice, side by side: into a topic, and into a table. So each kill hits both.
 import json
 import sys
 
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
 from kaflow_engine.model.config import Config
 from kaflow_engine.runtime import restart_policy as patience
 from kaflow_engine.runtime.application import run_pipelines
@@ -30,7 +30,7 @@ def config(broker: str, path: str) -> Config:
     )
 
 
-def plans(name: str, inputs: str, path: str) -> dict[str, Plan]:
+def plans(name: str, inputs: str, path: str) -> dict[str, Flow]:
     """Plan both pipelines; by kind of output."""
     return {
         "topic": crash_plan(name, inputs),

@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.client import KafkaSettings, open_producer
 from kaflow_engine.connectors.kafka.read import read_all
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
@@ -65,7 +65,7 @@ def crash_plan(
     changed: bool = False,
     on_data_loss: str = "fail",
     on_error: str | None = None,
-) -> Plan:
+) -> Flow:
     """Plan pipeline `name` over the topics `<inputs>.<side>`.
 
     It writes the topic `<name>.out`, or the table `name` where there is a warehouse. A plan that is
@@ -100,7 +100,7 @@ def crash_plan(
     return build_plan(PipelineSpec.model_validate(spec), config, schemas).plan
 
 
-def copy_plan(name: str, inputs: str, delivery: str = "exactly_once") -> Plan:
+def copy_plan(name: str, inputs: str, delivery: str = "exactly_once") -> Flow:
     """Plan pipeline `name`, which writes what is in `<inputs>.events` to `<name>.out`."""
     topic = f"{inputs}.events"
     spec = {

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kaflow_engine.flow.plan import Backfill
+from kaflow_engine.flow.flow import Backfill
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.runtime.application import run_backfill, run_pipelines

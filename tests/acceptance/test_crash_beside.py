@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kaflow_engine.errors import StateError
-from kaflow_engine.flow.plan import Backfill
+from kaflow_engine.flow.flow import Backfill
 from tests.acceptance.crash_kinds import (
     FIRST_HOUR,
     KINDS,

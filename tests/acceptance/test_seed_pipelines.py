@@ -8,6 +8,7 @@ import pytest
 from kaflow_engine.cli.live_view.board import account
 from kaflow_engine.connectors.kafka.client import KafkaSettings, open_producer
 from kaflow_engine.connectors.kafka.read import read_all
+from kaflow_engine.flow.graph import only_sink, output_columns, output_topic
 from kaflow_engine.formats.avro.schema import avro_schema
 from kaflow_engine.formats.avro.types import parse_avro
 from kaflow_engine.formats.schema_registry import Registry
@@ -65,7 +66,7 @@ def restarted(spark, json_run, json_config):
     (planned,) = prepare([first.planned.spec], json_config)
     summary = run_pipelines([planned.plan], json_config, until_caught_up=True, spark=spark)
     before = set(zip(*(first.rows[name].to_pylist() for name in PLACE), strict=True))
-    rows = read_all(kafka, planned.plan.finish.topic).to_pylist()
+    rows = read_all(kafka, output_topic(planned.plan)).to_pylist()
     added = [row for row in rows if tuple(row[name] for name in PLACE) not in before]
     return added, summary.pipelines[planned.plan.name]
 
@@ -118,13 +119,13 @@ class TestOnKafka:
     def test_every_driving_record_is_in_one_class(self, ran):
         read, classes, missing = account(ran.summary.counters)
         assert missing == 0, classes
-        driving = next(topic.name for topic in ran.planned.plan.topics if topic.driving)
+        driving = next(topic.name for topic in ran.planned.plan.sources if topic.driving)
         assert read == sum(record.topic == driving for record in ran.case.given)
 
     @pytest.mark.parametrize("ran", NAMES, indirect=True)
     def test_rows_carry_the_time_of_their_driving_record(self, ran):
-        driving = next(topic.name for topic in ran.planned.plan.topics if topic.driving)
-        key = ran.planned.plan.finish.key
+        driving = next(topic.name for topic in ran.planned.plan.sources if topic.driving)
+        key = only_sink(ran.planned.plan).key
         assert key is not None
         times = {record.timestamp for record in ran.case.given if record.topic == driving}
         found = ran.rows["timestamp"].to_pylist()
@@ -137,7 +138,7 @@ class TestOnKafka:
     def test_explains_itself_with_the_columns_found(self, ran):
         text = "\n".join(draw(explain(ran.planned.spec, Config(), ran.planned.schemas)))
         assert "not known yet" not in text
-        for topic in ran.planned.plan.topics:
+        for topic in ran.planned.plan.sources:
             assert topic.name in text
             for column in topic.columns:
                 assert column.name in text
@@ -156,13 +157,13 @@ class TestOnKafka:
 
     def test_avro_output_is_registered(self, avro_run, registry):
         for name, ran in avro_run.items():
-            finish = ran.planned.plan.finish
-            latest = Registry(url=registry.url).latest(f"{finish.topic}-value")
-            if finish.format == "json":
+            sink = only_sink(ran.planned.plan)
+            latest = Registry(url=registry.url).latest(f"{sink.topic}-value")
+            if sink.format == "json":
                 assert latest is None, name
                 continue
             assert latest is not None, name
-            columns = [column for column, _ in finish.outputs]
+            columns = output_columns(ran.planned.plan)
             assert parse_avro(latest.schema) == parse_avro(avro_schema(columns)), name
             assert {value[:5] for value in ran.rows["value"].to_pylist()} == {
                 b"\0" + latest.id.to_bytes(4, "big")

@@ -18,7 +18,8 @@ from kaflow_engine.connectors.kafka.admin import delete_topics
 from kaflow_engine.connectors.kafka.client import open_producer
 from kaflow_engine.connectors.kafka.run_log.transactions import control_topic
 from kaflow_engine.errors import SinkError, StateError
-from kaflow_engine.flow.plan import Backfill
+from kaflow_engine.flow.flow import Backfill
+from kaflow_engine.flow.graph import output_table
 from kaflow_engine.runtime.drive.backfill_guard import check_backfill
 from kaflow_engine.runtime.planning.prepare import prepare
 from kaflow_engine.runtime.spark.jars import spark_delta_jars
@@ -63,8 +64,8 @@ def test_stream_fills_partitions_and_a_backfill_replaces_some(broker, spark, top
     plan = planned.plan
     run_pipelines([plan], config, until_caught_up=True, spark=spark)
     streamed = contents(plan)
-    assert pl.read_delta(plan.finish.table.path).height == len(streamed)
-    assert rows_in_spark(plan.finish.table.path) == len(streamed)
+    assert pl.read_delta(output_table(plan).path).height == len(streamed)
+    assert rows_in_spark(output_table(plan).path) == len(streamed)
     assert {day for day, *_ in streamed} == {"2026-01-01", "2026-01-02", "2026-01-03"}
     assert len(streamed) > 3 * 144
     third = Backfill(start=START + 2 * DAY, end=START + 3 * DAY)
@@ -72,10 +73,10 @@ def test_stream_fills_partitions_and_a_backfill_replaces_some(broker, spark, top
         check_backfill(planned.spec, config, third)
     check_backfill(planned.spec, config, replace(third, force=True))
     check_backfill(planned.spec, config, SECOND)
-    files = set(DeltaTable(plan.finish.table.path).file_uris())
+    files = set(DeltaTable(output_table(plan).path).file_uris())
     run_backfill(plan, config, SECOND, spark=spark)
     assert contents(plan) == streamed
-    kept = files & set(DeltaTable(plan.finish.table.path).file_uris())
+    kept = files & set(DeltaTable(output_table(plan).path).file_uris())
     assert {name.split("_day=")[1][:10] for name in files - kept} == {"2026-01-02"}
     # the stream goes on beside what the backfill left
     producer = open_producer(broker.settings).api
@@ -126,7 +127,7 @@ def test_hours(spark, topics, config):
     to = {"table": "hours", "partition": "hour"}
     (planned,) = prepare([spec_of("alone", topics, "hours", to=to)], config)
     run_backfill(planned.plan, config, replace(SECOND, force=True), spark=spark)
-    found = DeltaTable(planned.plan.finish.table.path)
+    found = DeltaTable(output_table(planned.plan).path)
     hours = {part["_hour"] for part in found.partitions()}
     assert hours == {f"2026-01-02-{hour:02}" for hour in range(24)}
 
@@ -147,7 +148,7 @@ def rows_in_spark(table):
 
 def contents(plan):
     """Read a table as its users do, with DuckDB over Arrow."""
-    found = DeltaTable(plan.finish.table.path).to_pyarrow_dataset()  # noqa: F841
+    found = DeltaTable(output_table(plan).path).to_pyarrow_dataset()  # noqa: F841
     rows = duckdb.sql(
         "SELECT _day, id, u, v FROM found "
         "WHERE strftime(_event_time AT TIME ZONE 'UTC', '%Y-%m-%d') = _day ORDER BY ALL"

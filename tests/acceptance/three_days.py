@@ -3,7 +3,7 @@
 
 from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.client import open_producer
-from kaflow_engine.flow.plan import Backfill
+from kaflow_engine.flow.flow import Backfill
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 

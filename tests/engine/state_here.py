@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
 from kaflow_engine.operators.watermark import WatermarkState
 from kaflow_engine.runtime.planning.plan_codec import fingerprint, plan_text
 from kaflow_engine.state.log.batch_log import BatchLog, BatchRecord, CommitRecord, StateRecord
@@ -13,7 +13,7 @@ MARK = 1_767_225_600_000
 
 
 def write_state(
-    directory: Path, plan: Plan, batches: int = 0, *, opened: bool = False, state_id: str = "s"
+    directory: Path, plan: Flow, batches: int = 0, *, opened: bool = False, state_id: str = "s"
 ) -> BatchLog:
     """Write the state that a run of so many batches leaves.
 
@@ -34,7 +34,7 @@ def write_state(
             created_ms=0,
             start={},
             dimension_ends={},
-            schemas={t.name: {c.name: c.type for c in t.columns} for t in plan.topics},
+            schemas={t.name: {c.name: c.type for c in t.columns} for t in plan.sources},
             fingerprint=mark,
         )
     )

@@ -10,7 +10,7 @@ CALLS = {"eval", "exec", "compile", "__import__", "system", "popen", "unsafe_loa
 ALLOWED = {
     # what the driver gives to tasks of its own, through Spark, which sends them their code as well
     ("engine/kaflow_engine/runtime/tasks/executor.py", "pickle"),
-    ("engine/kaflow_engine/runtime/tasks/stage_task.py", "pickle"),
+    ("engine/kaflow_engine/runtime/tasks/level_task.py", "pickle"),
     # patterns
     *(("*", f"{module}.compile") for module in ("re", "regex")),
 }

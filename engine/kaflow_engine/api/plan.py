@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from kaflow_engine.api.lazy import lazily
 
 if TYPE_CHECKING:
-    from kaflow_engine.flow.plan import Backfill, Plan
+    from kaflow_engine.flow.flow import Backfill, Flow
     from kaflow_engine.model.columns import Column
     from kaflow_engine.operators.rows.table_rows import partition_of
     from kaflow_engine.plan.explain.draw import draw
@@ -25,8 +25,8 @@ __all__ = [
     "Backfill",
     "Column",
     "Explanation",
+    "Flow",
     "LineagePart",
-    "Plan",
     "Resolver",
     "SidePart",
     "StepPart",

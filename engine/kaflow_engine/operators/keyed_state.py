@@ -1,4 +1,4 @@
-"""Keyed state as a step sees it: entries by join key, an index by due time, and what changes."""
+"""Keyed state as an operator sees it: entries by join key, those by due time, and what changes."""
 
 import struct
 from collections import defaultdict
@@ -53,7 +53,7 @@ def stamp_suffix(ts: int) -> bytes:
 
 
 class StepState:
-    """The state partitions that one task owns, for one step."""
+    """The state partitions that one task owns, for one operator."""
 
     def __init__(self, task: Task, step: int, partitions: int) -> None:
         self._task, self._step, self._count = task, step, partitions

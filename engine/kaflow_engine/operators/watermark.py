@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kaflow_engine.flow.plan import TopicParams
+from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.operators.rows.reports import BatchReport
 
 END = 1 << 61
@@ -58,7 +58,7 @@ def advance(
 
     Args:
         state: Before the batch.
-        topics: The topics of the plan; only event topics count.
+        topics: The topics of the flow; only event topics count.
         report: What the batch read.
         batch_time: Epoch milliseconds.
         read_to_end: Every source partition, and whether it was read to its end.
@@ -134,7 +134,7 @@ def holder(
 
     Args:
         state: After a batch.
-        topics: The topics of the plan.
+        topics: The topics of the flow.
         batch_time: Epoch milliseconds of that batch.
         read_to_end: Every source partition, and whether it was read to its end.
     """

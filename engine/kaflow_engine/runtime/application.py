@@ -15,7 +15,7 @@ from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.oauth import java_options
 from kaflow_engine.connectors.kafka.run_log.transactions import control_topic
 from kaflow_engine.errors import DrainIncomplete, KaflowError, StateError
-from kaflow_engine.flow.plan import Backfill, Plan
+from kaflow_engine.flow.flow import Backfill, Flow
 from kaflow_engine.model.config import Config, SparkConfig
 from kaflow_engine.runtime.batch.progress import OnProgress, Watch
 from kaflow_engine.runtime.batch.stop import Limits
@@ -37,7 +37,7 @@ _GRACE_S = 10.0
 
 
 def run_pipelines(
-    plans: Sequence[Plan],
+    plans: Sequence[Flow],
     config: Config,
     *,
     until_caught_up: bool = False,
@@ -115,7 +115,7 @@ def spark_settings(config: Config) -> SparkConfig:
 
 
 def run_backfill(
-    plan: Plan,
+    plan: Flow,
     config: Config,
     wanted: Backfill,
     *,
@@ -160,14 +160,14 @@ def run_backfill(
     return summary
 
 
-def _forget(plan: Plan, config: Config, root: Path) -> None:
+def _forget(plan: Flow, config: Config, root: Path) -> None:
     """Remove what a backfill kept for itself."""
     kafka = KafkaSettings.configured(config.kafka)
     delete_topics(kafka, [control_topic(plan.pipeline)])
     shutil.rmtree(root / plan.pipeline, ignore_errors=True)
 
 
-def _refuse_other_plan(old: Plan, new: Plan) -> None:
+def _refuse_other_plan(old: Flow, new: Flow) -> None:
     assert old.backfill is not None
     assert new.backfill is not None
     forced = replace(old.backfill, force=new.backfill.force)  # is decided at each start

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.errors import StateError
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.model.config import SparkConfig
 from kaflow_engine.operators.watermark import END
@@ -47,7 +47,7 @@ class CaseSession:
     def __init__(
         self,
         spark: SparkSession,
-        plan: Plan,
+        plan: Flow,
         partitions: Mapping[str, Iterable[int]],
         replay: bool,
         schemas: Mapping[int, str],
@@ -119,7 +119,7 @@ class SparkExecutor:
 
 
 def _runner(
-    spark: SparkSession, plan: Plan, directory: Path, schemas: Mapping[int, str], spread: bool
+    spark: SparkSession, plan: Flow, directory: Path, schemas: Mapping[int, str], spread: bool
 ) -> BatchRunner:
     log = BatchLog(LocalStore(directory))
     state = StateRecord(

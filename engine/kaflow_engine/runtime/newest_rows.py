@@ -12,7 +12,8 @@ from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.dead_letters.letters import letters_of
 from kaflow_engine.connectors.kafka.output_rows import decode_rows
 from kaflow_engine.connectors.kafka.read import Tail, tail
-from kaflow_engine.flow.plan import Plan, instant
+from kaflow_engine.flow.flow import Flow, instant
+from kaflow_engine.flow.graph import output_columns, output_format, output_table, output_topic
 from kaflow_engine.model.config import Config
 
 _TIMEOUT = 3_000
@@ -33,7 +34,7 @@ class NewestRows:
     """Of a table."""
 
 
-def newest_rows(plan: Plan, config: Config, limit: int) -> NewestRows:
+def newest_rows(plan: Flow, config: Config, limit: int) -> NewestRows:
     """Return the newest rows of a pipeline's topic or table; what is no row of it is left out.
 
     It reads at most a few megabytes, and waits a few seconds for each answer.
@@ -41,21 +42,21 @@ def newest_rows(plan: Plan, config: Config, limit: int) -> NewestRows:
     Raises:
         SourceError: It cannot be read.
     """
-    finish = plan.finish
-    if finish.topic is None:
-        assert finish.table is not None
-        found = newest_table_rows(Path(finish.table.path), limit, _MOST_BYTES)
+    topic, table = output_topic(plan), output_table(plan)
+    if table is not None:
+        found = newest_table_rows(Path(table.path), limit, _MOST_BYTES)
         return NewestRows(rows=found.rows, version=found.version)
-    end = _tail(config, finish.topic, limit)
+    assert topic is not None
+    end = _tail(config, topic, limit)
     records = end.records.filter(end.records["value"].is_valid())
-    columns = [column for column, _ in finish.outputs]
-    decoded = decode_rows(config, finish.topic, finish.format, columns, records["value"])
+    columns = output_columns(plan)
+    decoded = decode_rows(config, topic, output_format(plan), columns, records["value"])
     rows = zip(_places(records.take(decoded.good)), decoded.table.to_pylist(), strict=True)
     newest = tuple({**place, **row} for place, row in rows)[::-1]
     return NewestRows(rows=newest, offsets=end.ends)
 
 
-def newest_letters(plan: Plan, config: Config, limit: int) -> NewestRows:
+def newest_letters(plan: Flow, config: Config, limit: int) -> NewestRows:
     """Return the newest dead letters in the topic of a pipeline.
 
     Raises:

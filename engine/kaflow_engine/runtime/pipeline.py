@@ -19,7 +19,7 @@ from kaflow_engine.connectors.kafka.delivery.topic_sink import TopicSink
 from kaflow_engine.connectors.kafka.replication import Replication
 from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
 from kaflow_engine.connectors.run_log import RunLog, RunStart
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
 from kaflow_engine.masking import masked
 from kaflow_engine.model.config import Config
 from kaflow_engine.runtime.batch.batch_backup import KeptBatches, batches_left
@@ -80,7 +80,7 @@ class PipelineRun:
     """Runs one pipeline until a limit, a stop, or a failure that trying again cannot fix."""
 
     spark: SparkSession
-    plan: Plan
+    plan: Flow
     config: Config
     limits: Limits
     watch: Watch
@@ -156,7 +156,7 @@ class PipelineRun:
         kafka: KafkaSettings,
         control: RunLog,
         resources: ExitStack,
-        wanted: Plan,
+        wanted: Flow,
     ) -> tuple[Run, BatchLog, StateRecord]:
         """Take a state over, for a plan; nothing is read yet."""
         store = LocalStore(directory)
@@ -208,7 +208,7 @@ class PipelineRun:
         directory: Path,
         log: BatchLog,
         state: StateRecord,
-        plan: Plan,
+        plan: Flow,
         source: RecordSource,
         control: RunLog,
         start: RunStart,
@@ -281,7 +281,7 @@ class PipelineRun:
     def _live(
         self, run: Run, log: BatchLog, state: StateRecord, kafka: KafkaSettings, directory: Path
     ) -> Ending:
-        counts = require(kafka, [topic.name for topic in run.plan.topics])
+        counts = require(kafka, [topic.name for topic in run.plan.sources])
         places = {topic: range(count) for topic, count in counts.items()}
         goal = run.ends.ask(places) if self.limits.until_caught_up else None
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", run.plan.pipeline)

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from kaflow_engine.cli.main import kaflow
 from kaflow_engine.errors import StateError
-from kaflow_engine.flow.plan import Backfill, Plan
+from kaflow_engine.flow.flow import Backfill, Flow
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.pipelines.loader import load_pipeline
 from kaflow_engine.plan.evolution.diff import change
@@ -49,7 +49,7 @@ def _project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         write_state(STATE / name, plan_of(name), 2)
 
 
-def plan_of(name: str) -> Plan:
+def plan_of(name: str) -> Flow:
     found = outlook_of(load_pipeline(Path(f"pipelines/{name}.yaml"), {}), Config()).new
     assert found is not None
     return found
@@ -169,7 +169,7 @@ def test_a_damaged_decision_is_told() -> None:
     assert "'approved.json' is damaged" in run(code=14).stdout
 
 
-def aside() -> tuple[BatchLog, Plan]:
+def aside() -> tuple[BatchLog, Flow]:
     rewrite(*UNFIT)
     run("--approve", "writer")
     plan = plan_of("writer")

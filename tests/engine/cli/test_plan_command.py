@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kaflow_engine.cli.main import kaflow
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import with_avro_id
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.pipelines.loader import load_pipeline
 from kaflow_engine.plan.planner.pipeline_plan import build_plan, declared_columns
@@ -48,13 +49,13 @@ def change(old: str, new: str) -> None:
     Path("p.yaml").write_text(PIPELINE.replace(old, new))
 
 
-def plan_now() -> Plan:
+def plan_now() -> Flow:
     spec = load_pipeline(Path("p.yaml"), {})
     schemas = {name: declared_columns(spec, name) or () for name in ("events", "names")}
     return replace(build_plan(spec, Config(), schemas).plan, partitions=3)
 
 
-def create(batches: int, *, opened: bool = False, plan: Plan | None = None) -> BatchLog:
+def create(batches: int, *, opened: bool = False, plan: Flow | None = None) -> BatchLog:
     """Write the state that a run of so many batches leaves."""
     return write_state(STATE, plan or plan_now(), batches, opened=opened)
 
@@ -143,5 +144,5 @@ def test_a_query_that_wants_columns_which_the_state_does_not_hold() -> None:
 def test_the_schema_id_of_an_avro_output_is_no_change() -> None:
     change("key: id}", "key: id, format: avro}")
     plan = plan_now()
-    create(1, plan=replace(plan, finish=replace(plan.finish, avro_id=7)))
+    create(1, plan=with_avro_id(plan, 7))
     assert run().stdout.startswith("unchanged  p  batch 2")

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from kaflow_engine.cli.main import kaflow
-from kaflow_engine.flow.plan import Backfill
+from kaflow_engine.flow.flow import Backfill
 from kaflow_engine.runtime.planning.plan_codec import fingerprint, plan_text
 from kaflow_engine.state.storage.lease import hold_lease
 from tests.engine.runtime.state_here import START, StateHere, record_table, state_plan

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pytest
 
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.operators.inspect.state_rows import decode
 from kaflow_engine.operators.inspect.state_sides import state_sides
@@ -55,7 +55,7 @@ class Feed:
         later = self._plan(case.then, case.after, case.columns)
         assert obstacles(self.old, later) == ()
         self.new = read_plan(plan_text(inherit(self.old, later)))
-        topics = {topic.name: [0] for topic in self.new.topics}
+        topics = {topic.name: [0] for topic in self.new.sources}
         self.offsets = dict.fromkeys(topics, 0)
         self.time = START
         self.pipeline = LocalPipeline(
@@ -63,7 +63,7 @@ class Feed:
         )
         self.point_of_change = never
 
-    def _plan(self, query: str, more: dict, columns: dict) -> Plan:
+    def _plan(self, query: str, more: dict, columns: dict) -> Flow:
         change = Change(
             title="",
             query=query,

@@ -10,7 +10,7 @@ from kaflow_engine.operators.rows.shuffle_codec import of_wire, to_wire
 LONGS = pa.int64()
 ROWS = exchange_rows(
     3,
-    stage=1,
+    target=1,
     part=pa.array([2, 0, 1]),
     kind=0,
     side=-7,

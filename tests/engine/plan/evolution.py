@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from kaflow_engine.errors import Location
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
@@ -47,7 +47,7 @@ def load_fixture(name: str) -> list[dict[str, Any]]:
 CHANGES = [Change(**entry) for entry in load_fixture("changes.yaml")]
 
 
-def plan_of(change: Change, *, after: bool) -> Plan:
+def plan_of(change: Change, *, after: bool) -> Flow:
     """Return the plan before or after a change."""
     given: dict[str, object] = {
         "name": "p",

@@ -1,6 +1,5 @@
 """What differs between two plans, in words."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -8,15 +7,16 @@ from typing import Any
 import pytest
 
 from kaflow_engine.errors import Location, StateError
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import joins
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
+from kaflow_engine.plan.evolution.chain import chain_of
 from kaflow_engine.plan.evolution.diff import change, obstacles
 from kaflow_engine.plan.evolution.diff_text import differences
 from kaflow_engine.plan.evolution.evolution import inherit
 from kaflow_engine.plan.planner.pipeline_plan import build_plan
-from kaflow_engine.runtime.planning.plan_codec import plan_text
 
 COLUMNS = {
     "a": (Column("id", "VARCHAR"), Column("n", "BIGINT")),
@@ -24,15 +24,15 @@ COLUMNS = {
 }
 
 
-def plan_of(query: str, **more: object) -> Plan:
+def plan_of(query: str, **more: object) -> Flow:
     output = {"topic": "o", "key": "id"}
     mapping = {"name": "p", "query": query, "output": output, **more}
     schemas = {name: columns for name, columns in COLUMNS.items() if f" {name}" in query}
     return build_plan(pipeline_from_mapping(mapping, Location("p"), {}), Config(), schemas).plan
 
 
-def document(plan: Plan) -> Mapping[str, Any]:
-    return json.loads(plan_text(plan))
+def document(plan: Flow) -> Mapping[str, Any]:
+    return chain_of(plan)
 
 
 ONE = "SELECT a.id, a.n FROM a"
@@ -99,7 +99,7 @@ REFUSED: list[tuple[str, dict[str, object], str]] = [
 ]
 
 
-def changed(**more: object) -> Plan:
+def changed(**more: object) -> Flow:
     settings: dict[str, object] = {"query": JOINED, "partitions": 2, **more}
     return plan_of(str(settings.pop("query")), **settings)
 
@@ -123,4 +123,4 @@ def test_a_state_does_not_go_on(more: dict[str, object], words: str) -> None:
 def test_the_order_of_sides_is_that_of_the_state() -> None:
     old, new = changed(query=THREE), changed(query=SWAPPED)
     assert obstacles(old, new) == ()
-    assert [side.alias for side in inherit(old, new).steps[0].sides] == ["b", "c"]
+    assert [side.alias for side in joins(inherit(old, new))[0].sides] == ["b", "c"]

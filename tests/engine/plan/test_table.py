@@ -19,8 +19,8 @@ from kaflow_engine.connectors.delta.table import (
 )
 from kaflow_engine.duck.queries import query
 from kaflow_engine.errors import SinkError, StateError, TakenOver
-from kaflow_engine.flow.plan import TableParams
 from kaflow_engine.flow.records import OUTPUT
+from kaflow_engine.flow.sinks import TableParams
 from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.rows.row_text import pack, to_text
 from kaflow_engine.operators.rows.table_rows import SOURCE, is_whole, partitions_between, typed_rows

@@ -1,6 +1,6 @@
 """Two small pipelines, planned."""
 
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
@@ -10,13 +10,13 @@ EVENTS = (Column("id", "VARCHAR"), Column("n", "VARCHAR"))
 PROFILES = (Column("id", "VARCHAR"), Column("tier", "VARCHAR"))
 
 
-def filter_plan(name: str, events: str, output: str) -> Plan:
+def filter_plan(name: str, events: str, output: str) -> Flow:
     """A pipeline without state."""
     query = f"SELECT e.id, e.n FROM \"{events}\" e WHERE e.n <> 'no'"
     return _plan({"name": name, "query": query, **_rest(output)}, {events: EVENTS})
 
 
-def lookup_plan(name: str, events: str, profiles: str, output: str, smart: bool = False) -> Plan:
+def lookup_plan(name: str, events: str, profiles: str, output: str, smart: bool = False) -> Flow:
     """Events with what a dimension says about them; under `smart` they wait for it."""
     query = f'SELECT e.id, e.n, p.tier FROM "{events}" e LEFT JOIN "{profiles}" p ON e.id = p.id'
     data = {"name": name, "query": query, **_rest(output), "state": {"dimensions": [profiles]}}
@@ -33,5 +33,5 @@ def _rest(output: str) -> dict[str, object]:
     }
 
 
-def _plan(data: dict[str, object], schemas: dict[str, tuple[Column, ...]]) -> Plan:
+def _plan(data: dict[str, object], schemas: dict[str, tuple[Column, ...]]) -> Flow:
     return build_plan(PipelineSpec.model_validate(data), Config(), schemas).plan

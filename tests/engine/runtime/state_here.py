@@ -8,14 +8,14 @@ from random import Random
 
 import pyarrow as pa
 
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.records import HEADERS, RECORDS
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.operators.levels import run_levels
 from kaflow_engine.operators.rows.reports import read_reports, report_rows
 from kaflow_engine.operators.rows.task import BatchContext
-from kaflow_engine.operators.stages import run_stages
 from kaflow_engine.operators.watermark import advance
 from kaflow_engine.plan.planner.pipeline_plan import build_plan
 from kaflow_engine.runtime.batch.position import Standing, counted, load_standing, next_due
@@ -44,7 +44,7 @@ JOINS = {
 }
 
 
-def state_plan(*joins: str, name: str = "shop", partitions: int = 4, **more: object) -> Plan:
+def state_plan(*joins: str, name: str = "shop", partitions: int = 4, **more: object) -> Flow:
     """Plan events with what they join: `users` (a dimension), `payments` (an event side)."""
     columns = {"users": ", u.tier", "payments": ", y.amount"}
     chosen = "".join(columns[join] for join in joins)
@@ -76,7 +76,7 @@ class StateHere:
         self.output = defaultdict(list)
         """Values by key, in order."""
         if self.log.load_state() is None:
-            start = {t.name: {p: 0 for p in range(SOURCES[t.name])} for t in plan.topics}
+            start = {t.name: {p: 0 for p in range(SOURCES[t.name])} for t in plan.sources}
             self.log.save_plan(fingerprint(plan), plan_text(plan))
             self.log.create_state(
                 StateRecord(
@@ -142,10 +142,10 @@ class StateHere:
             due=is_due(batch.watermark, standing.next_due),
         )
         with WorkerTask(self._settings(plan), context, range(plan.partitions)) as task:
-            reports = run_stages(plan, context, records, task)
+            reports = run_levels(plan, context, records, task)
         report = read_reports(pa.concat_tables([reports, self._notes(task)]))
         places = dict.fromkeys(batch.read_to_end, True)
-        watermark = advance(standing.watermark, plan.topics, report, batch.batch_time, places)
+        watermark = advance(standing.watermark, plan.sources, report, batch.batch_time, places)
         done = Standing(
             batch=batch.number,
             batch_time=batch.batch_time,
@@ -186,10 +186,10 @@ class StateHere:
 
     @staticmethod
     def _notes(task):
-        return report_rows(-1, [{"note": note} for note in task.notes()])
+        return report_rows([{"note": note} for note in task.notes()])
 
 
-def random_batches(seed: int, plan: Plan, batches: int, size: int = 12, apart: int = 5):
+def random_batches(seed: int, plan: Flow, batches: int, size: int = 12, apart: int = 5):
     """Return records (schema RECORDS) and batch time of each batch, minutes `apart`."""
     dice = Random(seed)
     offsets: dict[tuple[str, int], int] = defaultdict(int)
@@ -197,7 +197,7 @@ def random_batches(seed: int, plan: Plan, batches: int, size: int = 12, apart: i
     for number in range(batches):
         rows = []
         for _ in range(dice.randint(size // 2, size)):
-            topic = dice.choice([topic.name for topic in plan.topics])
+            topic = dice.choice([topic.name for topic in plan.sources])
             place = topic, dice.randrange(SOURCES[topic])
             at = START + (number * apart + dice.randint(-3, 3)) * MINUTE
             rows.append((*place, offsets[place], at, *_record(dice, topic)))
@@ -231,6 +231,6 @@ def _record(dice: Random, topic: str) -> tuple[bytes, bytes | None]:
     return key.encode(), json.dumps(value).encode()
 
 
-def renamed(plan: Plan, name: str) -> Plan:
+def renamed(plan: Flow, name: str) -> Flow:
     """Return the same plan for a state of another name."""
     return replace(plan, pipeline=name, name=name)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from kaflow_engine.errors import StateError
-from kaflow_engine.flow.plan import Backfill
+from kaflow_engine.flow.flow import Backfill
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec

@@ -82,7 +82,7 @@ def test_what_is_left_of_a_batch_of_a_topic_that_was_recreated(at, ranges, passe
 
 def plan(**more):
     topic = SimpleNamespace(name="t", on_data_loss="continue")
-    return SimpleNamespace(**{"topics": [topic], "backfill": None, **more})
+    return SimpleNamespace(**{"sources": [topic], "backfill": None, **more})
 
 
 FORCED = SimpleNamespace(force=True)

@@ -3,7 +3,7 @@
 
 import pytest
 
-from kaflow_engine.flow.plan import HistoryParams
+from kaflow_engine.flow.sources import HistoryParams
 from kaflow_engine.runtime.source.history import Piece, TopicHistory
 from kaflow_engine.runtime.source.record_source import split
 

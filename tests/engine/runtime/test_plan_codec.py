@@ -17,7 +17,7 @@ def test_only_equal_plans_have_one_fingerprint():
 
 def test_a_batch_that_was_refused_follows_the_new_word():
     plan = lookup_plan("p", "a", "b", "o")
-    strict = replace(plan, topics=tuple(replace(t, on_error="fail") for t in plan.topics))
+    strict = replace(plan, sources=tuple(replace(t, on_error="fail") for t in plan.sources))
     assert made_lenient(strict, plan) == plan
-    skipping = replace(plan, topics=tuple(replace(t, on_error="skip") for t in plan.topics))
+    skipping = replace(plan, sources=tuple(replace(t, on_error="skip") for t in plan.sources))
     assert made_lenient(skipping, plan) == skipping

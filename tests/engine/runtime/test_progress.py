@@ -2,14 +2,16 @@
 
 import pytest
 
+from kaflow_engine.flow.graph import driving
 from kaflow_engine.operators.rows.reports import BatchReport, PartitionReport
 from kaflow_engine.operators.watermark import WatermarkState, holder
 from kaflow_engine.runtime.batch.position import Standing
-from kaflow_engine.runtime.batch.progress import Watch, lag_of, operator_of
+from kaflow_engine.runtime.batch.progress import Watch, lag_of, level_name, operator_name
 from kaflow_engine.runtime.batch.runner import BatchDone
 from kaflow_engine.runtime.batch.task_metrics import skew, state_sizes
 from kaflow_engine.runtime.spark.session import cores
 from kaflow_engine.runtime.tasks.executor import Executed
+from tests.engine.flow.stored_plans import stored_plan
 from tests.engine.runtime.plans_here import lookup_plan
 
 PLAN = lookup_plan("p", "events", "profiles", "out", smart=True)
@@ -40,7 +42,7 @@ def done(batch, seconds, newest, **report):
             batch_time=50_000,
             offsets={"events": {0: 10 * batch}},
             watermark=WatermarkState(value=newest),
-            next_due=newest + PLAN.driving.ttl - 7_000,
+            next_due=newest + driving(PLAN).ttl - 7_000,
         ),
         report=found,
         size=10,
@@ -78,8 +80,16 @@ def test_what_batches_say_adds_up():
 
 
 def test_the_ledger_is_an_operator_of_its_own():
-    assert operator_of(PLAN, "1-1") == "1:profiles"
-    assert operator_of(PLAN, "2-0") == "ledger"
+    assert operator_name(PLAN, "1-1") == "1:profiles"
+    flow = stored_plan("ledger").flow
+    assert [operator_name(flow, f"{state}-0") for state in (1, 2, 3)] == ["1:b", "2:d", "ledger"]
+    assert [level_name(flow, level) for level in range(5)] == [
+        "map",
+        "join b",
+        "join d",
+        "deliver",
+        "deliver",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +135,7 @@ def test_the_newest_size_of_a_state_partition_counts():
 )
 def test_who_holds_the_watermark(latest, seen, to_end, expected):
     state = WatermarkState(value=5, latest=latest, seen=seen)
-    assert holder(state, PLAN.topics, 10**9, to_end) == expected
+    assert holder(state, PLAN.sources, 10**9, to_end) == expected
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def test_a_run_that_still_works_on_the_old_cut_cannot_commit_it(log):
     log.begin(recut(newer, log, RECORD))
     at = Standing(batch=0, batch_time=0, offsets={})
     with pytest.raises(StateError, match="another run has cut batch 1 again"):
-        stale._commit(at, RECORD, SimpleNamespace(topics=()), BatchReport())
+        stale._commit(at, RECORD, SimpleNamespace(sources=()), BatchReport())
     assert log.last_commit() is None
     log.commit(CommitRecord(number=1, epoch=2, changes={}, watermark={}, next_due=None))
     with pytest.raises(Damaged, match="was committed as run 2 cut it, and run 4 has cut it again"):

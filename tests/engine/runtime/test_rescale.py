@@ -7,6 +7,7 @@ from math import inf
 import pytest
 
 from kaflow_engine.errors import StateError
+from kaflow_engine.flow.graph import joins, ledger_of, state_names
 from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.runtime.maintenance.rescale import rescale
 from kaflow_engine.runtime.takeover.restore import RESTORED
@@ -34,7 +35,7 @@ CRASHED = state_plan("users", emission=SMART, partitions=2)
 def entries_of(here: StateHere) -> list[dict[bytes, bytes]]:
     """Return all entries, by step."""
     found = []
-    for step in here.plan.state_steps:
+    for step in state_names(here.plan):
         entries = {}
         for part in range(here.state.partitions):
             name = f"{step}-{part}"
@@ -61,8 +62,8 @@ def do(here: StateHere, partitions: int, store=None):
 
 
 def test_the_plans_have_what_can_go_wrong():
-    assert any(plan.ledger for plan in PLANS.values())
-    assert {len(plan.steps) for plan in PLANS.values()} == {0, 1, 2}
+    assert any(ledger_of(plan) for plan in PLANS.values())
+    assert {len(joins(plan)) for plan in PLANS.values()} == {0, 1, 2}
 
 
 @pytest.mark.parametrize(("seed", "name"), list(enumerate(PLANS)))

@@ -12,7 +12,8 @@ from deltalake import DeltaTable
 from kaflow_engine.connectors.contract import FinishedBatch
 from kaflow_engine.connectors.delta.data_files import write_files
 from kaflow_engine.errors import StateError
-from kaflow_engine.flow.plan import Backfill
+from kaflow_engine.flow.flow import Backfill
+from kaflow_engine.flow.graph import output_table
 from kaflow_engine.flow.records import OUTPUT
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
@@ -51,7 +52,7 @@ def written(plan, number, name, *offsets):
         {"value": b'["1"]', "timestamp": START, "source_partition": 0, "source_offset": offset}
         for offset in offsets
     ]
-    table = plan.finish.table
+    table = output_table(plan)
     typed = typed_rows(table, pa.Table.from_pylist(rows, OUTPUT))
     files = write_files(Path(table.path), "_day", typed, name)
     notes = [{"files": [astuple(file) for file in files]}]
@@ -67,7 +68,7 @@ def opened(plan, state, folder):
 def offsets_in(plan):
     """Return which records the rows of the table were made of."""
     return sorted(
-        DeltaTable(plan.finish.table.path).to_pyarrow_table()["_source_offset"].to_pylist()
+        DeltaTable(output_table(plan).path).to_pyarrow_table()["_source_offset"].to_pylist()
     )
 
 
@@ -93,7 +94,7 @@ def test_rows_of_what_was_read_are_replaced(tmp_path):
     sink.commit(written(plan, 2, "b2", 4))
     sink.finish()
     assert offsets_in(plan) == [1, 2, 3, 4, 5]
-    DeltaTable(plan.finish.table.path).optimize.compact()
+    DeltaTable(output_table(plan).path).optimize.compact()
     (tmp_path / "kept" / "_day=2026-01-01" / "b1.parquet").unlink()
     sink.finish()  # as after a crash behind the commit
     assert offsets_in(plan) == [1, 2, 3, 4, 5]

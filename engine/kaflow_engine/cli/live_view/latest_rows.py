@@ -14,6 +14,7 @@ from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.follow import Follower, Seen
 from kaflow_engine.connectors.kafka.output_rows import decode_rows
 from kaflow_engine.errors import KaflowError
+from kaflow_engine.flow.graph import output_columns, output_format, output_topic
 from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.config import Config
 from kaflow_engine.plan.planner.planned import PlannedPipeline
@@ -41,7 +42,7 @@ def follow_rows(plans: Sequence[PlannedPipeline], config: Config, show: Show) ->
 
 
 def _follow(plans: Sequence[PlannedPipeline], config: Config, show: Show, ended: Event) -> None:
-    topics = ((planned.plan.finish.topic, planned) for planned in plans)
+    topics = ((output_topic(planned.plan), planned) for planned in plans)
     by_topic = {topic: planned for topic, planned in topics if topic is not None}
     settings = KafkaSettings.configured(config.kafka)
     try:
@@ -68,10 +69,10 @@ def _newest(seen: Sequence[Seen]) -> list[Seen]:
 def _text(seen: Seen, planned: PlannedPipeline, config: Config) -> str:
     if seen.value is None:
         return "null"
-    finish = planned.plan.finish
-    if format_of(finish.format).traits.is_json:
+    form = output_format(planned.plan)
+    if format_of(form).traits.is_json:
         return seen.value.decode(errors="replace")
-    columns = [column for column, _ in finish.outputs]
+    columns = output_columns(planned.plan)
     value = pa.array([seen.value], pa.binary())
-    rows = decode_rows(config, seen.topic, finish.format, columns, value).table.to_pylist()
+    rows = decode_rows(config, seen.topic, form, columns, value).table.to_pylist()
     return json.dumps(rows[0], default=str, ensure_ascii=False) if rows else repr(seen.value)

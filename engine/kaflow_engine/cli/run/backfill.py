@@ -17,7 +17,7 @@ from kaflow_engine.cli.options import (
 from kaflow_engine.cli.run.progress_file import progress_file
 from kaflow_engine.cli.run.running import Manner, run_in_front
 from kaflow_engine.cli.stopping import stop_requests
-from kaflow_engine.flow.plan import Backfill, instant
+from kaflow_engine.flow.flow import Backfill, instant
 from kaflow_engine.plan.planner.project import load_one
 from kaflow_engine.runtime.drive.backfill_guard import check_backfill
 

@@ -18,7 +18,8 @@ from kaflow_engine.cli.run.standby import take_states
 from kaflow_engine.cli.run.summary import summary_data, summary_lines
 from kaflow_engine.connectors.kafka.client import KafkaSettings, open_admin
 from kaflow_engine.errors import Location, ModelError, SourceError
-from kaflow_engine.flow.plan import Backfill
+from kaflow_engine.flow.flow import Backfill
+from kaflow_engine.flow.graph import driving, only_sink, output_format
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.evolution.diff import change
@@ -240,9 +241,9 @@ def _try_settings(config: Config) -> None:
 
 def _arrow(planned: PlannedPipeline) -> str:
     plan = planned.plan
-    topics = ", ".join(topic.name for topic in plan.topics)
-    form = "table" if plan.finish.table else plan.finish.format
-    return f"{plan.name}: {topics} -> {plan.finish.target} ({plan.emission}, {form})"
+    topics = ", ".join(topic.name for topic in plan.sources)
+    form, emission = output_format(plan), driving(plan).emission
+    return f"{plan.name}: {topics} -> {only_sink(plan).target} ({emission}, {form})"
 
 
 def _count(number: int) -> str:

@@ -12,13 +12,14 @@ from kaflow_engine.cli.options import configuration, json_option
 from kaflow_engine.cli.output import Steps, print_json, print_table
 from kaflow_engine.cli.state.state_list import configured, time_text
 from kaflow_engine.errors import StateError, UnknownName
+from kaflow_engine.flow.graph import state_names
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.durations import format_duration
 from kaflow_engine.operators.inspect.state_rows import Decoded
 from kaflow_engine.operators.inspect.state_sides import (
     StateSide,
     chosen_sides,
-    operator_of,
+    operator_called,
     state_sides,
 )
 from kaflow_engine.runtime.maintenance.catalog import (
@@ -104,8 +105,10 @@ class Shown:
         self._key, self._at = key, at
         plan = moment_of(self._log, at).plan
         self._sides = chosen_sides(plan, operator, side)
-        if operator is not None and operator not in plan.state_steps:
-            steps = ", ".join(f"{step} ({operator_of(step, plan)})" for step in plan.state_steps)
+        if operator is not None and operator not in state_names(plan):
+            steps = ", ".join(
+                f"{step} ({operator_called(step, plan)})" for step in state_names(plan)
+            )
             raise StateError(
                 f"'{found.name}' has no operator {operator} with state", hint=f"known: {steps}"
             )
@@ -165,7 +168,7 @@ def row_data(view: StateView, side: StateSide, row: dict[str, Any]) -> dict[str,
     """Return what says which entry a row is."""
     return {
         "step": side.step,
-        "operator": operator_of(side.step, view.moment.plan),
+        "operator": operator_called(side.step, view.moment.plan),
         "side": side.name,
         "kind": side.kind,
         "key": row["key"],

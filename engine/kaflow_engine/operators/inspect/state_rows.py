@@ -11,7 +11,15 @@ import pyarrow.compute as pc
 
 from kaflow_engine.duck.queries import query
 from kaflow_engine.duck.quoting import identifier
-from kaflow_engine.flow.plan import Plan, SideParams
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import (
+    driving,
+    driving_source,
+    joins_before,
+    operator_of_state,
+    source_of,
+)
+from kaflow_engine.flow.operators import KeyedJoin, Ledger, SideParams
 from kaflow_engine.formats.json.encode import json_object_sql
 from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.inspect.state_sides import StateSide, state_sides
@@ -58,87 +66,87 @@ class Decoded:
         ]
 
 
-def decode(plan: Plan, side: StateSide, keys: Sequence[bytes], values: Sequence[bytes]) -> Decoded:
+def decode(flow: Flow, side: StateSide, keys: Sequence[bytes], values: Sequence[bytes]) -> Decoded:
     """Decode entries of one side.
 
     Args:
-        plan: That of the state.
+        flow: That of the state.
         side: What they are.
         keys: Of the entries.
         values: As many.
     """
     match side.kind:
         case "due":
-            return _due(plan, side, keys)
+            return _due(flow, side, keys)
         case "accounts":
-            return _accounts(plan, keys, values)
+            return _accounts(flow, keys, values)
         case "dimension":
-            return _versions(plan, side, keys, values)
+            return _versions(flow, side, keys, values)
         case "events":
-            return _events(plan, side, keys, values)
+            return _events(flow, side, keys, values)
         case "matches":
-            return _matches(plan, side, keys, values)
+            return _matches(flow, side, keys, values)
         case _:
-            return _drivers(plan, side, keys, values)
+            return _drivers(flow, side, keys, values)
 
 
 def _versions(
-    plan: Plan, side: StateSide, keys: Sequence[bytes], values: Sequence[bytes]
+    flow: Flow, side: StateSide, keys: Sequence[bytes], values: Sequence[bytes]
 ) -> Decoded:
     stamps, texts = read_versions(pa.array(values, pa.binary()))
     nothing = [None] * len(keys)
     rows = _rows(_texts(keys), nothing, stamps, nothing, s=texts)
-    return _decoded(rows, [("s", _named(_params(plan, side)))])
+    return _decoded(rows, [("s", _named(_params(flow, side)))])
 
 
-def _events(plan: Plan, side: StateSide, keys: Sequence[bytes], values: Sequence[bytes]) -> Decoded:
-    params = _params(plan, side)
+def _events(flow: Flow, side: StateSide, keys: Sequence[bytes], values: Sequence[bytes]) -> Decoded:
+    params = _params(flow, side)
     stamps, orders, texts = read_events(values)
-    topic = plan.topics[params.topic].name
+    topic = source_of(flow, params).name
     records = [_record(topic, part, off) for _, _, part, off in orders.to_pylist()]
     rows = _rows(_texts(keys), records, stamps, pc.add(stamps, params.ttl), s=texts)
     return _decoded(rows, [("s", _named(params))])
 
 
 def _drivers(
-    plan: Plan, side: StateSide, keys: Sequence[bytes], values: Sequence[bytes]
+    flow: Flow, side: StateSide, keys: Sequence[bytes], values: Sequence[bytes]
 ) -> Decoded:
-    step = plan.steps[side.step - 1]
+    join = _join(flow, side)
     suffixes = [split_entry(key)[2] for key in keys]
-    found = read_drivers(plan.driving.ttl, -1, list(keys), suffixes, list(values))
+    found = read_drivers(driving(flow).ttl, -1, list(keys), suffixes, list(values))
     texts = [None] * len(keys) if side.kind == "keyless" else _texts(keys)
     packed: dict[str, Any] = {"d": found["d"]}
-    chosen = [("d", step.before)]
+    chosen = [("d", join.before)]
     if side.kind in ("waiting", "emitted"):
         members: list[list[Any]] = [
             json.loads(extra)[0] if extra else [] for extra in found["extra"].to_pylist()
         ]
-        for n, i in enumerate(step.events):
+        for n, i in enumerate(join.events):
             packed[f"s{i}"] = pa.array(
                 [of[2 * n + 1] if of else None for of in members], pa.string()
             )
-            chosen.append((f"s{i}", _named(step.sides[i])))
+            chosen.append((f"s{i}", _named(join.sides[i])))
     more: list[tuple[Column, str]] = []
     if side.kind in ("kept", "keyless"):
         packed["flags"] = found["flags"]
         more = [(Column("outcome", "VARCHAR"), f"coalesce({class_sql('flags', '0')}, 'sent on')")]
-    rows = _rows(texts, _origins(plan, suffixes), found["ts"], found["due"], **packed)
+    rows = _rows(texts, _origins(flow, suffixes), found["ts"], found["due"], **packed)
     return _decoded(rows, chosen, more)
 
 
 def _matches(
-    plan: Plan, side: StateSide, keys: Sequence[bytes], values: Sequence[bytes]
+    flow: Flow, side: StateSide, keys: Sequence[bytes], values: Sequence[bytes]
 ) -> Decoded:
-    step = plan.steps[side.step - 1]
+    join = _join(flow, side)
     suffixes = [split_entry(key)[2] for key in keys]
-    width = 12 * (1 + sum(len(earlier.events) for earlier in plan.steps[: side.step - 1]))
+    width = 12 * (1 + sum(len(earlier.events) for earlier in joins_before(flow, join)))
     owners = [suffix[width] for suffix in suffixes]
     _, orders, texts = read_events(values)
     packed = {
         f"s{i}": pc.if_else(pa.array([owner == i for owner in owners], pa.bool_()), texts, None)
-        for i in step.events
+        for i in join.events
     }
-    topics = [plan.topics[step.sides[owner].topic].name for owner in owners]
+    topics = [source_of(flow, join.sides[owner]).name for owner in owners]
     matched = [
         _record(topic, part, off)
         for topic, (_, _, part, off) in zip(topics, orders.to_pylist(), strict=True)
@@ -146,24 +154,24 @@ def _matches(
     nothing = [None] * len(keys)
     rows = _rows(
         _texts(keys),
-        _origins(plan, suffixes),
+        _origins(flow, suffixes),
         nothing,
         nothing,
         **packed,
         matched=pa.array(matched, pa.string()),
     )
-    chosen = [(f"s{i}", _named(step.sides[i])) for i in step.events]
+    chosen = [(f"s{i}", _named(join.sides[i])) for i in join.events]
     return _decoded(rows, chosen, [(Column("match", "VARCHAR"), "matched")])
 
 
-def _accounts(plan: Plan, keys: Sequence[bytes], values: Sequence[bytes]) -> Decoded:
+def _accounts(flow: Flow, keys: Sequence[bytes], values: Sequence[bytes]) -> Decoded:
     found = [read_account(value) for value in values]
     stamps = pa.array([ts for _, _, ts in found], pa.int64())
     rows = _rows(
         [None] * len(keys),
-        _origins(plan, [split_entry(key)[0][1:] for key in keys]),
+        _origins(flow, [split_entry(key)[0][1:] for key in keys]),
         stamps,
-        pc.add(stamps, plan.driving.ttl),
+        pc.add(stamps, driving(flow).ttl),
         flags=pa.array([flags for flags, _, _ in found], pa.int64()),
         waits=pa.array([waits for _, waits, _ in found], pa.int64()),
     )
@@ -171,15 +179,15 @@ def _accounts(plan: Plan, keys: Sequence[bytes], values: Sequence[bytes]) -> Dec
     return _decoded(rows, [], [outcome, (Column("waits", "BIGINT"), "waits")])
 
 
-def _due(plan: Plan, side: StateSide, keys: Sequence[bytes]) -> Decoded:
-    names = {each.byte: each.name for each in state_sides(plan) if each.step == side.step}
+def _due(flow: Flow, side: StateSide, keys: Sequence[bytes]) -> Decoded:
+    names = {each.byte: each.name for each in state_sides(flow) if each.step == side.step}
     found = [split_due(key) for key in keys]
     entries = [entry for _, _, entry in found]
-    ledger = side.step > len(plan.steps)
+    ledger = isinstance(operator_of_state(flow, side.step), Ledger)
     nothing: list[str | None] = [None] * len(keys)
     rows = _rows(
         nothing if ledger else _texts(entries),
-        _origins(plan, [split_entry(entry)[0][1:] for entry in entries]) if ledger else nothing,
+        _origins(flow, [split_entry(entry)[0][1:] for entry in entries]) if ledger else nothing,
         [None] * len(keys),
         [due for _, due, _ in found],
         of=pa.array([names[entry[1]] for entry in entries], pa.string()),
@@ -237,9 +245,9 @@ def _texts(keys: Sequence[bytes]) -> list[str | None]:
     return [split_entry(key)[0][1:].decode(errors="replace") for key in keys]
 
 
-def _origins(plan: Plan, suffixes: Sequence[bytes]) -> list[str]:
+def _origins(flow: Flow, suffixes: Sequence[bytes]) -> list[str]:
     """Return the driving records that stand at the head of suffixes."""
-    topic = plan.topics[plan.driving.topic].name
+    topic = driving_source(flow).name
     return [_record(topic, *read_place(suffix)) for suffix in suffixes]
 
 
@@ -247,8 +255,14 @@ def _record(topic: str, partition: int, offset: int) -> str:
     return f"{topic}[{partition}]@{offset}"
 
 
-def _params(plan: Plan, side: StateSide) -> SideParams:
-    return plan.steps[side.step - 1].sides[side.byte]
+def _params(flow: Flow, side: StateSide) -> SideParams:
+    return _join(flow, side).sides[side.byte]
+
+
+def _join(flow: Flow, side: StateSide) -> KeyedJoin:
+    found = operator_of_state(flow, side.step)
+    assert isinstance(found, KeyedJoin)
+    return found
 
 
 def _named(side: SideParams) -> tuple[Column, ...]:

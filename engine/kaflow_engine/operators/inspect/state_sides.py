@@ -1,10 +1,12 @@
-"""What the entries of a state are: each step's sides, and what it keeps of its own."""
+"""What the entries of a state are: each join's sides, and what it keeps of its own."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, assert_never
 
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import driving_source, joins, ledger_of, operator_of_state, source_of
+from kaflow_engine.flow.operators import KeyedJoin, Ledger
 from kaflow_engine.operators.keyed_state import DRIVER, EMITTED, KEYLESS, MATCH, WAITING
 from kaflow_engine.state.keys import DUE
 
@@ -15,9 +17,10 @@ Kind = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateSide:
-    """Entries of one side byte of one step."""
+    """Entries of one side byte of one operator."""
 
     step: int
+    """The name of its state."""
     byte: int
     kind: Kind
     name: str
@@ -35,30 +38,30 @@ class StateSide:
         return name in (self.name, self.alias, self.kind)
 
 
-def state_sides(plan: Plan) -> tuple[StateSide, ...]:
-    """Return all sides of a plan, by step and side byte."""
+def state_sides(flow: Flow) -> tuple[StateSide, ...]:
+    """Return all sides of a flow, by state and side byte."""
     found: list[StateSide] = []
-    for step, params in enumerate(plan.steps, 1):
-        for byte, side in enumerate(params.sides):
+    for join in joins(flow):
+        for byte, side in enumerate(join.sides):
             found.append(
                 StateSide(
-                    step=step,
+                    step=join.state,
                     byte=byte,
                     kind="dimension" if side.role == "dimension" else "events",
-                    name=plan.topics[side.topic].name,
+                    name=source_of(flow, side).name,
                     alias=side.alias,
                 )
             )
-        found += [_own(step, byte, kind) for byte, kind in _OWN]
-    if plan.ledger:
-        ledger = len(plan.steps) + 1
-        found += [_own(ledger, 0, "accounts"), _own(ledger, DUE, "due")]
+        found += [_own(join.state, byte, kind) for byte, kind in _OWN]
+    ledger = ledger_of(flow)
+    if ledger is not None:
+        found += [_own(ledger.state, 0, "accounts"), _own(ledger.state, DUE, "due")]
     return tuple(found)
 
 
-def describe(side: StateSide, plan: Plan) -> str:
+def describe(side: StateSide, flow: Flow) -> str:
     """Say what the entries of a side are."""
-    driving = plan.topics[plan.driving.topic].name
+    driving = driving_source(flow).name
     match side.kind:
         case "dimension":
             return f"value of dimension '{side.name}'"
@@ -80,21 +83,26 @@ def describe(side: StateSide, plan: Plan) -> str:
             return "index by due time"
 
 
-def operator_of(step: int, plan: Plan) -> str:
-    """Return what a step is called: `join <topics>`, or `ledger`."""
-    if step > len(plan.steps):
-        return "ledger"
-    names = dict.fromkeys(plan.topics[side.topic].name for side in plan.steps[step - 1].sides)
-    return f"join {', '.join(names)}"
+def operator_called(state: int, flow: Flow) -> str:
+    """Return what the operator of a state is called: `join <topics>`, or `ledger`."""
+    operator = operator_of_state(flow, state)
+    match operator:
+        case Ledger():
+            return "ledger"
+        case KeyedJoin(sides=sides):
+            names = dict.fromkeys(source_of(flow, side).name for side in sides)
+            return f"join {', '.join(names)}"
+        case _:
+            assert_never(operator)
 
 
 def chosen_sides(
-    plan: Plan, operator: int | None = None, name: str | None = None
+    flow: Flow, operator: int | None = None, name: str | None = None
 ) -> Sequence[StateSide]:
     """Return the sides that are asked for; the index by due time only if it is."""
     return [
         side
-        for side in state_sides(plan)
+        for side in state_sides(flow)
         if operator in (None, side.step)
         and (side.is_called(name) if name is not None else side.kind != "due")
     ]

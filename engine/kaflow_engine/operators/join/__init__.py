@@ -1,1 +1,1 @@
-"""The keyed join: one step in one task."""
+"""The keyed join in one task."""

@@ -55,7 +55,7 @@ def _expire(
     work.load("r", EXCHANGE.append(pa.field("pos", pa.int64())).empty_table())
     found: list[pa.Table] = []
     settled = FATES.empty_table()
-    if work.final or work.plan.on_expiry == "emit":
+    if work.final or work.driving.on_expiry == "emit":
         outcome = leave(work, _last_rows(work, due))
         found.append(outcome.rows)
         settled = outcome.fates
@@ -66,11 +66,11 @@ def _expire(
         "AND did NOT IN (SELECT did FROM fates) ORDER BY due, d_part, d_off"
     )
     bit = EXPIRED
-    if work.plan.on_expiry == "dead_letter":
-        bit = DEAD_LETTER << FORCED_SHIFT if work.plan.ledger else DEAD_LETTER
+    if work.driving.on_expiry == "dead_letter":
+        bit = DEAD_LETTER << FORCED_SHIFT if work.ledger is not None else DEAD_LETTER
         found.append(
             dead_letters(
-                work, rest, [expiry_letter(work.plan.driving.ttl)] * rest.num_rows, expired=True
+                work, rest, [expiry_letter(work.driving.ttl)] * rest.num_rows, expired=True
             )
         )
     settled = pa.concat_tables([settled, fates(rest["did"].to_pylist(), bit)])
@@ -84,12 +84,12 @@ def _take(work: JoinWorkspace, entries: list[tuple[int, bytes]]) -> Stored:
     found: list[tuple[bytes | None, bytes, bytes]] = []
     waiting: list[bool] = []
     gone: list[tuple[int, bytes]] = []
-    ttls = {i: work.step.sides[i].ttl for i in work.events}
+    ttls = {i: work.join.sides[i].ttl for i in work.events}
     values = state.values([entry for _, entry in entries])
     for (at, entry), value in zip(entries, values, strict=True):
         key, side, suffix = split_entry(entry)
         if value is not None:
-            due = stored_ts(value) + ttls.get(side, work.plan.driving.ttl)
+            due = stored_ts(value) + ttls.get(side, work.driving.ttl)
             if due >= work.batch.horizon:  # the TTL has grown since
                 state.postpone(entry, at, due)
                 continue
@@ -99,7 +99,7 @@ def _take(work: JoinWorkspace, entries: list[tuple[int, bytes]]) -> Stored:
             waiting.append(side == WAITING)
     state.forget(gone)
     keys, suffixes, kept = zip(*found, strict=True) if found else ((), (), ())
-    drivers = read_drivers(work.plan.driving.ttl, -1, keys, suffixes, kept)
+    drivers = read_drivers(work.driving.ttl, -1, keys, suffixes, kept)
     rows = drivers.select(["did", "suffix", "extra"]).filter(pa.array(waiting, pa.bool_()))
     drivers = drivers.drop_columns("extra")
     if work.retains and work.can_wait:
@@ -113,7 +113,7 @@ def _take_waiting(work: JoinWorkspace, drivers: pa.Table) -> pa.Table:
     found = work.state.entries(WAITING, keys, drivers["suffix"].to_pylist())
     index, suffixes, values = found
     owners = [keys[i] for i in index]
-    rows = read_drivers(work.plan.driving.ttl, -1, owners, suffixes, values).select(
+    rows = read_drivers(work.driving.ttl, -1, owners, suffixes, values).select(
         ["did", "suffix", "extra"]
     )
     entries = entry_keys(pa.array(owners, pa.binary()), WAITING, pa.array(suffixes, pa.binary()))

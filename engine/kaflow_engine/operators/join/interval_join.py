@@ -12,7 +12,7 @@ from kaflow_engine.state.keys import entry_keys
 def load_events(work: JoinWorkspace, keys: list[bytes]) -> None:
     """Build e<i>: the batch's records of each event side, and stored ones under `keys`."""
     for i in work.events:
-        ttl = work.step.sides[i].ttl
+        ttl = work.join.sides[i].ttl
         index, _, values = work.state.entries(i, keys)
         stamps, orders, texts = read_events(values)
         columns = "key, pos, ts, ord, s"
@@ -40,7 +40,7 @@ def load_matches(
     """Read the stored matches of driving records with one event side.
 
     Args:
-        work: The step.
+        work: The join.
         side: Which one.
         drivers: did, key, suffix.
 

@@ -1,4 +1,4 @@
-"""One keyed step in one task: rows and records meet over one join key."""
+"""One keyed join in one task: rows and records meet over one join key."""
 
 from collections import Counter
 
@@ -6,8 +6,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.duck.queries import cursor
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import target_of
+from kaflow_engine.flow.operators import KeyedJoin
 from kaflow_engine.formats.pick import keep
+from kaflow_engine.operators.handover import HandOn
 from kaflow_engine.operators.join.emit import FATES, charge, dead_letters, fates, leave, lookups
 from kaflow_engine.operators.join.expiry import expire
 from kaflow_engine.operators.join.interval_join import (
@@ -37,31 +40,34 @@ from kaflow_engine.operators.rows.task import BatchContext, Task
 _FEW = 200
 
 
-def run_step(plan: Plan, number: int, batch: BatchContext, rows: pa.Table, task: Task) -> pa.Table:
-    """Run step `number` (from 1) over the rows of one task.
+def run_join(
+    flow: Flow, join: KeyedJoin, batch: BatchContext, rows: pa.Table, task: Task, hand_on: HandOn
+) -> pa.Table:
+    """Run a join over the rows of one task.
 
     Args:
-        plan: What runs.
-        number: Which step.
+        flow: What runs.
+        join: Which operator of it.
         batch: Which batch.
-        rows: Schema EXCHANGE; rows for later stages pass through untouched.
+        rows: Schema EXCHANGE; rows for others pass through untouched.
         task: The state before the batch; takes the changes.
+        hand_on: Takes the rows that leave.
 
     Returns:
         Schema EXCHANGE.
     """
-    mine = pc.and_(pc.equal(rows["stage"], number), pc.less_equal(rows["kind"], SIDE))
+    mine = pc.equal(rows["target"], target_of(flow, join))
     here = keep(rows, mine)
     found = [rows.filter(pc.invert(mine))]
     counters: Counter[str] = Counter()
     with cursor() as con:
         work = JoinWorkspace(
             con=con,
-            plan=plan,
-            step=plan.steps[number - 1],
-            number=number,
+            flow=flow,
+            join=join,
+            hand_on=hand_on,
             batch=batch,
-            state=StepState(task, number, plan.partitions),
+            state=StepState(task, join.state, flow.partitions),
             moved=_moved(here),
         )
         found += expire(work, counters)
@@ -76,7 +82,7 @@ def run_step(plan: Plan, number: int, batch: BatchContext, rows: pa.Table, task:
         "due": [] if due is None else [due],
         "lookups": lookups(work),
     }
-    found.append(report_rows(plan.stage_count - 1, [report]))
+    found.append(report_rows([report]))
     return pa.concat_tables(found)
 
 
@@ -104,7 +110,7 @@ def _records(work: JoinWorkspace, here: pa.Table, counters: Counter[str]) -> lis
     stored, emitted = _load_drivers(work)
     _combinations(work, stored)
     keyed = "SELECT DISTINCT key FROM d WHERE key IS NOT NULL"
-    looked_up = "" if work.plan.reemit else " AND did IN (SELECT did FROM c)"
+    looked_up = "" if work.driving.reemit else " AND did IN (SELECT did FROM c)"
     load_versions(work, work.keys(keyed + looked_up))
     look_up(work, _places(work))
     failed = choose(work)
@@ -128,28 +134,28 @@ def _records(work: JoinWorkspace, here: pa.Table, counters: Counter[str]) -> lis
     waits = "SELECT did FROM waiting" if work.can_wait else None
     found.append(settle(work, pa.concat_tables(settled), waits, counters))
     remember(work, stored)
-    if work.plan.reemit:
-        found.append(reemit(work, outcome.emitted, emitted))
+    if work.driving.reemit:
+        found.append(reemit(work, outcome.passed, emitted))
     return found
 
 
 def _load_rows(work: JoinWorkspace, here: pa.Table) -> None:
     """Build r and the new rows of d."""
-    plan, batch = work.plan, work.batch
+    batch, ttl = work.batch, work.driving.ttl
     place = f"dense_rank() OVER (ORDER BY {', '.join(TRIGGER)})"
     work.build("r", f"SELECT row_number() OVER () AS rn, *, {place} AS pos FROM incoming", here)
     own = (
-        f"d_batch = {batch.batch} AND t_phase = 1 AND t_topic = {plan.driving.topic} "
+        f"d_batch = {batch.batch} AND t_phase = 1 AND t_topic = {work.topic.index} "
         "AND t_part = d_part AND t_off = d_off"
     )
-    late = f"ts + {plan.driving.ttl} < {batch.horizon}"
+    late = f"ts + {ttl} < {batch.horizon}"
     lost = "FALSE" if work.final else "key IS NULL"
     values = {
         "did": "rn",
         "pos": "pos",
         "fresh": own,
         "hopeless": f"doomed OR forced OR {lost} OR {late}",
-        "due": f"ts + {plan.driving.ttl}",
+        "due": f"ts + {ttl}",
         "members": "coalesce(members, []::BIGINT[])",
         "d": "payload",
         "flags": "0::BIGINT",
@@ -166,8 +172,8 @@ def _load_drivers(work: JoinWorkspace) -> tuple[pa.Table, pa.Table]:
         Their waiting rows, and their emitted rows that may be formed again (see Stored).
     """
     sides = list(work.events)
-    if work.can_wait or work.plan.reemit:
-        sides = list(range(len(work.step.sides)))
+    if work.can_wait or work.driving.reemit:
+        sides = list(range(len(work.join.sides)))
     keys: list[bytes] = []
     if work.moved & set(sides):
         keys = work.keys(
@@ -176,7 +182,7 @@ def _load_drivers(work: JoinWorkspace) -> tuple[pa.Table, pa.Table]:
         )
     stored = load_stored(work, keys)
     emitted = stored.rows.slice(0, 0)
-    if work.plan.reemit:
+    if work.driving.reemit:
         stored, emitted = load_emitted(work, keys, stored)
     if stored.drivers.num_rows:
         work.load("stored", waited(stored.drivers, stored.rows))
@@ -246,7 +252,7 @@ def _hopeless(
         settled: What became of rows so far.
         broken: Driving records whose rows cannot be computed.
     """
-    if not work.can_wait and not work.final and work.plan.driving.needs is None:
+    if not work.can_wait and not work.final and work.driving.needs is None:
         return FATES.empty_table(), []
     lost = work.table(
         "SELECT did, key, d_part, d_off, raw FROM d WHERE did > 0 AND hopeless "
@@ -261,13 +267,13 @@ def _hopeless(
         return FATES.empty_table(), []
     work.load("lost", lost)
     dids = lost["did"].to_pylist()
-    if work.plan.on_expiry == "dead_letter":
+    if work.driving.on_expiry == "dead_letter":
         letters = dead_letters(
-            work, lost, [expiry_letter(work.plan.driving.ttl)] * lost.num_rows, expired=True
+            work, lost, [expiry_letter(work.driving.ttl)] * lost.num_rows, expired=True
         )
-        bit = DEAD_LETTER << FORCED_SHIFT if work.plan.ledger else DEAD_LETTER
+        bit = DEAD_LETTER << FORCED_SHIFT if work.ledger is not None else DEAD_LETTER
         return fates(dids, bit), [letters]
-    if work.plan.on_expiry == "drop":
+    if work.driving.on_expiry == "drop":
         return fates(dids, EXPIRED), []
     rows = departing(
         work,

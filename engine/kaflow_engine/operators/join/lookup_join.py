@@ -1,7 +1,7 @@
 """Driving rows that one look at the dimensions settles: they are sent on, or wait, without tables.
 
-Such are the rows of keys under which the batch brings no dimension record, in a step that joins
-current dimension values only. All others take the long way in `step`.
+Such are the rows of keys under which the batch brings no dimension record, in a join over
+current dimension values only. All others take the long way in `keyed_join`.
 """
 
 from collections import Counter
@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kaflow_engine.flow.operators import Rows
 from kaflow_engine.formats.pick import keep
 from kaflow_engine.operators.join.emit import leave
 from kaflow_engine.operators.join.retain import keep_waiting
@@ -17,7 +18,7 @@ from kaflow_engine.operators.join.temporal_join import current_texts
 from kaflow_engine.operators.join.workspace import JoinWorkspace
 from kaflow_engine.operators.outcomes.outcomes import count_fates
 from kaflow_engine.operators.row_errors.quarantine import guarded
-from kaflow_engine.operators.rows.layout import step_rows
+from kaflow_engine.operators.rows.layout import join_rows
 from kaflow_engine.operators.rows.schemas import DRIVING, SIDE
 
 Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
@@ -29,8 +30,8 @@ def settle_at_once(
     """Send on the rows that are complete, and keep those that are not for later batches.
 
     Args:
-        work: The step; no table is needed.
-        here: The step's rows, schema EXCHANGE.
+        work: The join; no table is needed.
+        here: The join's rows, schema EXCHANGE.
         counters: Takes the classes of the rows.
 
     Returns:
@@ -57,13 +58,13 @@ def settle_at_once(
 
 
 def can_settle_at_once(work: JoinWorkspace) -> bool:
-    """Return whether the step joins current dimension values only, and its rows end here or go on.
+    """Return whether only current dimension values are looked at, and rows end here or go on.
 
     Rows that may be formed again, and rows of which a ledger keeps account, take the long way.
     """
-    sides = work.step.sides
+    sides = work.join.sides
     current = all(side.role == "dimension" and side.lookup == "current" for side in sides)
-    return current and not (work.final or work.plan.reemit or work.plan.ledger)
+    return current and not (work.final or work.driving.reemit or work.ledger is not None)
 
 
 def _easy(work: JoinWorkspace, here: pa.Table) -> pa.BooleanArray:
@@ -72,7 +73,7 @@ def _easy(work: JoinWorkspace, here: pa.Table) -> pa.BooleanArray:
         pc.equal(here["kind"], DRIVING),
         pc.fill_null(pc.or_kleene(here["doomed"], here["forced"]), False),
     )
-    if work.number > 1:
+    if isinstance(work.join.rows, Rows):
         easy = pc.and_(easy, _fresh(work, here))
     if work.moved:
         touched = here.filter(pc.equal(here["kind"], SIDE))["key"].combine_chunks()
@@ -84,7 +85,7 @@ def _fresh(work: JoinWorkspace, here: pa.Table) -> pa.ChunkedArray:
     """Which rows their own driving record has triggered."""
     own = pc.and_(
         pc.equal(here["d_batch"], work.batch.batch),
-        pc.and_(pc.equal(here["t_phase"], 1), pc.equal(here["t_topic"], work.plan.driving.topic)),
+        pc.and_(pc.equal(here["t_phase"], 1), pc.equal(here["t_topic"], work.topic.index)),
     )
     same = pc.and_(pc.equal(here["t_part"], here["d_part"]), pc.equal(here["t_off"], here["d_off"]))
     return pc.fill_null(pc.and_(own, same), False)
@@ -112,13 +113,13 @@ def _complete(work: JoinWorkspace, rows: pa.Table) -> tuple[Mask, Mask]:
     """Which rows have all INNER sides and required columns, and on which the SQL fails."""
     complete = np.ones(rows.num_rows, np.bool_)
     failed = np.zeros(rows.num_rows, np.bool_)
-    for i in work.step.inner:
+    for i in work.join.inner:
         complete &= rows[f"s{i}"].is_valid().to_numpy()
-    if work.step.require is not None:
-        typed = step_rows(work.step, work.batch.batch_time)
+    if work.join.require is not None:
+        typed = join_rows(work.join, work.batch.batch_time)
         sides = [f"s{j}" for j in work.dimensions]
         found, bad = guarded(
-            f"SELECT rn FROM ({typed}) WHERE {work.step.require}", rows.select(["rn", "d", *sides])
+            f"SELECT rn FROM ({typed}) WHERE {work.join.require}", rows.select(["rn", "d", *sides])
         )
         required = np.zeros(rows.num_rows, np.bool_)
         required[found["rn"].to_numpy()] = True
@@ -129,14 +130,14 @@ def _complete(work: JoinWorkspace, rows: pa.Table) -> tuple[Mask, Mask]:
 
 def _may_wait(work: JoinWorkspace, rows: pa.Table) -> Mask:
     """Which rows have a key and are not late."""
-    late = rows["ts"].to_numpy() + work.plan.driving.ttl < work.batch.horizon
+    late = rows["ts"].to_numpy() + work.driving.ttl < work.batch.horizon
     return rows["key"].is_valid().to_numpy() & ~late
 
 
 def _wait(work: JoinWorkspace, rows: pa.Table, counters: Counter[str]) -> None:
     if not rows.num_rows:
         return
-    due = pc.add(rows["ts"], work.plan.driving.ttl)
+    due = pc.add(rows["ts"], work.driving.ttl)
     flags = pa.array(np.zeros(rows.num_rows, np.int64))
     keep_waiting(work, rows.append_column("due", due).append_column("flags", flags))
     counters["waiting"] += pc.sum(rows["counted"]).as_py()

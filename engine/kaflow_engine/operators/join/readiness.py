@@ -4,7 +4,7 @@ import pyarrow as pa
 
 from kaflow_engine.operators.join.workspace import JoinWorkspace
 from kaflow_engine.operators.row_errors.quarantine import DATA_ERRORS, BadRow, guarded
-from kaflow_engine.operators.rows.layout import step_rows
+from kaflow_engine.operators.rows.layout import join_rows
 from kaflow_engine.operators.rows.partitioning import parts_of, spread
 from kaflow_engine.operators.rows.schemas import ORIGIN, TRIGGER
 
@@ -26,13 +26,13 @@ def choose(work: JoinWorkspace, every: bool = False) -> list[BadRow]:
     first = ""
     if work.can_wait and not every:
         first = " QUALIFY row_number() OVER (PARTITION BY cid ORDER BY q) = 1"
-    if work.step.require is None or work.final:
+    if work.join.require is None or work.final:
         work.build("g", f"SELECT * FROM f WHERE {ready}{first}")
         return []
-    sides = ", ".join(f"s{i}" for i in range(len(work.step.sides)))
+    sides = ", ".join(f"s{i}" for i in range(len(work.join.sides)))
     candidates = f"SELECT rn, d, {sides} FROM f WHERE {ready}"
-    typed = step_rows(work.step, work.batch.batch_time)
-    complete = f"SELECT rn FROM ({typed}) WHERE {work.step.require}"
+    typed = join_rows(work.join, work.batch.batch_time)
+    complete = f"SELECT rn FROM ({typed}) WHERE {work.join.require}"
     passed = f"(rn IN (SELECT rn FROM incoming) OR {forced})"
     chosen = f"SELECT * FROM f WHERE {ready} AND {passed}{first}"
     try:
@@ -55,10 +55,10 @@ def departing(
         expired: They leave because their time is up, before all records of the batch.
         forced: They leave with what there is.
     """
-    sides = "".join(f", g.s{i}" for i in range(len(work.step.sides)))
+    sides = "".join(f", g.s{i}" for i in range(len(work.join.sides)))
     members = "".join(f", coalesce(c.o{i}, {OPEN_MEMBER})" for i in work.events)
     if expired:
-        triggers = ["0", "d.due", "0", str(work.plan.driving.topic), "d.d_part", "d.d_off"]
+        triggers = ["0", "d.due", "0", str(work.topic.index), "d.d_part", "d.d_off"]
         trigger = ", ".join(f"{sql} AS {name}" for sql, name in zip(triggers, TRIGGER, strict=True))
         join = ""
     else:
@@ -67,7 +67,7 @@ def departing(
         join = f"JOIN (SELECT pos, {first} FROM r GROUP BY pos) t ON t.pos = g.q"
     origin = ", ".join(f"d.{name}" for name in ORIGIN)
     counted = "d.counted"
-    if work.events and not work.last and not work.plan.ledger:
+    if work.events and not work.last and work.ledger is None:
         counted = (
             "(d.counted AND g.q = d.pos AND "
             "row_number() OVER (PARTITION BY g.did, g.q ORDER BY members) = 1)"
@@ -80,11 +80,11 @@ def departing(
         FROM ({chosen}) g JOIN d ON d.did = g.did JOIN c ON c.cid = g.cid {join}
         """
     )
-    parts = work.plan.partitions
+    parts = work.flow.partitions
     keyless = spread(rows["d_part"], rows["d_off"], parts)
     return rows.append_column("part", parts_of(rows["key"], keyless, parts))
 
 
 def inner_matched(work: JoinWorkspace) -> str:
     """Return a condition over f: all INNER sides have a match."""
-    return " AND ".join(["TRUE", *(f"s{i} IS NOT NULL" for i in work.step.inner)])
+    return " AND ".join(["TRUE", *(f"s{i} IS NOT NULL" for i in work.join.inner)])

@@ -1,4 +1,4 @@
-"""What a step keeps for later batches: events, driving records, matches, waiting rows."""
+"""What a join keeps for later batches: events, driving records, matches, waiting rows."""
 
 import numpy as np
 import pyarrow as pa
@@ -19,10 +19,10 @@ from kaflow_engine.state.keys import entry_keys
 
 
 def remember(work: JoinWorkspace, stored: pa.Table) -> None:
-    """Write what the batch leaves behind; tables as at the end of the step.
+    """Write what the batch leaves behind; tables as at the end of the join.
 
     Args:
-        work: The step.
+        work: The join.
         stored: The rows that waited before this batch, in the order of `wid`.
     """
     _events(work)

@@ -82,7 +82,7 @@ def extras(rows: pa.Table, events: Sequence[int], last: bool = False) -> pa.Bina
 
 
 def driver_suffixes(rows: pa.Table) -> pa.BinaryArray:
-    """Return the suffixes of rows of table d: their records, then event sides of earlier steps."""
+    """Return the suffixes of rows of table d: their records, then event sides of earlier joins."""
     own = _places(rows["d_part"].to_numpy(), rows["d_off"].to_numpy())
     lists = rows["members"].combine_chunks()
     width = pc.max(pc.list_value_length(lists)).as_py() or 0
@@ -198,7 +198,7 @@ def waited(drivers: pa.Table, rows: pa.Table) -> pa.Table:
 def row_table(work: JoinWorkspace, rows: pa.Table) -> pa.Table:
     """Return rows (see Stored) with wid, their place in `rows`, and o<i>, s<i>, and last."""
     columns: dict[str, Any] = {"wid": pa.array(np.arange(rows.num_rows)), "did": rows["did"]}
-    if not work.events and not work.plan.reemit:
+    if not work.events and not work.driving.reemit:
         return pa.table(columns)
     nothing: tuple[list[Any], None] = ([], None)
     decoded = [json.loads(extra) if extra else nothing for extra in rows["extra"].to_pylist()]
@@ -211,7 +211,7 @@ def row_table(work: JoinWorkspace, rows: pa.Table) -> pa.Table:
 
 def load_stored(work: JoinWorkspace, keys: Sequence[bytes], first_did: int = -1) -> Stored:
     """Read the driving records and waiting rows under join keys that have not expired."""
-    ttl = work.plan.driving.ttl
+    ttl = work.driving.ttl
     horizon = work.batch.horizon - ttl
     index, suffixes, values = work.state.entries(DRIVER, keys) if work.retains else ([], [], [])
     drivers = read_drivers(ttl, first_did, [keys[i] for i in index], suffixes, values)

@@ -4,6 +4,8 @@ from collections import Counter
 
 import pyarrow as pa
 
+from kaflow_engine.flow.graph import target_of
+from kaflow_engine.flow.operators import Ledger
 from kaflow_engine.operators.join.workspace import JoinWorkspace
 from kaflow_engine.operators.outcomes.outcomes import LEDGER_SHARD, LEFT, class_sql, count_changes
 from kaflow_engine.operators.rows.partitioning import SHARDS
@@ -37,8 +39,8 @@ def settle(
         f"ON b.did = d.did {join}",
         fates,
     )
-    if work.plan.ledger:
-        return _notes(work)
+    if work.ledger is not None:
+        return _notes(work, work.ledger)
     before = f"CASE WHEN did > 0 THEN NULL ELSE {class_sql('flags_before', 'waited')} END"
     rows = work.rows(
         f"SELECT {before} AS old, {class_sql('flags', 'waits')} AS new, count(*) "
@@ -48,15 +50,15 @@ def settle(
     return EXCHANGE.empty_table()
 
 
-def _notes(work: JoinWorkspace) -> pa.Table:
+def _notes(work: JoinWorkspace, ledger: Ledger) -> pa.Table:
     rows = work.table(
         f"SELECT flags & ~{LEFT} AS bits, waits - waited AS delta, d_batch, d_time, d_part, d_off, "
-        f"ts, {LEDGER_SHARD} * {work.plan.partitions} // {SHARDS} AS part FROM d "
+        f"ts, {LEDGER_SHARD} * {work.flow.partitions} // {SHARDS} AS part FROM d "
         f"WHERE waits <> waited OR (flags & ~{LEFT}) <> (flags_before & ~{LEFT})"
     )
     return exchange_rows(
         rows.num_rows,
-        stage=len(work.plan.steps) + 1,
+        target=target_of(work.flow, ledger),
         part=rows["part"],
         kind=NOTE,
         side=rows["bits"],

@@ -31,7 +31,7 @@ def current_texts(work: JoinWorkspace, j: int, keys: pa.BinaryArray) -> pa.Strin
 
 
 def _stored(work: JoinWorkspace, j: int, keys: Sequence[bytes]) -> pa.Table:
-    if work.step.sides[j].lookup == "as_of":
+    if work.join.sides[j].lookup == "as_of":
         index, _, found = work.state.entries(j, keys)
         owners = pa.array([keys[i] for i in index], pa.binary())
         values = pa.array(found, pa.binary())
@@ -73,12 +73,12 @@ def _versions(stamps: pa.Array, texts: pa.Array) -> pa.BinaryArray:
 
 
 def store_versions(work: JoinWorkspace, here: pa.Table) -> None:
-    """Write the batch's dimension records, which are among the step's rows, to the state."""
+    """Write the batch's dimension records, which are among the rows of the join, to the state."""
     for j in work.dimensions:
         if j not in work.moved:
             continue
         rows = here.filter(pc.and_(pc.equal(here["kind"], SIDE), pc.equal(here["side"], j)))
-        if work.step.sides[j].lookup == "as_of":
+        if work.join.sides[j].lookup == "as_of":
             _store_history(work, j, rows)
             continue
         last = last_of_each_key(rows).combine_chunks()
@@ -99,7 +99,7 @@ def _store_history(work: JoinWorkspace, j: int, rows: pa.Table) -> None:
 
 def _prune(work: JoinWorkspace, j: int, keys: list[bytes]) -> None:
     """Delete stored versions that a newer one has put out of reach."""
-    limit = work.batch.horizon - work.step.sides[j].keep
+    limit = work.batch.horizon - work.join.sides[j].keep
     work.load("stored", _stored(work, j, keys))
     for key, ts in work.rows(
         f"""
@@ -132,7 +132,7 @@ def look_up(work: JoinWorkspace, places: str) -> None:
     steps = [f"f AS MATERIALIZED ({found})"]
     name = "f"
     for j in work.dimensions:
-        of = _as_of if work.step.sides[j].lookup == "as_of" else _current
+        of = _as_of if work.join.sides[j].lookup == "as_of" else _current
         steps.append(f"f{j} AS ({of(work, j, name)})")
         name = f"f{j}"
     work.build("f", f"WITH {', '.join(steps)} SELECT * FROM {name}")
@@ -149,7 +149,7 @@ def _current(work: JoinWorkspace, j: int, name: str) -> str:
 
 def _as_of(work: JoinWorkspace, j: int, name: str) -> str:
     """The newest version with ts <= the row's, unless one beyond `history` has followed it."""
-    limit = work.batch.horizon - work.step.sides[j].keep
+    limit = work.batch.horizon - work.join.sides[j].keep
     return f"""
         SELECT f.*, CASE WHEN a.base IS NOT NULL AND (a.seen).ts < a.base THEN NULL
                          ELSE (a.seen).s END AS s{j}

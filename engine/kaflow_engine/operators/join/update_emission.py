@@ -22,6 +22,7 @@ from kaflow_engine.operators.keyed_state import EMITTED
 from kaflow_engine.operators.rows.schemas import SIDE
 from kaflow_engine.state.keys import entry_keys
 
+_FINISHED = ["rn", "out_key", "value"]
 _DIGEST = "md5(coalesce(hex(out_key), '-') || hex(value))"
 
 
@@ -33,7 +34,7 @@ def load_emitted(
     Returns:
         `stored` with the driving records of these rows, and the rows (see Stored).
     """
-    ttl = work.plan.driving.ttl
+    ttl = work.driving.ttl
     horizon = work.batch.horizon - ttl
     owners = zip(*(stored.drivers[name].to_pylist() for name in ("key", "suffix")), strict=True)
     known = dict(zip(owners, stored.drivers["did"].to_pylist(), strict=True))
@@ -61,8 +62,8 @@ def reemit(work: JoinWorkspace, emitted: pa.Table, stored: pa.Table) -> pa.Table
     """Form emitted rows again at each new dimension record of their key.
 
     Args:
-        work: Tables as at the end of the step.
-        emitted: What this batch emitted: rn (of g), out_key, value.
+        work: Tables as at the end of the join.
+        emitted: What this batch emitted: rn (of g), out_key, value, and more.
         stored: What earlier batches emitted.
 
     Returns:
@@ -70,7 +71,7 @@ def reemit(work: JoinWorkspace, emitted: pa.Table, stored: pa.Table) -> pa.Table
     """
     sides = "".join(f", o{i}, s{i}" for i in work.events)
     own = "".join(f", c.o{i}, c.s{i}" for i in work.events)
-    work.load("emitted", emitted)
+    work.load("emitted", emitted.select(_FINISHED))
     work.run(
         f"CREATE OR REPLACE TEMP TABLE again AS SELECT c.cid, c.did, g.q AS q0, c.void, "
         f"NULL::BIGINT AS wid{own}, {_DIGEST} AS last "
@@ -88,7 +89,7 @@ def reemit(work: JoinWorkspace, emitted: pa.Table, stored: pa.Table) -> pa.Table
     choose(work, every=True)
     rows = departing(work, "SELECT * FROM g")
     outcome = leave(work, rows, charged=False)
-    work.load("formed", outcome.emitted)
+    work.load("formed", outcome.passed.select(_FINISHED))
     work.run(
         f"CREATE OR REPLACE TEMP TABLE changed AS SELECT f.rn, f.cid, f.q, {_DIGEST} AS digest "
         "FROM formed JOIN f ON f.rn = formed.rn JOIN again a ON a.cid = f.cid "
@@ -96,7 +97,7 @@ def reemit(work: JoinWorkspace, emitted: pa.Table, stored: pa.Table) -> pa.Table
     )
     _remember(work, stored)
     kept = work.table("SELECT rn FROM changed")["rn"]
-    ready = pc.is_in(outcome.emitted["rn"], kept.combine_chunks())
+    ready = pc.is_in(outcome.passed["rn"], kept.combine_chunks())
     return outcome.rows.filter(ready)
 
 

@@ -1,6 +1,6 @@
 """The workspace of one join in one task: a DuckDB connection with the tables below.
 
-r        the rows of this stage with `rn` and `pos`, the place of what triggered them: 0 is before
+r        the rows of this join with `rn` and `pos`, the place of what triggered them: 0 is before
          all records of the batch, equal triggers share a place
 d        driving rows, new (did > 0) and stored (did < 0, pos 0)
 e<i>     records of event side i, new and stored (pos 0)
@@ -13,12 +13,17 @@ f        combinations at the places at which they are looked at, with all sides
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
-from kaflow_engine.flow.plan import Plan, StepParams
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import driving, driving_source, joins_before, ledger_of, reader_of
+from kaflow_engine.flow.operators import Driving, KeyedJoin, Ledger
+from kaflow_engine.flow.sources import TopicParams
+from kaflow_engine.operators.handover import HandOn
 from kaflow_engine.operators.keyed_state import StepState
 from kaflow_engine.operators.rows.task import BatchContext
 
@@ -55,13 +60,13 @@ there is."""
 
 @dataclass(frozen=True, kw_only=True)
 class JoinWorkspace:
-    """What a step works with."""
+    """What a join works with."""
 
     con: duckdb.DuckDBPyConnection
-    plan: Plan
-    step: StepParams
-    number: int
-    """Stage number, from 1."""
+    flow: Flow
+    join: KeyedJoin
+    hand_on: HandOn
+    """Takes the rows that leave."""
     batch: BatchContext
     state: StepState
     moved: frozenset[int] = frozenset()
@@ -72,24 +77,39 @@ class JoinWorkspace:
     @property
     def events(self) -> tuple[int, ...]:
         """Event sides."""
-        return self.step.events
+        return self.join.events
+
+    @cached_property
+    def driving(self) -> Driving:
+        """How driving records become rows."""
+        return driving(self.flow)
+
+    @cached_property
+    def topic(self) -> TopicParams:
+        """The topic of driving records."""
+        return driving_source(self.flow)
+
+    @cached_property
+    def ledger(self) -> Ledger | None:
+        """Accounts for rows that part; None where they do not."""
+        return ledger_of(self.flow)
 
     @property
     def dimensions(self) -> tuple[int, ...]:
         """Dimension sides."""
-        return tuple(i for i, side in enumerate(self.step.sides) if side.role == "dimension")
+        return tuple(i for i, side in enumerate(self.join.sides) if side.role == "dimension")
 
     @property
     def final(self) -> bool:
         """One decision per driving record."""
-        return self.plan.emission == "final"
+        return self.driving.emission == "final"
 
     @property
     def can_wait(self) -> bool:
         """Rows may wait here for another side."""
         if self.final:
             return False
-        return self.step.require is not None or bool(self.step.inner)
+        return self.join.require is not None or bool(self.join.inner)
 
     @property
     def retains(self) -> bool:
@@ -104,13 +124,13 @@ class JoinWorkspace:
     @property
     def driver_width(self) -> int:
         """Bytes of the suffix that tells driving rows of one key apart."""
-        earlier = self.plan.steps[: self.number - 1]
-        return 12 * (1 + sum(len(step.events) for step in earlier))
+        earlier = joins_before(self.flow, self.join)
+        return 12 * (1 + sum(len(join.events) for join in earlier))
 
-    @property
+    @cached_property
     def last(self) -> bool:
-        """No keyed step follows."""
-        return self.number == len(self.plan.steps)
+        """No join takes the rows that leave."""
+        return not isinstance(reader_of(self.flow, self.join.id), KeyedJoin)
 
     def run(self, sql: str) -> None:
         """Run a statement."""

@@ -1,6 +1,6 @@
 """The ledger: what became of all rows of a driving record, where they parted on the way.
 
-Each step notes what happened to rows and how many wait. Rows that are sent because their time was
+Each join notes what happened to rows and how many wait. Rows that are sent because their time was
 up count only if no other row of their driving record was emitted or filtered.
 """
 
@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.duck.queries import cursor
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import driving, driving_source, only_sink, target_of
+from kaflow_engine.flow.operators import Ledger
 from kaflow_engine.operators.keyed_state import StepState, place_suffix
 from kaflow_engine.operators.outcomes.outcomes import (
     DEAD_LETTER,
@@ -24,7 +26,7 @@ from kaflow_engine.operators.outcomes.outcomes import (
 )
 from kaflow_engine.operators.rows.partitioning import SHARDS, dead_part, output_parts
 from kaflow_engine.operators.rows.reports import report_rows
-from kaflow_engine.operators.rows.schemas import DEAD, EXCHANGE, NOTE, READY
+from kaflow_engine.operators.rows.schemas import DEAD, EXCHANGE, LETTERS, NOTE, READY
 from kaflow_engine.operators.rows.task import BatchContext, Task
 from kaflow_engine.state.keys import entry_key
 
@@ -32,21 +34,23 @@ _ACCOUNT = struct.Struct(">qqq")
 _SIDE = 0
 
 
-def run_ledger(plan: Plan, batch: BatchContext, rows: pa.Table, task: Task) -> pa.Table:
+def run_ledger(
+    flow: Flow, ledger: Ledger, batch: BatchContext, rows: pa.Table, task: Task
+) -> pa.Table:
     """Settle the driving records whose rows were noted; schema EXCHANGE in and out."""
-    mine = pc.equal(rows["stage"], len(plan.steps) + 1)
+    mine = pc.equal(rows["target"], target_of(flow, ledger))
     here = rows.filter(mine)
     found = [EXCHANGE.empty_table(), rows.filter(pc.invert(mine))]
-    state = StepState(task, len(plan.steps) + 1, plan.partitions)
+    state = StepState(task, ledger.state, flow.partitions)
     counters: Counter[str] = Counter()
     if here.num_rows:
-        found.append(_settle(plan, batch, here, _accounts(state, here), state, counters))
+        found.append(_settle(flow, batch, here, _accounts(state, here), state, counters))
     if batch.due:
         for due in state.due(batch.horizon):
             state.forget(due)
     next_due = state.write()
     report = {"counters": dict(counters), "due": [] if next_due is None else [next_due]}
-    found.append(report_rows(plan.stage_count - 1, [report]))
+    found.append(report_rows([report]))
     return pa.concat_tables(found)
 
 
@@ -63,7 +67,7 @@ def _accounts(state: StepState, here: pa.Table) -> list[dict[str, Any]]:
 
 
 def _settle(
-    plan: Plan,
+    flow: Flow,
     batch: BatchContext,
     here: pa.Table,
     accounts: list[dict[str, Any]],
@@ -100,7 +104,7 @@ def _settle(
             "SELECT d_part, d_off, flags, waits, ts FROM a "
             "WHERE ts IS NOT NULL AND (NOT known OR flags <> was OR waits <> waited)"
         ).fetchall():
-            due = ts + plan.driving.ttl
+            due = ts + driving(flow).ttl
             if due >= batch.horizon:
                 state.put(_entry(part, off), _ACCOUNT.pack(flags, waits, ts), due)
         sent = con.execute(
@@ -111,27 +115,27 @@ def _settle(
               AND row_number() OVER (PARTITION BY h.kind, h.d_part, h.d_off ORDER BY h.members) = 1)
             """
         ).to_arrow_table()
-    return _onward(plan, sent)
+    return _onward(flow, sent)
 
 
-def _onward(plan: Plan, sent: pa.Table) -> pa.Table:
-    """Address what is sent to the last stage."""
+def _onward(flow: Flow, sent: pa.Table) -> pa.Table:
+    """Address what is sent to those who deliver it."""
     sent = sent.cast(EXCHANGE)
     ready = sent.filter(pc.equal(sent["kind"], READY))
     dead = sent.filter(pc.equal(sent["kind"], DEAD))
-    dead_parts = dead_part(plan.driving.topic, dead["d_part"], plan)
-    last = plan.stage_count - 1
+    dead_parts = dead_part(driving_source(flow).index, dead["d_part"], flow)
+    to_sink = target_of(flow, only_sink(flow))
     return pa.concat_tables(
         [
-            _addressed(ready, last, output_parts(ready["key"], plan.partitions)),
-            _addressed(dead, last, dead_parts),
+            _addressed(ready, to_sink, output_parts(ready["key"], flow.partitions)),
+            _addressed(dead, LETTERS, dead_parts),
         ]
     )
 
 
-def _addressed(rows: pa.Table, stage: int, part: pa.ChunkedArray) -> pa.Table:
-    stages = pa.repeat(pa.scalar(stage, pa.int32()), rows.num_rows)
-    rows = rows.set_column(0, EXCHANGE.field("stage"), stages)
+def _addressed(rows: pa.Table, target: int, part: pa.ChunkedArray) -> pa.Table:
+    targets = pa.repeat(pa.scalar(target, pa.int32()), rows.num_rows)
+    rows = rows.set_column(0, EXCHANGE.field("target"), targets)
     return rows.set_column(1, EXCHANGE.field("part"), part.cast(pa.int32()))
 
 

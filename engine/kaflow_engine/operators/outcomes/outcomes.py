@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from kaflow_engine.operators.rows.partitioning import SHARDS
 
 EMITTED, DEAD_LETTER, FILTERED, EXPIRED, LEFT, SKIPPED = 1, 2, 4, 8, 16, 32
-"""What became of rows of a driving record, as bits; LEFT: gone on to the next step."""
+"""What became of rows of a driving record, as bits; LEFT: gone on to the next join."""
 
 FORCED_SHIFT = 8
 """Bits of rows that were sent because their time was up, where the ledger decides about them."""
@@ -28,7 +28,7 @@ LEDGER_SHARD = f"((d_part * 31 + d_off) % {SHARDS})"
 
 
 def class_sql(flags: str, waiting: str) -> str:
-    """Return SQL for the first class that fits; LEFT is counted by a later step."""
+    """Return SQL for the first class that fits; LEFT is counted by a later join."""
     return (
         f"CASE WHEN {flags} & {EMITTED} > 0 THEN 'emitted' "
         f"WHEN {flags} & {DEAD_LETTER} > 0 THEN 'dead_letter' "

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.duck.queries import query
-from kaflow_engine.flow.plan import Backfill, Plan
+from kaflow_engine.flow.flow import Backfill, Flow
+from kaflow_engine.flow.graph import output_topic
 from kaflow_engine.flow.records import OUTPUT
 from kaflow_engine.formats.pick import keep, pick
 from kaflow_engine.model.letters import ABOUT, BACKFILL, PREFIX, REDRIVE, read_mark
@@ -22,11 +23,11 @@ _WHY = ("phase", "error", "message")
 _HEADERS = [f"{PREFIX}{name}" for name in ABOUT]
 
 
-def run_deliver(plan: Plan, batch: BatchContext, rows: pa.Table, task: Task) -> pa.Table:
+def run_deliver(flow: Flow, batch: BatchContext, rows: pa.Table, task: Task) -> pa.Table:
     """Hand what is ready to the sink and return the reports.
 
     Args:
-        plan: What runs.
+        flow: What runs.
         batch: Which batch.
         rows: Schema EXCHANGE, kinds READY, DEAD and REPORT.
         task: Takes rows of schema OUTPUT, those of one key in the order of section 1.
@@ -35,20 +36,20 @@ def run_deliver(plan: Plan, batch: BatchContext, rows: pa.Table, task: Task) -> 
     reports = rows.filter(pc.equal(kinds, REPORT))
     ready = keep(rows, pc.equal(kinds, READY))
     dead = rows.filter(pc.equal(kinds, DEAD))
-    if plan.backfill is not None:
-        ready = keep(ready, _within(ready["ts"], plan.backfill))
-        dead = keep(dead, _within(_kafka_times(dead), plan.backfill))
+    if flow.backfill is not None:
+        ready = keep(ready, _within(ready["ts"], flow.backfill))
+        dead = keep(dead, _within(_kafka_times(dead), flow.backfill))
     found: list[pa.Table] = []
     if ready.num_rows:
-        found.append(_output(plan, ready))
+        found.append(_output(flow, ready))
     if dead.num_rows:
-        found.append(_letters(plan, dead))
+        found.append(_letters(flow, dead))
     if found:
         task.deliver(pa.concat_tables(found))
     return reports
 
 
-def _output(plan: Plan, ready: pa.Table) -> pa.Table:
+def _output(flow: Flow, ready: pa.Table) -> pa.Table:
     if has_members(ready):
         ordered = query(
             f"SELECT {', '.join(_SENT)} FROM rows ORDER BY {', '.join(_ORDER)}, members",
@@ -59,11 +60,11 @@ def _output(plan: Plan, ready: pa.Table) -> pa.Table:
     count = ordered.num_rows
     columns: dict[str, Any] = {
         "slot": ordered["part"],
-        "topic": pa.repeat(pa.scalar(plan.finish.topic, pa.string()), count),
+        "topic": pa.repeat(pa.scalar(output_topic(flow), pa.string()), count),
         "key": ordered["key"],
         "value": ordered["value"],
         "timestamp": ordered["ts"],
-        "headers": _mark(plan.backfill, count),
+        "headers": _mark(flow.backfill, count),
         "partition": pa.nulls(count, pa.int32()),
         "kind": pa.repeat(0, count),
         "source_partition": ordered["d_part"],
@@ -91,13 +92,13 @@ def _mark(backfill: Backfill | None, count: int) -> pa.Array:
     return pa.repeat(pa.scalar(value, kind), count)
 
 
-def _letters(plan: Plan, dead: pa.Table) -> pa.Table:
+def _letters(flow: Flow, dead: pa.Table) -> pa.Table:
     places = pa.array(order_of(dead, ("t_topic", "t_part", "t_off")))
     rows = dead.select(["t_topic", "t_part", "t_off", "part", "raw", "payload"]).take(places)
     originals: list[dict[str, Any]] = [
         json.loads(raw) if raw else {} for raw in rows["raw"].to_pylist()
     ]
-    mark = [] if plan.backfill is None else [(BACKFILL, str(plan.backfill).encode())]
+    mark = [] if flow.backfill is None else [(BACKFILL, str(flow.backfill).encode())]
     names: list[str] = []
     values: list[bytes | None] = []
     starts = [0]
@@ -116,8 +117,8 @@ def _letters(plan: Plan, dead: pa.Table) -> pa.Table:
         values += [
             str(value).encode()
             for value in (
-                plan.name,
-                plan.topics[topic].name,
+                flow.name,
+                flow.sources[topic].name,
                 partition,
                 offset,
                 original.get("t"),
@@ -135,7 +136,7 @@ def _letters(plan: Plan, dead: pa.Table) -> pa.Table:
     count = rows.num_rows
     columns: dict[str, Any] = {
         "slot": rows["part"],
-        "topic": pa.repeat(plan.dead_letter_topic, count),
+        "topic": pa.repeat(flow.dead_letter_topic, count),
         "key": pa.array([_bytes(one.get("k")) for one in originals], pa.binary()),
         "value": pa.array([_bytes(one.get("v")) for one in originals], pa.binary()),
         "timestamp": pa.array([one.get("t") or 0 for one in originals], pa.int64()),

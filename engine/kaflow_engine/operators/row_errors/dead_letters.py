@@ -7,11 +7,12 @@ import pyarrow as pa
 
 from kaflow_engine.duck.queries import query
 from kaflow_engine.errors import SourceError
-from kaflow_engine.flow.plan import Plan, TopicParams
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.rows.partitioning import dead_part
 from kaflow_engine.operators.rows.reports import exchange_rows
-from kaflow_engine.operators.rows.schemas import DEAD
+from kaflow_engine.operators.rows.schemas import DEAD, LETTERS
 
 RAW = (
     'CAST(to_json(struct_pack(k := to_base64("$key"), v := to_base64("$value"), '
@@ -35,12 +36,12 @@ def expiry_letter(ttl: int) -> BadRecord:
 
 
 def source_letters(
-    plan: Plan, topic: TopicParams, records: pa.Table, bad: Sequence[BadRecord]
+    flow: Flow, topic: TopicParams, records: pa.Table, bad: Sequence[BadRecord]
 ) -> pa.Table:
     """Build dead letters of a topic's records.
 
     Args:
-        plan: Whose dead letters they are.
+        flow: Whose dead letters they are.
         topic: Where the records come from.
         records: Schema RECORDS, one for each of `bad`.
         bad: Why.
@@ -52,8 +53,8 @@ def source_letters(
     partition = records.column("partition").cast(pa.int64())
     return exchange_rows(
         len(bad),
-        stage=plan.stage_count - 1,
-        part=dead_part(topic.index, partition, plan),
+        target=LETTERS,
+        part=dead_part(topic.index, partition, flow),
         kind=DEAD,
         t_phase=1,
         t_topic=topic.index,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from kaflow_engine.duck.quoting import identifier
-from kaflow_engine.flow.plan import StepParams
+from kaflow_engine.flow.operators import KeyedJoin
 from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.rows.row_text import columns_of, pack, to_text, unpack
 from kaflow_engine.sql.shape import BATCH_TIME, MATCHED
@@ -29,30 +29,30 @@ def batch_time_column(batch_time: int) -> str:
     return f"make_timestamptz({batch_time} * 1000) AS {identifier(BATCH_TIME)}"
 
 
-def step_rows(step: StepParams, batch_time: int) -> str:
-    """Return a SELECT of `rn` and all columns of a step from `rows(rn, d, s0, s1, …)`."""
-    lists = [f"{unpack('d')} AS l", *(f"{unpack(f's{i}')} AS l{i}" for i in _sides(step))]
-    values = columns_of("l", step.before)
-    for i, side in enumerate(step.sides):
+def join_rows(join: KeyedJoin, batch_time: int) -> str:
+    """Return a SELECT of `rn` and all columns of a join from `rows(rn, d, s0, s1, …)`."""
+    lists = [f"{unpack('d')} AS l", *(f"{unpack(f's{i}')} AS l{i}" for i in _sides(join))]
+    values = columns_of("l", join.before)
+    for i, side in enumerate(join.sides):
         values += columns_of(f"l{i}", side.columns, f"{side.alias}.")
         values.append(f"l{i} IS NOT NULL AS {identifier(f'{side.alias}.{MATCHED}')}")
     chosen = ", ".join(["rn", batch_time_column(batch_time), *values])
     return f"SELECT {chosen} FROM (SELECT rn, {', '.join(lists)} FROM rows)"
 
 
-def carried(step: StepParams) -> list[str]:
-    """Return SQL texts of `step.after` over the lists `l`, `l0`, … of `rows`."""
-    places = {column.name: f"l[{i}]" for i, column in enumerate(step.before, 1)}
-    for i, side in enumerate(step.sides):
+def carried(join: KeyedJoin, columns: Sequence[Column]) -> list[str]:
+    """Return SQL texts of columns that leave over the lists `l`, `l0`, … of `rows`."""
+    places = {column.name: f"l[{i}]" for i, column in enumerate(join.before, 1)}
+    for i, side in enumerate(join.sides):
         for k, column in enumerate(side.columns, 1):
             places[f"{side.alias}.{column.name}"] = f"l{i}[{k}]"
         places[f"{side.alias}.{MATCHED}"] = to_text(f"(l{i} IS NOT NULL)", "BOOLEAN")
-    return ["NULL" if is_gone(column) else places[column.name] for column in step.after]
+    return ["NULL" if is_gone(column) else places[column.name] for column in columns]
 
 
-def carried_rows(step: StepParams) -> str:
+def carried_rows(join: KeyedJoin) -> str:
     """Return the subquery that `carried` reads."""
-    lists = [f"{unpack('d')} AS l", *(f"{unpack(f's{i}')} AS l{i}" for i in _sides(step))]
+    lists = [f"{unpack('d')} AS l", *(f"{unpack(f's{i}')} AS l{i}" for i in _sides(join))]
     return f"(SELECT rn, {', '.join(lists)} FROM rows)"
 
 
@@ -81,5 +81,5 @@ def _canonical(sql: str, kind: str) -> str:
     return to_text(cast, kind)
 
 
-def _sides(step: StepParams) -> range:
-    return range(len(step.sides))
+def _sides(join: KeyedJoin) -> range:
+    return range(len(join.sides))

@@ -5,7 +5,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.duck.queries import query
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import last_level
 
 SHARDS = 256
 
@@ -51,12 +52,12 @@ def spread(partition: pa.ChunkedArray, offset: pa.ChunkedArray, partitions: int)
     return pc.divide(pc.multiply(pc.bit_wise_and(offset, SHARDS - 1), partitions), SHARDS)
 
 
-def dead_part(topic: int, partition: pa.ChunkedArray, plan: Plan) -> pa.ChunkedArray:
+def dead_part(topic: int, partition: pa.ChunkedArray, flow: Flow) -> pa.ChunkedArray:
     """Return where a dead letter is delivered: a function of its topic and partition."""
-    if plan.stage_count == 1:
+    if last_level(flow) == 0:
         return pc.add(pc.multiply(partition, SHARDS), topic)
     total = pc.add(partition, topic)
-    parts = plan.partitions
+    parts = flow.partitions
     return pc.subtract(total, pc.multiply(pc.divide(total, parts), parts))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kaflow_engine.operators.rows.schemas import EXCHANGE, REPORT
+from kaflow_engine.operators.rows.schemas import EXCHANGE, REPORT, REPORTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +40,12 @@ class BatchReport:
     """Reports of the task itself, such as change files."""
 
 
-def report_rows(stage: int, reports: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """Build rows of schema EXCHANGE that carry reports to stage `stage`."""
+def report_rows(reports: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Build rows of schema EXCHANGE that carry reports to the driver."""
     payloads = [json.dumps(report) for report in reports]
     return exchange_rows(
         len(payloads),
-        stage=stage,
+        target=REPORTS,
         part=0,
         kind=REPORT,
         payload=pa.array(payloads, pa.string()),

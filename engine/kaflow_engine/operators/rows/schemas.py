@@ -7,13 +7,16 @@ DRIVING, SIDE, DEAD, REPORT, READY, NOTE = range(6)
 a finished output row, and a note to the ledger (`side` holds bits of what happened to rows of the
 driving record, `t_off` by how many its waiting rows changed)."""
 
+LETTERS, REPORTS = -1, -2
+"""Targets that are no operator: dead letters leave at the last level, reports go to the driver."""
+
 TRIGGER = ("t_phase", "t_time", "t_role", "t_topic", "t_part", "t_off")
 ORIGIN = ("d_batch", "d_time", "d_part", "d_off")
 MEMBERS = pa.list_(pa.int64())
 
 EXCHANGE = pa.schema(
     [
-        pa.field("stage", pa.int32()),
+        pa.field("target", pa.int32()),
         pa.field("part", pa.int32()),
         pa.field("kind", pa.int32()),
         pa.field("side", pa.int32()),
@@ -29,7 +32,8 @@ EXCHANGE = pa.schema(
         pa.field("forced", pa.bool_()),
     ]
 )
-"""Rows between stages: where to, the join key behind its shard byte, the position of what triggered
-the row, the position of its driving record, the positions of its event sides, and the columns as a
-JSON list of texts. A side's record has its own position as trigger. `doomed`: can never become
-complete; `counted`: decides its record's class; `forced`: sent on because its time is up."""
+"""Rows between operators: where to (see `flow.graph.target_of`), the join key behind its shard
+byte, the position of what triggered the row, the position of its driving record, the positions of
+its event sides, and the columns as a JSON list of texts. A side's record has its own position as
+trigger. `doomed`: can never become complete; `counted`: decides its record's class; `forced`: sent
+on because its time is up."""

@@ -23,7 +23,7 @@ WIRE = pa.schema(
 )
 """Rows between tasks; `numbers` and `members` are in the machine's byte order."""
 
-_SMALL = ("stage", "kind", "side", "t_phase", "t_role", "t_topic", "t_part", "d_part")
+_SMALL = ("target", "kind", "side", "t_phase", "t_role", "t_topic", "t_part", "d_part")
 _LARGE = ("t_time", "t_off", "d_batch", "d_time", "d_off", "ts")
 _FLAGS = ("doomed", "counted", "forced")
 _NAMES = (*_SMALL, *_LARGE, *_FLAGS)

@@ -9,7 +9,7 @@ from kaflow_engine.operators.rows.row_text import columns_of, unpack
 if TYPE_CHECKING:
     import pyarrow as pa  # planning needs the names only, and it takes long to load
 
-    from kaflow_engine.flow.plan import TableParams
+    from kaflow_engine.flow.sinks import TableParams
 
 EVENT_TIME = "_event_time"
 """Column of every table: the event time of the row's driving record."""

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.flow.plan import TopicParams
+from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.formats.contract import Evidence, format_of
 from kaflow_engine.formats.decoded import Decoded
 from kaflow_engine.formats.pick import keep, pick

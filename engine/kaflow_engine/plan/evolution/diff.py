@@ -2,14 +2,15 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from kaflow_engine.errors import StateError
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import joins
 from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.rows.layout import is_gone
-from kaflow_engine.plan.evolution.diff_text import Document, differences
+from kaflow_engine.plan.evolution.chain import Document, chain_of
+from kaflow_engine.plan.evolution.diff_text import differences
 from kaflow_engine.plan.evolution.evolution import has_joins_of, inherit, keeps_rows
 from kaflow_engine.sql.shape import MATCHED
 
@@ -35,7 +36,7 @@ WIDER: Mapping[str, Sequence[str]] = {
 """Types that read the text of another one as the same value."""
 
 
-def change(old: Plan, new: Plan) -> None:
+def change(old: Flow, new: Flow) -> None:
     """Let a state go on with a new plan, unless it depends on what differs.
 
     Args:
@@ -55,7 +56,7 @@ def change(old: Plan, new: Plan) -> None:
         )
 
 
-def obstacles(old: Plan, new: Plan) -> tuple[str, ...]:
+def obstacles(old: Flow, new: Flow) -> tuple[str, ...]:
     """Return those differences with which a state cannot go on.
 
     Args:
@@ -63,11 +64,11 @@ def obstacles(old: Plan, new: Plan) -> tuple[str, ...]:
         new: The plan that is to run, as it inherits the state.
     """
     new = inherit(old, new)
-    rows = tuple(keeps_rows(old, step) for step in old.steps)
-    now = asdict(new)
+    rows = tuple(keeps_rows(old, step) for step in joins(old))
+    now = chain_of(new)
     if has_joins_of(old, new):
-        now = _settled(asdict(old), now, rows)
-    before, after = _kept(asdict(old), rows), _kept(now, rows)
+        now = _settled(chain_of(old), now, rows)
+    before, after = _kept(chain_of(old), rows), _kept(now, rows)
     if json.dumps(before) == json.dumps(after):
         return ()
     return differences(before, after) or ("columns are kept in another order",)

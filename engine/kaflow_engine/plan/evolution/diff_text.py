@@ -2,14 +2,12 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.durations import LONGEST, format_duration
 from kaflow_engine.operators.rows.layout import is_gone
-
-Document: TypeAlias = Mapping[str, Any]
-"""A plan as JSON."""
+from kaflow_engine.plan.evolution.chain import Document
 
 WHOLE = "pipeline"
 """The part that everything belongs to which is no part of its own."""

@@ -8,19 +8,22 @@ removed stays and holds NULL: no stored value has to be written again.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from kaflow_engine.flow.plan import Plan, SideParams, StepParams
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import driving, joins
+from kaflow_engine.flow.operators import Driving, KeyedJoin, Operator, Project, SideParams
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.durations import format_duration
 from kaflow_engine.operators.rows.layout import GONE, is_gone
 
 
-def keeps_rows(plan: Plan, step: StepParams) -> bool:
+def keeps_rows(plan: Flow, step: KeyedJoin) -> bool:
     """Tell whether rows of the driving side rest in a step: waiting, or to meet others later."""
     waits = step.require is not None or bool(step.inner)
-    return waits or bool(step.events) or plan.emission == "final" or plan.reemit
+    edge = driving(plan)
+    return waits or bool(step.events) or edge.emission == "final" or edge.reemit
 
 
-def inherit(old: Plan, new: Plan) -> Plan:
+def inherit(old: Flow, new: Flow) -> Flow:
     """Return the new plan with the partitions of the old one, and stored columns where they are.
 
     Sides of a step that are new come behind those that have entries, too.
@@ -32,26 +35,30 @@ def inherit(old: Plan, new: Plan) -> Plan:
     new = replace(new, partitions=old.partitions)
     if not has_joins_of(old, new):
         return new
-    befores = [step.before for step in new.steps]
-    sides = [step.sides for step in new.steps]
-    for n, known in enumerate(old.steps):
+    befores = [step.before for step in joins(new)]
+    sides = [step.sides for step in joins(new)]
+    for n, known in enumerate(joins(old)):
         if keeps_rows(old, known):
             befores[n] = inherited(known.before, befores[n])
         sides[n] = _sides(known.sides, sides[n])
-    steps = tuple(
-        replace(
-            step,
-            before=befores[n],
-            sides=sides[n],
-            after=befores[n + 1] if n + 1 < len(befores) else step.after,
-        )
-        for n, step in enumerate(new.steps)
-    )
-    if not steps:
+    if not befores:
         return new
-    head = f"{new.driving.alias}."
+    edge = driving(new)
+    head = f"{edge.alias}."
     columns = tuple(Column(c.name.removeprefix(head), c.type) for c in befores[0])
-    return replace(new, steps=steps, driving=replace(new.driving, columns=columns))
+    layouts = {
+        step.id: replace(step, before=before, sides=some)
+        for step, before, some in zip(joins(new), befores, sides, strict=True)
+    }
+    operators = (layouts.get(each.id, each) for each in new.operators)
+    edge = replace(edge, columns=columns)
+    return replace(new, operators=tuple(_driven_by(edge, each) for each in operators))
+
+
+def _driven_by(edge: Driving, operator: Operator) -> Operator:
+    if isinstance(operator, KeyedJoin | Project) and isinstance(operator.rows, Driving):
+        return replace(operator, rows=edge)
+    return operator
 
 
 def inherited(old: Sequence[Column], new: Sequence[Column]) -> tuple[Column, ...]:
@@ -69,7 +76,7 @@ def inherited(old: Sequence[Column], new: Sequence[Column]) -> tuple[Column, ...
     return (*kept, *rest.values())
 
 
-def migrations(old: Plan, new: Plan) -> tuple[str, ...]:
+def migrations(old: Flow, new: Flow) -> tuple[str, ...]:
     """Return what is said of stored values that the new plan reads otherwise than the old one.
 
     Args:
@@ -77,10 +84,10 @@ def migrations(old: Plan, new: Plan) -> tuple[str, ...]:
         new: The plan that goes on with it, as it inherits the state.
     """
     found: list[str] = []
-    for before, step in zip(old.steps, new.steps, strict=False):
+    for before, step in zip(joins(old), joins(new), strict=False):
         if keeps_rows(old, before):
             found += _read_otherwise("rows that wait", before.before, step.before)
-            found += _lasting("rows that wait", old.driving.ttl, new.driving.ttl)
+            found += _lasting("rows that wait", driving(old).ttl, driving(new).ttl)
         for known, side in zip(before.sides, step.sides, strict=False):
             kept = "entries" if side.role == "dimension" else "records"
             owner = f"{kept} of {side.role} '{side.alias}'"
@@ -88,8 +95,8 @@ def migrations(old: Plan, new: Plan) -> tuple[str, ...]:
             if side.role == "event":
                 found += _lasting(owner, known.ttl, side.ttl)
     if has_joins_of(old, new):
-        known = {side.alias for step in old.steps for side in step.sides}
-        added = [side for step in new.steps for side in step.sides if side.alias not in known]
+        known = {side.alias for step in joins(old) for side in step.sides}
+        added = [side for step in joins(new) for side in step.sides if side.alias not in known]
         found += [f"{side.role} '{side.alias}' is loaded to its end first" for side in added]
     return tuple(dict.fromkeys(found))
 
@@ -110,14 +117,14 @@ def _lasting(whose: str, old: int, new: int) -> Iterator[str]:
         yield f"{whose} that have not expired yet are kept for {format_duration(new)} in all"
 
 
-def has_joins_of(old: Plan, new: Plan) -> bool:
+def has_joins_of(old: Flow, new: Flow) -> bool:
     """Tell whether each join of the old plan is in the same step of the new one."""
-    if old.driving.alias != new.driving.alias or len(old.steps) > len(new.steps):
+    if driving(old).alias != driving(new).alias or len(joins(old)) > len(joins(new)):
         return False
     return all(
         {(side.alias, side.role) for side in known.sides}
         <= {(side.alias, side.role) for side in step.sides}
-        for known, step in zip(old.steps, new.steps, strict=False)
+        for known, step in zip(joins(old), joins(new), strict=False)
     )
 
 

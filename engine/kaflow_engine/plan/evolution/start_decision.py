@@ -2,15 +2,16 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from kaflow_engine.errors import StateError
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
 from kaflow_engine.model.columns import Column
+from kaflow_engine.plan.evolution.chain import Document, chain_of, is_chain
 from kaflow_engine.plan.evolution.diff import obstacles
-from kaflow_engine.plan.evolution.diff_text import Document, differences
+from kaflow_engine.plan.evolution.diff_text import differences
 from kaflow_engine.plan.evolution.evolution import migrations
 from kaflow_engine.state.log.approval import Begin
 from kaflow_engine.state.log.batch_log import BatchLog, StateRecord
@@ -127,12 +128,13 @@ def pinned_schema_ids(stored: StoredState) -> dict[str, int]:
         StateError: The plan of the state is missing or damaged.
     """
     text = stored_plan(stored)
-    topics = json.loads(text).get("topics", ()) if text else ()
+    plan: Document = json.loads(text) if text else {}
+    topics = plan.get("topics" if is_chain(plan) else "sources", ())
     return {t["name"]: t["schema_id"] for t in topics if t.get("schema_id") is not None}
 
 
 def judge(
-    stored: StoredState, old: Plan | None, new: Plan, approved: Begin | None = None
+    stored: StoredState, old: Flow | None, new: Flow, approved: Begin | None = None
 ) -> Verdict:
     """Decide what a start would do.
 
@@ -148,7 +150,7 @@ def judge(
         return Verdict(
             status="new", reasons=("there is no state yet",), batch=1, running=stored.holder
         )
-    changes = differences(asdict(old), _registered(asdict(new), asdict(old)))
+    changes = differences(chain_of(old), _registered(chain_of(new), chain_of(old)))
     if against := obstacles(old, new):
         others = _headed(OTHERS, [line for line in changes if line not in against])
         return Verdict(

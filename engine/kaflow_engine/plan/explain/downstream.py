@@ -3,7 +3,8 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import only_project, only_sink, output_format, output_topic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,14 +28,14 @@ class Reader:
     """By topic."""
 
     @classmethod
-    def of(cls, name: str, plan: Plan) -> "Reader":
+    def of(cls, name: str, plan: Flow) -> "Reader":
         """Return what a pipeline uses under a plan."""
-        columns = {t.name: frozenset(column.name for column in t.columns) for t in plan.topics}
+        columns = {t.name: frozenset(column.name for column in t.columns) for t in plan.sources}
         return cls(pipeline=name, columns=columns)
 
 
 def touched(
-    old: Plan, new: Plan | None, readers: Sequence[Reader], written: Collection[str]
+    old: Flow, new: Flow | None, readers: Sequence[Reader], written: Collection[str]
 ) -> tuple[Touched, ...]:
     """Return the readers of a pipeline's topic for which something changes.
 
@@ -44,14 +45,14 @@ def touched(
         readers: All pipelines of the project but this one.
         written: The topics that others write.
     """
-    topic = old.finish.topic
+    topic = output_topic(old)
     if topic is None:
         return ()
     found: list[Touched] = []
     for reader in readers:
         if topic not in reader.columns:
             continue
-        if new is None or new.finish.topic != topic:
+        if new is None or output_topic(new) != topic:
             gone = () if topic in written else (f"no one writes topic '{topic}' any more",)
             change = Touched(pipeline=reader.pipeline, topic=topic, breaking=gone)
         else:
@@ -67,12 +68,13 @@ def touched(
     return tuple(found)
 
 
-def _changes(old: Plan, new: Plan, used: frozenset[str]) -> Iterator[tuple[bool, str]]:
+def _changes(old: Flow, new: Flow, used: frozenset[str]) -> Iterator[tuple[bool, str]]:
     """Yield what changes in the rows of a topic, and whether a reader is broken by it."""
-    if old.finish.format != new.finish.format:
-        yield True, f"records are {new.finish.format} from now on, {old.finish.format} before"
-    before = {column.name: (column.type, sql) for column, sql in old.finish.outputs}
-    after = {column.name: (column.type, sql) for column, sql in new.finish.outputs}
+    form, now = output_format(old), output_format(new)
+    if form != now:
+        yield True, f"records are {now} from now on, {form} before"
+    before = {column.name: (column.type, sql) for column, sql in only_project(old).columns}
+    after = {column.name: (column.type, sql) for column, sql in only_project(new).columns}
     for name, (kind, sql) in before.items():
         uses = name in used
         if name not in after:
@@ -84,5 +86,6 @@ def _changes(old: Plan, new: Plan, used: frozenset[str]) -> Iterator[tuple[bool,
     for name in after:
         if name not in before:
             yield False, f"column '{name}' is added"
-    if old.finish.key != new.finish.key:
-        yield False, f"the key is '{new.finish.key}', was '{old.finish.key}'"
+    was, key = only_sink(old).key, only_sink(new).key
+    if was != key:
+        yield False, f"the key is '{key}', was '{was}'"

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from kaflow_engine.connectors.sinks import sink_kind
 from kaflow_engine.errors import ModelError
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import joins, ledger_of, only_sink, output_columns, output_schema
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config, topic_format
 from kaflow_engine.model.specs import PipelineSpec
@@ -67,7 +68,7 @@ def _explanation(
     roles: Sequence[TopicRole],
     schemas: Columns,
     notices: Sequence[ModelError],
-    plan: Plan | None,
+    plan: Flow | None,
 ) -> Explanation:
     driving = {shape.driving.alias} if shape else set[str]()
     where = shape.where if shape else ()
@@ -95,14 +96,14 @@ def _explanation(
         output_table=_table(spec, config),
         output_format="delta" if spec.output.table else spec.output.format,
         output_key=spec.output.key,
-        output=tuple(column for column, _ in plan.finish.outputs) if plan else None,
+        output=output_columns(plan) if plan else None,
         lineage=_lineage(shape) if shape else (),
-        avro_schema=plan.finish.avro_schema if plan else None,
+        avro_schema=output_schema(plan) if plan else None,
         delivery=spec.delivery,
         guarantee=_guarantee(spec),
         ordered=spec.ordered,
-        ledger=plan.ledger if plan else None,
-        last_exchange=plan.last_exchange if plan else None,
+        ledger=ledger_of(plan) is not None if plan else None,
+        last_exchange=only_sink(plan).exchange if plan else None,
         dead_letters=spec.dead_letters.topic or "",
         max_rate=spec.dead_letters.max_rate,
         max_count=spec.dead_letters.max_count,
@@ -184,29 +185,29 @@ def _tombstones(spec: PipelineSpec, role: TopicRole, shape: QueryShape | None) -
 
 
 def _steps(
-    shape: QueryShape | None, roles: Sequence[TopicRole], plan: Plan | None
+    shape: QueryShape | None, roles: Sequence[TopicRole], plan: Flow | None
 ) -> tuple[StepPart, ...]:
     groups: dict[tuple[str, ...], list[JoinShape]] = {}
     if shape is None:
         return ()
     if plan is not None:
         by_alias = {join.alias: join for join in shape.joins}
-        for number, step in enumerate(plan.steps):
-            joins = [by_alias[side.alias] for side in step.sides]
-            groups[(str(number), *_key(joins[0]))] = joins
+        for number, operator in enumerate(joins(plan)):
+            together = [by_alias[side.alias] for side in operator.sides]
+            groups[(str(number), *_key(together[0]))] = together
     else:
         for join in shape.joins:
             groups.setdefault(("", *_key(join)), []).append(join)
-    needs = [step.require for step in plan.steps] if plan else [None] * len(groups)
+    needs = [operator.require for operator in joins(plan)] if plan else [None] * len(groups)
     dimensions = {role.name for role in roles if role.dimension}
     return tuple(
         StepPart(
-            key=_key(joins[0]),
-            sides=tuple(_side(shape, join, dimensions) for join in joins),
-            inner=tuple(join.alias for join in joins if join.kind == "INNER"),
+            key=_key(together[0]),
+            sides=tuple(_side(shape, join, dimensions) for join in together),
+            inner=tuple(join.alias for join in together if join.kind == "INNER"),
             require=tuple(_conditions(need)),
         )
-        for joins, need in zip(groups.values(), needs, strict=True)
+        for together, need in zip(groups.values(), needs, strict=True)
     )
 
 

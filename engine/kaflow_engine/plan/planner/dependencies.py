@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from kaflow_engine.errors import ModelError
+from kaflow_engine.flow.graph import output_columns
 from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config, topic_format
@@ -103,7 +104,7 @@ def _output(spec: PipelineSpec, config: Config) -> tuple[Column, ...] | None:
         plan = build_plan(spec, config, known).plan
     except ModelError:
         return None  # it is told where that pipeline is checked
-    return tuple(column for column, _ in plan.finish.outputs)
+    return output_columns(plan)
 
 
 def _writers(specs: Sequence[PipelineSpec]) -> dict[str, list[PipelineSpec]]:

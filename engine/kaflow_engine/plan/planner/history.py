@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from kaflow_engine.errors import ModelError
-from kaflow_engine.flow.plan import HistoryParams
+from kaflow_engine.flow.sources import HistoryParams
 from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.config import Config, topic_format
 from kaflow_engine.model.specs import PipelineSpec

@@ -31,7 +31,7 @@ def raw_condition(
         spec: What the author wrote.
         driving: The driving alias.
         key: The expression of the output key.
-        later: Expressions that are computed after the map stage.
+        later: Expressions that are computed after the records are decoded.
         binder: For the types of comparisons.
     """
     smart = spec.emission.type == "smart"

@@ -5,13 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kaflow_engine.errors import ModelError
-from kaflow_engine.flow.plan import (
-    DrivingParams,
-    FinishParams,
-    Plan,
-    TableParams,
-    TopicParams,
-)
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import decode_id
+from kaflow_engine.flow.operators import Driving
+from kaflow_engine.flow.sinks import TableParams
+from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.files.yaml_file import raise_all
@@ -29,12 +27,12 @@ from kaflow_engine.plan.planner.planned import PlannedPipeline
 from kaflow_engine.plan.planner.steps import (
     KeyStep,
     key_steps,
+    keyed_joins,
     parts_early,
     present,
     refuse_chains,
     refuse_reemit,
     required,
-    step_params,
 )
 from kaflow_engine.plan.planner.table import table_params
 from kaflow_engine.plan.planner.topics import (
@@ -42,6 +40,11 @@ from kaflow_engine.plan.planner.topics import (
     check_topic_names,
     topic_params,
     topic_roles,
+)
+from kaflow_engine.plan.planner.wiring import (
+    chained,
+    projection,
+    sink_of,
 )
 from kaflow_engine.sql.bind import (
     Binder,
@@ -218,7 +221,7 @@ class _Parts:
     table: TableParams | None
 
 
-def _assemble(parts: _Parts, topics: tuple[TopicParams, ...], avro: str | None) -> Plan:
+def _assemble(parts: _Parts, topics: tuple[TopicParams, ...], avro: str | None) -> Flow:
     spec, shape, steps = parts.spec, parts.shape, parts.steps
     alias = shape.driving.alias
     before = [part for part in shape.where if part.aliases <= {alias}]
@@ -232,7 +235,6 @@ def _assemble(parts: _Parts, topics: tuple[TopicParams, ...], avro: str | None) 
         wanted = [found for name in names if (found := _output(shape, name))]
     needs = required(spec, steps, wanted)
     finishing = [*after, *(expr for _, expr in parts.outputs)]
-    columns, params = step_params(spec, shape, steps, needs, finishing, parts.roles, parts.types)
     later = [
         *finishing,
         *(e for n in needs.steps for e in n),
@@ -240,50 +242,44 @@ def _assemble(parts: _Parts, topics: tuple[TopicParams, ...], avro: str | None) 
     ]
     raw = raw_condition(spec, alias, key.expr if key else None, later, parts.binder)
     role = next(role for role in parts.roles if role.driving)
-    ledger = parts_early(spec, shape, steps, parts.roles, after, fails=raw == "TRUE")
-    return Plan(
-        pipeline=spec.id,
-        name=spec.name,
-        topics=topics,
-        driving=DrivingParams(
-            alias=alias,
-            topic=parts.roles.index(role),
-            columns=columns,
-            filter=" AND ".join(f"({part.sql})" for part in before) or None,
-            key=key_text(steps[0].key) if steps else None,
-            needs=None if spec.emission.type == "final" else present(needs.driving),
-            raw=raw if steps else None,
-            ttl=role.ttl,
-        ),
-        steps=params,
-        finish=FinishParams(
-            where=" AND ".join(f"({part.sql})" for part in after) or None,
-            outputs=tuple((column, expr.sql) for column, expr in parts.outputs),
-            key=key.name if key else None,
-            topic=spec.output.topic,
-            format="texts" if parts.table else spec.output.format,
-            avro_schema=avro,
-            table=parts.table,
-        ),
+    driving = Driving(
+        input=decode_id(role.name),
+        alias=alias,
+        columns=(),
+        filter=" AND ".join(f"({part.sql})" for part in before) or None,
+        key=key_text(steps[0].key) if steps else None,
+        needs=None if spec.emission.type == "final" else present(needs.driving),
+        raw=raw if steps else None,
+        ttl=role.ttl,
         emission=spec.emission.type,
         on_expiry=spec.emission.on_expiry,
         reemit=spec.on_dimension_update == "reemit",
-        partitions=spec.partitions or min(os.cpu_count() or 1, MAX_DEFAULT_PARTITIONS),
+    )
+    driving, joined = keyed_joins(
+        spec, shape, steps, needs, finishing, parts.roles, parts.types, driving
+    )
+    ledger = parts_early(spec, shape, steps, parts.roles, after, fails=raw == "TRUE")
+    where = " AND ".join(f"({part.sql})" for part in after) or None
+    columns = tuple((column, expr.sql) for column, expr in parts.outputs)
+    operators = chained(
+        [topic.name for topic in topics],
+        joined,
+        projection(spec.name, joined[-1] if joined else driving, where, columns),
         ledger=ledger,
-        last_exchange=ledger or _needs_exchange(spec, steps, key),
+    )
+    return Flow(
+        pipeline=spec.id,
+        name=spec.name,
+        sources=topics,
+        operators=operators,
+        sinks=(sink_of(spec, steps, key, operators, parts.table, avro),),
+        partitions=spec.partitions or min(os.cpu_count() or 1, MAX_DEFAULT_PARTITIONS),
         dead_letter_topic=spec.dead_letters.topic or f"{spec.name}.dead_letters",
         delivery=spec.delivery,
         dimensions_first=spec.dimensions_first,
         max_dead_letters=spec.dead_letters.max_count,
         max_dead_rate=spec.dead_letters.max_rate,
     )
-
-
-def _needs_exchange(spec: PipelineSpec, steps: Sequence[KeyStep], key: OutputShape | None) -> bool:
-    """Rows of one output key must meet at one writer, unless the last join key brought them."""
-    if not spec.ordered or key is None:
-        return False
-    return not (steps and len(steps[-1].key) == 1 and steps[-1].key[0][0] == key.expr.sql)
 
 
 def _output(shape: QueryShape, name: str) -> OutputShape | None:

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import with_avro_id
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.topics import TopicRole
@@ -19,9 +20,8 @@ class PlannedPipeline:
     roles: tuple[TopicRole, ...]
     schemas: Mapping[str, tuple[Column, ...]]
     """The columns of every topic it reads."""
-    plan: Plan
+    plan: Flow
 
     def with_avro_id(self, schema_id: int) -> "PlannedPipeline":
         """Return the plan with the id under which its output schema is registered."""
-        finish = replace(self.plan.finish, avro_id=schema_id)
-        return replace(self, plan=replace(self.plan, finish=finish))
+        return replace(self, plan=with_avro_id(self.plan, schema_id))

@@ -1,11 +1,12 @@
 """Joins to keyed steps: what shares a key, what a row must have to leave, what travels on."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import Location, ModelError, SqlError
-from kaflow_engine.flow.plan import SideParams, StepParams
+from kaflow_engine.flow.graph import decode_id
+from kaflow_engine.flow.operators import Driving, KeyedJoin, Rows, SideParams
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.layout import key_text
@@ -118,7 +119,7 @@ def present(exprs: Iterable[Expr]) -> str | None:
     return " AND ".join(parts) or None
 
 
-def step_params(
+def keyed_joins(
     spec: PipelineSpec,
     shape: QueryShape,
     steps: Sequence[KeyStep],
@@ -126,8 +127,9 @@ def step_params(
     finish: Sequence[Expr],
     roles: Sequence[TopicRole],
     types: dict[tuple[str, str], str],
-) -> tuple[tuple[Column, ...], tuple[StepParams, ...]]:
-    """Lay out the columns of each step.
+    driving: Driving,
+) -> tuple[Driving, tuple[KeyedJoin, ...]]:
+    """Lay out the columns of each join.
 
     Args:
         spec: What the author wrote.
@@ -137,18 +139,20 @@ def step_params(
         finish: Expressions over the finished row.
         roles: The topics, in the order of their indices.
         types: DuckDB type of each (alias, column).
+        driving: How driving records become rows, its columns left open.
 
     Returns:
-        The columns of the driving record that travel, and the steps.
+        The driving edge with the columns that travel, and the joins.
     """
     reads = [
         [*needs.steps[n], *(steps[n + 1].outer if n + 1 < len(steps) else finish)]
         for n in range(len(steps))
     ]
-    first = _used(exprs for exprs in reads)
-    before = _columns([use for use in sorted(first) if use[0] == shape.driving.alias], types)
-    driving = tuple(Column(c.name.partition(".")[2], c.type) for c in before)
-    found: list[StepParams] = []
+    before = _columns([use for use in sorted(_used(reads)) if use[0] == shape.driving.alias], types)
+    columns = tuple(Column(c.name.partition(".")[2], c.type) for c in before)
+    driving = replace(driving, columns=columns)
+    rows: Driving | Rows = driving
+    found: list[KeyedJoin] = []
     for n, step in enumerate(steps):
         later = _used(reads[n + 1 :])
         here = _used(reads[n:])
@@ -156,18 +160,19 @@ def step_params(
         sides = tuple(_side(spec, shape, j, key, here, roles, types) for j, key in step.joins)
         here_names = {f"{s.alias}.{c.name}" for s in sides for c in s.columns}
         here_names |= {f"{s.alias}.{MATCHED}" for s in sides}
-        after = _columns([u for u in sorted(later) if ".".join(u) in known | here_names], types)
-        last = n + 1 == len(steps)
         found.append(
-            StepParams(
+            KeyedJoin(
+                id=f"join:{n + 1}",
+                state=n + 1,
+                rows=rows,
                 before=before,
                 sides=sides,
                 require=present(needs.steps[n]),
-                after=() if last else after,
-                next_key=None if last else key_text(steps[n + 1].key),
             )
         )
-        before = after
+        if n + 1 < len(steps):
+            rows = Rows(input=found[n].id, key=key_text(steps[n + 1].key))
+        before = _columns([u for u in sorted(later) if ".".join(u) in known | here_names], types)
     return driving, tuple(found)
 
 
@@ -192,7 +197,7 @@ def _side(
     tombstones = len(own) == 1 and (kafka_key is None or own == [named])
     return SideParams(
         alias=join.alias,
-        topic=roles.index(role),
+        input=decode_id(source.topic),
         role="dimension" if role.dimension else "event",
         kind=join.kind,
         columns=tuple(Column(name, types[(join.alias, name)]) for name in names),

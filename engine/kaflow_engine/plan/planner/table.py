@@ -7,7 +7,7 @@ from duckdb import sqltypes
 
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import ModelError
-from kaflow_engine.flow.plan import TableParams
+from kaflow_engine.flow.sinks import TableParams
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.files.yaml_file import raise_all

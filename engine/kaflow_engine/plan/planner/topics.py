@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import ModelError, UnknownName
-from kaflow_engine.flow.plan import TopicParams
+from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config, topic_format

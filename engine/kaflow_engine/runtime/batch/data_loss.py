@@ -8,7 +8,8 @@ from dataclasses import replace
 from kaflow_engine.connectors.kafka.admin import offsets
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.topics import topic_ids
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import driving_source, output_table
 from kaflow_engine.operators.watermark import Place, without
 from kaflow_engine.runtime.batch.position import Standing
 from kaflow_engine.runtime.batch.progress import Watch
@@ -42,7 +43,7 @@ _AT_STAKE = (
 
 def settle_losses(
     kafka: KafkaSettings,
-    plan: Plan,
+    plan: Flow,
     standing: Standing,
     counts: Mapping[str, int],
     watch: Watch,
@@ -76,7 +77,7 @@ def settle_losses(
         same = {topic: count for topic, count in counts.items() if topic not in another}
         at = with_added_partitions(at, same)
     ahead = still_ahead(at, histories)
-    forgiving = {topic.name for topic in plan.topics if topic.on_data_loss == "continue"}
+    forgiving = {topic.name for topic in plan.sources if topic.on_data_loss == "continue"}
 
     def is_ahead(loss: Loss) -> bool:
         return loss.partition in ahead.get(loss.topic, {})
@@ -124,16 +125,16 @@ def bounds_error(loss: Loss) -> DataLost:
     )
 
 
-def topic_at_stake(plan: Plan) -> str | None:
+def topic_at_stake(plan: Flow) -> str | None:
     """Return the topic of which no record may be lost, whatever the author says.
 
     A backfill would remove the rows that the stream has made of such records, and put none in their
     place.
     """
     wanted = plan.backfill
-    if wanted is None or wanted.force or plan.finish.table is None:
+    if wanted is None or wanted.force or output_table(plan) is None:
         return None
-    return plan.topics[plan.driving.topic].name
+    return driving_source(plan).name
 
 
 def gap_error(loss: Loss) -> DataLost:

@@ -1,13 +1,13 @@
 """The dead letter limit: how many a run may send before it stops."""
 
 from kaflow_engine.errors import LimitReached
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
 
 ENOUGH = 100
 """Records that a run must have read before their share of dead letters means something."""
 
 
-def check_budget(plan: Plan, read: int, dead: int) -> None:
+def check_budget(plan: Flow, read: int, dead: int) -> None:
     """Stop a pipeline whose dead letters exceed its budget.
 
     Args:

@@ -5,9 +5,11 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, assert_never
 
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import driving, joins, levels, operator_of_state, source_of
+from kaflow_engine.flow.operators import KeyedJoin, Ledger
 from kaflow_engine.runtime.batch.runner import BatchDone
 from kaflow_engine.runtime.batch.task_metrics import rows_delivered, skew, stage_spans, state_sizes
 from kaflow_engine.state.log.batch_log import Offsets
@@ -47,7 +49,7 @@ class Watch:
         self.now = replace(self.now, **changes)
         self._tell(self.now)
 
-    def batch_done(self, done: BatchDone, ends: Offsets, plan: Plan) -> None:
+    def batch_done(self, done: BatchDone, ends: Offsets, plan: Flow) -> None:
         """Tell of a batch of a plan; `ends` is how far the topics reached when it began."""
         report, at, before = done.report, done.standing, self.now
         read = sum(part.count for part in report.partitions.values())
@@ -70,12 +72,12 @@ class Watch:
             newest=_newest(before.newest, done),
             holder=place,
             holder_at=holder_at,
-            waiting_since=None if at.next_due is None else at.next_due - plan.driving.ttl,
+            waiting_since=None if at.next_due is None else at.next_due - driving(plan).ttl,
             lookups=_added(before.lookups, report.lookups),
             sizes=_by_operator(self._sizes, plan),
             busy=min(self._per_second(last.seconds for last in self._after_first()), 1.0),
             steps=_sum(last.steps for last in self._recent),
-            stages=stage_spans(report, partial(stage_name, plan)),
+            stages=stage_spans(report, partial(level_name, plan)),
             batch_end=time.time_ns() // 1_000_000,
             skew=skew(report),
             delivered=before.delivered + rows_delivered(report),
@@ -103,27 +105,35 @@ def lag_of(at: Offsets, ends: Offsets) -> dict[str, int]:
     }
 
 
-def operator_of(plan: Plan, partition: str) -> str:
-    """Return the name of the operator whose state a partition `<step>-<p>` holds."""
-    number = int(partition.partition("-")[0])
-    return "ledger" if number > len(plan.steps) else f"{number}:{_joined(plan, number)}"
+def operator_name(plan: Flow, partition: str) -> str:
+    """Return the name of the operator whose state a partition `<state>-<p>` holds."""
+    operator = operator_of_state(plan, int(partition.partition("-")[0]))
+    match operator:
+        case Ledger():
+            return "ledger"
+        case KeyedJoin(state=state):
+            return f"{state}:{_joined(plan, operator)}"
+        case _:
+            assert_never(operator)
 
 
-def stage_name(plan: Plan, number: int) -> str:
-    """Return what a stage does: `map`, `join <topics>`, or `deliver`."""
-    if number == 0:
+def level_name(plan: Flow, level: int) -> str:
+    """Return what the tasks of a level do: `map`, `join <topics>`, or `deliver`."""
+    if level == 0:
         return "map"
-    return "deliver" if number > len(plan.steps) else f"join {_joined(plan, number)}"
+    at = levels(plan)
+    here = [f"join {_joined(plan, join)}" for join in joins(plan) if at[join.id] == level]
+    return ", ".join(here) or "deliver"
 
 
-def _joined(plan: Plan, step: int) -> str:
-    return "+".join(plan.topics[side.topic].name for side in plan.steps[step - 1].sides)
+def _joined(plan: Flow, join: KeyedJoin) -> str:
+    return "+".join(source_of(plan, side).name for side in join.sides)
 
 
-def _by_operator(sizes: Mapping[str, tuple[int, int]], plan: Plan) -> dict[str, tuple[int, int]]:
+def _by_operator(sizes: Mapping[str, tuple[int, int]], plan: Flow) -> dict[str, tuple[int, int]]:
     found: dict[str, tuple[int, int]] = {}
     for partition, size in sorted(sizes.items()):
-        found = _added(found, {operator_of(plan, partition): size})
+        found = _added(found, {operator_name(plan, partition): size})
     return found
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
 from kaflow_engine.runtime.batch.batch_limit import BatchLimit
 from kaflow_engine.runtime.batch.dead_letter_limit import check_budget
 from kaflow_engine.runtime.batch.position import Standing
@@ -42,7 +42,7 @@ class Run:
     """Runs batches one after the other, and does what follows each."""
 
     spark: SparkSession
-    plan: Plan
+    plan: Flow
     runner: BatchRunner
     standing: Standing
     ends: EndOffsets
@@ -117,7 +117,7 @@ class Run:
         """Run an empty batch; the inputs may end with it."""
         return self.batch(tick_ranges(self.standing), bounded_end=bounded_end)
 
-    def replay(self, record: BatchRecord, plan: Plan, left: Ranges | None = None) -> BatchDone:
+    def replay(self, record: BatchRecord, plan: Flow, left: Ranges | None = None) -> BatchDone:
         """Run a batch again that an earlier run left open.
 
         Args:
@@ -135,7 +135,7 @@ class Run:
         """Check that the topics are those that offsets belong to; files need none to be read."""
         standing = self.standing
         ahead = still_ahead(standing.offsets, self.histories)
-        read = frozenset(topic.name for topic in self.plan.topics if not ahead.get(topic.name))
+        read = frozenset(topic.name for topic in self.plan.sources if not ahead.get(topic.name))
         known = {t: i for t, i in standing.topic_ids.items() if t in read}
         for topic in recreated(known, self.ends.topic_ids(known)):
             raise LossSuspected(f"topic '{topic}' was recreated while it was read")

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from kaflow_engine.connectors.contract import FinishedBatch, Sink
 from kaflow_engine.errors import StateError
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
 from kaflow_engine.operators.rows.reports import BatchReport
 from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.operators.watermark import END, Place, advance, holder
@@ -116,7 +116,7 @@ class BatchRunner:
         self,
         standing: Standing,
         record: BatchRecord,
-        plan: Plan,
+        plan: Flow,
         records: DataFrame | None = None,
     ) -> BatchDone:
         """Run a batch again that was logged and not committed, with the plan of that time."""
@@ -239,7 +239,7 @@ class BatchRunner:
             phases={**{k: v * 1000 for k, v in spent.items()}, **task_phases(executed.report)},
             executed=executed,
             holder=holder(
-                after.watermark, shipment.settings.plan.topics, after.batch_time, ended(record)
+                after.watermark, shipment.settings.plan.sources, after.batch_time, ended(record)
             ),
         )
 
@@ -247,10 +247,10 @@ class BatchRunner:
         return (sink for sink in self.sinks if sink.capabilities.commit == whom)
 
     def _commit(
-        self, standing: Standing, record: BatchRecord, plan: Plan, report: BatchReport
+        self, standing: Standing, record: BatchRecord, plan: Flow, report: BatchReport
     ) -> Standing:
         watermark = advance(
-            standing.watermark, plan.topics, report, record.batch_time, ended(record)
+            standing.watermark, plan.sources, report, record.batch_time, ended(record)
         )
         if record.bounded_end:
             watermark = replace(watermark, value=END)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import state_names
 from kaflow_engine.runtime.batch.checkpoint_upload import Checkpointer
 from kaflow_engine.runtime.batch.position import Standing
 from kaflow_engine.runtime.tasks.crash import CrashPoint, crash_point
@@ -76,7 +77,7 @@ class SnapshotKeeper:
         self._last = time.monotonic()
         self._checkpointer = checkpointer
 
-    def after_batch(self, plan: Plan, standing: Standing, now: int) -> int | None:
+    def after_batch(self, plan: Flow, standing: Standing, now: int) -> int | None:
         """Take a snapshot if it is time; return the oldest batch still kept if others went.
 
         Args:
@@ -97,13 +98,13 @@ class SnapshotKeeper:
         """The newest checkpoint; None where none are wanted."""
         return None if self._checkpointer is None else self._checkpointer.mark
 
-    def take_first(self, plan: Plan, standing: Standing, now: int) -> None:
+    def take_first(self, plan: Flow, standing: Standing, now: int) -> None:
         """Take a snapshot that the checkpoints begin with, where the topic alone cannot."""
         if self._checkpointer is not None and self._checkpointer.wants_first:
             self.take(plan, standing, now)
             self._checkpointer.carry_first(standing.batch, now)
 
-    def take(self, plan: Plan, standing: Standing, now: int) -> int | None:
+    def take(self, plan: Flow, standing: Standing, now: int) -> int | None:
         """Take a snapshot; as `after_batch` otherwise."""
         _pass("before_snapshot", standing)
         taken = self._take(state_partitions(plan), standing.batch)
@@ -114,9 +115,9 @@ class SnapshotKeeper:
         return prune_snapshots(self._store, self._log, self._ref)
 
 
-def state_partitions(plan: Plan) -> list[str]:
+def state_partitions(plan: Flow) -> list[str]:
     """Return the names of all state partitions of a plan: those of its steps and of its ledger."""
-    return [f"{step}-{p}" for step in plan.state_steps for p in range(plan.partitions)]
+    return [f"{step}-{p}" for step in state_names(plan) for p in range(plan.partitions)]
 
 
 def _pass(point: CrashPoint, standing: Standing) -> None:

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kaflow_engine.errors import Location, ModelError, StateError
-from kaflow_engine.flow.plan import Backfill, Plan, instant
+from kaflow_engine.flow.flow import Backfill, Flow, instant
+from kaflow_engine.flow.graph import driving, joins, ledger_of
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.table_rows import is_whole, last_over
@@ -26,10 +27,10 @@ class Taken:
     write no row any more; None: it has read no event yet."""
 
 
-def longest_wait(plan: Plan) -> int:
+def longest_wait(plan: Flow) -> int:
     """Return how many milliseconds of event time a row of a plan may wait, or be written again."""
-    rests = plan.ledger or any(keeps_rows(plan, step) for step in plan.steps)
-    return plan.driving.ttl if rests else 0
+    rests = ledger_of(plan) is not None or any(keeps_rows(plan, join) for join in joins(plan))
+    return driving(plan).ttl if rests else 0
 
 
 def taken(directory: Path) -> Taken | None:

@@ -9,7 +9,15 @@ from kaflow_engine.connectors.kafka.admin import offsets, topic_settings
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.topics import topic_ids
 from kaflow_engine.errors import StateError
-from kaflow_engine.flow.plan import Backfill, Plan
+from kaflow_engine.flow.flow import Backfill, Flow
+from kaflow_engine.flow.graph import (
+    driving,
+    driving_source,
+    joins,
+    only_sink,
+    output_table,
+    source_of,
+)
 from kaflow_engine.operators.watermark import END
 from kaflow_engine.runtime.batch.run import Run
 from kaflow_engine.runtime.batch.stop import Ending
@@ -30,7 +38,7 @@ _FIRST_STEP = 3_600_000
 """Milliseconds of event time that are read first; later steps follow from the records found."""
 
 
-def backfill_plan(plan: Plan, wanted: Backfill) -> Plan:
+def backfill_plan(plan: Flow, wanted: Backfill) -> Flow:
     """Return the plan of a backfill: the same rows, with a state and a control topic of its own."""
     return replace(plan, pipeline=f"{plan.pipeline}.{backfill_name(wanted)}", backfill=wanted)
 
@@ -48,30 +56,32 @@ Reach = tuple[int | None, int | None]
 """From and until when records of a topic matter; None: from the first, up to the last."""
 
 
-def reach(plan: Plan, wanted: Backfill) -> dict[str, Reach]:
+def reach(plan: Flow, wanted: Backfill) -> dict[str, Reach]:
     """Return which records of each topic matter, in epoch milliseconds.
 
     A side's record meets driving records up to its own TTL later, and completes those that are at
     most the driving TTL older. Dimensions count from their first record; with `dimensions_first`
     they are read to their end before the first event, as a new pipeline does.
     """
-    since: dict[int, int | None] = {plan.driving.topic: wanted.start - wanted.slack}
-    until: dict[int, int | None] = {plan.driving.topic: wanted.end + wanted.slack}
-    late = wanted.end + plan.driving.ttl + wanted.slack
-    for side in (side for step in plan.steps for side in step.sides):
+    driven = driving_source(plan).index
+    since: dict[int, int | None] = {driven: wanted.start - wanted.slack}
+    until: dict[int, int | None] = {driven: wanted.end + wanted.slack}
+    late = wanted.end + driving(plan).ttl + wanted.slack
+    for side in (side for join in joins(plan) for side in join.sides):
+        topic = source_of(plan, side).index
         if side.role == "dimension":
-            since[side.topic] = None
-            until[side.topic] = None if plan.dimensions_first else late
+            since[topic] = None
+            until[topic] = None if plan.dimensions_first else late
             continue
         before = wanted.start - side.ttl - wanted.slack
-        known = since.get(side.topic, before)
-        since[side.topic] = None if known is None else min(known, before)
-        until[side.topic] = late
-    return {plan.topics[i].name: (since[i], until[i]) for i in sorted(since)}
+        known = since.get(topic, before)
+        since[topic] = None if known is None else min(known, before)
+        until[topic] = late
+    return {plan.sources[i].name: (since[i], until[i]) for i in sorted(since)}
 
 
 def new_backfill_state(
-    plan: Plan,
+    plan: Flow,
     wanted: Backfill,
     root: Path,
     kafka: KafkaSettings,
@@ -113,12 +123,12 @@ def new_backfill_state(
             earlier = {name: history.until(until) for name, history in histories.items()}
             goal |= _at(kafka, only, until, last, earlier)
     if taken is not None:
-        driving = plan.topics[plan.driving.topic].name
-        mine = taken.offsets.get(driving, {})
-        goal[driving] = {
-            p: max(start[driving][p], min(end, mine.get(p, 0))) for p, end in goal[driving].items()
+        driven = driving_source(plan).name
+        mine = taken.offsets.get(driven, {})
+        goal[driven] = {
+            p: max(start[driven][p], min(end, mine.get(p, 0))) for p, end in goal[driven].items()
         }
-    loaded = [t.name for t in plan.topics if t.dimension] if plan.dimensions_first else []
+    loaded = [t.name for t in plan.sources if t.dimension] if plan.dimensions_first else []
     return StateRecord(
         state_id=token_hex(8),
         generation=1,
@@ -126,26 +136,26 @@ def new_backfill_state(
         created_ms=now,
         start=start,
         dimension_ends={topic: last[topic] for topic in loaded},
-        schemas={t.name: {c.name: c.type for c in t.columns} for t in plan.topics},
+        schemas={t.name: {c.name: c.type for c in t.columns} for t in plan.sources},
         fingerprint=fingerprint(plan),
         goal=goal,
         topic_ids=ids,
     )
 
 
-def refuse_compacted(plan: Plan, wanted: Backfill, kafka: KafkaSettings) -> None:
+def refuse_compacted(plan: Flow, wanted: Backfill, kafka: KafkaSettings) -> None:
     """Refuse to replace rows of records that the broker may have removed among those it keeps.
 
     Raises:
         StateError: The topic of driving records is compacted.
     """
-    topic = plan.topics[plan.driving.topic].name
-    if wanted.force or plan.finish.table is None:
+    topic = driving_source(plan).name
+    if wanted.force or output_table(plan) is None:
         return
     if "compact" in topic_settings(kafka, topic).get("cleanup.policy", ""):
         raise StateError(
-            f"topic '{topic}' is compacted: table '{plan.finish.target}' may have rows of records "
-            "that are gone, which a backfill would remove",
+            f"topic '{topic}' is compacted: table '{only_sink(plan).target}' may have rows of "
+            "records that are gone, which a backfill would remove",
             hint="force the backfill, and the table has rows of the records that are left",
         )
 

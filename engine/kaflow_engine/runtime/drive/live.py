@@ -10,6 +10,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.errors import DrainIncomplete, KaflowError, RunError
+from kaflow_engine.flow.graph import output_table
 from kaflow_engine.operators.watermark import next_change
 from kaflow_engine.runtime.batch.run import Run
 from kaflow_engine.runtime.batch.stop import Ending
@@ -104,7 +105,7 @@ class LiveStream:
 
     def _gather(self) -> None:
         """Let records gather before the next batch, where each is a commit; not while behind."""
-        table, now = self._run.plan.finish.table, self._run.watch.now
+        table, now = output_table(self._run.plan), self._run.watch.now
         if table is not None and sum(now.lag.values()) <= now.batch_records:
             self._ended.wait(table.interval / 1000)
 
@@ -128,7 +129,7 @@ class LiveStream:
             return False
         everywhere = {(t, p): True for t, ps in standing.offsets.items() for p in ps}
         after = next_change(
-            standing.watermark, run.plan.topics, everywhere, max(now, standing.batch_time)
+            standing.watermark, run.plan.sources, everywhere, max(now, standing.batch_time)
         )
         return wants_tick(
             Clockwork(

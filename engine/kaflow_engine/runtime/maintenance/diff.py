@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from kaflow_engine.flow.graph import state_names
 from kaflow_engine.operators.inspect.state_rows import decode
-from kaflow_engine.operators.inspect.state_sides import StateSide, operator_of, state_sides
+from kaflow_engine.operators.inspect.state_sides import StateSide, operator_called, state_sides
 from kaflow_engine.runtime.maintenance.view import StateView
 
 Change = Literal["added", "removed", "changed"]
@@ -83,7 +84,7 @@ def _pairs(before: StateView, after: StateView, side: StateSide) -> Iterator[_Pa
 
 
 def _entries(view: StateView, side: StateSide) -> Iterator[tuple[bytes, bytes]]:
-    if side.step not in view.moment.plan.state_steps:
+    if side.step not in state_names(view.moment.plan):
         return
     for found in view.ranges(side.step, side.byte):
         yield from zip(found.keys, found.values, strict=True)
@@ -103,7 +104,7 @@ def _decoded(
         yield Difference(
             change="added" if one is None else "removed" if other is None else "changed",
             step=side.step,
-            operator=operator_of(side.step, (after if other else before).moment.plan),
+            operator=operator_called(side.step, (after if other else before).moment.plan),
             side=side.name,
             key=about["key"],
             record=about["record"],

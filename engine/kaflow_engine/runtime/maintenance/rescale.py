@@ -11,7 +11,8 @@ from itertools import count
 from pathlib import Path
 
 from kaflow_engine.errors import StateError
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import state_names
 from kaflow_engine.operators.rows.partitioning import SHARDS, part_of_shard, shards_of
 from kaflow_engine.operators.rows.reports import BatchReport
 from kaflow_engine.operators.watermark import advance
@@ -121,7 +122,7 @@ def already(state: StateRecord, log: BatchLog, partitions: int) -> Rescaled | No
     return Rescaled(state=state, batch=batch, before=partitions, entries=0)
 
 
-def check_rescale(log: BatchLog, state: StateRecord) -> Plan:
+def check_rescale(log: BatchLog, state: StateRecord) -> Flow:
     """Return the plan of a state that can be rescaled; nothing is changed.
 
     Raises:
@@ -154,14 +155,14 @@ def _is_idle(batch: BatchRecord, standing: Standing) -> bool:
     return not reads and not is_due(batch.watermark, standing.next_due)
 
 
-def _finish_idle_batch(log: BatchLog, state: StateRecord, plan: Plan, epoch: int) -> None:
+def _finish_idle_batch(log: BatchLog, state: StateRecord, plan: Flow, epoch: int) -> None:
     batch = log.open_batch()
     if batch is not None:
         _commit_idle(log, plan, load_standing(log, state), batch, epoch)
 
 
 def _close_generation(
-    log: BatchLog, state: StateRecord, plan: Plan, standing: Standing, epoch: int
+    log: BatchLog, state: StateRecord, plan: Flow, standing: Standing, epoch: int
 ) -> None:
     """Log a batch that reads nothing, and does nothing whenever it is run again."""
     batch = log.begin(
@@ -181,10 +182,10 @@ def _close_generation(
 
 
 def _commit_idle(
-    log: BatchLog, plan: Plan, standing: Standing, batch: BatchRecord, epoch: int
+    log: BatchLog, plan: Flow, standing: Standing, batch: BatchRecord, epoch: int
 ) -> None:
     places = {(t, p): (t, p) in batch.read_to_end for t, ps in batch.ranges.items() for p in ps}
-    watermark = advance(standing.watermark, plan.topics, BatchReport(), batch.batch_time, places)
+    watermark = advance(standing.watermark, plan.sources, BatchReport(), batch.batch_time, places)
     log.commit(
         CommitRecord(
             number=batch.number,
@@ -255,7 +256,7 @@ class _Sources:
 def _stage(
     folder: Path,
     sources: _Sources,
-    plan: Plan,
+    plan: Flow,
     ref: StateRef,
     batch: int,
     snapshots: Store,
@@ -265,7 +266,7 @@ def _stage(
     """Take the first snapshot of a new generation; return how many entries it has."""
     taken: dict[str, str] = {}
     entries = 0
-    for step in plan.state_steps:
+    for step in state_names(plan):
         for part in range(plan.partitions):
             name = f"{step}-{part}"
             with open_copy(folder / name, ref) as copy:

@@ -11,7 +11,7 @@ from kaflow_engine.duck.queries import SETTINGS
 from kaflow_engine.duck.quoting import identifier, literal
 from kaflow_engine.errors import StateError
 from kaflow_engine.operators.inspect.state_rows import FIXED, Decoded, decode
-from kaflow_engine.operators.inspect.state_sides import StateSide, operator_of
+from kaflow_engine.operators.inspect.state_sides import StateSide, operator_called
 from kaflow_engine.operators.rows.partitioning import part_of_shard
 from kaflow_engine.runtime.maintenance.view import AT_ONCE, StateView
 from kaflow_engine.state.keys import entry_key
@@ -95,7 +95,7 @@ class StateTable:
     def add(self, view: StateView, side: StateSide, found: Decoded, now: int) -> None:
         """Add rows of one side; `now` in epoch milliseconds."""
         mark = view.moment.watermark
-        operator = operator_of(side.step, view.moment.plan)
+        operator = operator_called(side.step, view.moment.plan)
         expired = "FALSE" if mark is None else f"coalesce(due < {mark}, FALSE)"
         head = ", ".join(
             f"{sql} AS {name}"

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.operators.inspect.state_sides import describe, operator_of, state_sides
+from kaflow_engine.flow.graph import state_names
+from kaflow_engine.operators.inspect.state_sides import describe, operator_called, state_sides
 from kaflow_engine.runtime.maintenance.view import StateView, entries_between
 from kaflow_engine.state.binary_columns import heads
 
@@ -55,9 +56,9 @@ class SideSize:
 def sizes(view: StateView) -> Iterator[SideSize]:
     """Yield all sides that have entries, by step and side byte."""
     plan = view.moment.plan
-    for step in plan.state_steps:
+    for step in state_names(plan):
         found = {
-            side.byte: SideSize(step, operator_of(step, plan), side.name, describe(side, plan))
+            side.byte: SideSize(step, operator_called(step, plan), side.name, describe(side, plan))
             for side in state_sides(plan)
             if side.step == step
         }

@@ -11,7 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from kaflow_engine.errors import StateError
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import state_names
 from kaflow_engine.operators.rows.partitioning import SHARDS, part_of_shard, shards_of
 from kaflow_engine.runtime.planning.plan_codec import plan_of
 from kaflow_engine.state.copies.copies import EMPTY, ready_copy
@@ -32,7 +33,7 @@ class Moment:
 
     ref: StateRef
     batch: int
-    plan: Plan
+    plan: Flow
     watermark: int | None
     """Epoch milliseconds."""
     batch_time: int
@@ -174,8 +175,8 @@ def _first_commit(log: BatchLog) -> int:
     return min((int(name) for name in names if name.isdecimal()), default=EMPTY)
 
 
-def _all(plan: Plan) -> list[tuple[int, int]]:
-    return [(step, part) for step in plan.state_steps for part in range(plan.partitions)]
+def _all(plan: Flow) -> list[tuple[int, int]]:
+    return [(step, part) for step in state_names(plan) for part in range(plan.partitions)]
 
 
 def entries_between(copy: RocksCopy, start: bytes, stop: bytes | None) -> Iterator[Entries]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from kaflow_engine.errors import StateError, UnknownName
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
 from kaflow_engine.runtime.planning.plan_codec import decided
 from kaflow_engine.runtime.planning.preview import Outlook
 from kaflow_engine.state.log.approval import Approval, Begin, save_approval
@@ -77,7 +77,7 @@ def approve(found: Outlook, begin: Begin, by: str, at: str) -> Approval:
     return approval
 
 
-def _twofold(plan: Plan) -> Iterator[str]:
-    for topic in plan.topics:
+def _twofold(plan: Flow) -> Iterator[str]:
+    for topic in plan.sources:
         if topic.dimension and topic.driving:
             yield topic.name

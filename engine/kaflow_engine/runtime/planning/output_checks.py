@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from kaflow_engine.checks.results import CheckResult
 from kaflow_engine.checks.rows import newest_partitions, table_rows, topic_rows
 from kaflow_engine.checks.run import run_checks
+from kaflow_engine.flow.graph import only_sink, output_columns, output_format, output_table
 from kaflow_engine.model.checks import checks_of
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
@@ -40,14 +41,14 @@ def check_output(
     """
     checks = checks_of(spec)
     plan = plan_pipeline(spec, config).plan
-    table = plan.finish.table
+    table = output_table(plan)
     if table is not None:
         wanted = list(partitions) or newest_partitions(table.path)
         rows = table_rows(table.path, wanted)
         what = f"table '{table.name}', {', '.join(wanted[:3])}{' …' if len(wanted) > 3 else ''}"
     else:
         since = time.time_ns() // 1_000_000 - last
-        columns = [column for column, _ in plan.finish.outputs]
-        rows = topic_rows(config, plan.finish.target, plan.finish.format, columns, since)
-        what = f"topic '{plan.finish.target}'"
+        target = only_sink(plan).target
+        rows = topic_rows(config, target, output_format(plan), output_columns(plan), since)
+        what = f"topic '{target}'"
     return Checked(what=what, rows=rows.num_rows, results=run_checks(checks, rows))

@@ -1,51 +1,67 @@
 """Plans as JSON, so that an open batch runs again with the plan it was begun with."""
 
+import json
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
-from kaflow_engine.flow.plan import Plan, TopicParams
+from kaflow_engine.errors import StateError
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import with_avro_id
+from kaflow_engine.flow.sources import TopicParams
+from kaflow_engine.plan.evolution.chain import chain_mark, flow_of_chain, is_chain
 from kaflow_engine.state.log.batch_log import plan_mark
 
 
-def plan_text(plan: Plan) -> str:
+def plan_text(plan: Flow) -> str:
     """Return a plan as JSON."""
     return _adapter().dump_json(plan).decode()
 
 
-def plan_of(text: str) -> Plan:
-    """Return the plan of what `plan_text` gave."""
-    return _adapter().validate_json(text)
+def plan_of(text: str) -> Flow:
+    """Return the plan of what `plan_text` gave, of this version or an earlier one.
+
+    Raises:
+        StateError: Another version wrote it, and this one cannot read it.
+    """
+    try:
+        found: dict[str, Any] = json.loads(text)
+        return _adapter().validate_python(flow_of_chain(found) if is_chain(found) else found)
+    except (ValidationError, LookupError) as error:
+        raise StateError(
+            "the plan of the state cannot be read: another version of kaflow wrote it",
+            hint="run that version, or give the pipeline a new `id:` to start afresh",
+        ) from error
 
 
-def made_lenient(old: Plan, new: Plan) -> Plan:
+def made_lenient(old: Flow, new: Flow) -> Flow:
     """Return the plan that a batch was begun with, without the refusals that its author took back.
 
     A task that refused has delivered nothing, so nothing that is there already changes.
     """
-    by_name = {topic.name: topic for topic in new.topics}
+    by_name = {topic.name: topic for topic in new.sources}
 
     def lenient(topic: TopicParams) -> TopicParams:
         now = by_name.get(topic.name, topic)
         error = now.on_error if topic.on_error == "fail" else topic.on_error
         return replace(topic, on_error=error, schema_id=now.schema_id)
 
-    return replace(old, topics=tuple(lenient(topic) for topic in old.topics))
+    return replace(old, sources=tuple(lenient(topic) for topic in old.sources))
 
 
-def fingerprint(plan: Plan) -> str:
+def fingerprint(plan: Flow) -> str:
     """Return what two plans share only if they are equal."""
     return plan_mark(plan_text(plan))
 
 
-def decided(plan: Plan) -> str:
+def decided(plan: Flow) -> str:
     """Return the fingerprint that decisions name: of a plan without what only a registry knows."""
-    topics = tuple(replace(topic, schema_id=None) for topic in plan.topics)
-    return fingerprint(replace(plan, topics=topics, finish=replace(plan.finish, avro_id=None)))
+    sources = tuple(replace(topic, schema_id=None) for topic in plan.sources)
+    return chain_mark(with_avro_id(replace(plan, sources=sources), None))
 
 
 @cache
 def _adapter() -> TypeAdapter[Any]:
-    return TypeAdapter(Plan)
+    return TypeAdapter(Flow)

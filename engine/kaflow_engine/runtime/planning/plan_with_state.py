@@ -70,6 +70,6 @@ def with_schema_ids(planned: PlannedPipeline, ids: Mapping[str, int]) -> Planned
         replace(topic, schema_id=ids[topic.name])
         if topic.name in ids and planned.spec.topic(topic.name).on_schema_change == "fail"
         else topic
-        for topic in planned.plan.topics
+        for topic in planned.plan.sources
     )
-    return replace(planned, plan=replace(planned.plan, topics=topics))
+    return replace(planned, plan=replace(planned.plan, sources=topics))

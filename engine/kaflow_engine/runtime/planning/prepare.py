@@ -15,6 +15,12 @@ from kaflow_engine.connectors.kafka.topic_schemas import (
 )
 from kaflow_engine.connectors.kafka.wait import await_brokers
 from kaflow_engine.errors import ModelError, Problems, SourceError
+from kaflow_engine.flow.graph import (
+    driving_source,
+    output_format,
+    output_schema,
+    output_topic,
+)
 from kaflow_engine.formats.contract import format_of
 from kaflow_engine.formats.schema_registry import Registry
 from kaflow_engine.model.columns import Column
@@ -91,10 +97,10 @@ def check(specs: Sequence[PipelineSpec], config: Config | None = None) -> None:
 def _prepare(spec: PipelineSpec, config: Config, say: Say, waiting: Waiting) -> PlannedPipeline:
     planned = plan_pipeline(spec, config, say, waiting)
     kafka = KafkaSettings.configured(config.kafka)
-    names = [topic.name for topic in planned.plan.topics]
+    names = [topic.name for topic in planned.plan.sources]
     counts = require_topics(kafka, names, dict.fromkeys(names, spec.place("query")))
     registry = registry_of(config)
-    traits = [format_of(topic.format).traits for topic in planned.plan.topics]
+    traits = [format_of(topic.format).traits for topic in planned.plan.sources]
     title = next((each.title for each in traits if each.registered), None)
     if title is not None and registry is None:
         raise ModelError(
@@ -103,19 +109,18 @@ def _prepare(spec: PipelineSpec, config: Config, say: Say, waiting: Waiting) -> 
             "set kafka.schemaRegistry",
         )
     planned = _pin_schemas(planned, registry)
-    finish = planned.plan.finish
-    if finish.avro_schema is not None and finish.topic is not None:
+    topic, schema = output_topic(planned.plan), output_schema(planned.plan)
+    if topic is not None and schema is not None:
         at = spec.place("output")
-        planned = planned.with_avro_id(
-            register_output(registry, finish.topic, finish.format, finish.avro_schema, at)
-        )
-    driving = next(topic.name for topic in planned.plan.topics if topic.driving)
-    written = [name for name in (finish.topic, planned.plan.dead_letter_topic) if name]
+        form = output_format(planned.plan)
+        planned = planned.with_avro_id(register_output(registry, topic, form, schema, at))
+    driving = driving_source(planned.plan).name
+    written = [name for name in (topic, planned.plan.dead_letter_topic) if name]
     partitions = dict.fromkeys(written, counts[driving])
     replication = Replication.of(config.kafka)
-    for topic in create_outputs(kafka, partitions, replication, config.retry_deadline):
+    for created in create_outputs(kafka, partitions, replication, config.retry_deadline):
         count = counts[driving]
-        say(f"created topic '{topic}' with {count} partition{'' if count == 1 else 's'}")
+        say(f"created topic '{created}' with {count} partition{'' if count == 1 else 's'}")
     loses = dict.fromkeys(written, "rows that were delivered are lost")
     forgets = "it is forgotten which rows were delivered, and they are written again"
     warn_of_single_copies(kafka, {**loses, control_topic(planned.plan.pipeline): forgets})
@@ -151,7 +156,7 @@ def _pin_schemas(planned: PlannedPipeline, registry: Registry | None) -> Planned
     """Note, for topics with `on_schema_change: fail`, the schema that others are compared with."""
     wanted = [
         topic.name
-        for topic in planned.plan.topics
+        for topic in planned.plan.sources
         if planned.spec.topic(topic.name).on_schema_change == "fail" and topic.schema_id is None
     ]
     found: dict[str, int] = {}

@@ -5,10 +5,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from kaflow_engine.errors import ModelError, StateError
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.evolution.evolution import inherit
@@ -40,9 +38,9 @@ class Outlook:
     id: str
     verdict: Verdict
     stored: StoredState
-    old: Plan | None = None
+    old: Flow | None = None
     """The plan of the state."""
-    new: Plan | None = None
+    new: Flow | None = None
     """The plan of the file, as it inherits the state."""
     touched: tuple[Touched, ...] = ()
     """Pipelines that read what it writes."""
@@ -154,18 +152,12 @@ def _root(config: Config) -> Path:
     return Path(config.state.rocksdb.path).absolute()
 
 
-def _old(stored: StoredState) -> Plan | None:
+def _old(stored: StoredState) -> Flow | None:
     text = stored_plan(stored)
-    try:
-        return None if text is None else plan_of(text)
-    except ValidationError as error:
-        raise StateError(
-            "the plan of the state cannot be read: another version of kaflow wrote it",
-            hint="run that version, or give the pipeline a new `id:` to start afresh",
-        ) from error
+    return None if text is None else plan_of(text)
 
 
-def _approved(approval: Approval | None, stored: StoredState, new: Plan) -> Begin | None:
+def _approved(approval: Approval | None, stored: StoredState, new: Flow) -> Begin | None:
     if approval is None or stored.state is None or approval.old != stored.state.fingerprint:
         return None
     return approval.begin if approval.new == decided(new) else None

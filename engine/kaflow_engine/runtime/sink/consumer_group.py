@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.consumer_group import GroupCommitter
 from kaflow_engine.errors import KaflowError
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
 from kaflow_engine.runtime.tasks.crash import crash_point
 from kaflow_engine.state.log.batch_log import Offsets
 
@@ -50,7 +50,7 @@ class GroupReporter:
             crash_point("group_committed", batch, os.getpid())
 
 
-def group_reporter(kafka: KafkaSettings, plan: Plan, group: str | None) -> GroupReporter | None:
+def group_reporter(kafka: KafkaSettings, plan: Flow, group: str | None) -> GroupReporter | None:
     """Return what reports the offsets of a stream; None for a backfill, which has none to show."""
     if plan.backfill is not None:
         return None

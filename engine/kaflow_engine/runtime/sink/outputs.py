@@ -5,7 +5,9 @@ from collections.abc import Callable
 
 from kaflow_engine.connectors.contract import Bounded, Owner, Replaced, Sink
 from kaflow_engine.connectors.holding import Holding
-from kaflow_engine.flow.plan import Backfill, Plan, TableParams
+from kaflow_engine.flow.flow import Backfill, Flow
+from kaflow_engine.flow.graph import driving_source, only_sink, output_table
+from kaflow_engine.flow.sinks import TableParams
 from kaflow_engine.operators.rows.table_rows import SOURCE, partitions_between
 from kaflow_engine.runtime.tasks.crash import crash_point
 from kaflow_engine.runtime.tasks.outputs import column_output
@@ -16,7 +18,7 @@ _NOBODY = Owner(state="", generation=0)
 
 
 def open_outputs(
-    plan: Plan, state: StateRecord, store: Store, require_newest: Callable[[], None]
+    plan: Flow, state: StateRecord, store: Store, require_newest: Callable[[], None]
 ) -> tuple[Sink, ...]:
     """Open the outputs of a plan whose rows are columns; records leave with the dead letters.
 
@@ -30,7 +32,7 @@ def open_outputs(
         SinkError: One cannot be written.
         StateError: A backfill cannot replace what one has.
     """
-    into, table = column_output(plan.finish), plan.finish.table
+    into, table = column_output(only_sink(plan)), output_table(plan)
     if into is None or table is None:
         return ()
     bounded = None
@@ -44,7 +46,7 @@ def open_outputs(
     return (into.outlet.open(into.output, into.columns, owner_of(state), bounded),)
 
 
-def look_at_outputs(plan: Plan, state: StateRecord | None = None) -> list[Holding]:
+def look_at_outputs(plan: Flow, state: StateRecord | None = None) -> list[Holding]:
     """Return what the outputs of a plan hold, from whatever state; nothing is changed by looking.
 
     Args:
@@ -54,7 +56,7 @@ def look_at_outputs(plan: Plan, state: StateRecord | None = None) -> list[Holdin
     Raises:
         SinkError: One could not be written, or cannot be read.
     """
-    into = column_output(plan.finish)
+    into = column_output(only_sink(plan))
     if into is None:
         return []
     owner = _NOBODY if state is None else owner_of(state)
@@ -62,13 +64,13 @@ def look_at_outputs(plan: Plan, state: StateRecord | None = None) -> list[Holdin
     return [] if plan.backfill is not None else list(held)
 
 
-def hand_over(plan: Plan, state: StateRecord) -> None:
+def hand_over(plan: Flow, state: StateRecord) -> None:
     """Make the outputs of a plan those of a state which replaces another one.
 
     Raises:
         SinkError: One cannot be written.
     """
-    into = column_output(plan.finish)
+    into = column_output(only_sink(plan))
     if into is not None:
         into.outlet.hand_over(into.output, into.columns, owner_of(state))
 
@@ -78,9 +80,9 @@ def owner_of(state: StateRecord) -> Owner:
     return Owner(state=state.state_id, generation=state.generation)
 
 
-def replaced_by(plan: Plan, table: TableParams, wanted: Backfill, state: StateRecord) -> Replaced:
+def replaced_by(plan: Flow, table: TableParams, wanted: Backfill, state: StateRecord) -> Replaced:
     """Return the rows that a backfill replaces."""
-    topic = plan.topics[plan.driving.topic].name
+    topic = driving_source(plan).name
     goal = state.goal.get(topic, {})
     return Replaced(
         partitions=frozenset(partitions_between(wanted.start, wanted.end, table.partition)),

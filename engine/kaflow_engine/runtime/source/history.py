@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from kaflow_engine.errors import SourceError
-from kaflow_engine.flow.plan import HistoryParams
+from kaflow_engine.flow.sources import HistoryParams
 from kaflow_engine.state.log.batch_log import Offsets
 from kaflow_engine.state.storage.store import Damaged, Store
 

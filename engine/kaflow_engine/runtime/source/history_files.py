@@ -12,7 +12,8 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
 from kaflow_engine.errors import SourceError
-from kaflow_engine.flow.plan import HistoryParams, Plan
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.sources import HistoryParams
 from kaflow_engine.runtime.failures.failures import DataLost
 from kaflow_engine.runtime.source.history import (
     Histories,
@@ -29,7 +30,7 @@ _PATTERN = re.compile(r"[*?\[{]")
 _NO_FILES = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
 
 
-def open_histories(spark: SparkSession, log: BatchLog, plan: Plan) -> Histories:
+def open_histories(spark: SparkSession, log: BatchLog, plan: Flow) -> Histories:
     """Return the histories of a pipeline's state, those of topics that it begins with looked for.
 
     Raises:
@@ -39,7 +40,7 @@ def open_histories(spark: SparkSession, log: BatchLog, plan: Plan) -> Histories:
     begun = state.start if state else {}
     known: Histories = load_histories(log.store) if state else {}
     found: dict[str, TopicHistory] = {}
-    for topic in plan.topics:
+    for topic in plan.sources:
         if topic.history is None or topic.name in known:
             continue
         if topic.name in begun:

@@ -7,7 +7,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import BinaryType, DataType, StructType, TimestampNTZType, TimestampType
 
 from kaflow_engine.errors import SourceError
-from kaflow_engine.flow.plan import HistoryParams
+from kaflow_engine.flow.sources import HistoryParams
 
 _LINE = "value"
 """What Spark calls a line of text."""

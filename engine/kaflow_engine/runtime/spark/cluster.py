@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
 from kaflow_engine.model.config import Config
 from kaflow_engine.runtime.failures.failures import ClusterAway
 from kaflow_engine.runtime.spark.session import cores, is_local
@@ -116,7 +116,7 @@ def task_slots(master: str, spark: SparkSession) -> int:
     return cores(master) if is_local(master) else spark.sparkContext.defaultParallelism
 
 
-def copies_of(config: Config, plan: Plan) -> OnHost | None:
+def copies_of(config: Config, plan: Flow) -> OnHost | None:
     """Return where tasks keep RocksDB copies; None: in the state directory."""
     if is_local(config.spark.master):
         return None

@@ -11,7 +11,7 @@ from typing import Any
 from kaflow_engine.connectors.holding import Holding
 from kaflow_engine.connectors.run_log import RunStart
 from kaflow_engine.errors import StateError
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
 from kaflow_engine.runtime.batch.batch_backup import batches_left
 from kaflow_engine.runtime.sink.outputs import look_at_outputs
 from kaflow_engine.runtime.takeover.restore import RESTORED
@@ -51,7 +51,7 @@ def last_epoch(log: BatchLog) -> int:
 def check_start(
     log: BatchLog,
     state: StateRecord,
-    plan: Plan,
+    plan: Flow,
     rebuild: Rebuild | None,
     keeps: bool,
     start: RunStart,

@@ -10,7 +10,7 @@ from kaflow_engine.connectors.kafka.admin import offsets, require
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.topics import topic_ids
 from kaflow_engine.errors import StateError
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
 from kaflow_engine.plan.evolution.evolution import inherit
 from kaflow_engine.runtime.planning.plan_codec import fingerprint, plan_of, plan_text
 from kaflow_engine.runtime.source.history import Histories, begin_in_histories
@@ -22,14 +22,14 @@ LOGGER = logging.getLogger("kaflow.runtime")
 Schemas = dict[str, dict[str, str]]
 """Topic to column to DuckDB type."""
 
-PlanChange = Callable[[Plan, Plan], None]
+PlanChange = Callable[[Flow, Flow], None]
 """Takes the plan of the state and the new one; raises StateError where the state does not fit."""
 
 NewState = Callable[[Mapping[str, int]], StateRecord]
 """Takes topics with their partitions, and returns a state that has read nothing of them."""
 
 
-def refuse_change(old: Plan, new: Plan) -> None:
+def refuse_change(old: Flow, new: Flow) -> None:
     """Refuse every change of a plan."""
     raise StateError(
         f"the state of pipeline '{new.name}' belongs to another version of it",
@@ -39,11 +39,11 @@ def refuse_change(old: Plan, new: Plan) -> None:
 
 def open_state(
     log: BatchLog,
-    plan: Plan,
+    plan: Flow,
     kafka: KafkaSettings,
     new_state: NewState,
     change: PlanChange = refuse_change,
-) -> tuple[StateRecord, Plan]:
+) -> tuple[StateRecord, Flow]:
     """Return the state of a pipeline and the plan as it inherits that state.
 
     Args:
@@ -58,7 +58,7 @@ def open_state(
         SourceError: A topic does not exist, or no broker answers.
     """
     state = log.load_state()
-    counts = require(kafka, [topic.name for topic in plan.topics])
+    counts = require(kafka, [topic.name for topic in plan.sources])
     if state is None:
         state = new_state(counts)
         log.save_plan(state.fingerprint, plan_text(plan))
@@ -76,7 +76,7 @@ def open_state(
         old = plan_of(log.load_plan(state.fingerprint))
         plan = inherit(old, plan)
         mark = fingerprint(plan)
-        if mark != state.fingerprint:
+        if mark != fingerprint(old):  # an earlier version may have stored it in another form
             change(old, plan)
     added = {topic: count for topic, count in counts.items() if topic not in state.start}
     if added or mark != state.fingerprint:
@@ -94,10 +94,10 @@ def open_state(
     return state, plan
 
 
-def _grown(pinned: Schemas, plan: Plan) -> Schemas:
+def _grown(pinned: Schemas, plan: Flow) -> Schemas:
     """Return the columns that are pinned, and behind them those that a plan uses besides."""
     grown = {topic: dict(columns) for topic, columns in pinned.items()}
-    for topic in plan.topics:
+    for topic in plan.sources:
         known = grown.setdefault(topic.name, {})
         for column in topic.columns:
             known.setdefault(column.name, column.type)
@@ -105,7 +105,7 @@ def _grown(pinned: Schemas, plan: Plan) -> Schemas:
 
 
 def new_stream_state(
-    plan: Plan,
+    plan: Flow,
     kafka: KafkaSettings,
     reset: Literal["earliest", "latest"],
     now: int,
@@ -125,7 +125,7 @@ def new_stream_state(
     Raises:
         SourceError: No broker answers, or a history belongs to another topic.
     """
-    dimensions = {t.name for t in plan.topics if t.dimension}
+    dimensions = {t.name for t in plan.sources if t.dimension}
     ids = topic_ids(kafka, counts)  # before the offsets, which then cannot be of an earlier topic
     begin = offsets(kafka, counts, "earliest")
     if reset == "latest":
@@ -139,7 +139,7 @@ def new_stream_state(
         created_ms=now,
         start=begin_in_histories(begin, histories),
         dimension_ends=offsets(kafka, loaded, "latest"),
-        schemas={t.name: {c.name: c.type for c in t.columns} for t in plan.topics},
+        schemas={t.name: {c.name: c.type for c in t.columns} for t in plan.sources},
         fingerprint=fingerprint(plan),
         topic_ids=ids,
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.run_log import RunLog
 from kaflow_engine.errors import StateError
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
 from kaflow_engine.model.config import Config
 from kaflow_engine.plan.evolution.evolution import inherit
 from kaflow_engine.runtime.batch.position import load_standing
@@ -40,11 +40,11 @@ class Approved:
 
     approval: Approval
     state: StateRecord
-    plan: Plan
+    plan: Flow
     """Of the old state."""
 
 
-def approved_rebuild(log: BatchLog, plan: Plan, change: PlanChange) -> Approved | None:
+def approved_rebuild(log: BatchLog, plan: Flow, change: PlanChange) -> Approved | None:
     """Return the rebuild that the change of a plan needs, and that someone approved.
 
     Args:
@@ -93,7 +93,7 @@ def begin(log: BatchLog, state: StateRecord, approval: Approval) -> Rebuild:
 
 
 def replace_state(
-    rebuild: Rebuild, store: LocalStore, control: RunLog, plan: Plan, state: StateRecord
+    rebuild: Rebuild, store: LocalStore, control: RunLog, plan: Flow, state: StateRecord
 ) -> None:
     """Let every sink forget the old state, which the one at hand replaces.
 
@@ -128,7 +128,7 @@ def move_aside(directory: Path, rebuild: Rebuild) -> None:
 
 
 def new_state_of(
-    plan: Plan,
+    plan: Flow,
     config: Config,
     kafka: KafkaSettings,
     now: int,
@@ -155,7 +155,7 @@ def new_state_of(
     return new_state if rebuild is None else continued(new_state, plan, rebuild)
 
 
-def continued(new_state: NewState, plan: Plan, rebuild: Rebuild) -> NewState:
+def continued(new_state: NewState, plan: Flow, rebuild: Rebuild) -> NewState:
     """Let events go on where the old state ended; dimensions are loaded again.
 
     Args:
@@ -165,7 +165,7 @@ def continued(new_state: NewState, plan: Plan, rebuild: Rebuild) -> NewState:
     """
     if rebuild.approval.begin != "continue":
         return new_state
-    events = frozenset(topic.name for topic in plan.topics if not topic.dimension)
+    events = frozenset(topic.name for topic in plan.sources if not topic.dimension)
 
     def made(counts: Mapping[str, int]) -> StateRecord:
         fresh = new_state(counts)

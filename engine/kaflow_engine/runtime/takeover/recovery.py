@@ -25,7 +25,7 @@ def recover(run: Run, log: BatchLog, kafka: KafkaSettings) -> None:
     """Run the batches again that earlier runs left."""
     check_unchanged(run.spark, run.histories, run.standing.offsets)
     left = [*run.left[:-1], *(recut(run, log, last) for last in run.left[-1:])]
-    counts = require(kafka, [topic.name for topic in run.plan.topics]) if left else {}
+    counts = require(kafka, [topic.name for topic in run.plan.sources]) if left else {}
     for record in left:
         run.watch.say(state="recovering")
         run.runner.source = run.runner.source.of(record.topic_ids)

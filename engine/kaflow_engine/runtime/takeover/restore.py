@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
 from kaflow_engine.model.config import Config, S3Config
 from kaflow_engine.state.checkpoints.checkpoints import Checkpoints, Head, Listed, Tell, write_small
 from kaflow_engine.state.log.approval import OLD
@@ -41,7 +41,7 @@ def is_outdated(local: StateRecord | None, last: int, head: Head) -> bool:
     return bool(head.checkpoints) and last < head.checkpoints[-1].batch
 
 
-def open_checkpoints(config: Config, plan: Plan) -> Checkpoints | None:
+def open_checkpoints(config: Config, plan: Flow) -> Checkpoints | None:
     """Return where a pipeline's checkpoints are; None if none are wanted."""
     checkpoint = config.state.rocksdb.checkpoint
     if not (checkpoint.enabled and checkpoint.s3.enabled) or plan.backfill is not None:

@@ -1,4 +1,4 @@
-"""Runs one batch on Spark: in one task when it is small, with an exchange per step when not."""
+"""Runs one batch on Spark: in one task when it is small, with an exchange per level when not."""
 
 import pickle
 from dataclasses import dataclass
@@ -10,13 +10,14 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from kaflow_engine.flow.graph import last_level
 from kaflow_engine.flow.records import OUTPUT, RECORDS
 from kaflow_engine.operators.rows.reports import BatchReport, read_reports
 from kaflow_engine.operators.rows.schemas import EXCHANGE
 from kaflow_engine.operators.rows.shuffle_codec import WIRE
 from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.runtime.failures.error_wire import SECRET
-from kaflow_engine.runtime.tasks.stage_task import RESULT, of_stream, stage_task, whole_task
+from kaflow_engine.runtime.tasks.level_task import RESULT, level_task, of_stream, whole_task
 from kaflow_engine.runtime.tasks.worker import TaskSettings
 
 SMALL = 20_000
@@ -77,13 +78,13 @@ def execute_batch(
         )
     else:
         width = min(tasks, plan.partitions)
-        last = plan.stage_count - 1
+        last = last_level(plan)
         frame = records
-        for stage in range(plan.stage_count):
-            if stage:
+        for level in range(last + 1):
+            if level:
                 frame = frame.repartitionById(width, sf.pmod(sf.col("part"), sf.lit(width)))
-            schema = _spark_schema(RESULT if stage == last else WIRE)
-            frame = frame.mapInArrow(partial(stage_task, data, batch, stage, width), schema)
+            schema = _spark_schema(RESULT if level == last else WIRE)
+            frame = frame.mapInArrow(partial(level_task, data, batch, level, width), schema)
     return _read(frame)
 
 

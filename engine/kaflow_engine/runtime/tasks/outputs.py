@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import assert_never
 
 import pyarrow as pa
 
 from kaflow_engine.connectors.contract import Outlet, Output, SinkKind
 from kaflow_engine.connectors.sinks import sink_kind
-from kaflow_engine.flow.plan import FinishParams
 from kaflow_engine.flow.records import OUTPUT
+from kaflow_engine.flow.sinks import Sink, TableSink, TopicSink
 from kaflow_engine.operators.rows.table_rows import partition_column, typed_rows
 
 
@@ -27,16 +28,23 @@ class ColumnOutput:
         return self.typed(OUTPUT.empty_table()).schema
 
 
-def kind_of(finish: FinishParams) -> SinkKind:
-    """Return the kind of sink of a plan's rows."""
-    return sink_kind("kafka" if finish.table is None else "delta")
+def kind_of(sink: Sink) -> SinkKind:
+    """Return the kind of a sink."""
+    match sink:
+        case TopicSink():
+            return sink_kind("kafka")
+        case TableSink():
+            return sink_kind("delta")
+        case _:
+            assert_never(sink)
 
 
-def column_output(finish: FinishParams) -> ColumnOutput | None:
-    """Return the output of a plan where its sink takes columns; None: rows leave as records."""
-    outlet, table = kind_of(finish).outlet, finish.table
-    if outlet is None or table is None:
+def column_output(sink: Sink) -> ColumnOutput | None:
+    """Return the output of a sink that takes columns; None: rows leave as records."""
+    outlet = kind_of(sink).outlet
+    if outlet is None or not isinstance(sink, TableSink):
         return None
+    table = sink.table
     return ColumnOutput(
         outlet=outlet,
         output=Output(

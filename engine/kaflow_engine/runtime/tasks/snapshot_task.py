@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from kaflow_engine.runtime.tasks.stage_task import begun
+from kaflow_engine.runtime.tasks.level_task import begun
 from kaflow_engine.state.copies.copies import ready_copy
 from kaflow_engine.state.copies.snapshots import take_snapshot
 from kaflow_engine.state.log.batch_log import BatchLog

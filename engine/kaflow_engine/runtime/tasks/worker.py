@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from kaflow_engine.connectors.contract import TaskPart, TaskSink
 from kaflow_engine.connectors.kafka.delivery.deliver import DEAD_LETTER, SinkSettings
 from kaflow_engine.connectors.kafka.delivery.topic_sink import TopicSink
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import only_sink
 from kaflow_engine.formats.schema_registry import UnknownSchema
 from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.runtime.tasks.crash import crash_point
@@ -35,7 +36,7 @@ _PATIENCE_S = 5.0
 class TaskSettings:
     """What every task of a run must know; picklable."""
 
-    plan: Plan
+    plan: Flow
     directory: Path
     """The state directory of the pipeline."""
     state: StateRef
@@ -130,7 +131,7 @@ class WorkerTask:
         if settings.sink is None:
             self.output.append(rows)
             return
-        into = column_output(settings.plan.finish)
+        into = column_output(only_sink(settings.plan))
         if into is not None:
             letters = pc.equal(rows["kind"], DEAD_LETTER)
             ready, rows = rows.filter(pc.invert(letters)), rows.filter(letters)
@@ -175,8 +176,8 @@ class WorkerTask:
         return [*self._notes, {"phases": phases, "stages": self._stages}]
 
     @contextmanager
-    def stage(self, number: int, rows: int) -> Generator[None]:
-        """Note when a stage began and ended, and how many rows came in."""
+    def level(self, number: int, rows: int) -> Generator[None]:
+        """Note when a level began and ended, and how many rows came in."""
         start = time()
         try:
             yield

@@ -5,6 +5,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from kaflow_engine.errors import KaflowError
+from kaflow_engine.flow.graph import only_sink
 from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.plan.planner.planned import PlannedPipeline
 from kaflow_engine.testing.cases.compare import Difference, Outcome, compare
@@ -125,7 +126,7 @@ class _Taken:
 
     def outcome(self) -> Outcome:
         return Outcome(
-            output_topic=self.wire.planned.plan.finish.target,
+            output_topic=only_sink(self.wire.planned.plan).target,
             rows=tuple(row for row, _ in self.rows),
             raw=tuple(value for _, value in self.rows),
             letters=tuple(self.letters),

@@ -107,7 +107,7 @@ class LocalExecutor:
     """Runs cases in this process, in milliseconds."""
 
     spread: bool = False
-    """Run the stages as separate tasks, one for each partition, as a cluster would."""
+    """Run the levels as separate tasks, one for each partition, as a cluster would."""
 
     @property
     def keeps_order(self) -> bool:

@@ -4,10 +4,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import assert_never
 
 import duckdb
 
 from kaflow_engine.errors import ModelError
+from kaflow_engine.flow.sinks import Sink, TableSink, TopicSink
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.configuration.load_config import load_config
 from kaflow_engine.model.files.tree import Entries, Scalar, describe
@@ -46,10 +48,26 @@ def plan_case(case: Case, around: Surroundings) -> PlannedPipeline:
     config = load_config(around.config_path, around.variables, case.config)
     schemas = _schemas(case, spec)
     planned = build_plan(spec, config, schemas)
-    finish = planned.plan.finish
-    if finish.table is not None:  # what a table would get is shown as records
-        finish = replace(finish, topic=finish.target, format="json", table=None)
-    return replace(planned, plan=replace(planned.plan, finish=finish, dimensions_first=False))
+    sinks = tuple(_as_topic(sink) for sink in planned.plan.sinks)
+    return replace(planned, plan=replace(planned.plan, sinks=sinks, dimensions_first=False))
+
+
+def _as_topic(sink: Sink) -> Sink:
+    """Show what a table would get as records."""
+    match sink:
+        case TopicSink():
+            return sink
+        case TableSink(id=name, inputs=inputs, exchange=exchange, key=key):
+            return TopicSink(
+                id=name,
+                inputs=inputs,
+                exchange=exchange,
+                key=key,
+                topic=sink.target,
+                format="json",
+            )
+        case _:
+            assert_never(sink)
 
 
 def _spec(case: Case, around: Surroundings) -> PipelineSpec:

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from kaflow_engine.errors import ModelError, UnknownName
+from kaflow_engine.flow.graph import output_columns, output_format, output_schema
 from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.formats.contract import Evidence, IdSchema, format_of, no_schema
 from kaflow_engine.model.files.yaml_file import raise_all
@@ -39,10 +40,11 @@ def wire_of(planned: PlannedPipeline) -> Wire:
     """
     schemas: dict[int, str] = {}
     ids: dict[str, int] = {}
-    if planned.plan.finish.avro_schema is not None:
-        schemas[OUTPUT_ID] = planned.plan.finish.avro_schema
+    schema = output_schema(planned.plan)
+    if schema is not None:
+        schemas[OUTPUT_ID] = schema
         planned = planned.with_avro_id(OUTPUT_ID)
-    for topic in planned.plan.topics:
+    for topic in planned.plan.sources:
         columns = planned.schemas[topic.name]
         schema = format_of(topic.format).schema_of(columns, AvroSpec().name)
         if schema is not None:
@@ -53,7 +55,7 @@ def wire_of(planned: PlannedPipeline) -> Wire:
 
 def partitions_of(wire: Wire, given: Iterable[Given]) -> dict[str, range]:
     """Return the partitions of every input topic: all up to the greatest that is used."""
-    last = {topic.name: 0 for topic in wire.planned.plan.topics}
+    last = {topic.name: 0 for topic in wire.planned.plan.sources}
     for record in given:
         last[record.topic] = max(last[record.topic], record.partition)
     return {topic: range(number + 1) for topic, number in last.items()}
@@ -65,7 +67,7 @@ def check_topics(wire: Wire, given: Iterable[Given]) -> None:
     Raises:
         ModelError: With the nearest name.
     """
-    known = [topic.name for topic in wire.planned.plan.topics]
+    known = [topic.name for topic in wire.planned.plan.sources]
     raise_all(UnknownName("topic", r.topic, known, r.at) for r in given if r.topic not in known)
 
 
@@ -109,7 +111,7 @@ def _encoded(wire: Wire, record: Given) -> bytes | None:
     value = record.value
     if not isinstance(value, str):
         return value
-    topic = next(topic for topic in wire.planned.plan.topics if topic.name == record.topic)
+    topic = next(topic for topic in wire.planned.plan.sources if topic.name == record.topic)
     form = format_of(topic.format)
     if form.traits.is_json:
         return value.encode()
@@ -127,13 +129,13 @@ def _encoded(wire: Wire, record: Given) -> bytes | None:
 
 
 def _values(wire: Wire, raw: Sequence[bytes]) -> list[Json]:
-    finish = wire.planned.plan.finish
-    form = format_of(finish.format)
+    plan = wire.planned.plan
+    form = format_of(output_format(plan))
     if form.traits.is_json:
         return [parse_json(value) for value in raw]
-    columns = [column for column, _ in finish.outputs]
-    if finish.avro_schema is not None:
-        columns = form.columns(Evidence.of_schema(finish.avro_schema)) or columns
+    columns, schema = output_columns(plan), output_schema(plan)
+    if schema is not None:
+        columns = form.columns(Evidence.of_schema(schema)) or columns
     decoded = form.decode(pa.array(raw, pa.binary()), columns, wire.schemas.__getitem__)
     assert not decoded.bad, decoded.bad
     shown = format_of("json").encoder(columns, None).encode(decoded.table)

@@ -8,12 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.errors import StateError
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import last_level
 from kaflow_engine.flow.records import RECORDS
+from kaflow_engine.operators.levels import run_level, run_levels
 from kaflow_engine.operators.rows.reports import BatchReport, read_reports
 from kaflow_engine.operators.rows.schemas import EXCHANGE
 from kaflow_engine.operators.rows.task import BatchContext
-from kaflow_engine.operators.stages import run_stage, run_stages
 from kaflow_engine.operators.watermark import END, WatermarkState, advance
 from kaflow_engine.state.copies.memory import MemoryState
 from kaflow_engine.testing.local.world import Crashed, LocalWorld, LoggedBatch, Point
@@ -66,7 +67,7 @@ class LocalPipeline:
     Args:
         plan: What runs.
         partitions: The partitions of every input topic.
-        spread: Run the stages as separate tasks, one for each partition, as a cluster would.
+        spread: Run the levels as separate tasks, one for each partition, as a cluster would.
         replay: Run every batch twice and compare.
         schema_by_id: Writer schemas of Avro inputs.
         point: Told about every step of the protocol; where it raises Crashed, the run ends and the
@@ -75,7 +76,7 @@ class LocalPipeline:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: Flow,
         partitions: Mapping[str, Iterable[int]],
         *,
         spread: bool = False,
@@ -104,7 +105,7 @@ class LocalPipeline:
             total.update(commit.counters)
         return total
 
-    def go_on(self, plan: Plan) -> None:
+    def go_on(self, plan: Flow) -> None:
         """Take another plan from the next batch on; one that is open is run with its own."""
         self._plan = plan
 
@@ -164,24 +165,24 @@ class LocalPipeline:
         if self._replay and report != self._once(logged.plan, batch, logged.records):
             raise StateError(f"batch {batch.batch} gave another report when it was replayed")
         watermark = advance(
-            self._standing(), logged.plan.topics, report, logged.batch_time, self._read_to_end
+            self._standing(), logged.plan.sources, report, logged.batch_time, self._read_to_end
         )
         if logged.watermark == END:
             watermark = replace(watermark, value=END)
         self._world.commit(watermark, report.counters)
 
-    def _once(self, plan: Plan, batch: BatchContext, records: pa.Table) -> BatchReport:
+    def _once(self, plan: Flow, batch: BatchContext, records: pa.Table) -> BatchReport:
         everything = range(plan.partitions)
         task = _LocalTask(self._world, everything, self._schema_by_id)
         if not self._spread:
-            return read_reports(run_stages(plan, batch, records, task))
+            return read_reports(run_levels(plan, batch, records, task))
         rows = records
-        for stage in range(plan.stage_count):
-            pieces = _by_source(rows) if stage == 0 else _by_part(rows, everything)
+        for level in range(last_level(plan) + 1):
+            pieces = _by_source(rows) if level == 0 else _by_part(rows, everything)
             found: list[pa.Table] = []
             for part, piece in pieces:
                 task.partitions = [part]
-                found.append(run_stage(plan, stage, batch, piece, task))
+                found.append(run_level(plan, level, batch, piece, task))
             rows = pa.concat_tables([EXCHANGE.empty_table(), *found])
         return read_reports(rows)
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.errors import StateError
-from kaflow_engine.flow.plan import Plan
+from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.records import OUTPUT
 from kaflow_engine.operators.watermark import WatermarkState
 from kaflow_engine.state.copies.memory import MemoryState
@@ -46,7 +46,7 @@ class LoggedBatch:
     """All that a batch depends on, written down before it runs."""
 
     number: int
-    plan: Plan
+    plan: Flow
     batch_time: int
     watermark: int | None
     records: pa.Table

@@ -9,11 +9,12 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from kaflow_engine.errors import RunError
+from kaflow_engine.flow.graph import last_level
 from kaflow_engine.flow.records import OUTPUT, RECORDS
+from kaflow_engine.operators.levels import run_level
 from kaflow_engine.operators.rows.reports import report_rows
 from kaflow_engine.operators.rows.shuffle_codec import WIRE, of_wire, to_wire
 from kaflow_engine.operators.rows.task import BatchContext
-from kaflow_engine.operators.stages import run_stage
 from kaflow_engine.runtime.failures.error_wire import SECRET
 from kaflow_engine.runtime.failures.failures import carried
 from kaflow_engine.runtime.tasks.memory import release, release_now_and_then, settle_in
@@ -22,7 +23,7 @@ from kaflow_engine.runtime.tasks.shared_store import check_shared
 from kaflow_engine.runtime.tasks.worker import TaskSettings, WorkerTask
 
 RESULT = pa.schema([pa.field("reports", pa.binary()), pa.field("output", pa.binary())])
-"""What a task of the last stage returns, in one row: Arrow streams of EXCHANGE and of OUTPUT."""
+"""What a task of the last level returns, in one row: Arrow streams of EXCHANGE and of OUTPUT."""
 
 _CHUNK = 50_000
 _LARGE = 50_000
@@ -32,15 +33,15 @@ Batches = Iterator[pa.RecordBatch]
 
 
 def whole_task(settings: bytes, batch: BatchContext, batches: Batches) -> Batches:
-    """Run all stages over raw records."""
+    """Run all levels over raw records."""
     with begun(settings, batch.batch) as (found, _):
         with WorkerTask(found, batch, range(found.plan.partitions)) as task:
             with task.timed("read"):
                 records = _records(batches)
             with task.timed("run"):
                 reports = records
-                for stage in range(found.plan.stage_count):
-                    reports = _run(found, stage, batch, reports, task)
+                for level in range(last_level(found.plan) + 1):
+                    reports = _run(found, level, batch, reports, task)
         result = _result(task, reports)
         large = records.num_rows > _LARGE
     yield result
@@ -51,23 +52,23 @@ def whole_task(settings: bytes, batch: BatchContext, batches: Batches) -> Batche
     settle_in()
 
 
-def stage_task(
-    settings: bytes, batch: BatchContext, stage: int, tasks: int, batches: Batches
+def level_task(
+    settings: bytes, batch: BatchContext, level: int, tasks: int, batches: Batches
 ) -> Batches:
-    """Run one stage over the rows that were sent to one of `tasks` tasks."""
+    """Run one level over the rows that were sent to one of `tasks` tasks."""
     with begun(settings, batch.batch) as (found, number):
-        last = found.plan.stage_count - 1
-        own = range(number, found.plan.partitions, tasks) if stage else ()
+        last = last_level(found.plan)
+        own = range(number, found.plan.partitions, tasks) if level else ()
         with WorkerTask(found, batch, own) as task:
-            with task.timed(f"read.{stage}"):
-                rows = _rows(batches) if stage else _records(batches)
+            with task.timed(f"read.{level}"):
+                rows = _rows(batches) if level else _records(batches)
             large = rows.num_rows > _LARGE
-            with task.timed(f"run.{stage}"):
-                rows = _run(found, stage, batch, rows, task)
-        if stage == last:
+            with task.timed(f"run.{level}"):
+                rows = _run(found, level, batch, rows, task)
+        if level == last:
             out = [_result(task, rows)]
         else:
-            notes = report_rows(last, [{"note": note} for note in task.notes()])
+            notes = report_rows([{"note": note} for note in task.notes()])
             out = to_wire(pa.concat_tables([rows, notes])).to_batches(max_chunksize=_CHUNK)
     yield from out
     if large:
@@ -78,13 +79,13 @@ def stage_task(
 
 
 def _run(
-    settings: TaskSettings, stage: int, batch: BatchContext, rows: pa.Table, task: WorkerTask
+    settings: TaskSettings, level: int, batch: BatchContext, rows: pa.Table, task: WorkerTask
 ) -> pa.Table:
-    if stage == 0:
+    if level == 0:
         task.passing("before_map")
-    with task.stage(stage, rows.num_rows):
-        found = run_stage(settings.plan, stage, batch, rows, task)
-    if stage == 0:
+    with task.level(level, rows.num_rows):
+        found = run_level(settings.plan, level, batch, rows, task)
+    if level == 0:
         task.passing("mapped")
     return found
 
@@ -137,7 +138,7 @@ def _table(batches: Batches, schema: pa.Schema) -> pa.Table:
 
 
 def _result(task: WorkerTask, reports: pa.Table) -> pa.RecordBatch:
-    notes = report_rows(-1, [{"note": note} for note in task.notes()])
+    notes = report_rows([{"note": note} for note in task.notes()])
     output = pa.concat_tables([OUTPUT.empty_table(), *task.output])
     streams = [to_stream(pa.concat_tables([reports, notes])), to_stream(output)]
     return pa.record_batch([pa.array([data], pa.binary()) for data in streams], schema=RESULT)

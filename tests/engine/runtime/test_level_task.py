@@ -9,7 +9,7 @@ from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.runtime.batch.task_metrics import changes_of
 from kaflow_engine.runtime.failures.failures import to_error
 from kaflow_engine.runtime.tasks.executor import Shipment
-from kaflow_engine.runtime.tasks.stage_task import of_stream, stage_task, whole_task
+from kaflow_engine.runtime.tasks.level_task import level_task, of_stream, whole_task
 from kaflow_engine.runtime.tasks.worker import TaskSettings
 from kaflow_engine.state.log.batch_log import BatchLog, CommitRecord, StateRecord
 from kaflow_engine.state.storage.store import LocalStore
@@ -77,11 +77,11 @@ def test_what_one_batch_wrote_the_next_one_reads(settings, log):
     assert output["value"][0].as_py() == b'{"id":"u0","n":"0","tier":"t0"}'
 
 
-def test_stage_after_stage_gives_the_same_rows(settings, log):
+def test_level_after_level_gives_the_same_rows(settings, log):
     both = pa.concat_tables([PROFILES, EVENTS]).to_batches()
     report, output = result(whole_task(settings, context(1), iter(both)))
-    sent = list(stage_task(settings, context(1), 0, 1, iter(both)))
-    again, rows = result(stage_task(settings, context(1), 1, 1, iter(sent)))
+    sent = list(level_task(settings, context(1), 0, 1, iter(both)))
+    again, rows = result(level_task(settings, context(1), 1, 1, iter(sent)))
     assert rows.equals(output)
     assert again.counters == report.counters
     assert again.partitions == report.partitions
@@ -97,7 +97,7 @@ def test_an_error_in_a_task_is_carried(settings, log, monkeypatch):
     def fail(*args):
         raise SourceError("no", hint="cure")
 
-    monkeypatch.setattr("kaflow_engine.runtime.tasks.stage_task.run_stage", fail)
+    monkeypatch.setattr("kaflow_engine.runtime.tasks.level_task.run_level", fail)
     with pytest.raises(RuntimeError) as raised:
         list(whole_task(settings, context(1), iter([])))
     assert str(to_error(raised.value)) == "no\n  hint: cure"

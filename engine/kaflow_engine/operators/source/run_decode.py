@@ -1,18 +1,20 @@
-"""The map stage: records to driving rows, sides' records, dead letters and reports."""
+"""The decode operator: records to driving rows, sides' records, dead letters and reports."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.duck.queries import query
 from kaflow_engine.duck.quoting import identifier
-from kaflow_engine.flow.plan import Plan, SideParams, TopicParams
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import driven_by, sides_of, target_of
+from kaflow_engine.flow.operators import Decode, Driving, KeyedJoin, Project
+from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.formats.pick import keep, pick
-from kaflow_engine.operators.output.projection import finish_rows
+from kaflow_engine.operators.handover import HandOn, Leaving
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.dead_letters import (
     RAW,
@@ -22,26 +24,36 @@ from kaflow_engine.operators.row_errors.dead_letters import (
 )
 from kaflow_engine.operators.row_errors.quarantine import BadRow, guarded
 from kaflow_engine.operators.rows.layout import batch_time_column, keyed, packed
-from kaflow_engine.operators.rows.partitioning import output_parts, parts_of, spread
+from kaflow_engine.operators.rows.partitioning import SHARDS, parts_of, spread
 from kaflow_engine.operators.rows.reports import (
     bytes_of,
     exchange_rows,
     partition_reports,
     report_rows,
 )
-from kaflow_engine.operators.rows.schemas import DRIVING, EXCHANGE, READY, SIDE
+from kaflow_engine.operators.rows.schemas import DRIVING, EXCHANGE, SIDE
 from kaflow_engine.operators.rows.task import BatchContext, Task
 from kaflow_engine.operators.source.decode import Intake, addressed, read_topic
+from kaflow_engine.operators.source.places import places_of
 
 
-def run_map(plan: Plan, batch: BatchContext, records: pa.Table, task: Task) -> pa.Table:
-    """Turn raw records into rows for the first stage that wants them.
+def run_decode(
+    flow: Flow,
+    decode: Decode,
+    batch: BatchContext,
+    records: pa.Table,
+    task: Task,
+    hand_on: HandOn,
+) -> pa.Table:
+    """Turn the raw records of a topic into rows for the operators that read them.
 
     Args:
-        plan: What runs.
+        flow: What runs.
+        decode: Which operator of it.
         batch: Which batch.
         records: Schema RECORDS; any topics and partitions, each partition in offset order.
         task: Where writer schemas come from.
+        hand_on: Takes the rows of driving records, where no join does.
 
     Returns:
         Schema EXCHANGE.
@@ -49,23 +61,25 @@ def run_map(plan: Plan, batch: BatchContext, records: pa.Table, task: Task) -> p
     Raises:
         SourceError: a bad record in a topic with `on_error: fail`.
     """
-    found = [EXCHANGE.empty_table()]
-    for topic in plan.topics:
-        chosen = keep(records, pc.equal(records.column("topic"), topic.name))
-        chosen = addressed(chosen, plan.pipeline)
-        if chosen.num_rows:
-            intake = read_topic(topic, chosen, batch.batch_time, task.avro_schema)
-            found += _MapTopic(plan, batch, intake).rows()
-    return pa.concat_tables(found)
+    topic = flow.sources[decode.source]
+    chosen = keep(records, pc.equal(records.column("topic"), topic.name))
+    chosen = addressed(chosen, flow.pipeline)
+    if not chosen.num_rows:
+        return EXCHANGE.empty_table()
+    intake = read_topic(topic, chosen, batch.batch_time, task.avro_schema)
+    return pa.concat_tables(_Decoded(flow, decode, batch, intake, hand_on).rows())
 
 
-class _MapTopic:
+class _Decoded:
     """The rows that one topic's records make."""
 
-    def __init__(self, plan: Plan, batch: BatchContext, intake: Intake) -> None:
-        self.plan, self.batch, self.intake = plan, batch, intake
+    def __init__(
+        self, flow: Flow, decode: Decode, batch: BatchContext, intake: Intake, hand_on: HandOn
+    ) -> None:
+        self.flow, self.batch, self.intake, self.hand_on = flow, batch, intake, hand_on
+        self.sides = sides_of(flow, decode)
+        self.driven = driven_by(flow, decode)
         self.topic: TopicParams = intake.topic
-        self.last = plan.stage_count - 1
         self.good: pa.Table = intake.rows
         self.counters: Counter[str] = Counter()
         self.bad: dict[int, BadRecord] = {}
@@ -89,21 +103,18 @@ class _MapTopic:
         read = partition_reports(self.topic.name, self.intake.records, pa.concat_tables(timed))
         sizes = {self.topic.name: bytes_of(self.intake.records)}
         own = {"counters": dict(self.counters), "sizes": sizes}
-        yield report_rows(self.last, [*read, own])
+        yield report_rows([*read, own])
 
     @property
     def _roles(self) -> int:
-        sides = (side for step in self.plan.steps for side in step.sides)
-        return sum(side.topic == self.topic.index for side in sides) + int(self.topic.driving)
+        return len(self.sides) + int(self.driven is not None)
 
     def _uses(self) -> Iterator[pa.Table]:
-        for number, step in enumerate(self.plan.steps, 1):
-            for i, side in enumerate(step.sides):
-                if side.topic == self.topic.index:
-                    yield self._side(number, i, side)
-                    yield self._tombstones(number, i, side)
-        if self.topic.driving:
-            yield self._driving()
+        for join, index in self.sides:
+            yield self._side(join, index)
+            yield self._tombstones(join, index)
+        if self.driven is not None:
+            yield self._driving(*self.driven)
 
     def _without_bad(self) -> pa.Table:
         rows = self.intake.rows
@@ -126,7 +137,8 @@ class _MapTopic:
         chosen = ", ".join(["rn", batch_time_column(self.batch.batch_time), *names])
         return f"(SELECT {chosen} FROM rows)", rows
 
-    def _side(self, stage: int, index: int, side: SideParams) -> pa.Table:
+    def _side(self, join: KeyedJoin, index: int) -> pa.Table:
+        side, target = join.sides[index], target_of(self.flow, join)
         source, rows = self._source(side.alias)
         payload = packed(side.alias, side.columns)
         where = ""
@@ -141,11 +153,11 @@ class _MapTopic:
         self.counters["null_key"] += found.num_rows - (pc.sum(known).as_py() or 0)
         found = keep(found, known)
         return self._travelling(
-            found, self.good, stage=stage, kind=SIDE, side=index, payload=found["payload"]
+            found, self.good, target=target, kind=SIDE, side=index, payload=found["payload"]
         )
 
-    def _tombstones(self, stage: int, index: int, side: SideParams) -> pa.Table:
-        dead = self.intake.tombstones
+    def _tombstones(self, join: KeyedJoin, index: int) -> pa.Table:
+        dead, side = self.intake.tombstones, join.sides[index]
         if side.role != "dimension" or not dead.num_rows:
             return EXCHANGE.empty_table()
         if not side.tombstones:
@@ -159,10 +171,10 @@ class _MapTopic:
         )
         known = found.column("key").is_valid()
         self.counters["null_key"] += found.num_rows - (pc.sum(known).as_py() or 0)
-        return self._travelling(found.filter(known), dead, stage=stage, kind=SIDE, side=index)
+        target = target_of(self.flow, join)
+        return self._travelling(found.filter(known), dead, target=target, kind=SIDE, side=index)
 
-    def _driving(self) -> pa.Table:
-        driving = self.plan.driving
+    def _driving(self, driving: Driving, reader: KeyedJoin | Project) -> pa.Table:
         source, rows = self._source(driving.alias, raw=driving.raw is not None)
         horizon = self.batch.horizon - driving.ttl
         stamps = rows.column("$ts")
@@ -170,10 +182,10 @@ class _MapTopic:
             pc.sum(pc.less(stamps, pa.scalar(horizon, pa.int64()))).as_py() or 0
         )
         where = f" WHERE {driving.filter}" if driving.filter else ""
-        if not self.plan.steps:
+        if isinstance(reader, Project):
             typed = f"SELECT * FROM {source}{where}"
-            gone, rows = self._expired(typed, rows)
-            return pa.concat_tables([gone, self._finished(typed, rows)])
+            gone, rows = self._expired(driving, typed, rows)
+            return pa.concat_tables([gone, self._handed_on(driving, typed, rows)])
         payload = packed(driving.alias, driving.columns)
         raw = f"CASE WHEN {driving.raw} THEN {RAW} END" if driving.raw else "NULL::VARCHAR"
         doomed = f"NOT coalesce({driving.needs}, FALSE)" if driving.needs else "FALSE"
@@ -187,7 +199,7 @@ class _MapTopic:
         return self._travelling(
             found,
             rows,
-            stage=1,
+            target=target_of(self.flow, reader),
             kind=DRIVING,
             payload=found["payload"],
             raw=found["raw"],
@@ -196,78 +208,60 @@ class _MapTopic:
             forced=False,
         )
 
-    def _expired(self, typed: str, rows: pa.Table) -> tuple[pa.Table, pa.Table]:
+    def _expired(self, driving: Driving, typed: str, rows: pa.Table) -> tuple[pa.Table, pa.Table]:
         """Take out rows that can never become complete, where there is no join to wait for.
 
         Returns:
             Their dead letters, and the other rows.
         """
-        needs, on_expiry = self.plan.driving.needs, self.plan.on_expiry
+        needs, on_expiry = driving.needs, driving.on_expiry
         if needs is None or on_expiry == "emit":
             return EXCHANGE.empty_table(), rows
         found, _ = guarded(f"SELECT rn FROM ({typed}) WHERE NOT coalesce({needs}, FALSE)", rows)
         gone = found["rn"].combine_chunks()
         letters = EXCHANGE.empty_table()
         if on_expiry == "dead_letter":
-            why = [expiry_letter(self.plan.driving.ttl)] * len(gone)
-            letters = source_letters(self.plan, self.topic, self.intake.records.take(gone), why)
+            why = [expiry_letter(driving.ttl)] * len(gone)
+            letters = source_letters(self.flow, self.topic, self.intake.records.take(gone), why)
         self.counters["dead_letter" if letters.num_rows else "expired"] += len(gone)
         return letters, keep(rows, pc.invert(pc.is_in(rows["rn"], value_set=gone)))
 
-    def _finished(self, typed: str, rows: pa.Table) -> pa.Table:
-        """Finish rows at once: a pipeline without joins."""
-        done = finish_rows(self.plan.finish, typed, rows)
-        self.counters["filtered"] += rows.num_rows - done.rows.num_rows - len(done.bad)
-        self.counters["emitted"] += done.rows.num_rows
-        for bad in done.bad:
-            self.bad.setdefault(bad.row, bad)
-        keys = done.rows.column("out_key")
-        if self.plan.last_exchange:
-            part: Any = output_parts(keys, self.plan.partitions)
-        else:
-            places = pick(self.intake.records["partition"], done.rows["rn"])
-            part = pc.add(pc.multiply(places.cast(pa.int64()), 256), self.topic.index)
-        return self._travelling(
-            done.rows,
-            rows,
-            stage=self.last,
-            kind=READY,
-            part=part,
-            key=keys,
-            value=done.rows["value"],
+    def _handed_on(self, driving: Driving, typed: str, rows: pa.Table) -> pa.Table:
+        """Hand rows to the projection at once: a pipeline without joins."""
+        alias = driving.alias
+
+        def placed(found: pa.Table) -> pa.Table:
+            for name, column in places_of(self.intake, self.batch, found, rows).items():
+                found = found.append_column(name, column)
+            part = pc.add(pc.multiply(found["t_part"], SHARDS), self.topic.index)
+            return found.append_column("part", part)
+
+        taken = self.hand_on(
+            Leaving(
+                rows=rows,
+                typed=typed,
+                packed=lambda columns: (
+                    f"SELECT rn, {packed(alias, columns)} AS payload FROM ({typed})"
+                ),
+                placed=placed,
+            )
         )
+        self.counters["filtered"] += rows.num_rows - taken.passed.num_rows - len(taken.bad)
+        self.counters["emitted"] += taken.passed.num_rows
+        for bad in taken.bad:
+            self.bad.setdefault(bad.row, bad)
+        return taken.rows
 
     def _travelling(self, found: pa.Table, timed: pa.Table, **columns: Any) -> pa.Table:
-        """Add position and event time, looked up by `rn`, to the columns of travelling rows."""
-        numbers = found.column("rn").to_numpy()
-        known = timed.column("rn").to_numpy()
-        places = (
-            pa.array(np.searchsorted(known, numbers)) if len(numbers) else pa.array([], pa.int64())
-        )
-        times = pick(timed["$time"], places)
-        records = pick(self.intake.records.select(["partition", "offset"]), found["rn"])
-        partition = records.column("partition").cast(pa.int64())
-        offset = records.column("offset")
-        if "key" in found.column_names and "key" not in columns:
-            columns["key"] = found.column("key")
-            columns["part"] = parts_of(
-                columns["key"],
-                spread(partition, offset, self.plan.partitions),
-                self.plan.partitions,
-            )
+        """Address rows by their key, and add where they come from."""
+        places = places_of(self.intake, self.batch, found, timed)
+        partitions = self.flow.partitions
+        keyless = spread(places["t_part"], places["t_off"], partitions)
         return exchange_rows(
             found.num_rows,
-            t_phase=1,
-            t_time=times,
-            t_role=self.topic.rank,
-            t_topic=self.topic.index,
-            t_part=partition,
-            t_off=offset,
-            d_batch=self.batch.batch,
-            d_time=times,
-            d_part=partition,
-            d_off=offset,
-            ts=pick(timed["$ts"], places),
+            key=found["key"],
+            part=parts_of(found["key"], keyless, partitions),
+            **places,
             **columns,
         )
 
@@ -284,7 +278,7 @@ class _MapTopic:
         if self.topic.on_error == "fail":
             partition, offset = (records[name][0].as_py() for name in ("partition", "offset"))
             raise refusal(self.topic, partition, offset, bad[0])
-        return source_letters(self.plan, self.topic, records, bad)
+        return source_letters(self.flow, self.topic, records, bad)
 
     def _count(self) -> None:
         bad = "skipped" if self.topic.on_error == "skip" else "dead_letter"

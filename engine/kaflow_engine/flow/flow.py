@@ -1,0 +1,58 @@
+"""What a task needs to know of a pipeline: frozen, picklable, nothing but text and numbers."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from kaflow_engine.flow.operators import Operator
+from kaflow_engine.flow.sinks import Sink
+from kaflow_engine.flow.sources import TopicParams
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backfill:
+    """A range of event time, in epoch milliseconds."""
+
+    start: int
+    end: int
+    """Does not belong to the range."""
+    slack: int = 3_600_000
+    """How far, in milliseconds, a record's event time may be from its Kafka timestamp."""
+    force: bool = False
+    """Whether it may write what the stream may still write, too, and replace rows that do not say
+    which record they were made of."""
+
+    def __str__(self) -> str:
+        return "/".join(instant(at) for at in (self.start, self.end))
+
+
+def instant(milliseconds: int) -> str:
+    """Return an instant as people write it.
+
+    >>> instant(1_767_225_600_000)
+    '2026-01-01T00:00:00Z'
+    """
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat().replace("+00:00", "Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """One pipeline, ready to run; `flow.graph` answers what its edges mean."""
+
+    pipeline: str
+    """The stable id."""
+    name: str
+    sources: tuple[TopicParams, ...]
+    operators: tuple[Operator, ...]
+    """Each behind those whose rows it takes."""
+    sinks: tuple[Sink, ...]
+    partitions: int
+    dead_letter_topic: str
+    delivery: Literal["exactly_once", "at_least_once"]
+    dimensions_first: bool
+    max_dead_letters: int | None = None
+    """Beyond so many dead letters a run stops."""
+    max_dead_rate: float | None = None
+    """Beyond this share of the records read a run stops."""
+    backfill: Backfill | None = None
+    """Only what belongs to driving records of its range is delivered; None: everything."""

@@ -1,0 +1,230 @@
+"""What the edges of a flow mean: who reads whom, behind which exchange, under which state."""
+
+from dataclasses import replace
+from typing import assert_never
+
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.operators import (
+    Decode,
+    Driving,
+    KeyedJoin,
+    Ledger,
+    Operator,
+    Project,
+    Rows,
+    SideParams,
+)
+from kaflow_engine.flow.sinks import Sink, TableParams, TableSink, TopicSink
+from kaflow_engine.flow.sources import TopicParams
+from kaflow_engine.model.columns import Column
+
+
+def decode_id(topic: str) -> str:
+    """Return the id of the operator that decodes a topic."""
+    return f"decode:{topic}"
+
+
+def inputs_of(node: Operator | Sink) -> tuple[str, ...]:
+    """Return the ids of the operators whose rows a node takes."""
+    match node:
+        case Decode():
+            return ()
+        case KeyedJoin(rows=rows, sides=sides):
+            return (rows.input, *(side.input for side in sides))
+        case Project(rows=rows):
+            return (rows.input,)
+        case Ledger(inputs=inputs) | TopicSink(inputs=inputs) | TableSink(inputs=inputs):
+            return inputs
+        case _:
+            assert_never(node)
+
+
+def has_exchange(node: Operator | Sink) -> bool:
+    """Tell whether rows travel to a node by their key, rather than stay in the task."""
+    match node:
+        case Decode() | Project():
+            return False
+        case KeyedJoin() | Ledger():
+            return True
+        case TopicSink(exchange=exchange) | TableSink(exchange=exchange):
+            return exchange
+        case _:
+            assert_never(node)
+
+
+def levels(flow: Flow) -> dict[str, int]:
+    """Return, by id, how many exchanges rows pass before a node; a task runs those of one level."""
+    found: dict[str, int] = {}
+    for node in (*flow.operators, *flow.sinks):
+        before = max((found[name] for name in inputs_of(node)), default=0)
+        found[node.id] = before + int(has_exchange(node))
+    return found
+
+
+def level_of(flow: Flow, node: Operator | Sink) -> int:
+    """Return how many exchanges rows pass before a node."""
+    return levels(flow)[node.id]
+
+
+def last_level(flow: Flow) -> int:
+    """Return the level that delivers."""
+    return max(levels(flow).values())
+
+
+def target_of(flow: Flow, node: Operator | Sink) -> int:
+    """Return the number by which rows that travel name where they go: operators, then sinks."""
+    return (*flow.operators, *flow.sinks).index(node)
+
+
+def operator_of(flow: Flow, name: str) -> Operator:
+    """Return the operator of an id."""
+    return next(operator for operator in flow.operators if operator.id == name)
+
+
+def source_of(flow: Flow, edge: Driving | SideParams) -> TopicParams:
+    """Return the topic whose records come along an edge."""
+    found = operator_of(flow, edge.input)
+    assert isinstance(found, Decode)
+    return flow.sources[found.source]
+
+
+def joins(flow: Flow) -> tuple[KeyedJoin, ...]:
+    """Return the keyed joins, each behind those whose rows it takes."""
+    return tuple(each for each in flow.operators if isinstance(each, KeyedJoin))
+
+
+def joins_before(flow: Flow, join: KeyedJoin) -> tuple[KeyedJoin, ...]:
+    """Return the joins that a row has passed when it arrives at one, the first one first."""
+    match join.rows:
+        case Driving():
+            return ()
+        case Rows(input=name):
+            before = operator_of(flow, name)
+            assert isinstance(before, KeyedJoin)
+            return (*joins_before(flow, before), before)
+        case _:
+            assert_never(join.rows)
+
+
+def reader_of(flow: Flow, name: str) -> KeyedJoin | Project:
+    """Return the operator that takes the rows which an operator makes."""
+    return next(
+        each
+        for each in flow.operators
+        if isinstance(each, KeyedJoin | Project) and each.rows.input == name
+    )
+
+
+def sides_of(flow: Flow, decode: Decode) -> tuple[tuple[KeyedJoin, int], ...]:
+    """Return the joined sides whose records an operator decodes: a join, and which of its sides."""
+    return tuple(
+        (join, i)
+        for join in joins(flow)
+        for i, side in enumerate(join.sides)
+        if side.input == decode.id
+    )
+
+
+def driven_by(flow: Flow, decode: Decode) -> tuple[Driving, KeyedJoin | Project] | None:
+    """Return the edge along which decoded records make rows, and who takes these; None: no one."""
+    for each in flow.operators:
+        if isinstance(each, KeyedJoin | Project):
+            rows = each.rows
+            if isinstance(rows, Driving) and rows.input == decode.id:
+                return rows, each
+    return None
+
+
+def driving(flow: Flow) -> Driving:
+    """Return the one edge along which records make rows."""
+    (found,) = (
+        each.rows
+        for each in flow.operators
+        if isinstance(each, KeyedJoin | Project) and isinstance(each.rows, Driving)
+    )
+    return found
+
+
+def driving_source(flow: Flow) -> TopicParams:
+    """Return the topic whose records make rows."""
+    return source_of(flow, driving(flow))
+
+
+def ledger_of(flow: Flow) -> Ledger | None:
+    """Return the ledger; None where rows of one driving record never part."""
+    return next((each for each in flow.operators if isinstance(each, Ledger)), None)
+
+
+def only_project(flow: Flow) -> Project:
+    """Return the one projection."""
+    (found,) = (each for each in flow.operators if isinstance(each, Project))
+    return found
+
+
+def only_sink(flow: Flow) -> Sink:
+    """Return the one sink."""
+    (found,) = flow.sinks
+    return found
+
+
+def output_columns(flow: Flow) -> tuple[Column, ...]:
+    """Return the columns of the rows that the one sink takes."""
+    return tuple(column for column, _ in only_project(flow).columns)
+
+
+def output_topic(flow: Flow) -> str | None:
+    """Return the topic that is written; None where that is a table."""
+    sink = only_sink(flow)
+    return sink.topic if isinstance(sink, TopicSink) else None
+
+
+def output_table(flow: Flow) -> TableParams | None:
+    """Return the table that is written; None where that is a topic."""
+    sink = only_sink(flow)
+    return sink.table if isinstance(sink, TableSink) else None
+
+
+def output_schema(flow: Flow) -> str | None:
+    """Return the Avro schema of the records that are written; None of another format."""
+    sink = only_sink(flow)
+    return sink.avro_schema if isinstance(sink, TopicSink) else None
+
+
+def output_format(flow: Flow) -> str:
+    """Return the format of the topic that is written, or `table`."""
+    sink = only_sink(flow)
+    return sink.format if isinstance(sink, TopicSink) else "table"
+
+
+def with_avro_id(flow: Flow, schema_id: int | None) -> Flow:
+    """Return a flow whose topic has its Avro schema under an id."""
+    sinks = tuple(
+        replace(sink, avro_id=schema_id) if isinstance(sink, TopicSink) else sink
+        for sink in flow.sinks
+    )
+    return replace(flow, sinks=sinks)
+
+
+def state_name(operator: Operator) -> int | None:
+    """Return what the state of an operator is called; None of one that keeps nothing."""
+    match operator:
+        case KeyedJoin(state=state) | Ledger(state=state):
+            return state
+        case Decode() | Project():
+            return None
+        case _:
+            assert_never(operator)
+
+
+def state_names(flow: Flow) -> tuple[int, ...]:
+    """Return the names of all states."""
+    return tuple(name for each in flow.operators if (name := state_name(each)) is not None)
+
+
+def operator_of_state(flow: Flow, state: int) -> KeyedJoin | Ledger:
+    """Return the operator that keeps a state."""
+    return next(
+        each
+        for each in flow.operators
+        if isinstance(each, KeyedJoin | Ledger) and each.state == state
+    )

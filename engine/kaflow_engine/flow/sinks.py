@@ -1,0 +1,68 @@
+"""The sinks of a flow: what rows are written to, and in which form.
+
+Encoding belongs to the sink: the same rows may leave as JSON on one topic and as Avro on another.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from kaflow_engine.model.columns import Column
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableParams:
+    """A table, partitioned by the event time of driving records."""
+
+    name: str
+    path: str
+    """Its folder."""
+    partition: Literal["hour", "day"]
+    columns: tuple[Column, ...]
+    """As the table keeps them."""
+    interval: int
+    """Milliseconds that a stream which is not behind lets rows gather before a batch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSink:
+    """Rows as records of a topic."""
+
+    type: Literal["topic"] = "topic"
+    id: str
+    inputs: tuple[str, ...]
+    """Operators whose rows it takes."""
+    exchange: bool
+    """Rows travel once more, so that those of one key leave in order."""
+    key: str | None
+    topic: str
+    format: str
+    """A name of `model.formats`."""
+    avro_schema: str | None = None
+    avro_id: int | None = None
+
+    @property
+    def target(self) -> str:
+        """The name of the topic."""
+        return self.topic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSink:
+    """Rows of a table."""
+
+    type: Literal["table"] = "table"
+    id: str
+    inputs: tuple[str, ...]
+    """Operators whose rows it takes."""
+    exchange: bool
+    """Rows travel once more, so that those of one key leave in order."""
+    key: str | None
+    table: TableParams
+
+    @property
+    def target(self) -> str:
+        """The name of the table."""
+        return self.table.name
+
+
+Sink = TopicSink | TableSink

@@ -1,0 +1,106 @@
+"""Rows as the records of a sink: key and value in its format."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import assert_never
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.flow.sinks import Sink, TableSink, TopicSink
+from kaflow_engine.formats.contract import Encoder, IdSchema, format_of
+from kaflow_engine.model.columns import Column
+from kaflow_engine.operators.row_errors.bad_record import BadRecord
+from kaflow_engine.operators.row_errors.quarantine import guarded
+from kaflow_engine.operators.rows.row_text import pack, to_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoded:
+    """What became of rows; those in neither part were filtered."""
+
+    rows: pa.Table
+    """rn int64, out_key binary, value binary."""
+    bad: tuple[BadRecord, ...]
+
+
+def selected(column: Column) -> str:
+    """Return how a projection names one of its columns, quoted."""
+    return identifier(f"o.{column.name}")
+
+
+def encode_rows(sink: Sink, columns: Sequence[Column], sql: str, rows: pa.Table) -> Encoded:
+    """Run a projection and encode what it selects, in one query.
+
+    Args:
+        sink: What the rows are for.
+        columns: What is selected.
+        sql: SELECT of `rn` and the columns, named by `selected`, from `rows`.
+        rows: What `sql` reads.
+    """
+    key = "NULL" if sink.key is None else f"CAST({identifier(f'o.{sink.key}')} AS VARCHAR)"
+    value, encoder = _value(sink, columns)
+    chosen = "*" if value is None else "rn"
+    encoded = "" if value is None else f', {value} AS "$value"'
+    found, failed = guarded(f'SELECT {chosen}, {key} AS "$key"{encoded} FROM ({sql})', rows)
+    bad = [BadRecord(row=b.row, phase="sql", error=b.error, message=b.message) for b in failed]
+    if encoder is not None:
+        found, unencoded = _encoded(encoder, columns, found)
+        bad += unencoded
+    keys = found.column("$key")
+    if sink.key is not None and keys.null_count:
+        bad += [
+            BadRecord(
+                row=row,
+                phase="encode",
+                error="NullKey",
+                message=f"the key column '{sink.key}' is null",
+            )
+            for row in found.filter(keys.is_null()).column("rn").to_pylist()
+        ]
+        found = found.filter(keys.is_valid())
+    done = pa.table(
+        {
+            "rn": found.column("rn").cast(pa.int64()),
+            "out_key": found.column("$key").cast(pa.string()).cast(pa.binary()),
+            "value": found.column("$value").cast(pa.binary()),
+        }
+    )
+    return Encoded(rows=done, bad=tuple(bad))
+
+
+def _value(sink: Sink, columns: Sequence[Column]) -> tuple[str | None, Encoder | None]:
+    """Return the SQL of the value, or what encodes the rows after the query."""
+    match sink:
+        case TableSink():  # a JSON list with the text of each column
+            return f"encode({pack(to_text(selected(c), c.type) for c in columns)})", None
+        case TopicSink():
+            encoder = _encoder(sink, tuple(columns))
+            sql = encoder.sql({column.name: selected(column) for column in columns})
+            return sql, encoder if sql is None else None
+        case _:
+            assert_never(sink)
+
+
+@lru_cache(maxsize=64)
+def _encoder(sink: TopicSink, columns: tuple[Column, ...]) -> Encoder:
+    schema = None
+    if sink.avro_schema is not None and sink.avro_id is not None:
+        schema = IdSchema(sink.avro_id, sink.avro_schema)
+    return format_of(sink.format).encoder(columns, schema)
+
+
+def _encoded(
+    encoder: Encoder, columns: Sequence[Column], found: pa.Table
+) -> tuple[pa.Table, list[BadRecord]]:
+    names = [column.name for column in columns]
+    encoded = encoder.encode(found.select([f"o.{name}" for name in names]).rename_columns(names))
+    numbers = found.column("rn").to_pylist()
+    bad = [
+        BadRecord(row=numbers[b.row], phase="encode", error=b.error, message=b.message)
+        for b in encoded.bad
+    ]
+    table = found.select(["rn", "$key"]).append_column("$value", encoded.array)
+    return table.filter(pc.is_valid(table.column("$value"))), bad

@@ -1,0 +1,169 @@
+"""A flow of one chain as one document: how plans are compared, and how they were once stored.
+
+The chain has a driving side, steps of joins, and what finishes a row. Its form stays as it is:
+plans in states of earlier versions have it, and decisions name its fingerprint.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, TypeAlias
+
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import (
+    decode_id,
+    driving,
+    joins,
+    ledger_of,
+    only_project,
+    only_sink,
+    source_of,
+)
+from kaflow_engine.flow.operators import KeyedJoin, SideParams
+from kaflow_engine.flow.sinks import TopicSink
+from kaflow_engine.plan.planner.wiring import LEDGER, sink_id
+from kaflow_engine.state.log.batch_log import plan_mark
+
+Document: TypeAlias = Mapping[str, Any]
+"""A plan as JSON."""
+
+_OF_DRIVING = ("alias", "topic", "columns", "filter", "key", "needs", "raw", "ttl")
+_OF_ROWS = ("emission", "on_expiry", "reemit")
+_OF_FLOW = (
+    "dead_letter_topic",
+    "delivery",
+    "dimensions_first",
+    "max_dead_letters",
+    "max_dead_rate",
+    "backfill",
+)
+
+
+def chain_of(flow: Flow) -> dict[str, Any]:
+    """Return a flow of one chain as a document."""
+    whole = asdict(flow)
+    edge, steps = driving(flow), joins(flow)
+    rows = {**asdict(edge), "topic": source_of(flow, edge).index}
+    return {
+        "pipeline": flow.pipeline,
+        "name": flow.name,
+        "topics": whole["sources"],
+        "driving": {name: rows[name] for name in _OF_DRIVING},
+        "steps": [
+            _step(flow, step, next_one)
+            for step, next_one in zip(steps, (*steps[1:], None), strict=False)
+        ],
+        "finish": _finish(flow),
+        **{name: rows[name] for name in _OF_ROWS},
+        "partitions": flow.partitions,
+        "ledger": ledger_of(flow) is not None,
+        "last_exchange": only_sink(flow).exchange,
+        **{name: whole[name] for name in _OF_FLOW},
+    }
+
+
+def chain_mark(flow: Flow) -> str:
+    """Return the fingerprint of a flow's document."""
+    text = json.dumps(chain_of(flow), separators=(",", ":"), ensure_ascii=False)
+    return plan_mark(text)
+
+
+def is_chain(plan: Document) -> bool:
+    """Tell whether a stored plan is the document of a chain rather than a flow."""
+    return "steps" in plan
+
+
+def flow_of_chain(plan: Document) -> dict[str, Any]:
+    """Return the JSON of the flow that a stored chain stands for."""
+    topics = [topic["name"] for topic in plan["topics"]]
+    before = plan["driving"]
+    rows: dict[str, Any] = {
+        "type": "driving",
+        "input": decode_id(topics[before["topic"]]),
+        **{name: before[name] for name in _OF_DRIVING if name != "topic"},
+        **{name: plan[name] for name in _OF_ROWS},
+    }
+    found: list[dict[str, Any]] = [
+        {"type": "decode", "id": decode_id(topic), "source": i} for i, topic in enumerate(topics)
+    ]
+    passed: list[str] = []
+    for number, step in enumerate(plan["steps"], 1):
+        join: dict[str, Any] = {
+            "type": "keyed_join",
+            "id": f"join:{number}",
+            "state": number,
+            "rows": rows,
+            "before": step["before"],
+            "sides": [
+                {**side, "input": decode_id(topics[side["topic"]])} for side in step["sides"]
+            ],
+            "require": step["require"],
+        }
+        found.append(join)
+        passed.append(join["id"])
+        rows = {"type": "rows", "input": join["id"], "key": step["next_key"]}
+    finish = plan["finish"]
+    project = f"project:{plan['name']}"
+    columns, where = finish["outputs"], finish["where"]
+    found.append(
+        {"type": "project", "id": project, "rows": rows, "where": where, "columns": columns}
+    )
+    written = [project]
+    if plan["ledger"]:
+        state = len(plan["steps"]) + 1
+        inputs = [*passed, project]
+        found.append({"type": "ledger", "id": LEDGER, "state": state, "inputs": inputs})
+        written.append(LEDGER)
+    return {
+        **{name: plan[name] for name in ("pipeline", "name", "partitions")},
+        "sources": plan["topics"],
+        "operators": found,
+        "sinks": [_sink(finish, written, plan["last_exchange"])],
+        **{name: plan[name] for name in _OF_FLOW if name in plan},
+    }
+
+
+def _step(flow: Flow, step: KeyedJoin, following: KeyedJoin | None) -> dict[str, Any]:
+    return {
+        "before": _columns(step.before),
+        "sides": [_side(flow, side) for side in step.sides],
+        "require": step.require,
+        "after": _columns(following.before) if following else [],
+        "next_key": following.rows.key if following else None,
+    }
+
+
+def _side(flow: Flow, side: SideParams) -> dict[str, Any]:
+    found = asdict(side)
+    del found["input"]
+    alias = found.pop("alias")
+    return {"alias": alias, "topic": source_of(flow, side).index, **found}
+
+
+def _columns(columns: Sequence[Any]) -> list[dict[str, Any]]:
+    return [asdict(column) for column in columns]
+
+
+def _finish(flow: Flow) -> dict[str, Any]:
+    project, sink = only_project(flow), only_sink(flow)
+    topic = sink if isinstance(sink, TopicSink) else None
+    return {
+        "where": project.where,
+        "outputs": [[asdict(column), sql] for column, sql in project.columns],
+        "key": sink.key,
+        "topic": topic.topic if topic else None,
+        "format": topic.format if topic else "texts",
+        "avro_schema": topic.avro_schema if topic else None,
+        "avro_id": topic.avro_id if topic else None,
+        "table": None if isinstance(sink, TopicSink) else asdict(sink.table),
+    }
+
+
+def _sink(finish: Document, inputs: Sequence[str], exchange: bool) -> dict[str, Any]:
+    to = {"inputs": inputs, "exchange": exchange, "key": finish["key"]}
+    table = finish.get("table")
+    if table is not None:
+        return {"type": "table", "id": sink_id(table["name"]), **to, "table": table}
+    optional = {name: finish[name] for name in ("avro_schema", "avro_id") if name in finish}
+    topic, form = finish["topic"], finish["format"]
+    return {"type": "topic", "id": sink_id(topic), **to, "topic": topic, "format": form, **optional}
