@@ -13,6 +13,7 @@ from kaflow_engine.flow.operators import (
     Project,
     Rows,
     SideParams,
+    TakesRows,
 )
 from kaflow_engine.flow.sinks import Sink, TableParams, TableSink, TopicSink
 from kaflow_engine.flow.sources import TopicParams
@@ -106,12 +107,10 @@ def joins_before(flow: Flow, join: KeyedJoin) -> tuple[KeyedJoin, ...]:
             assert_never(join.rows)
 
 
-def reader_of(flow: Flow, name: str) -> KeyedJoin | Project:
+def reader_of(flow: Flow, name: str) -> TakesRows:
     """Return the operator that takes the rows which an operator makes."""
     return next(
-        each
-        for each in flow.operators
-        if isinstance(each, KeyedJoin | Project) and each.rows.input == name
+        each for each in flow.operators if isinstance(each, TakesRows) and each.rows.input == name
     )
 
 
@@ -125,10 +124,10 @@ def sides_of(flow: Flow, decode: Decode) -> tuple[tuple[KeyedJoin, int], ...]:
     )
 
 
-def driven_by(flow: Flow, decode: Decode) -> tuple[Driving, KeyedJoin | Project] | None:
+def driven_by(flow: Flow, decode: Decode) -> tuple[Driving, TakesRows] | None:
     """Return the edge along which decoded records make rows, and who takes these; None: no one."""
     for each in flow.operators:
-        if isinstance(each, KeyedJoin | Project):
+        if isinstance(each, TakesRows):
             rows = each.rows
             if isinstance(rows, Driving) and rows.input == decode.id:
                 return rows, each
@@ -140,7 +139,7 @@ def driving(flow: Flow) -> Driving:
     (found,) = (
         each.rows
         for each in flow.operators
-        if isinstance(each, KeyedJoin | Project) and isinstance(each.rows, Driving)
+        if isinstance(each, TakesRows) and isinstance(each.rows, Driving)
     )
     return found
 

@@ -132,3 +132,7 @@ class Ledger:
 
 
 Operator = Decode | KeyedJoin | Project | Ledger
+
+TakesRows = KeyedJoin | Project
+"""Operators with an edge `rows`: the operator before them in the same task hands rows to them, or a
+Decode sends them."""

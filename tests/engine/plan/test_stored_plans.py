@@ -1,5 +1,7 @@
 """Plans that earlier versions stored: read as flows, and compared with what is planned now."""
 
+import json
+
 import pytest
 
 from kaflow_engine.errors import StateError
@@ -68,23 +70,15 @@ def test_pinned_schemas_are_found_in_both_forms(tmp_path) -> None:
     stored = stored_plan("look_up")
     topics = [{**stored.plan["topics"][0], "schema_id": 7}, *stored.plan["topics"][1:]]
     old = {**stored.plan, "topics": topics}
-    text = plan_text(plan_of(stored.text))
     for place, plan in enumerate((old, {"sources": topics, "operators": []})):
         log = BatchLog(LocalStore(tmp_path / str(place)))
-        mark = plan_mark(json_text := _json(plan))
+        mark = plan_mark(json_text := json.dumps(plan))
         log.save_plan(mark, json_text)
         state = StoredState(directory=tmp_path / str(place), state=state_of(json_text))
         assert pinned_schema_ids(state) == {topics[0]["name"]: 7}
-    assert '"schema_id":null' in text
 
 
-def _json(plan: object) -> str:
-    import json
-
-    return json.dumps(plan)
-
-
-@pytest.mark.parametrize("text", ["{}", '{"steps": []}', '{"operators": [], "sources": []}'])
+@pytest.mark.parametrize("text", ["", "{}", '{"steps": []}', '{"operators": [], "sources": []}'])
 def test_a_plan_of_another_version_is_refused(text: str) -> None:
     with pytest.raises(StateError, match="another version of kaflow wrote it"):
         plan_of(text)

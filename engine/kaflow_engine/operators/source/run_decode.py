@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, assert_never
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,7 +11,7 @@ from kaflow_engine.duck.queries import query
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import driven_by, sides_of, target_of
-from kaflow_engine.flow.operators import Decode, Driving, KeyedJoin, Project
+from kaflow_engine.flow.operators import Decode, Driving, KeyedJoin, Project, TakesRows
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.formats.pick import keep, pick
 from kaflow_engine.operators.handover import HandOn, Leaving
@@ -174,24 +174,28 @@ class _Decoded:
         target = target_of(self.flow, join)
         return self._travelling(found.filter(known), dead, target=target, kind=SIDE, side=index)
 
-    def _driving(self, driving: Driving, reader: KeyedJoin | Project) -> pa.Table:
+    def _driving(self, driving: Driving, reader: TakesRows) -> pa.Table:
         source, rows = self._source(driving.alias, raw=driving.raw is not None)
-        horizon = self.batch.horizon - driving.ttl
-        stamps = rows.column("$ts")
-        self.counters["late"] += (
-            pc.sum(pc.less(stamps, pa.scalar(horizon, pa.int64()))).as_py() or 0
-        )
+        horizon = pa.scalar(self.batch.horizon - driving.ttl, pa.int64())
+        self.counters["late"] += pc.sum(pc.less(rows.column("$ts"), horizon)).as_py() or 0
         where = f" WHERE {driving.filter}" if driving.filter else ""
-        if isinstance(reader, Project):
-            typed = f"SELECT * FROM {source}{where}"
-            gone, rows = self._expired(driving, typed, rows)
-            return pa.concat_tables([gone, self._handed_on(driving, typed, rows)])
+        match reader:
+            case Project():
+                typed = f"SELECT * FROM {source}{where}"
+                gone, rows = self._expired(driving, typed, rows)
+                return pa.concat_tables([gone, self._handed_on(driving, typed, rows)])
+            case KeyedJoin():
+                return self._to_join(driving, reader, f"{source}{where}", rows)
+            case _:
+                assert_never(reader)
+
+    def _to_join(self, driving: Driving, join: KeyedJoin, source: str, rows: pa.Table) -> pa.Table:
         payload = packed(driving.alias, driving.columns)
         raw = f"CASE WHEN {driving.raw} THEN {RAW} END" if driving.raw else "NULL::VARCHAR"
         doomed = f"NOT coalesce({driving.needs}, FALSE)" if driving.needs else "FALSE"
         sql = (
             f"SELECT rn, {driving.key} AS k, {payload} AS payload, {raw} AS raw, "
-            f"{doomed} AS doomed FROM {source}{where}"
+            f"{doomed} AS doomed FROM {source}"
         )
         found, failed = guarded(f"SELECT * EXCLUDE (k), {keyed('k')} AS key FROM ({sql})", rows)
         self._fail(failed)
@@ -199,7 +203,7 @@ class _Decoded:
         return self._travelling(
             found,
             rows,
-            target=target_of(self.flow, reader),
+            target=target_of(self.flow, join),
             kind=DRIVING,
             payload=found["payload"],
             raw=found["raw"],

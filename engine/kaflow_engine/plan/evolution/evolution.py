@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import driving, joins
-from kaflow_engine.flow.operators import Driving, KeyedJoin, Operator, Project, SideParams
+from kaflow_engine.flow.operators import Driving, KeyedJoin, Operator, SideParams, TakesRows
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.durations import format_duration
 from kaflow_engine.operators.rows.layout import GONE, is_gone
@@ -56,7 +56,7 @@ def inherit(old: Flow, new: Flow) -> Flow:
 
 
 def _driven_by(edge: Driving, operator: Operator) -> Operator:
-    if isinstance(operator, KeyedJoin | Project) and isinstance(operator.rows, Driving):
+    if isinstance(operator, TakesRows) and isinstance(operator.rows, Driving):
         return replace(operator, rows=edge)
     return operator
 

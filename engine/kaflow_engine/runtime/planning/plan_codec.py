@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.flow import Flow
@@ -29,7 +29,7 @@ def plan_of(text: str) -> Flow:
     try:
         found: dict[str, Any] = json.loads(text)
         return _adapter().validate_python(flow_of_chain(found) if is_chain(found) else found)
-    except (ValidationError, LookupError) as error:
+    except (ValueError, LookupError) as error:
         raise StateError(
             "the plan of the state cannot be read: another version of kaflow wrote it",
             hint="run that version, or give the pipeline a new `id:` to start afresh",
