@@ -24,7 +24,8 @@ sys.addaudithook(lambda event, what: opened.append(str(what[0])) if event == "op
 from kaflow_dagster import definitions
 found = definitions.defs()
 repository = found.get_repository_def()
-read = [name for name in opened if "/pipelines/" in name or "/models/" in name]
+own = [name for name in opened if not name.endswith((".py", ".pyc"))]
+read = [name for name in own if "/pipelines/" in name or "/models/" in name]
 heavy = [name for name in ("pyspark", "great_expectations", "deltalake") if name in sys.modules]
 names = repository.job_names
 print(json.dumps({"read": read, "heavy": heavy, "jobs": len(names)}))

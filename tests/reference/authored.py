@@ -46,6 +46,8 @@ def oracle_pipeline(
     }
     if any("TIMESTAMP" in kind for types in declared.values() for kind in types.values()):
         raise NotExpressible("TIMESTAMP columns")
+    if author.get("relations"):
+        raise NotExpressible("relations")
     query = read_query(author["query"], {name: list(types) for name, types in declared.items()})
     names = {query.driving_topic, *(join.topic for join in query.joins)}
     emission = author.get("emission", {})

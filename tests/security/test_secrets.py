@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from kaflow_dagster.background import failure
 from kaflow_dagster.build import build_kaflow_defs
-from kaflow_dagster.stream import report
+from kaflow_dagster.reports import report
 from kaflow_dagster.views import view_project
 from kaflow_engine import masking
 from kaflow_engine.cli.live_view.logs import log_messages

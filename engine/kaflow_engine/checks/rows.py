@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from kaflow_engine.connectors.delta.table import partition_rows, read_partitions
 from kaflow_engine.connectors.kafka.client import KafkaSettings
-from kaflow_engine.connectors.kafka.output_rows import decode_rows
+from kaflow_engine.connectors.kafka.output.rows import decode_rows
 from kaflow_engine.connectors.kafka.source import TopicSource
 from kaflow_engine.errors import SourceError
 from kaflow_engine.model.columns import Column

@@ -10,7 +10,7 @@ import pyarrow as pa
 from kaflow_engine.connectors.delta.newest import newest_table_rows
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.dead_letters.letters import letters_of
-from kaflow_engine.connectors.kafka.output_rows import decode_rows
+from kaflow_engine.connectors.kafka.output.rows import decode_rows
 from kaflow_engine.connectors.kafka.read import Tail, tail
 from kaflow_engine.flow.flow import Flow, instant
 from kaflow_engine.flow.graph import output_columns, output_format, output_table, output_topic

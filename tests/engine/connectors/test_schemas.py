@@ -5,7 +5,7 @@ import pytest
 
 from kaflow_engine.connectors.kafka.admin import create_topic, describe
 from kaflow_engine.connectors.kafka.client import open_producer
-from kaflow_engine.connectors.kafka.output_topics import create_outputs, register_output
+from kaflow_engine.connectors.kafka.output.topics import create_outputs, register_output
 from kaflow_engine.connectors.kafka.topic_schemas import registry_of, resolve_schemas, sample
 from kaflow_engine.errors import Location, SinkError, SourceError
 from kaflow_engine.model.columns import Column

@@ -12,7 +12,7 @@ import pyarrow as pa
 from kaflow_engine.cli.live_view.board import ROWS
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.follow import Follower, Seen
-from kaflow_engine.connectors.kafka.output_rows import decode_rows
+from kaflow_engine.connectors.kafka.output.rows import decode_rows
 from kaflow_engine.errors import KaflowError
 from kaflow_engine.flow.graph import output_columns, output_format, output_topic
 from kaflow_engine.formats.contract import format_of

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kaflow_engine.connectors.kafka.client import KafkaSettings
-from kaflow_engine.connectors.kafka.output_topics import create_outputs, register_output
+from kaflow_engine.connectors.kafka.output.topics import create_outputs, register_output
 from kaflow_engine.connectors.kafka.replication import Replication, warn_of_single_copies
 from kaflow_engine.connectors.kafka.run_log.transactions import control_topic
 from kaflow_engine.connectors.kafka.topic_schemas import (

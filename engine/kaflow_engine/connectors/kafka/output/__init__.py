@@ -1,0 +1,1 @@
+"""Output topics: created, and their rows read back."""
