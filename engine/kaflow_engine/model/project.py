@@ -4,25 +4,20 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from kaflow_engine.errors import Location, ModelError, UnknownName
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.configuration.load_config import FILES
-from kaflow_engine.model.dbt.find import MODEL, ModelFiles
-from kaflow_engine.model.dbt.properties import holds_properties
+from kaflow_engine.model.dbt.front_end import MODEL
 from kaflow_engine.model.files.variables import variables_of_authors
 from kaflow_engine.model.files.yaml_file import raise_as_found, read_yaml
+from kaflow_engine.model.front_ends import DEFAULT, FRONT_ENDS
+from kaflow_engine.model.pipelines.contract import SourceFile, Surroundings
+from kaflow_engine.model.pipelines.front_end import SUFFIXES
 from kaflow_engine.model.pipelines.kinds import holds_configuration
-from kaflow_engine.model.pipelines.loader import (
-    Reading,
-    holds_cases,
-    is_foreign,
-    read_pipeline,
-    unreadable,
-)
+from kaflow_engine.model.pipelines.loader import Reading
 from kaflow_engine.model.specs import PipelineSpec
-
-SUFFIXES = (".yaml", ".yml")
 
 FOLDERS = ("pipelines", "models")
 """Where a project keeps its pipelines; what stands in one may refer to what stands in the other."""
@@ -122,36 +117,50 @@ def read_project(
     for folder in _project_folders(paths):
         for file in sorted(_files(folder)):
             search.near(file)
-    written = [each.spec for each in (*search.readings, *search.around) if each.spec and each.name]
-    models = search.models.read(written, config.vars if config else {}, known)
-    readings = (*search.readings, *models.readings)
+    readings, around, others = _lowered(search, config.vars if config else {})
     named = [reading.spec for reading in readings if reading.spec and reading.name]
-    others = (*search.mistakes, *models.mistakes, *_same_names(named))
     return ProjectFiles(
         readings=readings,
-        others=others,
-        around=(*search.around, *models.around),
+        others=(*others, *_same_names(named)),
+        around=around,
         unused=tuple(search.unused) if search.configuration is None else (),
     )
 
 
+def _lowered(
+    search: "_Search", variables: Mapping[str, object]
+) -> tuple[tuple[Reading, ...], tuple[Reading, ...], tuple[ModelError, ...]]:
+    readings: list[Reading] = []
+    around: list[Reading] = []
+    mistakes = [*search.mistakes]
+    for end in FRONT_ENDS:
+        known = [each.spec for each in (*readings, *around) if each.spec and each.name]
+        surroundings = Surroundings(
+            pipelines=known, variables=variables, environment=search.variables
+        )
+        found = end.lower(search.files.get(end.name, ()), surroundings)
+        readings += found.readings
+        around += found.around
+        mistakes += found.mistakes
+    return tuple(readings), tuple(around), tuple(mistakes)
+
+
 @dataclass(slots=True, kw_only=True)
 class _Search:
-    """What has been read so far; a file is read once, however often it is reached."""
+    """The files found so far, by front end; a file is read once, however often it is reached."""
 
     variables: Mapping[str, str]
     configuration: Path | None
-    readings: list[Reading] = field(default_factory=list[Reading])
+    files: dict[str, list[SourceFile]] = field(default_factory=dict[str, list[SourceFile]])
     mistakes: list[ModelError] = field(default_factory=list[ModelError])
-    around: list[Reading] = field(default_factory=list[Reading])
     unused: list[Path] = field(default_factory=list[Path])
-    seen: set[Path] = field(default_factory=set[Path])
-    models: ModelFiles = field(default_factory=ModelFiles)
+    seen: dict[Path, bool] = field(default_factory=dict[Path, bool])
+    """File → whether it holds a pipeline."""
 
     def folder(self, folder: Path) -> None:
         holds_any = False
         for file in sorted(_files(folder)):
-            holds_any |= self._read(file, named=False)
+            holds_any |= self._take(file, "found")
         if not holds_any:
             hint = "a pipeline is a file that ends in .yaml or .yml, or a .sql file below models/"
             at = Location(str(folder))
@@ -163,56 +172,60 @@ class _Search:
             hint = "name the files or folders of pipelines behind it"
             self.mistakes.append(ModelError("this is the configuration, not a pipeline", at, hint))
         else:
-            self._read(file, named=True)
+            self._take(file, "named")
 
     def near(self, file: Path) -> None:
         """Take a file that no one asked for; what is wrong in it does not matter."""
-        if file.resolve() in self.seen or self._is_configuration(file):
-            return
-        if file.suffix == MODEL:
-            self.models.know(file)
-            return
-        try:
-            document = read_yaml(file, self.variables)
-        except ModelError:
-            return
-        if holds_properties(document.root):
-            self.models.describe(file, document)
-        elif not holds_cases(document.root) and not is_foreign(document.root):
-            self.around.append(read_pipeline(document))
+        if not self._is_configuration(file):
+            self._take(file, "near")
 
-    def _read(self, file: Path, *, named: bool) -> bool:
-        """Read a file unless that was done; False if it is known to hold no pipeline."""
-        real = file.resolve()
-        if real in self.seen:
+    def _take(self, path: Path, standing: Literal["named", "found", "near"]) -> bool:
+        """Give a file to the front end that knows it; return whether it holds a pipeline."""
+        real = path.resolve()
+        if self.seen.get(real):
             return True
-        if not named and self._is_configuration(file):
-            return self._leave_out(file)
-        if file.suffix == MODEL:
-            self.models.take(file)
+        file = self._read(path, standing)
+        root = file.document.root if file.document else None
+        if standing == "found" and (
+            self._is_configuration(path) or (root is not None and holds_configuration(root))
+        ):
+            self.unused.append(path)
+            return False
+        roles = {end.name: role for end in FRONT_ENDS if (role := end.role(file))}
+        if not roles and standing == "named":
+            roles = {DEFAULT.name: "pipeline"}
+        if len(roles) > 1 and file.wanted:
+            self.mistakes.append(_ambiguous(path, list(roles)))
+        if not roles:
+            return False
+        if len(roles) > 1:
+            self.seen[real] = True
             return True
+        ((name, role),) = roles.items()
+        if real not in self.seen:
+            self.files.setdefault(name, []).append(file)
+        self.seen[real] = role == "pipeline"
+        return role == "pipeline"
+
+    def _read(self, path: Path, standing: Literal["named", "found", "near"]) -> SourceFile:
+        if not path.name.endswith(SUFFIXES) and path.suffix == MODEL:
+            return SourceFile(path=path, standing=standing)
         try:
-            document = read_yaml(file, self.variables)
+            document = read_yaml(path, self.variables)
         except ModelError as mistake:
-            self.readings.append(unreadable(file, mistake))
-        else:
-            if holds_properties(document.root):
-                self.models.describe(file, document)
-                return False
-            if not named and holds_configuration(document.root):
-                return self._leave_out(file)
-            if not named and (holds_cases(document.root) or is_foreign(document.root)):
-                return False  # and if it is named itself, that is a mistake
-            self.readings.append(read_pipeline(document))
-        self.seen.add(real)
-        return True
-
-    def _leave_out(self, file: Path) -> bool:
-        self.unused.append(file)
-        return False
+            return SourceFile(path=path, standing=standing, mistake=mistake)
+        return SourceFile(path=path, standing=standing, document=document)
 
     def _is_configuration(self, file: Path) -> bool:
         return file.name in FILES or file.resolve() == self.configuration
+
+
+def _ambiguous(path: Path, names: Sequence[str]) -> ModelError:
+    return ModelError(
+        f"this could be each of: {', '.join(names)}",
+        Location(str(path)),
+        "remove the keys that belong to the other one",
+    )
 
 
 def _file_of(config: Config | None) -> Path | None:

@@ -15,8 +15,9 @@ from kaflow_engine.model.configuration.load_config import load_config
 from kaflow_engine.model.files.tree import Entries, Scalar, describe
 from kaflow_engine.model.files.variables import variables_of_authors
 from kaflow_engine.model.files.yaml_file import raise_all, read_yaml
+from kaflow_engine.model.pipelines.front_end import SUFFIXES
 from kaflow_engine.model.pipelines.loader import load_pipeline, pipeline_from_mapping
-from kaflow_engine.model.project import FOLDERS, SUFFIXES
+from kaflow_engine.model.project import FOLDERS
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.pipeline_plan import build_plan, declared_columns
 from kaflow_engine.plan.planner.planned import PlannedPipeline

@@ -9,7 +9,8 @@ from kaflow_engine.errors import Location, ModelError, UnknownName
 from kaflow_engine.model.dbt.properties import AllProperties, read_properties
 from kaflow_engine.model.files.tree import Entries, Entry, Items, Node, Scalar, describe, from_plain
 from kaflow_engine.model.files.yaml_file import read_yaml
-from kaflow_engine.model.project import SUFFIXES, read_project
+from kaflow_engine.model.pipelines.front_end import SUFFIXES
+from kaflow_engine.model.project import read_project
 from kaflow_engine.model.specs import PipelineSpec
 
 UNIT_TESTS = "unit_tests"

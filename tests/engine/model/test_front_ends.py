@@ -1,0 +1,72 @@
+"""Front ends stand in one table: a file goes to the one that knows it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kaflow_engine.model import project
+from kaflow_engine.model.files.tree import Entries, from_plain
+from kaflow_engine.model.files.yaml_file import Document
+from kaflow_engine.model.front_ends import FRONT_ENDS
+from kaflow_engine.model.pipelines.contract import Lowered
+from kaflow_engine.model.pipelines.loader import read_pipeline
+from kaflow_engine.model.project import load_project, read_project
+
+PIPELINE = "name: p\nquery: SELECT id FROM a\noutput: {topic: out, key: id}\n"
+
+
+class Copies:
+    """A made-up front end: `copy: {from: …, to: …}`."""
+
+    name = "copy file"
+
+    def role(self, file: Any) -> Any:
+        root = file.document.root if file.document else None
+        return "pipeline" if isinstance(root, Entries) and root.get("copy") else None
+
+    def lower(self, files: Any, around: Any) -> Lowered:
+        readings = []
+        for file in files:
+            copy = file.document.root.get("copy")
+            about = {
+                "name": file.path.stem,
+                "query": f"SELECT * FROM {copy.get('from').text}",
+                "output": {"topic": copy.get("to").text, "format": "json"},
+            }
+            tree = from_plain(about, copy.at)
+            readings.append(read_pipeline(Document(root=tree, mistakes=())))
+        return Lowered(readings=tuple(readings))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(project, "FRONT_ENDS", (*FRONT_ENDS, Copies()))
+    (tmp_path / "p.yaml").write_text(PIPELINE)
+    return tmp_path
+
+
+def test_another_front_end_is_a_row_of_the_table(folder: Path) -> None:
+    (folder / "mirror.yaml").write_text("copy: {from: a, to: b}\n")
+    found = load_project([folder])
+    assert [(each.name, each.output.topic) for each in found.pipelines] == [
+        ("mirror", "b"),
+        ("p", "out"),
+    ]
+
+
+def test_a_file_that_two_front_ends_know_is_refused_by_their_names(folder: Path) -> None:
+    path = folder / "both.yaml"
+    path.write_text(PIPELINE.replace("name: p", "name: q") + "copy: {from: a, to: b}\n")
+    (mistake,) = read_project([folder]).mistakes
+    assert str(mistake) == (
+        f"{path}: this could be each of: pipeline file, copy file\n"
+        "  hint: remove the keys that belong to the other one"
+    )
+
+
+def test_a_named_file_that_no_front_end_knows_is_read_as_a_pipeline_file(folder: Path) -> None:
+    path = folder / "other.yaml"
+    path.write_text("servers: [a, b]\n")
+    assert read_project([folder]).mistakes == ()
+    assert read_project([path]).mistakes != ()
