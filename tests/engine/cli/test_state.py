@@ -53,7 +53,8 @@ def root(tmp_path_factory):
     here = StateHere(found, PLAN)
     for number, rows in enumerate(BATCHES):
         here.run(record_table(rows), START + 30 * MINUTE + number, snapshot=number == 1)
-    StateHere(found, replace(PLAN, pipeline="p-1", name="bare", steps=(), ledger=False))
+    bare = replace(state_plan(partitions=2), pipeline="p-1", name="bare")
+    StateHere(found, bare)
     (found / "no-state").mkdir()
     return found
 
