@@ -91,7 +91,7 @@ def test_states_are_listed_by_pipeline(root):
     assert [shop[name] for name in chosen] == ["s1", 1, 2, 4, None, None, fingerprint(PLAN)]
     told = call(root, "ls")
     assert told.stdout.splitlines()[2].split()[:5] == ["shop", "s1", "1", "2", "4"]
-    assert told.stderr == f"2 states in {root}\n"
+    assert told.stderr.splitlines()[-1] == f"2 states in {root}"
 
 
 def test_a_folder_without_states_lists_none(tmp_path):
@@ -155,7 +155,7 @@ def test_show_finds_a_key_and_a_side_and_an_earlier_batch(root):
     due = data(root, "show", "shop", "--operator", 2, "--side", "due")
     assert [row["values"] for row in due] == [{"entry": "waiting"}] * 3
     told = call(root, "show", "shop", "--limit", 1, "--operator", 2)
-    assert told.stderr == "1 rows of shop\n"
+    assert told.stderr.splitlines()[-1] == "1 rows of shop"
     head, row = told.stdout.splitlines()
     assert head.split() == "operator side key record event time age expires values".split()
     assert "u.tier=gold" in row
@@ -204,7 +204,7 @@ def test_diff_says_what_was_added_removed_and_changed(root):
         {"u.tier": "silver"},
     )
     back = call(root, "diff", "shop@3", root / "shop", "--limit", "2")
-    assert back.stderr == "8 added, 0 removed, 0 changed; 6 are not shown\n"
+    assert back.stderr.splitlines()[-1] == "8 added, 0 removed, 0 changed; 6 are not shown"
     gone = call(root, "diff", "shop@2", "shop@3").stdout
     assert [line.split()[0] for line in gone.splitlines()] == ["operator", "+", "-"]
     assert data(root, "diff", "shop", "shop")["differences"] == []
