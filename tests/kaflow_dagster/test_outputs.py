@@ -75,8 +75,8 @@ def world():
 def test_one_for_each_report_in_which_something_was_written(world):
     for rows, letters in [(0, 0), (0, 0), (30, 0), (30, 0), (90, 2), (90, 2)]:
         world.report(delivered=rows, letters=letters)
-    told = [(e["kaflow/rows"], e["kaflow/rows_per_second"]) for e in world.events()]
-    assert told == [(0, 0.0), (30, 0.25), (60, 0.5)]
+    rates = [(e["kaflow/rows"], e["kaflow/rows_per_second"]) for e in world.events()]
+    assert rates == [(0, 0.0), (30, 0.25), (60, 0.5)]
     assert [e["kaflow/rows"] for e in world.events(LETTERS)] == [0, 2]
 
 

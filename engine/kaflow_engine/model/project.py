@@ -208,7 +208,7 @@ class _Search:
         return role == "pipeline"
 
     def _read(self, path: Path, standing: Literal["named", "found", "near"]) -> SourceFile:
-        if not path.name.endswith(SUFFIXES) and path.suffix == MODEL:
+        if path.suffix == MODEL:
             return SourceFile(path=path, standing=standing)
         try:
             document = read_yaml(path, self.variables)

@@ -144,7 +144,7 @@ class PipelineRun:
     def _end(
         self, approved: Approved, directory: Path, kafka: KafkaSettings, control: RunLog
     ) -> None:
-        """Finish what earlier runs have left of a state that is to be rebuilt, and leave it."""
+        """Finish what earlier runs have left of a state that will be rebuilt, and leave it."""
         with ExitStack() as resources:
             run, log, state = self._begin(directory, kafka, control, resources, approved.plan)
             recover(run, log, kafka)

@@ -89,9 +89,9 @@ def test_states_are_listed_by_pipeline(root):
     assert shop["bytes"] > 10_000
     chosen = ("state_id", "generation", "partitions", "batch", "open_batch", "running", "plan")
     assert [shop[name] for name in chosen] == ["s1", 1, 2, 4, None, None, fingerprint(PLAN)]
-    told = call(root, "ls")
-    assert told.stdout.splitlines()[2].split()[:5] == ["shop", "s1", "1", "2", "4"]
-    assert told.stderr.splitlines()[-1] == f"2 states in {root}"
+    listed = call(root, "ls")
+    assert listed.stdout.splitlines()[2].split()[:5] == ["shop", "s1", "1", "2", "4"]
+    assert listed.stderr.splitlines()[-1] == f"2 states in {root}"
 
 
 def test_a_folder_without_states_lists_none(tmp_path):

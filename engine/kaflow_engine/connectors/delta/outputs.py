@@ -44,7 +44,8 @@ class TableFiles:
             f"{part.batch}-{part.epoch}-{token_hex(6)}",
         )
         part.passing("files_written")
-        return Written(notes=({_FILES: [astuple(file) for file in files]},))
+        notes = ({_FILES: [astuple(file) for file in files]},)
+        return Written(rows=part.rows.num_rows, notes=notes)
 
 
 class StreamTable:

@@ -102,10 +102,10 @@ def _letters(flow: Flow, dead: pa.Table) -> pa.Table:
     names: list[str] = []
     values: list[bytes | None] = []
     starts = [0]
-    told: zip[tuple[int, int, int, Any]] = zip(
+    dead_rows: zip[tuple[int, int, int, Any]] = zip(
         *(rows[n].to_pylist() for n in ("t_topic", "t_part", "t_off", "payload")), strict=True
     )
-    for original, (topic, partition, offset, payload) in zip(originals, told, strict=True):
+    for original, (topic, partition, offset, payload) in zip(originals, dead_rows, strict=True):
         attempt = 1
         for name, value in original.get("h") or ():
             names.append(name)

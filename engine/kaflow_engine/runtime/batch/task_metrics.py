@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 
-from kaflow_engine.connectors.delta.outputs import files_of
 from kaflow_engine.operators.rows.reports import BatchReport
 from kaflow_engine.state.log.changes import ChangeFile
 from kaflow_engine.telemetry.progress import StageSpan
@@ -18,9 +17,8 @@ def changes_of(report: BatchReport) -> Mapping[str, ChangeFile]:
 
 
 def rows_delivered(report: BatchReport) -> int:
-    """Return the rows that tasks have delivered to a topic, or put into files of a table."""
-    to_topic = sum(note.get("delivered", 0) for note in report.notes)
-    return to_topic + sum(file.rows for file in files_of(report.notes))
+    """Return the rows that tasks have written to sinks."""
+    return sum(note.get("rows", 0) for note in report.notes)
 
 
 def task_phases(report: BatchReport) -> dict[str, float]:

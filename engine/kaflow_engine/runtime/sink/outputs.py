@@ -14,7 +14,7 @@ from kaflow_engine.runtime.tasks.outputs import column_output
 from kaflow_engine.state.log.batch_log import StateRecord
 from kaflow_engine.state.storage.store import Store
 
-_NOBODY = Owner(state="", generation=0)
+_NO_ONE = Owner(state="", generation=0)
 
 
 def open_outputs(
@@ -59,7 +59,7 @@ def look_at_outputs(plan: Flow, state: StateRecord | None = None) -> list[Holdin
     into = column_output(only_sink(plan))
     if into is None:
         return []
-    owner = _NOBODY if state is None else owner_of(state)
+    owner = _NO_ONE if state is None else owner_of(state)
     held = into.outlet.look(into.output, into.columns, owner)
     return [] if plan.backfill is not None else list(held)
 

@@ -155,7 +155,7 @@ class WorkerTask:
         written = sink.write(part)
         for name, spent in written.phases.items():
             self._spend(f"{phase}.{name}", spent)
-        self._notes += written.notes
+        self._notes += [*written.notes, {"rows": written.rows}]
 
     def avro_schema(self, schema_id: int) -> str:
         """Return the writer schema registered under an id."""
