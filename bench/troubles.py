@@ -142,7 +142,7 @@ def run_troubles(
         broker = resources.enter_context(Broker())
         for topic in _TOPICS:
             broker.create_topic(topic, 2)
-        broker.create_topic("slow_sink_out", 40, config=_SLOW)
+        broker.create_topic("slow_sink_out", 200, config=_SLOW)
         _load(broker)
         paths = [_write(folder, trouble) for trouble in TROUBLES]
         product = Product(

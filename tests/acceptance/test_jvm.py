@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ import pytest
 from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.client import open_producer
 from kaflow_engine.connectors.kafka.read import read_all
-from kaflow_engine.testing.services.processes import Processes, look
+from kaflow_engine.testing.services.processes import Processes
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -61,7 +61,7 @@ def running(project, broker):
         yield run
     finally:
         for pid in Processes().tree(run.pid):
-            if not look(pid).ended:
+            with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         run.wait()
 
@@ -113,7 +113,8 @@ def test_a_run_goes_on_after_its_jvm_was_killed_and_ends_well(project, broker, u
         assert jvm_of(run) not in (None, first)
         os.killpg(run.pid, signal.SIGTERM)
         for pid in Processes().tree(run.pid)[1:]:  # and as those do that know no groups
-            os.kill(pid, signal.SIGTERM)
+            with suppress(ProcessLookupError):  # it has ended since the list was made
+                os.kill(pid, signal.SIGTERM)
         assert run.wait(PATIENCE_S) == 0, said()
     text = said()
     assert delivered(broker, unique) == list(range(20))
