@@ -79,7 +79,7 @@ image: wheel ## build the image kaflow:latest, with docker or CONTAINER=podman
 	@$(CONTAINER) build --file deploy/Dockerfile --tag kaflow:latest .
 
 run: setup ## the example project in Dagster, with a broker of its own, until Ctrl-C or RUN_SECONDS=…
-	@exec $(BIN)/python -m kaflow_dagster.local_stack dbt_style_models \
+	@exec $(BIN)/python -m kaflow_dagster.development.local_stack dbt_style_models \
 		--config dbt_style_models/kaflow.yaml $(ARGS)
 
 run-engine: setup ## its pipelines in this terminal, without Dagster

@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from bench.options import Options, read_options
-from bench.page import write_page
-from bench.results import combined, judged, machine
+from bench.report.page import write_page
+from bench.report.results import combined, judged, machine
 from bench.runs import Runs
 from kaflow_engine.errors import KaflowError
 from kaflow_engine.testing.services.broker import Broker

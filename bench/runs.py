@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from bench import pipelines
-from bench.account import check_account
-from bench.fills import SCHEMAS, fills_for
-from bench.latency import Reader, now, paced
-from bench.load import load
-from bench.measure import Batch, Rate, grown, percentile, steady_rate, warm_up
+from bench.feed.fills import SCHEMAS, fills_for
+from bench.feed.load import load
+from bench.measure.latency import Reader, now, paced
+from bench.measure.processes import Watched, watched
+from bench.measure.product import ROOT, Product, batches_of, environment, measured
+from bench.measure.rates import Batch, Rate, grown, percentile, steady_rate, warm_up
 from bench.options import Options
-from bench.processes import Watched, watched
-from bench.product import ROOT, Product, batches_of, environment, measured
-from bench.shares import shares
+from bench.report.account import check_account
+from bench.report.shares import shares
 from kaflow_engine.connectors.kafka.admin import delete_topics
 from kaflow_engine.errors import RunError
 from kaflow_engine.formats.schema_registry import Registry
@@ -90,7 +90,7 @@ class Runs:
 
     def _floor(self) -> Numbers:
         sizes = self.options.sizes
-        command = [sys.executable, "-m", "bench.floor", self.broker.bootstrap, "clicks"]
+        command = [sys.executable, "-m", "bench.measure.floor", self.broker.bootstrap, "clicks"]
         done = subprocess.run(
             [*command, str(sizes.batch), self.options.master],
             capture_output=True,

@@ -20,7 +20,7 @@ from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from bench.product import Product
+from bench.measure.product import Product
 from kaflow_engine.connectors.kafka.client import open_producer
 from kaflow_engine.errors import RunError
 from kaflow_engine.telemetry.verdict import VerdictKind

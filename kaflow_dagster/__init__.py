@@ -1,8 +1,14 @@
 """The engine in Dagster: translation only."""
 
+from kaflow_dagster.assets.translator import (
+    KaflowTranslator,
+    Props,
+    StreamProps,
+    TableProps,
+    TopicProps,
+)
 from kaflow_dagster.build import build_kaflow_defs
 from kaflow_dagster.component import KaflowProjectComponent
-from kaflow_dagster.translator import KaflowTranslator, Props, StreamProps, TableProps, TopicProps
 
 __all__ = [
     "KaflowProjectComponent",

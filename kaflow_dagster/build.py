@@ -5,17 +5,17 @@ from pathlib import Path
 
 import dagster as dg
 
-from kaflow_dagster.assets import build_kaflow_specs, tables_of
-from kaflow_dagster.backfill import build_backfill_schedule, build_table
-from kaflow_dagster.checks import build_check_schedule, build_topic_checks
-from kaflow_dagster.health import build_stream_checks
-from kaflow_dagster.outputs import NEWEST
-from kaflow_dagster.redrive import build_redrive_job
-from kaflow_dagster.sensor import build_supervisor
-from kaflow_dagster.stream import build_stream_job
-from kaflow_dagster.supervision import Patience
-from kaflow_dagster.translator import KaflowTranslator
-from kaflow_dagster.views import ProjectView, units_of, view_project
+from kaflow_dagster.assets.specs import build_kaflow_specs, tables_of
+from kaflow_dagster.assets.translator import KaflowTranslator
+from kaflow_dagster.assets.views import ProjectView, units_of, view_project
+from kaflow_dagster.checks.output_checks import build_check_schedule, build_topic_checks
+from kaflow_dagster.checks.stream_checks import build_stream_checks
+from kaflow_dagster.streams.outputs import NEWEST
+from kaflow_dagster.streams.redrive import build_redrive_job
+from kaflow_dagster.streams.sensor import build_supervisor
+from kaflow_dagster.streams.session import build_stream_job
+from kaflow_dagster.streams.supervision import SupervisionLimits
+from kaflow_dagster.tables.backfill import build_backfill_schedule, build_table
 from kaflow_engine.api.errors import ModelError
 
 
@@ -23,7 +23,7 @@ def build_kaflow_defs(
     paths: Sequence[Path],
     config: Path | None = None,
     translator: KaflowTranslator | None = None,
-    patience: Patience | None = None,
+    patience: SupervisionLimits | None = None,
     pyspark: str | None = None,
     newest_rows: int = NEWEST,
 ) -> dg.Definitions:
@@ -45,7 +45,7 @@ def build_kaflow_defs(
 def defs_of(
     project: ProjectView,
     translator: KaflowTranslator | None = None,
-    patience: Patience | None = None,
+    patience: SupervisionLimits | None = None,
     pyspark: str | None = None,
     newest_rows: int = NEWEST,
 ) -> dg.Definitions:

@@ -8,10 +8,10 @@ import dagster as dg
 from dagster.components import DefsStateConfig, DefsStateConfigArgs, ResolvedDefsStateConfig
 from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
 
+from kaflow_dagster.assets.translator import KaflowTranslator, Props
+from kaflow_dagster.assets.views import ProjectView, view_project
 from kaflow_dagster.build import defs_of
-from kaflow_dagster.outputs import NEWEST
-from kaflow_dagster.translator import KaflowTranslator, Props
-from kaflow_dagster.views import ProjectView, view_project
+from kaflow_dagster.streams.outputs import NEWEST
 from kaflow_engine.api.errors import ModelError
 
 

@@ -36,8 +36,7 @@ from kaflow_engine.model.pipelines.loader import load_pipeline
 from kaflow_engine.operators.rows.reports import read_reports
 from kaflow_engine.operators.watermark import next_change
 from kaflow_engine.plan.evolution.diff import change
-from kaflow_engine.runtime import pipeline
-from kaflow_engine.runtime import restart_policy as patience
+from kaflow_engine.runtime import pipeline, restart_policy
 from kaflow_engine.runtime.application import run_backfill
 from kaflow_engine.runtime.batch import runner as batches
 from kaflow_engine.runtime.batch.progress import Watch
@@ -165,7 +164,7 @@ def _run(order: Order) -> None:
     batches.no_records = lambda spark: RECORDS.empty_table()  # type: ignore[assignment]
     batches.execute_batch = _staged if order.staged else _whole  # type: ignore[assignment]
     pipeline.LiveStream = _Live  # type: ignore[misc]
-    patience._BACKOFF_S = 0.02
+    restart_policy._BACKOFF_S = 0.02
     if order.piece is not None:
         pace = Pace(fill=0, queued=4 * order.piece, flush=30, stall=30)
         kafka_sink.pace_of = lambda *about: pace  # type: ignore[assignment]

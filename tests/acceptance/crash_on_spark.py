@@ -8,7 +8,7 @@ import sys
 
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.model.config import Config
-from kaflow_engine.runtime import restart_policy as patience
+from kaflow_engine.runtime import restart_policy
 from kaflow_engine.runtime.application import run_pipelines
 from tests.acceptance.crash_pipeline import crash_plan
 from tests.conftest import SHORT_LIVED
@@ -42,7 +42,7 @@ def plans(name: str, inputs: str, path: str) -> dict[str, Flow]:
 
 def main(broker: str, path: str, name: str, inputs: str) -> None:
     """Run until caught up and print the counters."""
-    patience._BACKOFF_S = 0.1  # pyright: ignore[reportPrivateUsage]  # of hundreds of kills
+    restart_policy._BACKOFF_S = 0.1  # pyright: ignore[reportPrivateUsage]  # of hundreds of kills
     both = list(plans(name, inputs, path).values())
     summary = run_pipelines(both, config(broker, path), until_caught_up=True)
     counters = {each: dict(found.counters) for each, found in summary.pipelines.items()}

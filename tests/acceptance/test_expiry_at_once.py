@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from rocksdict import Rdict
 
-from bench.data import START
-from bench.processes import most_rss, tree, watched
-from bench.product import Product
+from bench.feed.data import START
+from bench.measure.processes import most_rss, tree, watched
+from bench.measure.product import Product
 from kaflow_engine.connectors.kafka.client import open_producer
 from kaflow_engine.state.copies.rocks_options import copy_options
 

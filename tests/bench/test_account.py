@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.account import check_account
+from bench.report.account import check_account
 from kaflow_engine.errors import RunError
 
 

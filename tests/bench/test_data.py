@@ -8,8 +8,8 @@ from typing import Any
 import fastavro
 import pytest
 
-from bench.data import CHUNK, CLICK_SCHEMA, KINDS, PROFILE_SCHEMA, Fill, messages, zigzag
-from bench.fills import fills_for
+from bench.feed.data import CHUNK, CLICK_SCHEMA, KINDS, PROFILE_SCHEMA, Fill, messages, zigzag
+from bench.feed.fills import fills_for
 from bench.options import RUNS, Sizes
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bench.measure import Batch, grown, median, percentile, slope, steady_rate, warm_up
-from bench.shares import STEPS, shares
+from bench.measure.rates import Batch, grown, median, percentile, slope, steady_rate, warm_up
+from bench.report.shares import STEPS, shares
 from kaflow_engine.telemetry.steps import steps_of
 
 

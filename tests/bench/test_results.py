@@ -6,9 +6,9 @@ from xml.etree import ElementTree
 import pytest
 
 from bench.options import RUNS, Sizes, read_options, scaled
-from bench.page import PLOT, TITLES, markdown, plot, write_page
-from bench.results import GOALS, combined, judged
-from bench.shares import STEPS
+from bench.report.page import PLOT, TITLES, markdown, plot, write_page
+from bench.report.results import GOALS, combined, judged
+from bench.report.shares import STEPS
 
 
 def _round(floor: float, **rates: float) -> dict[str, dict[str, Any]]:

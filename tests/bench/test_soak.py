@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from bench.soak_feed import CLICKS, PROFILES, soak_records
-from bench.verdicts import Sample, judge
+from bench.soak.feed import CLICKS, PROFILES, soak_records
+from bench.soak.verdicts import Sample, judge
 
 HOUR = 3_600.0
 

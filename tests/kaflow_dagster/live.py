@@ -9,9 +9,9 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from kaflow_dagster.dev import Dev
-from kaflow_dagster.instance import Instance
-from kaflow_dagster.names import PIPELINE, PROCESS
+from kaflow_dagster.development.dev import Dev
+from kaflow_dagster.development.instance import Instance
+from kaflow_dagster.runs.names import PIPELINE, PROCESS
 from kaflow_engine.cli.init import write_project
 from kaflow_engine.testing.services.child import free_ports
 

@@ -4,7 +4,7 @@
 import json
 from collections import Counter
 
-from kaflow_dagster.names import VERSION
+from kaflow_dagster.runs.names import VERSION
 from kaflow_engine.connectors.kafka.admin import MissingTopic
 from kaflow_engine.connectors.kafka.client import open_producer
 from kaflow_engine.connectors.kafka.read import read_all

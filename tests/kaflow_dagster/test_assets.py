@@ -10,11 +10,11 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from kaflow_dagster.assets import build_kaflow_specs
+from kaflow_dagster.assets.specs import build_kaflow_specs
+from kaflow_dagster.assets.translator import KaflowTranslator
+from kaflow_dagster.assets.views import ProjectView, view_project
 from kaflow_dagster.build import build_kaflow_defs
-from kaflow_dagster.names import dagster_name
-from kaflow_dagster.translator import KaflowTranslator
-from kaflow_dagster.views import ProjectView, view_project
+from kaflow_dagster.runs.names import dagster_name
 from kaflow_engine.errors import ModelError
 
 ORDERS = """

@@ -3,8 +3,8 @@
 
 from threading import Event
 
-from kaflow_dagster import background
-from kaflow_dagster.background import Background
+from kaflow_dagster.runs import background
+from kaflow_dagster.runs.background import Background
 from kaflow_engine.errors import DrainIncomplete
 
 

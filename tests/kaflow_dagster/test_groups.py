@@ -4,9 +4,9 @@
 
 import dagster as dg
 
-from kaflow_dagster.assets import build_kaflow_specs
+from kaflow_dagster.assets.specs import build_kaflow_specs
+from kaflow_dagster.assets.views import view_project
 from kaflow_dagster.build import build_kaflow_defs
-from kaflow_dagster.views import view_project
 
 PIPELINE = """
 name: {name}

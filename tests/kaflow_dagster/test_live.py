@@ -81,9 +81,9 @@ def test_a_changed_pipeline_is_taken_up_and_a_broken_one_is_shown(live, kafka):
     assert version(new) != version(old)
     assert [r["status"] for r in live.runs(NAME)][:2] == ["STARTED", "SUCCESS"]
     live.instance.switch_on("supervise__broken")
-    told = live.until(lambda: why_broken(live), PATIENCE_S, "why the broken pipeline is not run")
-    assert told.startswith("broken: ")
-    assert "pipelines/broken.yaml:2: unknown key 'qery'" in told
+    reason = live.until(lambda: why_broken(live), PATIENCE_S, "why the broken pipeline is not run")
+    assert reason.startswith("broken: ")
+    assert "pipelines/broken.yaml:2: unknown key 'qery'" in reason
 
 
 def why_broken(live):

@@ -14,7 +14,7 @@ import dagster as dg
 import pytest
 
 from definitions.daily_revenue import daily_revenue
-from kaflow_dagster.instance import Instance
+from kaflow_dagster.development.instance import Instance
 from kaflow_engine.connectors.delta.table import partition_rows
 from tests.kaflow_dagster.page import Page
 

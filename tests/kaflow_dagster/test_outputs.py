@@ -10,8 +10,8 @@ import dagster as dg
 import pytest
 from dagster._core.loader import LoadingContextForTest
 
-from kaflow_dagster.background import Errand
-from kaflow_dagster.outputs import Output, OutputReports, Running, cell, table_of
+from kaflow_dagster.runs.background import Errand
+from kaflow_dagster.streams.outputs import Output, OutputReports, Running, cell, table_of
 from kaflow_engine import masking
 from kaflow_engine.runtime.newest_rows import NewestRows
 from kaflow_engine.telemetry.progress import Progress

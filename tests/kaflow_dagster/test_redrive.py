@@ -60,14 +60,14 @@ def world(broker, tmp_path, unique):
 
 
 def test_dead_letters_are_redriven_by_a_job(world):
-    passed, told = world.run(dry_run=True)
+    passed, found = world.run(dry_run=True)
     assert passed
-    assert (told["kaflow/redriven"], told["kaflow/left"], told["kaflow/letters"]) == (0, 3, 3)
+    assert (found["kaflow/redriven"], found["kaflow/left"], found["kaflow/letters"]) == (0, 3, 3)
     assert world.sent() == []
-    passed, told = world.run(where="phase = 'sql'")
+    passed, found = world.run(where="phase = 'sql'")
     assert passed
-    assert (told["kaflow/redriven"], told["kaflow/left"]) == (2, 0)
-    reasons = [record.data for record in told["kaflow/reasons"]]
+    assert (found["kaflow/redriven"], found["kaflow/left"]) == (2, 0)
+    reasons = [record.data for record in found["kaflow/reasons"]]
     assert {"phase": "sql", "error": "Error", "letters": 2} in reasons
     assert world.sent() == [b"1", b"2"]
     assert world.run()[1]["kaflow/redriven"] == 1
@@ -75,6 +75,6 @@ def test_dead_letters_are_redriven_by_a_job(world):
 
 
 def test_a_condition_that_cannot_be_read_fails_the_run(world):
-    passed, told = world.run(where="phse = 1")
+    passed, events = world.run(where="phse = 1")
     assert not passed
-    assert "cannot read the condition" in told
+    assert "cannot read the condition" in events

@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 from kaflow_dagster.build import build_kaflow_defs
-from kaflow_dagster.names import DRAIN, PIPELINE, PROCESS, VERSION
-from kaflow_dagster.process import Process, process_of
-from kaflow_dagster.sensor import sessions_of
-from kaflow_dagster.supervision import Patience
+from kaflow_dagster.runs.names import DRAIN, PIPELINE, PROCESS, VERSION
+from kaflow_dagster.streams.process import Process, process_of
+from kaflow_dagster.streams.sensor import sessions_of
+from kaflow_dagster.streams.supervision import SupervisionLimits
 from kaflow_engine.cli.main import kaflow
 from kaflow_engine.model.configuration.load_config import load_config
 from kaflow_engine.model.pipelines.loader import load_pipeline
@@ -36,7 +36,7 @@ STATE = "KAFLOW__STATE__ROCKSDB__PATH"
 def world(tmp_path, monkeypatch):
     monkeypatch.setenv(STATE, str(tmp_path / "state"))
     (tmp_path / "p.yaml").write_text(PIPELINE_FILE)
-    defs = build_kaflow_defs([tmp_path / "p.yaml"], patience=Patience(silence=30))
+    defs = build_kaflow_defs([tmp_path / "p.yaml"], patience=SupervisionLimits(silence=30))
     repository = defs.get_repository_def()
     with dg.DagsterInstance.ephemeral() as instance:
         yield instance, repository.get_sensor_def("supervise__p"), repository.get_job("stream__p")
@@ -103,7 +103,7 @@ def test_a_silent_stream_is_killed_and_then_reported(world, monkeypatch):
     late = time.time() + 100
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as sleeper:
         run = started(instance, job, **{PROCESS: str(process_of(sleeper.pid))})
-        monkeypatch.setattr("kaflow_dagster.sensor.time.time", lambda: late)
+        monkeypatch.setattr("kaflow_dagster.streams.sensor.time.time", lambda: late)
         assert tick(instance, sensor).startswith(f"reap: run {run.run_id} has said nothing for ")
         assert sleeper.wait(10) == -9
     (session,) = sessions_of(instance, "p", 5)

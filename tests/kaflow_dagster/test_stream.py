@@ -12,9 +12,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from kaflow_dagster.names import DRAIN, PIPELINE, PROCESS
-from kaflow_dagster.process import process_of
-from kaflow_dagster.sensor import sessions_of
+from kaflow_dagster.runs.names import DRAIN, PIPELINE, PROCESS
+from kaflow_dagster.streams.process import process_of
+from kaflow_dagster.streams.sensor import sessions_of
 from kaflow_engine.connectors.kafka.admin import create_topic, describe
 from kaflow_engine.connectors.kafka.client import open_producer
 from kaflow_engine.connectors.kafka.read import read_first
@@ -39,7 +39,7 @@ RUN = """
 import sys
 from pathlib import Path
 import dagster as dg
-from kaflow_dagster import outputs
+from kaflow_dagster.streams import outputs
 from kaflow_dagster.build import build_kaflow_defs
 outputs._WAIT_S = outputs._SLOW_S = 120.0  # newest rows come however busy the machine is
 home, file, config, job = sys.argv[1:]

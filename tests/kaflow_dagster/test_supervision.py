@@ -2,7 +2,13 @@
 
 import pytest
 
-from kaflow_dagster.supervision import Decision, DesiredState, Patience, Session, decide
+from kaflow_dagster.streams.supervision import (
+    Decision,
+    DesiredState,
+    Session,
+    SupervisionLimits,
+    decide,
+)
 
 NOW = 10_000.0
 DESIRED = {"pipeline": "p", "version": "v1", "since": 1_000.0}
@@ -111,7 +117,7 @@ def test_a_situation(sessions: list[dict], desired: dict, expected: tuple) -> No
 
 
 def test_the_pause_grows_and_has_an_end() -> None:
-    limits = Patience(attempts=20, longest_pause=60)
+    limits = SupervisionLimits(attempts=20, longest_pause=60)
     pauses: list[float] = []
     for count in range(1, 8):
         sessions = [Session(**each) for each in failed(*(NOW - i for i in range(count)))]

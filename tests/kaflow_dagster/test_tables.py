@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from kaflow_dagster.backfill import spark_settings, with_spark
 from kaflow_dagster.build import build_kaflow_defs
-from kaflow_dagster.closed_partitions import ClosedPartitions
+from kaflow_dagster.tables.backfill import spark_settings, with_spark
+from kaflow_dagster.tables.closed_partitions import ClosedPartitions
 from kaflow_engine.connectors.delta.data_files import write_files
 from kaflow_engine.connectors.delta.table import DeltaSink
 from kaflow_engine.connectors.kafka.admin import create_topic
@@ -130,7 +130,7 @@ def test_settings_of_a_resource_go_over_the_configuration():
         spark_settings(PySparkResource(spark_config={}))
 
 
-def test_closed_partitions_are_told_once(tmp_path):
+def test_closed_partitions_are_reported_once(tmp_path):
     schema = pa.schema([("id", pa.int64()), ("_day", pa.string())])
     sink = DeltaSink(tmp_path, schema, "_day", "w")
     table = TablePart(
@@ -147,18 +147,18 @@ def test_closed_partitions_are_told_once(tmp_path):
         rows = pa.table([range(len(days)), days], schema=schema)
         sink.add(batch, write_files(tmp_path, "_day", rows, str(batch)))
 
-    def told(at):
+    def reported(at):
         return [
             (event.partition, event.metadata["dagster/partition_row_count"].value)
             for event in closed.since(at)
         ]
 
     add(1, "2026-01-01", "2026-01-02", "2026-01-02", "2026-01-03", "2026-01-04")
-    assert told(None) == []
-    assert told(START + 1 * DAY) == []  # the first is before the asset's first partition
-    assert told(START + 3 * DAY + 5) == [("2026-01-02", 2)]  # the third was known
-    assert told(START + 3 * DAY + 9) == []
-    assert told(START + 4 * DAY) == [("2026-01-04", 1)]
+    assert reported(None) == []
+    assert reported(START + 1 * DAY) == []  # the first is before the asset's first partition
+    assert reported(START + 3 * DAY + 5) == [("2026-01-02", 2)]  # the third was known
+    assert reported(START + 3 * DAY + 9) == []
+    assert reported(START + 4 * DAY) == [("2026-01-04", 1)]
 
 
 @pytest.mark.spark
@@ -180,14 +180,17 @@ def test_one_run_fills_a_year_of_partitions(broker, unique, tmp_path):
     with dg.DagsterInstance.from_config(str(tmp_path / "home")) as instance:
         keys = instance.get_materialized_partitions(KEY)
         event = instance.get_latest_materialization_event(KEY).asset_materialization
-        told = {name: _last(instance, name) for name in ("not_null_id", "few")}
+        results = {name: _last(instance, name) for name in ("not_null_id", "few")}
     assert (len(keys), min(keys), max(keys)) == (365, "2025-06-01", "2026-05-31")
     assert event.metadata["kaflow/mode"].value == "backfill"
-    assert {name: each.passed for name, each in told.items()} == {"not_null_id": True, "few": False}
-    assert told["few"].severity == dg.AssetCheckSeverity.WARN
-    numbers = {name: value.value for name, value in told["few"].metadata.items()}
+    assert {name: each.passed for name, each in results.items()} == {
+        "not_null_id": True,
+        "few": False,
+    }
+    assert results["few"].severity == dg.AssetCheckSeverity.WARN
+    numbers = {name: value.value for name, value in results["few"].metadata.items()}
     assert (numbers["kaflow/rows"], numbers["kaflow/failed"]) == (40, 2)
-    sample = told["few"].metadata["kaflow/sample"].records
+    sample = results["few"].metadata["kaflow/sample"].records
     assert sorted(row.data["n"] for row in sample) == [38, 39]
     found = DeltaTable(str(tmp_path / "warehouse" / "kept")).to_pyarrow_table().to_pylist()
     assert sorted(row["n"] for row in found) == list(range(40))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from kaflow_dagster.views import view_project
+from kaflow_dagster.assets.views import view_project
 from kaflow_engine import masking
 from kaflow_engine.cli.main import kaflow
 from kaflow_engine.errors import ModelError

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from kaflow_dagster.background import failure
+from kaflow_dagster.assets.views import view_project
 from kaflow_dagster.build import build_kaflow_defs
-from kaflow_dagster.reports import report
-from kaflow_dagster.views import view_project
+from kaflow_dagster.runs.background import failure
+from kaflow_dagster.streams.reports import report
 from kaflow_engine import masking
 from kaflow_engine.cli.live_view.logs import log_messages
 from kaflow_engine.cli.main import _show_traceback, kaflow

@@ -95,11 +95,11 @@ def command(
 
 def _show(result: CheckResult) -> None:
     verdict = "ok" if result.passed else "FAILED" if result.is_failure else "warn"
-    told = [result.error] if result.error else []
+    details = [result.error] if result.error else []
     if result.failed:
-        told.append(f"{result.failed} of {result.rows} rows")
+        details.append(f"{result.failed} of {result.rows} rows")
     elif result.observed is not None:
-        told.append(f"observed {json.dumps(result.observed, default=str)}")
-    click.echo(f"{verdict:7} {result.check.name}{': ' if told else ''}{'; '.join(told)}")
+        details.append(f"observed {json.dumps(result.observed, default=str)}")
+    click.echo(f"{verdict:7} {result.check.name}{': ' if details else ''}{'; '.join(details)}")
     for row in result.sample[:_SHOWN]:
         click.echo(f"        {json.dumps(row, ensure_ascii=False, default=str)}")

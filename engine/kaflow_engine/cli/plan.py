@@ -112,11 +112,11 @@ def _telling(resolve: Resolver) -> Resolver:
     """Say which topics are asked for, because that may take seconds."""
     clock = Clock()
 
-    def told(spec: PipelineSpec, config: Config, topics: Sequence[str]) -> Columns:
+    def announced(spec: PipelineSpec, config: Config, topics: Sequence[str]) -> Columns:
         clock.say(f"{spec.name}: looking for the columns of {', '.join(topics)}")
         return resolve(spec, config, topics)
 
-    return told
+    return announced
 
 
 def _approve(found: Sequence[Outlook], names: Sequence[str], begin: Begin) -> tuple[Outlook, ...]:

@@ -17,7 +17,7 @@ from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.model.config import SparkConfig
 from kaflow_engine.operators.watermark import END
 from kaflow_engine.plan.planner.planned import PlannedPipeline
-from kaflow_engine.runtime.batch.position import Standing
+from kaflow_engine.runtime.batch.position import Position
 from kaflow_engine.runtime.batch.runner import BatchRunner
 from kaflow_engine.runtime.batch.task_metrics import changes_of
 from kaflow_engine.runtime.planning.plan_codec import fingerprint
@@ -57,7 +57,7 @@ class CaseSession:
         self._width = _TASKS if spread else 1
         self._scratch = TemporaryDirectory(prefix="kaflow-case-")
         self._start = {topic: dict.fromkeys(some, 0) for topic, some in partitions.items()}
-        self._standing = Standing(batch=0, batch_time=0, offsets=self._start)
+        self._standing = Position(batch=0, batch_time=0, offsets=self._start)
         self._runner = _runner(spark, plan, Path(self._scratch.name), schemas, spread)
 
     def run(self, records: pa.Table, batch_time: int) -> CaseBatch:

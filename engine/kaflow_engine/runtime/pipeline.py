@@ -36,7 +36,7 @@ from kaflow_engine.runtime.drive.bounded import BoundedRead
 from kaflow_engine.runtime.drive.live import LiveStream
 from kaflow_engine.runtime.failures.failures import to_error
 from kaflow_engine.runtime.planning.plan_codec import fingerprint
-from kaflow_engine.runtime.restart_policy import Patience, keep_trying
+from kaflow_engine.runtime.restart_policy import RestartPolicy, keep_trying
 from kaflow_engine.runtime.sink.claims import Claims
 from kaflow_engine.runtime.sink.consumer_group import group_reporter
 from kaflow_engine.runtime.sink.outputs import open_outputs
@@ -125,8 +125,8 @@ class PipelineRun:
             with ExitStack() as resources:
                 return run.attempt(directory, kafka, control, resources)
 
-        patience = Patience(self.config.retry_deadline / 1000)
-        return keep_trying(attempt, patience, self.plan.name, self.watch, self.limits)
+        policy = RestartPolicy(self.config.retry_deadline / 1000)
+        return keep_trying(attempt, policy, self.plan.name, self.watch, self.limits)
 
     def attempt(
         self, directory: Path, kafka: KafkaSettings, control: RunLog, resources: ExitStack

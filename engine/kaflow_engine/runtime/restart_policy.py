@@ -22,7 +22,7 @@ _MOST_OUTAGE_BACKOFF_S = 5.0
 
 
 @dataclass(kw_only=False)
-class Patience:
+class RestartPolicy:
     """Counts failures in a row; a batch that was committed resets the count.
 
     Outages are waited out up to a deadline, however many attempts that takes, even at the start;
@@ -63,13 +63,13 @@ class Patience:
 
 
 def keep_trying(
-    attempt: Callable[[], Ending], patience: Patience, name: str, watch: Watch, limits: Limits
+    attempt: Callable[[], Ending], policy: RestartPolicy, name: str, watch: Watch, limits: Limits
 ) -> Ending:
     """Run a pipeline until an attempt ends it, or one fails for good.
 
     Args:
         attempt: Takes the pipeline over and runs it.
-        patience: Decides what follows a failure.
+        policy: Decides what follows a failure.
         name: Of the pipeline.
         watch: Its progress.
         limits: After a stop there is no other attempt.
@@ -85,13 +85,13 @@ def keep_trying(
             failure = to_error(error, f"running pipeline '{name}'")
             if limits.overdue.is_set():
                 raise DrainIncomplete(f"pipeline '{name}' did not stop in time") from failure
-            pause = patience.after(failure, watch.batches, watch.now.state)
+            pause = policy.after(failure, watch.batches, watch.now.state)
             if pause is None:
                 raise failure from error
             if limits.stop.is_set():
                 LOGGER.warning("pipeline '%s' stops within a batch: %s", name, failure)
                 return "drained"
-            failures, said = patience.failures, masked("", str(failure))
+            failures, said = policy.failures, masked("", str(failure))
             LOGGER.warning("pipeline '%s' starts again: %s", name, failure)
             LOGGER.debug("%s", getattr(failure, "details", ""))
             watch.say(state="degraded", failures=failures, last_error=said)

@@ -18,7 +18,7 @@ from kaflow_engine.operators.rows.reports import read_reports, report_rows
 from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.operators.watermark import advance
 from kaflow_engine.plan.planner.pipeline_plan import build_plan
-from kaflow_engine.runtime.batch.position import Standing, counted, load_standing, next_due
+from kaflow_engine.runtime.batch.position import Position, counted, load_standing, next_due
 from kaflow_engine.runtime.batch.snapshots import SnapshotKeeper, in_this_process
 from kaflow_engine.runtime.batch.task_metrics import changes_of
 from kaflow_engine.runtime.clock.ticks import is_due
@@ -146,7 +146,7 @@ class StateHere:
         report = read_reports(pa.concat_tables([reports, self._notes(task)]))
         places = dict.fromkeys(batch.read_to_end, True)
         watermark = advance(standing.watermark, plan.sources, report, batch.batch_time, places)
-        done = Standing(
+        done = Position(
             batch=batch.number,
             batch_time=batch.batch_time,
             offsets=ends_of(batch.ranges),

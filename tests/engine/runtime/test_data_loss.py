@@ -10,7 +10,7 @@ from kaflow_engine.operators.watermark import WatermarkState
 from kaflow_engine.runtime.batch import data_loss as losses
 from kaflow_engine.runtime.batch.data_loss import _within as within
 from kaflow_engine.runtime.batch.data_loss import left_of, moved_past, settle_losses
-from kaflow_engine.runtime.batch.position import Standing
+from kaflow_engine.runtime.batch.position import Position
 from kaflow_engine.runtime.batch.progress import Watch
 from kaflow_engine.runtime.failures.failures import DataLost
 from kaflow_engine.runtime.source.history import Piece, TopicHistory
@@ -94,7 +94,7 @@ def settle(monkeypatch, at, ids, histories=None, wanted=None, partitions=2):
     monkeypatch.setattr(losses, "topic_ids", lambda *asked: {"t": "new"})
     monkeypatch.setattr(losses, "offsets", lambda k, c, which, **m: first if m == {} else end)
     mark = WatermarkState(latest=(("t", 0, 8), ("t", 9, 8)), seen=(("t", 0, 8), ("t", 9, 8)))
-    before = Standing(batch=1, batch_time=0, offsets={"t": at}, topic_ids=ids, watermark=mark)
+    before = Position(batch=1, batch_time=0, offsets={"t": at}, topic_ids=ids, watermark=mark)
     watch = Watch("p", lambda progress: None)
     after, _ = settle_losses(
         None, wanted or plan(), before, {"t": partitions}, watch, histories or {}

@@ -2,7 +2,7 @@ import pytest
 
 from kaflow_engine.operators.rows.reports import BatchReport
 from kaflow_engine.operators.watermark import WatermarkState
-from kaflow_engine.runtime.batch.position import Standing, counted, load_standing, next_due
+from kaflow_engine.runtime.batch.position import Position, counted, load_standing, next_due
 from kaflow_engine.state.log.batch_log import BatchLog, BatchRecord, CommitRecord, StateRecord
 from kaflow_engine.state.storage.store import LocalStore
 
@@ -33,7 +33,7 @@ def batch(watermark):
     ],
 )
 def test_next_due_is_a_lower_bound(before, watermark, reported, after):
-    standing = Standing(batch=0, batch_time=0, offsets={}, next_due=before)
+    standing = Position(batch=0, batch_time=0, offsets={}, next_due=before)
     assert next_due(standing, batch(watermark), BatchReport(next_due=reported)) == after
 
 
@@ -58,7 +58,7 @@ def test_where_a_log_ends_is_where_the_next_batch_begins(tmp_path):
         fingerprint="p",
     )
     log.create_state(state)
-    assert load_standing(log, state) == Standing(batch=0, batch_time=0, offsets=state.start)
+    assert load_standing(log, state) == Position(batch=0, batch_time=0, offsets=state.start)
     log.begin(batch(None))
     mark = WatermarkState(value=7, base=7, latest=(("a", 0, 7),), seen=(("a", 0, 100),))
     log.commit(
@@ -66,7 +66,7 @@ def test_where_a_log_ends_is_where_the_next_batch_begins(tmp_path):
             number=1, epoch=1, changes={}, watermark=mark.to_json(), next_due=9, counters={"n": 2}
         )
     )
-    assert load_standing(log, state) == Standing(
+    assert load_standing(log, state) == Position(
         batch=1,
         batch_time=100,
         offsets={"a": {0: 8, 1: 4}},

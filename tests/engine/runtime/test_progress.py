@@ -5,7 +5,7 @@ import pytest
 from kaflow_engine.flow.graph import driving
 from kaflow_engine.operators.rows.reports import BatchReport, PartitionReport
 from kaflow_engine.operators.watermark import WatermarkState, holder
-from kaflow_engine.runtime.batch.position import Standing
+from kaflow_engine.runtime.batch.position import Position
 from kaflow_engine.runtime.batch.progress import Watch, lag_of, level_name, operator_name
 from kaflow_engine.runtime.batch.runner import BatchDone
 from kaflow_engine.runtime.batch.task_metrics import skew, state_sizes
@@ -37,7 +37,7 @@ def done(batch, seconds, newest, **report):
     part = PartitionReport(max_ts=newest, first_offset=0, last_offset=9, count=10)
     found = BatchReport(partitions={("events", 0): part}, **report)
     return BatchDone(
-        standing=Standing(
+        standing=Position(
             batch=batch,
             batch_time=50_000,
             offsets={"events": {0: 10 * batch}},

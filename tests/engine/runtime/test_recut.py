@@ -13,7 +13,7 @@ from kaflow_engine.errors import StateError
 from kaflow_engine.operators.rows.reports import BatchReport
 from kaflow_engine.runtime.batch.batch_backup import batches_left, to_kept
 from kaflow_engine.runtime.batch.batch_limit import USUAL, BatchLimit
-from kaflow_engine.runtime.batch.position import Standing, load_standing
+from kaflow_engine.runtime.batch.position import Position, load_standing
 from kaflow_engine.runtime.batch.runner import BatchRunner
 from kaflow_engine.runtime.source.offsets import size_of
 from kaflow_engine.runtime.takeover.recut import recut, smaller
@@ -150,7 +150,7 @@ def test_log_and_topic_hold_one_cut_wherever_it_ends(log, killed):
 def test_a_run_that_still_works_on_the_old_cut_cannot_commit_it(log):
     stale, newer = run_of(log, 2).runner, run_of(log, 4)
     log.begin(recut(newer, log, RECORD))
-    at = Standing(batch=0, batch_time=0, offsets={})
+    at = Position(batch=0, batch_time=0, offsets={})
     with pytest.raises(StateError, match="another run has cut batch 1 again"):
         stale._commit(at, RECORD, SimpleNamespace(sources=()), BatchReport())
     assert log.last_commit() is None

@@ -11,7 +11,7 @@ from kaflow_engine.connectors.run_log import Delivered
 from kaflow_engine.errors import StateError
 from kaflow_engine.operators.rows.reports import BatchReport
 from kaflow_engine.runtime.batch import runner as batches
-from kaflow_engine.runtime.batch.position import Standing
+from kaflow_engine.runtime.batch.position import Position
 from kaflow_engine.runtime.batch.runner import BatchRunner
 from kaflow_engine.runtime.tasks.executor import Executed, Shipment
 from kaflow_engine.runtime.tasks.worker import TaskSettings
@@ -76,7 +76,7 @@ def replay(tmp_path, monkeypatch, delivered, slots, records=None):
     sinks = [TopicSink(sink)]
     runner = BatchRunner(None, log, "f", Shipment.of(settings), lambda: 2, sinks=sinks)
     frame = "records" if records is None else records
-    standing = Standing(batch=0, batch_time=0, offsets={})
+    standing = Position(batch=0, batch_time=0, offsets={})
     monkeypatch.setattr(BatchRunner, "_nothing", frame)
     source = type("Source", (), {"read": lambda self, ranges: frame})()
     runner.source = source

@@ -10,8 +10,7 @@ import pytest
 
 from kaflow_engine.errors import DrainIncomplete, KaflowError, TakenOver
 from kaflow_engine.model.config import Config
-from kaflow_engine.runtime import application
-from kaflow_engine.runtime import restart_policy as patience
+from kaflow_engine.runtime import application, restart_policy
 from kaflow_engine.runtime.batch.progress import Watch
 from kaflow_engine.runtime.batch.stop import Limits
 from kaflow_engine.runtime.failures.failures import SparkEnded
@@ -37,7 +36,7 @@ def run(
         return end
 
     monkeypatch.setattr(PipelineRun, "attempt", attempt)
-    monkeypatch.setattr(patience, "_BACKOFF_S", 0.0)
+    monkeypatch.setattr(restart_policy, "_BACKOFF_S", 0.0)
     config = Config.model_validate({"state": {"rocksdb": {"path": str(path)}}})
     found = PipelineRun(
         spark=None,  # type: ignore[arg-type]

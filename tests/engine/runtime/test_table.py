@@ -22,7 +22,7 @@ from kaflow_engine.operators.rows.table_rows import typed_rows
 from kaflow_engine.plan.planner.pipeline_plan import build_plan
 from kaflow_engine.runtime.batch import data_loss as losses
 from kaflow_engine.runtime.batch.data_loss import settle_losses
-from kaflow_engine.runtime.batch.position import Standing
+from kaflow_engine.runtime.batch.position import Position
 from kaflow_engine.runtime.drive import bounded as backfill
 from kaflow_engine.runtime.drive.bounded import refuse_compacted
 from kaflow_engine.runtime.failures.failures import DataLost
@@ -132,7 +132,7 @@ def test_no_row_goes_with_a_record_that_is_lost(tmp_path, monkeypatch, is_backfi
     ends = {"earliest": {"clicks": {0: 4}}, "latest": {"clicks": {0: 9}}}
     monkeypatch.setattr(losses, "offsets", lambda kafka, counts, when, **more: ends[when])
     monkeypatch.setattr(losses, "topic_ids", lambda *asked: {})
-    standing = Standing(batch=1, batch_time=0, offsets={"clicks": {0: 2}})
+    standing = Position(batch=1, batch_time=0, offsets={"clicks": {0: 2}})
     watch = SimpleNamespace(say=lambda **about: None)
 
     def settled():

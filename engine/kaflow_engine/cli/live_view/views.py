@@ -109,7 +109,7 @@ class PlainView:
             return
         for line in lines:
             text = plain_line(line)
-            if self._said.get(line.pipeline) != text:  # what stands still is told once
+            if self._said.get(line.pipeline) != text:  # what stands still is shown once
                 self._said[line.pipeline] = text
                 self.say(text)
         self._row(board, "latest row")

@@ -179,11 +179,11 @@ def _run(
 
 
 def _watch(worker: Thread, view: View, board: Board, asked: Event, deadline: int) -> None:
-    told = False
+    announced = False
     while worker.is_alive():
         worker.join(_REFRESH_S)
-        if asked.is_set() and not told:
-            told = True
+        if asked.is_set() and not announced:
+            announced = True
             view.say(f"stopping: batches that run are finished, at most {deadline / 1000:g} s")
         view.refresh(board)
     time.sleep(_REFRESH_S)  # the last rows become visible

@@ -109,7 +109,7 @@ def drop_state(
         refuse_running(found, "dropped")
         wanted = remembered(config, found.id, found.directory)
     if not yes:
-        click.echo(_told(wanted), err=True)
+        click.echo(_what_is_dropped(wanted), err=True)
         click.confirm("drop it?", abort=True, err=True)
     gone = drop(config, wanted)
     if as_json:
@@ -121,7 +121,7 @@ def drop_state(
 COMMANDS = (rescale_state, snapshot_state, drop_state)
 
 
-def _told(wanted: Remembered) -> str:
+def _what_is_dropped(wanted: Remembered) -> str:
     here = str(wanted.directory) if wanted.directory.exists() else "no directory on this machine"
     states = ", ".join(f"{state} generation {of}" for state, of in sorted(wanted.states))
     return (

@@ -38,7 +38,7 @@ def list_checkpoints(
         clock.say(f"reading the checkpoint of batch {each.batch}")
         try:
             with TemporaryDirectory() as scratch:
-                checkpoints.check(each, _told(clock), Path(scratch))
+                checkpoints.check(each, _progress(clock), Path(scratch))
         except Damaged as error:
             row["problem"] = error.message
     if as_json:
@@ -85,7 +85,7 @@ def restore_state(
             )
         head = _head(checkpoints)
         choice = _choice(head, batch)
-        done = restore(store, checkpoints, head, choice, _told(clock))
+        done = restore(store, checkpoints, head, choice, _progress(clock))
     clock.say(f"the state of '{pipeline}' is as it was after batch {done}")
 
 
@@ -136,6 +136,6 @@ def _cell(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _told(clock: Clock) -> Tell:
+def _progress(clock: Clock) -> Tell:
     steps = Steps(clock)
     return lambda done, whole: steps.say(f"{done >> 20} of {whole >> 20} MiB")

@@ -47,14 +47,14 @@ class DeltaSink:
             SinkError: It cannot be created or opened, or has columns of other types.
         """
         self._folder, self._column, self._writer = folder, column, writer
-        with _told(folder):
+        with _translated_errors(folder):
             self._table = _opened(folder, schema, column)
             self._schema = self._table.schema()
             self._owner = owner_of(self._table)
 
     def committed(self) -> int:
         """Return the last batch of this writer; 0 before the first."""
-        with _told(self._folder):
+        with _translated_errors(self._folder):
             self._table.update_incremental()
             return self._table.transaction_version(self._writer) or 0
 
@@ -74,7 +74,7 @@ class DeltaSink:
                 f"'{owner}'",
                 hint="a pipeline has one run at a time; stop this one",
             )
-        with _told(self._folder):
+        with _translated_errors(self._folder):
             self._table.alter.set_table_properties(
                 {WRITER: self._writer}, raise_if_not_exists=False
             )
@@ -101,7 +101,7 @@ class DeltaSink:
         """
         new, last = Added.of(batch, mark, files), self.committed()
         if last >= batch:
-            with _told(self._folder):
+            with _translated_errors(self._folder):
                 before = added_before(self._table, self._writer, batch)
             require_same(self._folder.name, before, new, same_rows)
             self._remove(files)
@@ -109,7 +109,7 @@ class DeltaSink:
         if not files:
             return False
         self.own()
-        with _told(self._folder):
+        with _translated_errors(self._folder):
             self._commit(
                 [add_action(file, self._column) for file in files],
                 Transaction(self._writer, batch),
@@ -124,7 +124,7 @@ class DeltaSink:
             SinkError: The table cannot be read.
             StateError: There are some.
         """
-        with _told(self._folder):
+        with _translated_errors(self._folder):
             Replacement(self._folder, self._column, replaced).check_known(self._table)
 
     def replace(self, replaced: Replaced, files: Sequence[TableFile]) -> None:
@@ -139,7 +139,7 @@ class DeltaSink:
         """
         replacement = Replacement(self._folder, self._column, replaced)
         added = [add_action(file, self._column) for file in files]
-        with _told(self._folder):
+        with _translated_errors(self._folder):
             for tries_left in reversed(range(_TRIES)):
                 if self.committed():
                     return
@@ -185,7 +185,7 @@ def require_fit(folder: Path, schema: pa.Schema, column: str) -> None:
         TableUnfit: It has columns of other types, or other partitions.
         SinkError: It cannot be read.
     """
-    with _told(folder):
+    with _translated_errors(folder):
         if DeltaTable.is_deltatable(str(folder)):
             _require_fit(DeltaTable(str(folder)), folder, schema, column)
 
@@ -198,7 +198,7 @@ def held_batches(folder: Path, writer: str) -> dict[str, int]:
     Raises:
         SinkError: The table cannot be read.
     """
-    with _told(folder):
+    with _translated_errors(folder):
         if not DeltaTable.is_deltatable(str(folder)):
             return {}
         table = DeltaTable(str(folder))
@@ -218,7 +218,7 @@ def read_partitions(folder: Path, partitions: Sequence[str]) -> pa.Table:
     if not DeltaTable.is_deltatable(str(folder)):
         said = f"there is no table '{folder.name}' in the warehouse"
         raise SinkError(said, hint="run its pipeline first")
-    with _told(folder):
+    with _translated_errors(folder):
         table = DeltaTable(str(folder))
         (column,) = table.metadata().partition_columns
         return table.to_pyarrow_table(filters=[(column, "in", list(partitions))])
@@ -228,7 +228,7 @@ def partition_rows(folder: Path) -> dict[str, int]:
     """Return the rows of each partition of a table; nothing where there is no table yet."""
     if not DeltaTable.is_deltatable(str(folder)):
         return {}
-    with _told(folder):
+    with _translated_errors(folder):
         table = DeltaTable(str(folder))
         (column,) = table.metadata().partition_columns
         files = pa.table(table.get_add_actions(flatten=True))
@@ -279,7 +279,7 @@ def _name(field: Field) -> str:
 
 
 @contextmanager
-def _told(folder: Path) -> Generator[None]:
+def _translated_errors(folder: Path) -> Generator[None]:
     try:
         yield
     except CommitFailedError as error:

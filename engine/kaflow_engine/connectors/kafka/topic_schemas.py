@@ -58,7 +58,7 @@ def resolve_schemas(
     kafka = KafkaSettings.configured(config.kafka)
     partitions = require_topics(kafka, missing, {topic: _place(spec, topic) for topic in missing})
     deadline = None
-    told: set[str] = set()
+    announced: set[str] = set()
     while True:
         for topic in missing:
             columns = _look(spec, config, kafka, topic, partitions[topic])
@@ -72,8 +72,8 @@ def resolve_schemas(
         if time.monotonic() >= deadline or stopped():
             raise _unknown(spec, config, missing[0])
         for topic in missing:
-            if topic not in told:
-                told.add(topic)
+            if topic not in announced:
+                announced.add(topic)
                 on_wait(_waiting(spec, config, topic))
         time.sleep(_POLL_S)
 

@@ -32,21 +32,23 @@ def await_brokers(
         LoginRefused: One does, and refuses the login or the certificate: waiting does not help.
     """
     begun = time.monotonic()
-    pause, told = _FIRST_PAUSE_S, False
+    pause, announced = _FIRST_PAUSE_S, False
     while True:
         left = deadline - int((time.monotonic() - begun) * 1000)
         try:
             # the first attempt is short, so that a person soon hears what is waited for
-            describe(settings, [], max(min(_ATTEMPT_MS if told else _FIRST_MS, left // 2), 100))
+            describe(
+                settings, [], max(min(_ATTEMPT_MS if announced else _FIRST_MS, left // 2), 100)
+            )
         except BrokerAway as error:
             left = deadline / 1000 - (time.monotonic() - begun)
-            if stopped() or (told and left <= pause):
+            if stopped() or (announced and left <= pause):
                 raise BrokerAway(
                     f"no broker at {settings.bootstrap} answered within {deadline / 1000:g} s",
                     hint=error.hint,
                 ) from error
-            if not told:
-                told = True
+            if not announced:
+                announced = True
                 on_wait(
                     f"waiting for a broker at {settings.bootstrap}, at most {deadline / 1000:g} s"
                 )

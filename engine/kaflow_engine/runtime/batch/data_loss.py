@@ -11,7 +11,7 @@ from kaflow_engine.connectors.kafka.topics import topic_ids
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import driving_source, output_table
 from kaflow_engine.operators.watermark import Place, without
-from kaflow_engine.runtime.batch.position import Standing
+from kaflow_engine.runtime.batch.position import Position
 from kaflow_engine.runtime.batch.progress import Watch
 from kaflow_engine.runtime.failures.failures import DataLost
 from kaflow_engine.runtime.source.history import Histories, still_ahead
@@ -44,12 +44,12 @@ _AT_STAKE = (
 def settle_losses(
     kafka: KafkaSettings,
     plan: Flow,
-    standing: Standing,
+    standing: Position,
     counts: Mapping[str, int],
     watch: Watch,
     histories: Histories,
     record: BatchRecord | None = None,
-) -> tuple[Standing, Ranges | None]:
+) -> tuple[Position, Ranges | None]:
     """Return where the pipeline goes on, what was lost counted.
 
     Args:
@@ -100,7 +100,7 @@ def settle_losses(
     if record is not None:
         passed = recreated(standing.topic_ids, record.topic_ids)
         left, gone = left_of(at, record.ranges, losses, counted, frozenset(passed))
-        return _told(replace(standing, counters=dict(counted)), gone, watch), left
+        return _with_warnings(replace(standing, counters=dict(counted)), gone, watch), left
     # a topic is not left, and a gap is not passed over, before the files of its history are read
     later = another.keys() & {topic for topic, ps in ahead.items() if ps}
     losses = tuple(loss for loss in losses if not (is_ahead(loss) or loss.topic in later))
@@ -113,7 +113,7 @@ def settle_losses(
         watermark=without(standing.watermark, _vanished(at, moved)),
         counters=dict(counted),
     )
-    return _told(after, gone, watch), None
+    return _with_warnings(after, gone, watch), None
 
 
 def bounds_error(loss: Loss) -> DataLost:
@@ -235,7 +235,7 @@ def _vanished(before: Offsets, after: Offsets) -> frozenset[Place]:
     return frozenset((t, p) for t, ps in before.items() for p in ps if p not in after[t])
 
 
-def _told(standing: Standing, said: list[str], watch: Watch) -> Standing:
+def _with_warnings(standing: Position, said: list[str], watch: Watch) -> Position:
     for text in said:
         LOGGER.warning("goes on without lost records: %s", text)
     if said:

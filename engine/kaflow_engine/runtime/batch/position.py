@@ -20,8 +20,8 @@ from kaflow_engine.state.storage.store import Damaged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """The outcome of all batches so far."""
+class Position:
+    """Where a pipeline is after all batches so far."""
 
     batch: int
     """The last one that was committed."""
@@ -38,11 +38,11 @@ class Standing:
     """Since the state was created."""
 
 
-def load_standing(log: BatchLog, state: StateRecord) -> Standing:
+def load_standing(log: BatchLog, state: StateRecord) -> Position:
     """Return where the batch log ends."""
     commit = log.last_commit()
     if commit is None:
-        return Standing(
+        return Position(
             batch=FIRST - 1, batch_time=0, offsets=state.start, topic_ids=state.topic_ids
         )
     batch = log.load_batch(commit.number)
@@ -54,7 +54,7 @@ def load_standing(log: BatchLog, state: StateRecord) -> Standing:
         )
     another = recreated(state.topic_ids, batch.topic_ids)
     start = {topic: ps for topic, ps in state.start.items() if topic not in another}
-    return Standing(
+    return Position(
         batch=commit.number,
         batch_time=batch.batch_time,
         offsets=merged(start, ends_of(batch.ranges)),
@@ -65,7 +65,7 @@ def load_standing(log: BatchLog, state: StateRecord) -> Standing:
     )
 
 
-def next_due(standing: Standing, batch: BatchRecord, report: BatchReport) -> int | None:
+def next_due(standing: Position, batch: BatchRecord, report: BatchReport) -> int | None:
     """Return what falls due next after a batch.
 
     A batch that looked into the time index reports what is left there; otherwise what was known

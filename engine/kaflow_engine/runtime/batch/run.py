@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.runtime.batch.batch_limit import BatchLimit
 from kaflow_engine.runtime.batch.dead_letter_limit import check_budget
-from kaflow_engine.runtime.batch.position import Standing
+from kaflow_engine.runtime.batch.position import Position
 from kaflow_engine.runtime.batch.progress import Watch
 from kaflow_engine.runtime.batch.runner import BatchDone, BatchRunner, tick_ranges
 from kaflow_engine.runtime.batch.snapshots import SnapshotKeeper
@@ -44,7 +44,7 @@ class Run:
     spark: SparkSession
     plan: Flow
     runner: BatchRunner
-    standing: Standing
+    standing: Position
     ends: EndOffsets
     watch: Watch
     limits: Limits
@@ -72,7 +72,7 @@ class Run:
             self._after(done, ranges, ends)
         return done
 
-    def go_on(self, standing: Standing) -> None:
+    def go_on(self, standing: Position) -> None:
         """Go on from where losses were settled."""
         self.standing = standing
         self.runner.source = self.runner.source.of(standing.topic_ids)

@@ -15,7 +15,7 @@ from kaflow_engine.operators.rows.reports import BatchReport
 from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.operators.watermark import END, Place, advance, holder
 from kaflow_engine.runtime.batch.batch_backup import KeptBatches
-from kaflow_engine.runtime.batch.position import Standing, counted, next_due
+from kaflow_engine.runtime.batch.position import Position, counted, next_due
 from kaflow_engine.runtime.batch.task_metrics import changes_of, task_phases
 from kaflow_engine.runtime.clock.batch_clock import wall_clock
 from kaflow_engine.runtime.clock.ticks import is_due
@@ -41,7 +41,7 @@ Clock = Callable[[], int]
 class BatchDone:
     """A batch that was committed."""
 
-    standing: Standing
+    standing: Position
     """After it."""
     report: BatchReport
     size: int
@@ -91,7 +91,7 @@ class BatchRunner:
 
     def run_batch(
         self,
-        standing: Standing,
+        standing: Position,
         ranges: Ranges,
         read_to_end: tuple[tuple[str, int], ...],
         records: DataFrame | None = None,
@@ -114,7 +114,7 @@ class BatchRunner:
 
     def replay(
         self,
-        standing: Standing,
+        standing: Position,
         record: BatchRecord,
         plan: Flow,
         records: DataFrame | None = None,
@@ -140,7 +140,7 @@ class BatchRunner:
 
     def begin(
         self,
-        standing: Standing,
+        standing: Position,
         ranges: Ranges,
         read_to_end: tuple[tuple[str, int], ...],
         bounded_end: bool = False,
@@ -168,7 +168,7 @@ class BatchRunner:
 
     def execute(
         self,
-        standing: Standing,
+        standing: Position,
         record: BatchRecord,
         records: DataFrame | None = None,
         shipment: Shipment | None = None,
@@ -193,14 +193,14 @@ class BatchRunner:
             raise to_error(error, f"running batch {record.number}") from error
 
     def finish(
-        self, standing: Standing, record: BatchRecord, records: DataFrame | None = None
+        self, standing: Position, record: BatchRecord, records: DataFrame | None = None
     ) -> BatchDone:
         """Run the tasks of a batch that is logged, and commit it."""
         return self._finish(standing, record, self._shipment, records, time.perf_counter())
 
     def _finish(
         self,
-        standing: Standing,
+        standing: Position,
         record: BatchRecord,
         shipment: Shipment,
         records: DataFrame | None,
@@ -247,14 +247,14 @@ class BatchRunner:
         return (sink for sink in self.sinks if sink.capabilities.commit == whom)
 
     def _commit(
-        self, standing: Standing, record: BatchRecord, plan: Flow, report: BatchReport
-    ) -> Standing:
+        self, standing: Position, record: BatchRecord, plan: Flow, report: BatchReport
+    ) -> Position:
         watermark = advance(
             standing.watermark, plan.sources, report, record.batch_time, ended(record)
         )
         if record.bounded_end:
             watermark = replace(watermark, value=END)
-        after = Standing(
+        after = Position(
             batch=record.number,
             batch_time=record.batch_time,
             offsets=merged(standing.offsets, ends_of(record.ranges)),
@@ -286,7 +286,7 @@ class BatchRunner:
         crash_point(point, batch, self._shipment.settings.driver)
 
 
-def tick_ranges(standing: Standing) -> Ranges:
+def tick_ranges(standing: Position) -> Ranges:
     """Return the ranges of an empty batch."""
     return empty_ranges(standing.offsets)
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import state_names
 from kaflow_engine.runtime.batch.checkpoint_upload import Checkpointer
-from kaflow_engine.runtime.batch.position import Standing
+from kaflow_engine.runtime.batch.position import Position
 from kaflow_engine.runtime.tasks.crash import CrashPoint, crash_point
 from kaflow_engine.runtime.tasks.executor import Shipment
 from kaflow_engine.runtime.tasks.snapshot_task import SNAPSHOT, snapshot_partition, snapshot_task
@@ -77,7 +77,7 @@ class SnapshotKeeper:
         self._last = time.monotonic()
         self._checkpointer = checkpointer
 
-    def after_batch(self, plan: Flow, standing: Standing, now: int) -> int | None:
+    def after_batch(self, plan: Flow, standing: Position, now: int) -> int | None:
         """Take a snapshot if it is time; return the oldest batch still kept if others went.
 
         Args:
@@ -98,13 +98,13 @@ class SnapshotKeeper:
         """The newest checkpoint; None where none are wanted."""
         return None if self._checkpointer is None else self._checkpointer.mark
 
-    def take_first(self, plan: Flow, standing: Standing, now: int) -> None:
+    def take_first(self, plan: Flow, standing: Position, now: int) -> None:
         """Take a snapshot that the checkpoints begin with, where the topic alone cannot."""
         if self._checkpointer is not None and self._checkpointer.wants_first:
             self.take(plan, standing, now)
             self._checkpointer.carry_first(standing.batch, now)
 
-    def take(self, plan: Flow, standing: Standing, now: int) -> int | None:
+    def take(self, plan: Flow, standing: Position, now: int) -> int | None:
         """Take a snapshot; as `after_batch` otherwise."""
         _pass("before_snapshot", standing)
         taken = self._take(state_partitions(plan), standing.batch)
@@ -120,5 +120,5 @@ def state_partitions(plan: Flow) -> list[str]:
     return [f"{step}-{p}" for step in state_names(plan) for p in range(plan.partitions)]
 
 
-def _pass(point: CrashPoint, standing: Standing) -> None:
+def _pass(point: CrashPoint, standing: Position) -> None:
     crash_point(point, standing.batch, os.getpid())

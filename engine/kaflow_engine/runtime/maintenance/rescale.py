@@ -16,7 +16,7 @@ from kaflow_engine.flow.graph import state_names
 from kaflow_engine.operators.rows.partitioning import SHARDS, part_of_shard, shards_of
 from kaflow_engine.operators.rows.reports import BatchReport
 from kaflow_engine.operators.watermark import advance
-from kaflow_engine.runtime.batch.position import Standing, load_standing
+from kaflow_engine.runtime.batch.position import Position, load_standing
 from kaflow_engine.runtime.clock.ticks import is_due
 from kaflow_engine.runtime.planning.plan_codec import fingerprint, plan_of, plan_text
 from kaflow_engine.runtime.source.offsets import empty_ranges, size_of
@@ -149,7 +149,7 @@ def check_rescale(log: BatchLog, state: StateRecord) -> Flow:
     return plan
 
 
-def _is_idle(batch: BatchRecord, standing: Standing) -> bool:
+def _is_idle(batch: BatchRecord, standing: Position) -> bool:
     """Tell whether a batch reads nothing and has nothing due, and so has no effect."""
     reads = batch.bounded_end or size_of(batch.ranges) > 0
     return not reads and not is_due(batch.watermark, standing.next_due)
@@ -162,7 +162,7 @@ def _finish_idle_batch(log: BatchLog, state: StateRecord, plan: Flow, epoch: int
 
 
 def _close_generation(
-    log: BatchLog, state: StateRecord, plan: Flow, standing: Standing, epoch: int
+    log: BatchLog, state: StateRecord, plan: Flow, standing: Position, epoch: int
 ) -> None:
     """Log a batch that reads nothing, and does nothing whenever it is run again."""
     batch = log.begin(
@@ -182,7 +182,7 @@ def _close_generation(
 
 
 def _commit_idle(
-    log: BatchLog, plan: Flow, standing: Standing, batch: BatchRecord, epoch: int
+    log: BatchLog, plan: Flow, standing: Position, batch: BatchRecord, epoch: int
 ) -> None:
     places = {(t, p): (t, p) in batch.read_to_end for t, ps in batch.ranges.items() for p in ps}
     watermark = advance(standing.watermark, plan.sources, BatchReport(), batch.batch_time, places)

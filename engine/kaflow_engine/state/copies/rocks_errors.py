@@ -27,11 +27,11 @@ def telling(path: Path) -> Generator[None]:
     except StateError:
         raise
     except Exception as error:  # rocksdict raises nothing narrower
-        told = translate(path, error)
-        if isinstance(told, Damaged):
+        translated = translate(path, error)
+        if isinstance(translated, Damaged):
             with suppress(OSError):  # a full disk: then it is found damaged once more
                 damage_mark(path).touch()
-        raise told from error
+        raise translated from error
 
 
 def translate(path: Path, error: Exception) -> StateError:

@@ -60,7 +60,7 @@ def copy_root(place: CopyPlace, partition: str) -> Generator[Path]:
             yield directory / COPIES
         case OnHost():
             root = host_folder(place, partition)
-            with _told(root):
+            with _translated_errors(root):
                 require_private(root if place.folder is not None else root.parent)
             with _claimed(root, partition) as own:
                 yield own
@@ -100,13 +100,13 @@ def _claimed(root: Path, partition: str) -> Generator[Path]:
 
 
 def _owner_file(root: Path, partition: str) -> IO[str]:
-    with _told(root):
+    with _translated_errors(root):
         make_private(root)
         return (root / f"{partition}.owner").open("a")
 
 
 @contextmanager
-def _told(root: Path) -> Generator[None]:
+def _translated_errors(root: Path) -> Generator[None]:
     try:
         yield
     except OSError as error:

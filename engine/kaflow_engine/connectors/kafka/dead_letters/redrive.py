@@ -101,7 +101,7 @@ def redrive(
     pipeline: str,
     pipeline_id: str,
     where: str | None,
-    told: Callable[[int, int], None] = lambda done, of: None,
+    on_progress: Callable[[int, int], None] = lambda done, of: None,
     patience: int = PATIENCE,
 ) -> list[Letter]:
     """Send the records of dead letters to their topics again, as if they came now.
@@ -116,7 +116,7 @@ def redrive(
         pipeline: Name of the pipeline.
         pipeline_id: Its id.
         where: SQL over the columns of letters; None: all.
-        told: Hears how many of how many were sent.
+        on_progress: Hears how many of how many were sent.
         patience: Milliseconds to wait for what other pipelines are redriving.
 
     Returns:
@@ -143,7 +143,7 @@ def redrive(
     for some in _batches(wanted):
         _send(client, notes, some, pipeline_id, letters_id)
         done += len(some)
-        told(done, len(wanted))
+        on_progress(done, len(wanted))
     return wanted
 
 

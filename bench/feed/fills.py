@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from bench.data import CLICK_SCHEMA, PROFILE_SCHEMA, Fill
+from bench.feed.data import CLICK_SCHEMA, PROFILE_SCHEMA, Fill
 from bench.options import Sizes
 
 BIG_EVENTS = 0.5

@@ -10,9 +10,9 @@ from threading import Event
 
 import click
 
-from kaflow_dagster.dev import Dev
-from kaflow_dagster.instance import Instance
-from kaflow_dagster.names import PIPELINE
+from kaflow_dagster.development.dev import Dev
+from kaflow_dagster.development.instance import Instance
+from kaflow_dagster.runs.names import PIPELINE
 from kaflow_engine.api.errors import RunError
 from kaflow_engine.api.local import (
     Broker,

@@ -5,10 +5,10 @@ from collections.abc import Collection, Iterator, Sequence
 
 import dagster as dg
 
-from kaflow_dagster.background import failure
-from kaflow_dagster.names import dagster_name
-from kaflow_dagster.translator import KaflowTranslator
-from kaflow_dagster.views import PipelineView, ProjectView
+from kaflow_dagster.assets.translator import KaflowTranslator
+from kaflow_dagster.assets.views import PipelineView, ProjectView
+from kaflow_dagster.runs.background import failure
+from kaflow_dagster.runs.names import dagster_name
 from kaflow_engine.api.checks import CheckResult
 from kaflow_engine.api.errors import KaflowError
 

@@ -117,14 +117,14 @@ def _throughput_rows(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _large(numbers: Mapping[str, Any]) -> list[str]:
-    told: list[str] = []
+    lines: list[str] = []
     if "load_records_per_s" in numbers:
-        told.append(f"(f) loads its dimension at {numbers['load_records_per_s']:,.0f} records/s.")
+        lines.append(f"(f) loads its dimension at {numbers['load_records_per_s']:,.0f} records/s.")
     if "restart_s" in numbers:
-        told.append(
+        lines.append(
             f"From starting its process again to the first new row: {numbers['restart_s']:.1f} s."
         )
-    return [*told, ""] if told else []
+    return [*lines, ""] if lines else []
 
 
 def _latencies(numbers: Mapping[str, Any]) -> list[str]:

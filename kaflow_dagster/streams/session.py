@@ -8,13 +8,13 @@ from threading import Event
 
 import dagster as dg
 
-from kaflow_dagster.background import Background, failure
-from kaflow_dagster.names import DRAIN, PIPELINE, PROCESS, STATE, VERSION, dagster_name
-from kaflow_dagster.outputs import NEWEST, OutputReports, Running
-from kaflow_dagster.process import this_process
-from kaflow_dagster.reports import PipelineAssets, Reports, assets_of
-from kaflow_dagster.translator import KaflowTranslator
-from kaflow_dagster.views import ProjectView, StreamUnit
+from kaflow_dagster.assets.translator import KaflowTranslator
+from kaflow_dagster.assets.views import ProjectView, StreamUnit
+from kaflow_dagster.runs.background import Background, failure
+from kaflow_dagster.runs.names import DRAIN, PIPELINE, PROCESS, STATE, VERSION, dagster_name
+from kaflow_dagster.streams.outputs import NEWEST, OutputReports, Running
+from kaflow_dagster.streams.process import this_process
+from kaflow_dagster.streams.reports import PipelineAssets, Reports, assets_of
 from kaflow_engine.api.errors import KaflowError
 from kaflow_engine.api.project import Config
 from kaflow_engine.api.status import Progress, open_outlet
@@ -129,7 +129,7 @@ def _reports(
     context: dg.OpExecutionContext, work: Background, heard: _Heard, reports: Mapping[str, Reports]
 ) -> Iterator[object]:
     """Report every now and then, and as soon as a state changes, until the work has ended."""
-    told: dict[str, tuple[float, str]] = {}
+    reported: dict[str, tuple[float, str]] = {}
     looked = time.monotonic()
     while work.runs_after(_POLL_S):
         if time.monotonic() - looked > _LOOK_S and not work.stop.is_set():
@@ -138,10 +138,10 @@ def _reports(
         for name, each in reports.items():
             progress = heard.newest.get(name)
             state = progress.state if progress else heard.says
-            at, before = told.get(name, (0.0, ""))
+            at, before = reported.get(name, (0.0, ""))
             if time.monotonic() - at < REPORT_S and state == before:
                 continue
-            told[name] = time.monotonic(), state
+            reported[name] = time.monotonic(), state
             if progress is None or progress.batch == 0:
                 context.log.info(f"{name}: no batch yet: {state}")
             else:

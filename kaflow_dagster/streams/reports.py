@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from kaflow_dagster.assets import tables_of
-from kaflow_dagster.closed_partitions import ClosedPartitions
-from kaflow_dagster.health import evaluations
-from kaflow_dagster.outputs import Output, OutputReports, Running, outputs_of
-from kaflow_dagster.translator import KaflowTranslator
-from kaflow_dagster.views import PipelineView
+from kaflow_dagster.assets.specs import tables_of
+from kaflow_dagster.assets.translator import KaflowTranslator
+from kaflow_dagster.assets.views import PipelineView
+from kaflow_dagster.checks.stream_checks import evaluations
+from kaflow_dagster.streams.outputs import Output, OutputReports, Running, outputs_of
+from kaflow_dagster.tables.closed_partitions import ClosedPartitions
 from kaflow_engine.api.plan import TablePart
 from kaflow_engine.api.status import Progress, judge
 

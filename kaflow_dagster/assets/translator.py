@@ -7,8 +7,8 @@ from datetime import UTC, date, datetime, timedelta
 
 import dagster as dg
 
-from kaflow_dagster.groups import SHARED
-from kaflow_dagster.views import PipelineView
+from kaflow_dagster.assets.groups import SHARED
+from kaflow_dagster.assets.views import PipelineView
 from kaflow_engine.api.plan import Column, LineagePart, TablePart
 
 

@@ -9,11 +9,11 @@ from typing import Any, cast
 
 import dagster as dg
 
-from kaflow_dagster.background import Background, failure
-from kaflow_dagster.checks import check_specs, checked
-from kaflow_dagster.names import dagster_name
-from kaflow_dagster.translator import KaflowTranslator, TableProps, partitions_of
-from kaflow_dagster.views import ProjectView
+from kaflow_dagster.assets.translator import KaflowTranslator, TableProps, partitions_of
+from kaflow_dagster.assets.views import ProjectView
+from kaflow_dagster.checks.output_checks import check_specs, checked
+from kaflow_dagster.runs.background import Background, failure
+from kaflow_dagster.runs.names import dagster_name
 from kaflow_engine.api.errors import KaflowError
 from kaflow_engine.api.plan import Backfill
 from kaflow_engine.api.project import Config

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from bench.measure import Batch
+from bench.measure.rates import Batch
 from kaflow_engine.connectors.kafka.admin import describe
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.model.config import SparkConfig
@@ -30,8 +30,8 @@ def read_and_discard(brokers: str, topic: str, batch: int, master: str) -> list[
             writer = frame.writeStream.format("noop").trigger(availableNow=True)
             query = writer.option("checkpointLocation", checkpoint).start()
             query.awaitTermination()
-            told = [json.loads(progress.json) for progress in query.recentProgress]
-            return [_batch(each) for each in told if each["numInputRows"]]
+            reports = [json.loads(progress.json) for progress in query.recentProgress]
+            return [_batch(each) for each in reports if each["numInputRows"]]
     finally:
         spark.stop()
 

@@ -8,17 +8,17 @@ from functools import partial
 
 import dagster as dg
 
-from kaflow_dagster.names import DRAIN, PIPELINE, PROCESS, STATE, VERSION, dagster_name
-from kaflow_dagster.process import Process
-from kaflow_dagster.supervision import (
+from kaflow_dagster.assets.views import ProjectView, StreamUnit
+from kaflow_dagster.runs.names import DRAIN, PIPELINE, PROCESS, STATE, VERSION, dagster_name
+from kaflow_dagster.streams.process import Process
+from kaflow_dagster.streams.supervision import (
     Decision,
     DesiredState,
-    Patience,
     Session,
     SessionStatus,
+    SupervisionLimits,
     decide,
 )
-from kaflow_dagster.views import ProjectView, StreamUnit
 from kaflow_engine.api.errors import KaflowError, without_secrets
 from kaflow_engine.api.plan import Resolver
 from kaflow_engine.api.state import outlook_of
@@ -40,7 +40,7 @@ def build_supervisor(
     unit: StreamUnit,
     project: ProjectView,
     job: dg.JobDefinition | None,
-    patience: Patience | None = None,
+    limits: SupervisionLimits | None = None,
 ) -> dg.SensorDefinition:
     """Return the sensor of a pipeline or a group.
 
@@ -48,9 +48,9 @@ def build_supervisor(
         unit: Which one.
         project: Where it is read anew.
         job: Its stream; None where the pipeline is broken.
-        patience: When to act.
+        limits: When to act.
     """
-    limits = patience or Patience()
+    limits = limits or SupervisionLimits()
 
     @dg.sensor(
         name=dagster_name("supervise", unit.name),

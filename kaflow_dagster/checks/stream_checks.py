@@ -7,9 +7,9 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
     AssetCheckEvaluationTargetMaterializationData,
 )
 
-from kaflow_dagster.names import dagster_name
-from kaflow_dagster.translator import KaflowTranslator
-from kaflow_dagster.views import PipelineView
+from kaflow_dagster.assets.translator import KaflowTranslator
+from kaflow_dagster.assets.views import PipelineView
+from kaflow_dagster.runs.names import dagster_name
 
 COUNTED = {
     "no_dead_letters": ("kaflow/dead_letters", "No dead letters since the last report."),

@@ -4,10 +4,10 @@ from collections import Counter
 
 import dagster as dg
 
-from kaflow_dagster.background import failure
-from kaflow_dagster.names import dagster_name
-from kaflow_dagster.translator import KaflowTranslator
-from kaflow_dagster.views import PipelineView, ProjectView
+from kaflow_dagster.assets.translator import KaflowTranslator
+from kaflow_dagster.assets.views import PipelineView, ProjectView
+from kaflow_dagster.runs.background import failure
+from kaflow_dagster.runs.names import dagster_name
 from kaflow_engine.api.errors import KaflowError
 from kaflow_engine.api.outputs import LETTER_COLUMNS
 

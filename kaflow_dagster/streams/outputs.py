@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import dagster as dg
 
-from kaflow_dagster.background import Errand
-from kaflow_dagster.checks import carry_over
-from kaflow_dagster.translator import KaflowTranslator
-from kaflow_dagster.views import PipelineView
+from kaflow_dagster.assets.translator import KaflowTranslator
+from kaflow_dagster.assets.views import PipelineView
+from kaflow_dagster.checks.output_checks import carry_over
+from kaflow_dagster.runs.background import Errand
 from kaflow_engine.api.errors import masked
 from kaflow_engine.api.plan import Flow
 from kaflow_engine.api.project import Config

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import dagster as dg
 
-from kaflow_dagster.groups import MISTAKES, topic_group
-from kaflow_dagster.translator import KaflowTranslator, StreamProps, TableProps, TopicProps
-from kaflow_dagster.views import PipelineView, ProjectView
+from kaflow_dagster.assets.groups import MISTAKES, topic_group
+from kaflow_dagster.assets.translator import KaflowTranslator, StreamProps, TableProps, TopicProps
+from kaflow_dagster.assets.views import PipelineView, ProjectView
 from kaflow_engine.api.plan import TopicPart
 
 

@@ -18,12 +18,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from bench import pipelines
+from bench.measure.processes import tree
+from bench.measure.product import Product, batches_of
 from bench.options import HERE
-from bench.processes import tree
-from bench.product import Product, batches_of
-from bench.results import machine
-from bench.soak_feed import CLICKS, PROFILES, SoakFeed
-from bench.verdicts import Sample, judge
+from bench.report.results import machine
+from bench.soak.feed import CLICKS, PROFILES, SoakFeed
+from bench.soak.verdicts import Sample, judge
 from kaflow_engine.errors import KaflowError, RunError
 from kaflow_engine.testing.services.broker import Broker
 
@@ -113,8 +113,8 @@ def _sample(product: Product, at: float) -> Sample:
 
 def _failures(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     errors = [entry["last_error"] for entry in entries if entry["state"] in ("degraded", "failed")]
-    told = f"{len(errors)} times; first: {errors[0]}" if errors else "never"
-    return {"promise": "nothing fails", "measured": told, "holds": not errors}
+    text = f"{len(errors)} times; first: {errors[0]}" if errors else "never"
+    return {"promise": "nothing fails", "measured": text, "holds": not errors}
 
 
 def _size(folder: Path) -> float:

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from bench.measure import median
+from bench.measure.rates import median
 
 Tree: TypeAlias = "float | dict[str, Tree]"
 """Numbers by name, to any depth."""
@@ -54,9 +54,9 @@ def combined(rounds: Sequence[Round]) -> dict[str, Any]:
 
     Rounds are interleaved, so what slows the machine for a while slows both sides of a ratio.
     """
-    told = [_with_ratios(each) for each in rounds]
-    names = list(dict.fromkeys(name for each in told for name in each))
-    merged = {name: _medians([each[name] for each in told if name in each]) for name in names}
+    compared = [_with_ratios(each) for each in rounds]
+    names = list(dict.fromkeys(name for each in compared for name in each))
+    merged = {name: _medians([each[name] for each in compared if name in each]) for name in names}
     floor = merged.pop("floor", {})
     return {"floor": floor, "runs": merged}
 

@@ -43,7 +43,7 @@ class DesiredState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class SupervisionLimits:
     """When supervision acts; seconds."""
 
     silence: float = 60.0
@@ -74,7 +74,10 @@ class Decision:
 
 
 def decide(
-    sessions: Sequence[Session], desired: DesiredState, now: float, patience: Patience | None = None
+    sessions: Sequence[Session],
+    desired: DesiredState,
+    now: float,
+    limits: SupervisionLimits | None = None,
 ) -> Decision:
     """Decide about a pipeline.
 
@@ -82,9 +85,9 @@ def decide(
         sessions: Its sessions, newest first; the last few are enough.
         desired: What should be running.
         now: Epoch seconds.
-        patience: When to act.
+        limits: When to act.
     """
-    limits = patience or Patience()
+    limits = limits or SupervisionLimits()
     live = [session for session in sessions if session.live]
     hanging = next((s for s in live if _silent(s, now) > _patience(s, limits)), None)
     if hanging is not None:
@@ -105,11 +108,13 @@ def _silent(session: Session, now: float) -> float:
     return now - max(session.heard, session.began) if session.status == "running" else 0.0
 
 
-def _patience(session: Session, limits: Patience) -> float:
+def _patience(session: Session, limits: SupervisionLimits) -> float:
     return limits.drain if session.draining else limits.silence
 
 
-def _about_live(session: Session, desired: DesiredState, now: float, limits: Patience) -> Decision:
+def _about_live(
+    session: Session, desired: DesiredState, now: float, limits: SupervisionLimits
+) -> Decision:
     if session.status == "waiting":
         return Decision(action="ok", reason=f"run {session.run_id} is starting")
     if session.draining:
@@ -126,7 +131,7 @@ def _about_live(session: Session, desired: DesiredState, now: float, limits: Pat
 
 
 def _about_next(
-    sessions: Sequence[Session], desired: DesiredState, now: float, limits: Patience
+    sessions: Sequence[Session], desired: DesiredState, now: float, limits: SupervisionLimits
 ) -> Decision:
     if not sessions:
         return Decision(action="launch", reason="first run", run_key=f"{desired.pipeline}:first")
@@ -156,7 +161,9 @@ def _about_next(
     )
 
 
-def _failures_at_start(sessions: Sequence[Session], desired: DesiredState, limits: Patience) -> int:
+def _failures_at_start(
+    sessions: Sequence[Session], desired: DesiredState, limits: SupervisionLimits
+) -> int:
     count = 0
     for session in sessions:
         lived = session.ended - session.began

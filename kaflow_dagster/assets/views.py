@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from kaflow_dagster.groups import folder_group
+from kaflow_dagster.assets.groups import folder_group
 from kaflow_engine.api.errors import ModelError, without_secrets
 from kaflow_engine.api.plan import Explanation, draw, explain
 from kaflow_engine.api.project import (

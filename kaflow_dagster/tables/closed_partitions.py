@@ -5,7 +5,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from kaflow_dagster.translator import partitions_of
+from kaflow_dagster.assets.translator import partitions_of
 from kaflow_engine.api.plan import TablePart, partition_of
 
 
@@ -18,7 +18,7 @@ class ClosedPartitions:
         Args:
             key: The asset of the table.
             table: Where it is.
-            known: The partitions that were told, or filled by a backfill.
+            known: The partitions that were reported, or filled by a backfill.
         """
         self._key, self._table = key, table
         self._known = set(known)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bench.measure import median, slope
+from bench.measure.rates import median, slope
 
 WARM_UP = 0.1
 """Share of the time that does not count."""

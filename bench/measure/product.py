@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from bench.measure import Batch
+from bench.measure.rates import Batch
 from kaflow_engine.errors import RunError
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 
 
 @dataclass(slots=True, kw_only=True)
@@ -118,7 +118,7 @@ class Product:
         self._child.wait()
 
     def progress(self) -> list[dict[str, Any]]:
-        """Return what it has told so far."""
+        """Return what it has reported so far."""
         if not self._progress.exists():
             return []
         lines = self._progress.read_text().split("\n")

@@ -1,0 +1,1 @@
+"""What topics are filled with, and who fills them."""

@@ -1,0 +1,1 @@
+"""The product and Spark alone, run and measured."""

@@ -1,0 +1,1 @@
+"""What comes out: results, what they are made of, and the page that shows them."""

@@ -1,0 +1,1 @@
+"""A pipeline under a steady load for an hour: does anything grow?"""

@@ -1,0 +1,1 @@
+"""Checks of what pipelines write, and of what streams count, as Dagster's asset checks."""

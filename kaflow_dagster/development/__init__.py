@@ -1,0 +1,1 @@
+"""A project in Dagster on this machine, started and asked."""

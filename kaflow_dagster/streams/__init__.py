@@ -1,0 +1,1 @@
+"""Streams as runs: the sensor that keeps them running, and what they report."""

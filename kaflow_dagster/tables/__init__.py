@@ -1,0 +1,1 @@
+"""Tables as partitioned assets, filled by backfills and by streams."""
