@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from tests.property.executor import How
-from tests.property.pipelines import has_early_events
+from tests.property.pipelines import RECORD_COLUMNS, has_early_events
 from tests.property.scenario import Scenario
-from tests.reference.conditions import AnyOf, Call, IsNull, Negated, aliases_of
+from tests.reference.conditions import AnyOf, Call, IsNull, Negated, aliases_of, column_of
 from tests.reference.pipeline import DAY, OraclePipeline
 from tests.reference.records import Record
 
@@ -22,7 +22,8 @@ EXPECTED = frozenset(
     where:none where:driving where:side where:or where:not where:null
     time:column time:lateness time:max_future time:idle_timeout time:start time:bounded
     time:advance time:watermark_moves
-    on_error:dead_letter on_error:skip on_error:fail
+    on_error:dead_letter on_error:skip on_error:fail on_null:skip on_null:row
+    record_column:joined record_column:selected
     type:BIGINT type:INTEGER type:SMALLINT
     record:null record:tombstone record:undecodable record:wrong_type record:no_event_time
     record:null_join_key record:late record:out_of_order record:equal_times record:far_future
@@ -64,6 +65,8 @@ def _joins(scenario: Scenario) -> Iterator[str]:
             yield "join:composite"
         if any(isinstance(term, Call) for pair in join.on for term in pair):
             yield "join:expression"
+        if any(column_of(term).name in RECORD_COLUMNS for pair in join.on for term in pair):
+            yield "record_column:joined"
     if pipeline.joins and pipeline.topics[pipeline.driving_topic].dimension:
         yield "join:dimension_drives"
     if len({join.topic for join in pipeline.joins}) < len(pipeline.joins):
@@ -96,6 +99,8 @@ def _rules(pipeline: OraclePipeline) -> Iterator[str]:
     for output in pipeline.select:
         if isinstance(output.term, Call):
             yield f"select:{output.term.function}"
+        if column_of(output.term).name in RECORD_COLUMNS:
+            yield "record_column:selected"
     if not pipeline.where:
         yield "where:none"
     for condition in pipeline.where:
@@ -108,6 +113,7 @@ def _rules(pipeline: OraclePipeline) -> Iterator[str]:
             yield "where:null"
     for topic in pipeline.topics.values():
         yield f"on_error:{topic.on_error}"
+        yield f"on_null:{topic.on_null}"
         yield f"type:{topic.columns['n']}"
         if topic.key is not None:
             yield "tombstones:named"

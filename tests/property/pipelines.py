@@ -22,6 +22,7 @@ AT = "at"
 """The column that holds the event time of some topics."""
 EVENTS = ("orders", "payments", "click-stream")
 DIMENSIONS = ("users", "shops.eu")
+RECORD_COLUMNS = ("_key", "_topic", "_partition", "_offset")
 SECONDS = 1000
 
 _JOINS = [0, 1, 1, 1, 1, 2, 2, 2, 3, 3]
@@ -88,7 +89,8 @@ def _joins(dice: Dice, driving: str) -> tuple[Join, ...]:
             lefts: list[Term] = list(made[0].key)
         else:
             earlier = ["d", "d", *(join.alias for join in made)]
-            lefts = [_expression(dice, Column(dice.pick(earlier), dice.pick("kkmn")))]
+            name = "_key" if dice.one_in(6) else dice.pick("kkmn")
+            lefts = [_expression(dice, Column(dice.pick(earlier), name))]
             if dice.one_in(5):
                 lefts.append(Column("d", "m" if _name(lefts[0]) == "k" else "k"))
         on = tuple((left, _own(dice, alias, left)) for left in lefts)
@@ -104,7 +106,9 @@ def _name(term: Term) -> str:
 
 def _own(dice: Dice, alias: str, left: Term) -> Term:
     name = _name(left)
-    return _expression(dice, Column(alias, name if name == "n" else dice.pick([name, name, *"km"])))
+    if name == "n":
+        return _expression(dice, Column(alias, name))
+    return _expression(dice, Column(alias, dice.pick([name, name, "k", "m", "_key"])))
 
 
 def _expression(dice: Dice, column: Column) -> Term:
@@ -141,6 +145,7 @@ def _topics(dice: Dice, names: Sequence[str]) -> dict[str, Topic]:
             history=dice.pick([5, 10, 40, None]) if as_of else None,
             key=dice.pick("kmn") if dimension and dice.one_in(5) else None,
             on_error=dice.pick(errors),
+            on_null="row" if not dimension and dice.one_in(4) else "skip",
         )
         if history := topics[name].history:
             topics[name] = replace(topics[name], history=history * SECONDS)
@@ -165,7 +170,7 @@ def _within_limits(pipeline: OraclePipeline) -> OraclePipeline:
 def _select(dice: Dice, pipeline: OraclePipeline) -> tuple[Output, ...]:
     outputs = [Output(name="id", term=Column("d", "id"))]
     for alias in ["d", *(join.alias for join in pipeline.joins)]:
-        names = dice.some(["k", "m", "n", "s"], 2)
+        names = dice.some(["k", "m", "n", "s", dice.pick(RECORD_COLUMNS)], 2)
         for name in names or ["s"]:
             outputs.append(Output(name=f"{alias}_{name}", term=_output(dice, Column(alias, name))))
     return tuple(outputs)
@@ -173,9 +178,10 @@ def _select(dice: Dice, pipeline: OraclePipeline) -> tuple[Output, ...]:
 
 def _output(dice: Dice, column: Column) -> Term:
     kind = dice.pick(["plain"] * 7 + ["coalesce", "other"])
+    number = column.name in ("n", "_partition", "_offset")
     if kind == "coalesce":
-        return Call("coalesce", column, 7 if column.name == "n" else "none")
-    if kind == "other" and column.name == "n":
+        return Call("coalesce", column, 7 if number else "none")
+    if kind == "other" and number:
         return Call("plus", column, 1)
     if kind == "other":
         return Call("integer" if column.name == "s" else "upper", column)

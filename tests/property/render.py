@@ -145,6 +145,8 @@ def _topic(topic: Topic) -> dict[str, Any]:
         spec["key"] = topic.key
     if topic.on_error != "dead_letter":
         spec["on_error"] = topic.on_error
+    if topic.on_null != "skip":
+        spec["on_null"] = topic.on_null
     return spec
 
 

@@ -155,7 +155,8 @@ def _simpler_topics(topic: Topic) -> Iterator[Topic]:
     plain = Topic(name=topic.name, columns=topic.columns, dimension=topic.dimension, ttl=topic.ttl)
     if replace(topic, partitions=1) != plain:
         yield plain
-        for name in ("lateness", "idle_timeout", "max_future", "event_time", "on_error", "key"):
+        times = ("lateness", "idle_timeout", "max_future", "event_time")
+        for name in (*times, "on_error", "on_null", "key"):
             yield replace(topic, **{name: getattr(plain, name)})
         yield replace(topic, lookup="current", history=None)
 

@@ -1,7 +1,7 @@
 """From raw records to facts in their place, or to dead letters and skips (sections 1, 2 and 6)."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.reference.pipeline import OraclePipeline, Topic
 from tests.reference.records import Batch, DeadLetter, Fact, Record
@@ -51,16 +51,16 @@ def arrive(pipeline: OraclePipeline, number: int, batch: Batch) -> Arrivals:
             seen[part] = max(what, seen.get(part, what))
             role = _role(pipeline, topic)
             place = (number, seen[part], role, record.topic, record.partition, record.offset)
-            facts.append(Fact(record, what, place))
+            facts.append(Fact(_read(topic, record), what, place))
         elif what != "skipped":
             dead.append(DeadLetter(record.topic, record.partition, record.offset, what))
         if isinstance(what, str) and not drives:
             counters["skipped_side" if what == "skipped" else "side_dead_letters"] += 1
     facts.sort(key=lambda fact: fact.position)
-    by_record = {id(fact.record): fact for fact in facts}
+    by_record = {_place(fact.record): fact for fact in facts}
     for each in driving:
-        fact = by_record.get(id(each.record))
-        each.fact = fact if fact is not None and each.record.value is not None else None
+        fact = by_record.get(_place(each.record))
+        each.fact = fact if fact is not None and fact.record.value is not None else None
     return Arrivals(tuple(facts), tuple(driving), tuple(dead), counters, seen)
 
 
@@ -69,16 +69,33 @@ def _judge(topic: Topic, record: Record, batch_time: int, used: frozenset[str]) 
     if record.raw is not None:
         return "decode"
     if record.value is None:
-        if not topic.dimension:
+        if not topic.dimension and topic.on_null == "skip":
             return "skipped"
         ts: object = record.ts
     else:
-        if any(_breaks(topic.columns[name], record.value.get(name)) for name in used):
+        own = used & set(topic.columns)
+        if any(_breaks(topic.columns[name], record.value.get(name)) for name in own):
             return "decode"
         ts = record.ts if topic.event_time is None else record.value.get(topic.event_time)
     if not isinstance(ts, int) or ts > batch_time + topic.max_future:
         return "event_time"
     return ts
+
+
+def _read(topic: Topic, record: Record) -> Record:
+    """Return a record whose value has the columns that every record has, where no own one hides
+    them; a null value stays one only where it deletes.
+    """
+    if record.value is None and topic.on_null == "skip":
+        return record
+    every = dict(
+        _key=record.key, _topic=record.topic, _partition=record.partition, _offset=record.offset
+    )
+    return replace(record, value={**every, **(record.value or {})})
+
+
+def _place(record: Record) -> tuple[str, int, int]:
+    return record.topic, record.partition, record.offset
 
 
 def _breaks(kind: str, value: object) -> bool:

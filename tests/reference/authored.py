@@ -61,7 +61,8 @@ def oracle_pipeline(
             name: _topic(name, author, declared[name], default_ttl, (partitions or {}).get(name, 1))
             for name in names
         },
-        key=author["output"].get("key"),
+        key=author["output"].get("key", "_key" if query.sets_key else None),
+        key_in_value="key" in author["output"] or not query.sets_key,
         output_topic=author["output"]["topic"],
         emission=emission.get("type", "immediate"),
         require=tuple(emission.get("require", ())),
@@ -98,4 +99,5 @@ def _topic(
         key=spec.get("key"),
         partitions=partitions,
         on_error=spec.get("on_error", "dead_letter"),
+        on_null=spec.get("on_null", "skip"),
     )

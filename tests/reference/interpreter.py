@@ -279,7 +279,7 @@ class Oracle:
             value = {output.name: output.term.of(row.values) for output in self._pipeline.select}
         except SqlFailure:
             return self._bad_row(driving, "sql", unlike)
-        key = None if name is None else value[name]
+        key, value = self._pipeline.keyed(value)
         emitted = Emitted(key=key, value=value, timestamp=row.fact.ts)
         if emitted == unlike:
             return None

@@ -38,6 +38,7 @@ class Topic:
     """The column that the Kafka key is; None: the join key."""
     partitions: int = 1
     on_error: OnError = "dead_letter"
+    on_null: Literal["skip", "row"] = "skip"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +91,7 @@ class OraclePipeline:
     select: tuple[Output, ...]
     key: str | None = None
     """Name of the output column that is the Kafka key; None: rows without a key."""
+    key_in_value: bool = True
     joins: tuple[Join, ...] = ()
     where: tuple[Condition, ...] = ()
     """Conditions that are AND-ed."""
@@ -140,6 +142,12 @@ class OraclePipeline:
             [column.name for column in columns if topics[column.alias] == topic]
             + ([clock] if clock else [])
         )
+
+    def keyed(self, row: Mapping[str, object]) -> tuple[object, Mapping[str, object]]:
+        """Return the key and the value of a row."""
+        if self.key is None or self.key_in_value:
+            return None if self.key is None else row[self.key], row
+        return row[self.key], {name: each for name, each in row.items() if name != self.key}
 
     def driving_where(self) -> tuple[Condition, ...]:
         """The conditions that touch only the driving side."""

@@ -36,8 +36,12 @@ class Query:
     joins: tuple[Join, ...]
     select: tuple[Output, ...]
     where: tuple[Condition, ...]
+    sets_key: bool
+    """The select list has `AS _key`."""
 
 
+_OF_RECORDS = {"_key", "_topic", "_partition", "_offset"}
+"""Columns that every record has; others are no plain values."""
 _OPS: dict[type[Any], tuple[Any, Any]] = {
     exp.EQ: ("=", "="),
     exp.NEQ: ("<>", "<>"),
@@ -95,6 +99,7 @@ class _Reader:
             where=tuple(self._condition(part) for part in where.this.flatten())
             if where is not None and isinstance(where.this, exp.And)
             else (() if where is None else (self._condition(where.this),)),
+            sets_key=any(item.alias == "_key" for item in self._tree.expressions),
         )
 
     def _joins(self) -> list[exp.Join]:
@@ -105,7 +110,7 @@ class _Reader:
             found: list[tuple[Term, Term]] = []
             for identifier in using:
                 name = identifier.name
-                holder = next(a for a in before if name in self._columns[self._topics[a]])
+                holder = next(a for a in before if self._has(a, name))
                 self._preserved.setdefault(name, Column(holder, name))
                 found.append((self._preserved[name], Column(new, name)))
             return tuple(found)
@@ -139,14 +144,18 @@ class _Reader:
     def _column(self, node: exp.Expr) -> Column:
         if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
             raise NotExpressible(node.sql())
-        if node.table:
+        if node.table and self._has(node.table, node.name):
             return Column(node.table, node.name)
         if node.name in self._preserved:
             return self._preserved[node.name]
-        holders = [a for a, topic in self._topics.items() if node.name in self._columns[topic]]
-        if len(holders) != 1:
+        own = [a for a, topic in self._topics.items() if node.name in self._columns[topic]]
+        holders = own or [alias for alias in self._topics if self._has(alias, node.name)]
+        if node.table or len(holders) != 1:
             raise NotExpressible(node.sql())
         return Column(holders[0], node.name)
+
+    def _has(self, alias: str, name: str) -> bool:
+        return name in self._columns[self._topics[alias]] or name in _OF_RECORDS
 
     def _item(self, item: exp.Expr) -> list[Output]:
         if isinstance(item, exp.Star):

@@ -15,6 +15,13 @@ BEYOND_THE_ORACLE = {
     "KS24 a CTE and a derived table",
     "a relation of a relation, joined and filtered",
     "a relation that a join takes as its side, as a derived table would be",
+    "every record column, selected by its name",
+    "record columns in WHERE and in expressions, by any spelling, and no part of *",
+    "record columns of both sides are kept while an event waits",
+    "rows of WITH, derived tables and relations have the record columns of their records",
+    "a derived table that is joined has them, too; one with a join has those of its driving record",
+    "AS _key below the outermost SELECT is what _key means above, and no part of *",
+    "a null value is a row of NULLs under on_null row, at its place and with its Kafka timestamp",
     "KS25 topics with - and ., EXTRACT, IS DISTINCT FROM, FROM inside a string",
 }
 

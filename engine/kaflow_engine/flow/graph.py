@@ -15,7 +15,7 @@ from kaflow_engine.flow.operators import (
     SideParams,
     TakesRows,
 )
-from kaflow_engine.flow.sinks import Sink, TableParams, TableSink, TopicSink
+from kaflow_engine.flow.sinks import Sink, TableParams, TableSink, TopicSink, value_columns
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.model.columns import Column
 
@@ -167,8 +167,8 @@ def only_sink(flow: Flow) -> Sink:
 
 
 def output_columns(flow: Flow) -> tuple[Column, ...]:
-    """Return the columns of the rows that the one sink takes."""
-    return tuple(column for column, _ in only_project(flow).columns)
+    """Return the columns of what the one sink writes."""
+    return value_columns(only_sink(flow), [column for column, _ in only_project(flow).columns])
 
 
 def output_topic(flow: Flow) -> str | None:

@@ -3,6 +3,7 @@
 Encoding belongs to the sink: the same rows may leave as JSON on one topic and as Avro on another.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -39,6 +40,8 @@ class TopicSink:
     """A name of `model.formats`."""
     avro_schema: str | None = None
     avro_id: int | None = None
+    key_in_value: bool = True
+    """The key column is part of the value."""
 
     @property
     def target(self) -> str:
@@ -66,3 +69,10 @@ class TableSink:
 
 
 Sink = TopicSink | TableSink
+
+
+def value_columns(sink: Sink, columns: Sequence[Column]) -> tuple[Column, ...]:
+    """Return those columns of rows that a sink writes as value of a record, or as row."""
+    if isinstance(sink, TopicSink) and not sink.key_in_value:
+        return tuple(column for column in columns if column.name != sink.key)
+    return tuple(columns)

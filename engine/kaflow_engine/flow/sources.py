@@ -48,3 +48,7 @@ class TopicParams:
     """Where records are that came before those read from the topic."""
     schema_id: int | None = None
     """Under `on_schema_change: fail`, the schema that others must not differ from."""
+    record_columns: tuple[Column, ...] = ()
+    """Those of `model.record_columns` that the plan uses."""
+    on_null: Literal["skip", "row"] = "skip"
+    """What a null value of an event is."""

@@ -133,6 +133,8 @@ class TopicSpec(Spec):
     idle_timeout: Duration = 30_000
     max_future: Duration = 86_400_000
     on_error: Literal["dead_letter", "skip", "fail"] = "dead_letter"
+    on_null: Literal["skip", "row"] = "skip"
+    """What a null value of an event is: nothing, or a row of NULLs."""
     on_data_loss: Literal["fail", "continue"] = "fail"
     """What to do when records that were not read yet are gone."""
     on_schema_change: Literal["ignore", "add_nullable", "fail"] = "ignore"

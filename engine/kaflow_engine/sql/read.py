@@ -7,6 +7,7 @@ from sqlglot import exp
 
 from kaflow_engine.errors import Location, ModelError, SqlError
 from kaflow_engine.model.files.yaml_file import raise_all
+from kaflow_engine.model.record_columns import KEY
 from kaflow_engine.sql.joins import Condition, is_right, split_condition, turned
 from kaflow_engine.sql.parse import parse_query
 from kaflow_engine.sql.scope import (
@@ -18,6 +19,7 @@ from kaflow_engine.sql.scope import (
     to_expr,
     topic_relation,
 )
+from kaflow_engine.sql.select_list import key_of, projected
 from kaflow_engine.sql.shape import Expr, JoinShape, OutputShape, QueryShape, SourceShape
 from kaflow_engine.sql.streamable import line_of, refusals
 from kaflow_engine.sql.syntax import at_line
@@ -35,6 +37,10 @@ class _Flat:
     joins: list[JoinShape]
     where: list[exp.Expr]
     outputs: dict[str, exp.Expr]
+    record: dict[str, exp.Expr] = field(default_factory=dict[str, exp.Expr])
+    """Record columns of its rows: those of the driving record, and a key of its own."""
+    key: str | None = None
+    """The output that gives its rows another key: `AS _key`."""
 
 
 @dataclass(kw_only=True)
@@ -59,6 +65,8 @@ class _Reader:
             joins=list(flat.joins),
             where=list(flat.where),
             outputs={},
+            record=relation.record,
+            key=key_of(select.expressions),
         )
         for join in joins:
             self._join(join, scope, flat, known)
@@ -111,9 +119,16 @@ class _Reader:
         self, select: exp.Select, alias: str, known: dict[str, exp.Select]
     ) -> tuple[_Flat, Relation]:
         flat = self.read(select, known)
-        topics = tuple(topic for _, topic in flat.sources)
+        columns, record = flat.outputs, flat.record
+        if flat.key is not None:
+            columns = {name: tree for name, tree in columns.items() if name != flat.key}
+            record = {**record, KEY: flat.outputs[flat.key]}
         relation = Relation(
-            alias=alias, topics=topics, outputs=flat.outputs, base=flat.sources[0][0]
+            alias=alias,
+            topics=tuple(topic for _, topic in flat.sources),
+            outputs=columns,
+            base=flat.sources[0][0],
+            record=record,
         )
         return flat, relation
 
@@ -132,6 +147,9 @@ class _Reader:
         if relation.outputs is not None and isinstance(join.this, exp.Subquery | exp.Table):
             relation.outputs = {
                 name: _guarded(expression, alias) for name, expression in relation.outputs.items()
+            }
+            relation.record = {
+                name: _guarded(expression, alias) for name, expression in relation.record.items()
             }
         before = [source for source, _ in flat.sources]
         using: list[exp.Expr] = join.args.get("using") or []
@@ -166,7 +184,7 @@ class _Reader:
         found: dict[str, exp.Expr] = {}
         for projection in select.expressions:
             try:
-                columns = self._projected(projection, scope)
+                columns = projected(projection, scope)
             except NeedsSchema:
                 raise
             except ModelError as error:
@@ -193,30 +211,6 @@ class _Reader:
             except ModelError as error:
                 self.wrong.append(error)
         return found
-
-    def _projected(self, node: exp.Expr, scope: Scope) -> dict[str, exp.Expr]:
-        star = node.this if isinstance(node, exp.Column) else node
-        if isinstance(star, exp.Star):
-            if star.args.get("replace") or star.args.get("rename"):
-                raise SqlError(
-                    "* REPLACE and * RENAME cannot run here",
-                    at_line(self.at, line_of(node)),
-                    "name the columns",
-                )
-            table = node.table if isinstance(node, exp.Column) else None
-            names: list[exp.Expr] = star.args.get("except_") or star.args.get("except") or []
-            dropped = {name.name.lower() for name in names}
-            found = scope.star(node, table or None)
-            return {name: tree for name, tree in found.items() if name.lower() not in dropped}
-        name = node.alias_or_name if isinstance(node, exp.Alias | exp.Column) else ""
-        if not name:
-            raise SqlError(
-                f"the output column {node.sql(dialect='duckdb')} has no name",
-                at_line(self.at, line_of(node)),
-                "give it one with AS",
-            )
-        body = node.this if isinstance(node, exp.Alias) else node
-        return {name: scope.resolve(body)}
 
     def _unique(self, alias: str) -> str:
         name, number = alias.replace(".", "_"), 2
@@ -271,7 +265,8 @@ def read_select(
         joins=tuple(flat.joins),
         where=tuple(_frozen(part) for part in flat.where),
         outputs=tuple(
-            OutputShape(name=name, expr=_frozen(tree)) for name, tree in flat.outputs.items()
+            OutputShape(name=name, expr=_frozen(tree), is_key=name == flat.key)
+            for name, tree in flat.outputs.items()
         ),
     )
 

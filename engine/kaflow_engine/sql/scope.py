@@ -7,6 +7,7 @@ from sqlglot import exp
 
 from kaflow_engine.errors import Location, SqlError, UnknownName
 from kaflow_engine.model.columns import Column
+from kaflow_engine.model.record_columns import RECORD_COLUMNS, record_columns
 from kaflow_engine.sql.shape import BATCH_TIME, MATCHED, Expr
 from kaflow_engine.sql.streamable import line_of
 from kaflow_engine.sql.syntax import DIALECT, at_line
@@ -45,15 +46,19 @@ class Relation:
     """Expressions by name; None for a topic whose columns are not known yet."""
     base: str
     """The alias of the source it reads (of the driving one, for a derived join)."""
+    record: dict[str, exp.Expr] = field(default_factory=dict[str, exp.Expr])
+    """Record columns, no part of `*`; of a derived table those of the driving record."""
+
+    def own(self, name: str) -> exp.Expr | None:
+        """Return what stands behind the name of a column that is part of `*`, or None."""
+        if self.outputs is None:
+            return _slot(self.base, name)
+        return _named(self.outputs, name)
 
     def column(self, name: str) -> exp.Expr | None:
         """Return what stands behind a column name, or None."""
-        if self.outputs is None:
-            return _slot(self.base, name)
-        for known, expression in self.outputs.items():
-            if known.lower() == name.lower():
-                return expression.copy()
-        return None
+        own = self.own(name)
+        return own if own is not None else _named(self.record, name)
 
 
 def topic_relation(
@@ -63,7 +68,9 @@ def topic_relation(
     outputs: dict[str, exp.Expr] | None = None
     if columns is not None:
         outputs = {column.name: _slot(unique, column.name) for column in columns}
-    return Relation(alias=alias, topics=(topic,), outputs=outputs, base=unique)
+    beside = RECORD_COLUMNS if columns is None else record_columns(columns)
+    record = {column.name: _slot(unique, column.name) for column in beside}
+    return Relation(alias=alias, topics=(topic,), outputs=outputs, base=unique, record=record)
 
 
 @dataclass(kw_only=True)
@@ -140,8 +147,13 @@ class Scope:
     def _unqualified(self, name: str, node: exp.Expr) -> exp.Expr:
         if name.lower() in self.merged:
             return self.merged[name.lower()].copy()
-        known = [r for r in self.relations if r.outputs is not None and r.column(name) is not None]
+        known = [r for r in self.relations if r.outputs is not None and r.own(name) is not None]
         unknown = [r for r in self.relations if r.outputs is None]
+        if not known:  # whatever columns a topic has, it has those of its records
+            beside = [r for r in self.relations if _named(r.record, name) is not None]
+            if unknown and len(beside) > 1:
+                raise self._needs_columns(unknown, node)
+            known = beside
         if len(known) > 1:
             raise SqlError(
                 f"the column '{name}' is ambiguous",
@@ -153,9 +165,12 @@ class Scope:
         if len(unknown) == 1:
             return _found(unknown[0].column(name))
         if unknown:
-            topics = [topic for r in unknown for topic in r.topics]
-            raise NeedsSchema(topics, at_line(self.at, line_of(node)))
+            raise self._needs_columns(unknown, node)
         raise self._unknown(name, self.relations, node)
+
+    def _needs_columns(self, unknown: list[Relation], node: exp.Expr) -> NeedsSchema:
+        topics = [topic for relation in unknown for topic in relation.topics]
+        return NeedsSchema(topics, at_line(self.at, line_of(node)))
 
     def _relation(self, alias: str, node: exp.Expr) -> Relation:
         for relation in self.relations:
@@ -167,7 +182,9 @@ class Scope:
     def _unknown(self, name: str, among: list[Relation], node: exp.Expr) -> UnknownColumn:
         known = [column for r in among for column in (r.outputs or {})]
         where = f" in '{among[0].alias}'" if len(among) == 1 else ""
-        cause = UnknownName("column", name, known)
+        record = {column for r in among for column in r.record}
+        near = (column for column in record if name.startswith("_") or column == f"_{name}")
+        cause = UnknownName("column", name, [*known, *near])
         hint = cause.hint or ("known: " + ", ".join(known[:30]) if known else None)
         if len(among) == len(self.relations) and name.lower() in self.named:
             hint = f"this SELECT gives '{name}' its name; write the expression behind it again"
@@ -191,6 +208,13 @@ def to_expr(tree: exp.Expr, line: int | None = None) -> Expr:
 def matched(alias: str) -> exp.Expr:
     """Return the expression that is true where a joined side has a match."""
     return _slot(alias, MATCHED)
+
+
+def _named(columns: dict[str, exp.Expr], name: str) -> exp.Expr | None:
+    for known, expression in columns.items():
+        if known.lower() == name.lower():
+            return expression.copy()
+    return None
 
 
 def _slot(alias: str, name: str) -> exp.Expr:

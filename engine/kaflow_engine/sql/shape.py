@@ -63,6 +63,8 @@ class OutputShape:
 
     name: str
     expr: Expr
+    is_key: bool = False
+    """The key of the output record, and no part of its value: `AS _key`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +81,11 @@ class QueryShape:
     def driving(self) -> SourceShape:
         """The source whose records make rows."""
         return self.sources[0]
+
+    @property
+    def key(self) -> OutputShape | None:
+        """The column that is the key and no part of the value."""
+        return next((output for output in self.outputs if output.is_key), None)
 
     def source(self, alias: str) -> SourceShape:
         """Return the source called `alias`."""

@@ -65,6 +65,7 @@ topics:
     history: {keep: 7d, path: /a, format: delta, partition: p, offset: o, timestamp: t,
               key: k, value: v}
     key: id
+    on_null: skip
     on_data_loss: continue
     on_schema_change: add_nullable
 delivery: at_least_once
@@ -136,6 +137,7 @@ def test_every_key() -> None:
                 "lookup": "as_of",
                 "history": {"keep": 7 * 24 * HOUR, "path": "/a", "format": "delta", **PLACES},
                 "key": "id",
+                "on_null": "skip",
                 "on_data_loss": "continue",
                 "on_schema_change": "add_nullable",
             }

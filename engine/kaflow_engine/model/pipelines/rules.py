@@ -103,6 +103,19 @@ def _kept_versions(tree: Entries, topic: str) -> Path | None:
     return (*path, "keep") if tree.get(*path, "keep") is not None else None
 
 
+def null_values_of_dimensions(tree: Entries) -> Iterator[ModelError]:
+    """A null value of a dimension deletes."""
+    for topic in sorted(_texts(tree, "state", "dimensions")):
+        path: Path = ("topics", topic, "on_null")
+        if _text(tree, *path) == "row":
+            yield ModelError(
+                f"'on_null: row' is only for events, and '{brief(topic)}' is a dimension",
+                place(tree, path),
+                "remove it: a null value deletes the entry under its key; or take the topic out of "
+                "state.dimensions",
+            )
+
+
 def one_topic_for_two_uses(tree: Entries) -> Iterator[ModelError]:
     """Rows and dead letters must be told apart."""
     topic = _text(tree, "output", "topic")
@@ -148,6 +161,7 @@ RULES: tuple[Rule, ...] = (
     schema_without_avro,
     fields_without_name,
     versions_of_dimensions,
+    null_values_of_dimensions,
     one_topic_for_two_uses,
 )
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.duck.quoting import identifier
-from kaflow_engine.flow.sinks import Sink, TableSink, TopicSink
+from kaflow_engine.flow.sinks import Sink, TableSink, TopicSink, value_columns
 from kaflow_engine.formats.contract import Encoder, IdSchema, format_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
@@ -41,6 +41,7 @@ def encode_rows(sink: Sink, columns: Sequence[Column], sql: str, rows: pa.Table)
         rows: What `sql` reads.
     """
     key = "NULL" if sink.key is None else f"CAST({identifier(f'o.{sink.key}')} AS VARCHAR)"
+    columns = value_columns(sink, columns)
     value, encoder = _value(sink, columns)
     chosen = "*" if value is None else "rn"
     encoded = "" if value is None else f', {value} AS "$value"'

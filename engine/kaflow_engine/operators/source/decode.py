@@ -16,6 +16,7 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.model.letters import REDRIVE, read_mark
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.quarantine import guarded
+from kaflow_engine.operators.source.record_values import with_record_columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +30,7 @@ class Intake:
     tombstones: pa.Table
     """Null values of a dimension: rn, $ts, $time."""
     nulls: int
-    """Null values, whatever the role."""
+    """Null values that are no rows, whatever the role."""
     bad: tuple[BadRecord, ...]
 
 
@@ -77,13 +78,14 @@ def read_topic(
     rows = rows.append_column("rn", places)
     rows, untimed = _timed(topic, rows, records)
     bad += untimed
-    tombstones = pa.table({"rn": missing.cast(pa.int64())})
-    if not topic.dimension:
-        tombstones = tombstones.slice(0, 0)
-    stamps = records.column("timestamp").take(tombstones.column("rn"))
-    tombstones = tombstones.append_column("$ts", stamps)
+    nulls = pa.table({"rn": missing.cast(pa.int64())})
+    nulls = nulls.append_column("$ts", records.column("timestamp").take(nulls.column("rn")))
+    tombstones = nulls if topic.dimension else nulls.slice(0, 0)
+    if topic.on_null == "row":
+        rows, missing = _with_nulls(rows, nulls), missing.slice(0, 0)
     limit = batch_time + topic.max_future
     rows, early = _future(rows, limit)
+    rows, unread = with_record_columns(topic, rows, records)
     tombstones, early_tombstones = _future(tombstones, limit)
     return Intake(
         topic=topic,
@@ -91,7 +93,7 @@ def read_topic(
         rows=_ordered(rows, tombstones, records),
         tombstones=_ordered(tombstones, rows, records),
         nulls=len(missing) - len(early_tombstones),
-        bad=(*bad, *early, *early_tombstones),
+        bad=(*bad, *early, *unread, *early_tombstones),
     )
 
 
@@ -136,6 +138,14 @@ def _timed(
         for row in found.filter(pc.invert(known)).column("rn").to_pylist()
     ]
     return keep(found, known), bad
+
+
+def _with_nulls(rows: pa.Table, nulls: pa.Table) -> pa.Table:
+    """Add null values as rows of NULLs at their places; they have their Kafka timestamps."""
+    if not nulls.num_rows:
+        return rows
+    whole = pa.concat_tables([rows, nulls], promote_options="default")
+    return whole.take(pc.sort_indices(whole["rn"]))
 
 
 def _future(rows: pa.Table, limit: int) -> tuple[pa.Table, list[BadRecord]]:

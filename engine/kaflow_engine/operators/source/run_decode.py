@@ -127,7 +127,7 @@ class _Decoded:
         rows = self.good
         names = [
             f"{identifier(f'c.{c.name}')} AS {identifier(f'{alias}.{c.name}')}"
-            for c in self.topic.columns
+            for c in (*self.topic.columns, *self.topic.record_columns)
         ]
         if raw:
             places = rows.column("rn")

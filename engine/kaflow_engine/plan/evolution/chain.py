@@ -37,6 +37,10 @@ _OF_FLOW = (
     "max_dead_rate",
     "backfill",
 )
+_OF_TOPIC = ("avro_schema", "avro_id", "key_in_value")
+ADDED_TO_TOPICS: Mapping[str, Any] = {"record_columns": (), "on_null": "skip"}
+ADDED_TO_FINISH: Mapping[str, Any] = {"key_in_value": True}
+"""Fields that stored chains do not have, with what their absence means."""
 
 
 def chain_of(flow: Flow) -> dict[str, Any]:
@@ -47,7 +51,7 @@ def chain_of(flow: Flow) -> dict[str, Any]:
     return {
         "pipeline": flow.pipeline,
         "name": flow.name,
-        "topics": whole["sources"],
+        "topics": [_without(ADDED_TO_TOPICS, topic) for topic in whole["sources"]],
         "driving": {name: rows[name] for name in _OF_DRIVING},
         "steps": [
             _step(flow, step, next_one)
@@ -123,6 +127,11 @@ def flow_of_chain(plan: Document) -> dict[str, Any]:
     }
 
 
+def _without(added: Mapping[str, Any], part: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what says what it said before there was a field for it."""
+    return {name: part[name] for name in part if name not in added or part[name] != added[name]}
+
+
 def _step(flow: Flow, step: KeyedJoin, following: KeyedJoin | None) -> dict[str, Any]:
     return {
         "before": _columns(step.before),
@@ -147,7 +156,7 @@ def _columns(columns: Sequence[Any]) -> list[dict[str, Any]]:
 def _finish(flow: Flow) -> dict[str, Any]:
     project, sink = only_project(flow), only_sink(flow)
     topic = sink if isinstance(sink, TopicSink) else None
-    return {
+    found = {
         "where": project.where,
         "outputs": [[asdict(column), sql] for column, sql in project.columns],
         "key": sink.key,
@@ -156,7 +165,9 @@ def _finish(flow: Flow) -> dict[str, Any]:
         "avro_schema": topic.avro_schema if topic else None,
         "avro_id": topic.avro_id if topic else None,
         "table": None if isinstance(sink, TopicSink) else asdict(sink.table),
+        "key_in_value": topic.key_in_value if topic else True,
     }
+    return _without(ADDED_TO_FINISH, found)
 
 
 def _sink(finish: Document, inputs: Sequence[str], exchange: bool) -> dict[str, Any]:
@@ -164,6 +175,6 @@ def _sink(finish: Document, inputs: Sequence[str], exchange: bool) -> dict[str, 
     table = finish.get("table")
     if table is not None:
         return {"type": "table", "id": sink_id(table["name"]), **to, "table": table}
-    optional = {name: finish[name] for name in ("avro_schema", "avro_id") if name in finish}
+    optional = {name: finish[name] for name in _OF_TOPIC if name in finish}
     topic, form = finish["topic"], finish["format"]
     return {"type": "topic", "id": sink_id(topic), **to, "topic": topic, "format": form, **optional}

@@ -7,7 +7,7 @@ from typing import TypeAlias, cast
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.durations import LONGEST, format_duration
 from kaflow_engine.operators.rows.layout import is_gone
-from kaflow_engine.plan.evolution.chain import Document
+from kaflow_engine.plan.evolution.chain import ADDED_TO_FINISH, ADDED_TO_TOPICS, Document
 
 WHOLE = "pipeline"
 """The part that everything belongs to which is no part of its own."""
@@ -23,6 +23,7 @@ WORDS: Mapping[str, str] = {
     "emission": "emission type",
     "idle_timeout": "idle timeout",
     "keep": "time that versions are kept",
+    "key_in_value": "key column in the value",
     "last_exchange": "exchange by output key",
     "max_future": "greatest time ahead",
     "needs": "columns that must not be NULL",
@@ -30,6 +31,7 @@ WORDS: Mapping[str, str] = {
     "on_data_loss": "treatment of lost records",
     "on_error": "treatment of bad records",
     "on_expiry": "treatment of incomplete rows",
+    "on_null": "treatment of null values",
     "partitions": "state partitions",
     "pipeline": "id",
     "rank": "order among topics",
@@ -84,7 +86,7 @@ def _changes(part: str, before: Mapping[str, str], after: Mapping[str, str]) -> 
 
 def _parts(plan: Document) -> Parts:
     parts: Parts = {WHOLE: {}}
-    topics = _list(plan, "topics")
+    topics = [{**ADDED_TO_TOPICS, **topic} for topic in _list(plan, "topics")]
     names = [str(topic["name"]) for topic in topics]
     for name, topic in zip(names, topics, strict=True):
         parts[f"topic '{name}'"] = _fields(topic, names, without=("name", "index"))
@@ -98,7 +100,7 @@ def _parts(plan: Document) -> Parts:
         }
         for side in _list(step, "sides"):
             parts[f"step {number}, side '{side['alias']}'"] = _fields(side, names)
-    finish = cast(Document, plan.get("finish", {}))
+    finish = {**ADDED_TO_FINISH, **cast(Document, plan.get("finish", {}))}
     parts["output"] = _fields(finish, names, without=("outputs", "table"))
     parts["output"] |= _table(cast(Document, finish.get("table") or {}))
     for column, sql in cast(Sequence[tuple[Document, str]], finish.get("outputs", ())):
@@ -128,8 +130,8 @@ def _fields(part: Document, topics: Sequence[str], without: Sequence[str] = ()) 
         word = WORDS.get(name, name.replace("_", " "))
         if name == "topic" and isinstance(value, int):
             found[word] = f"'{topics[value]}'"
-        elif name in ("columns", "before", "after"):
-            kind = "column" if name == "columns" else f"column {name} it"
+        elif name in ("columns", "record_columns", "before", "after"):
+            kind = "column" if name.endswith("columns") else f"column {name} it"
             for column in cast(Sequence[Document], value or ()):
                 if is_gone(Column(column["name"], column["type"])):
                     continue

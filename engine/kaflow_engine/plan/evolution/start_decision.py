@@ -127,10 +127,26 @@ def pinned_schema_ids(stored: StoredState) -> dict[str, int]:
     Raises:
         StateError: The plan of the state is missing or damaged.
     """
+    topics = _stored_topics(stored)
+    return {t["name"]: t["schema_id"] for t in topics if t.get("schema_id") is not None}
+
+
+def known_record_columns(stored: StoredState) -> dict[str, set[str]]:
+    """Return, by topic, the record columns that the plan of the state uses.
+
+    Raises:
+        StateError: The plan of the state is missing or damaged.
+    """
+    return {
+        topic["name"]: {column["name"] for column in topic.get("record_columns", ())}
+        for topic in _stored_topics(stored)
+    }
+
+
+def _stored_topics(stored: StoredState) -> Sequence[Document]:
     text = stored_plan(stored)
     plan: Document = json.loads(text) if text else {}
-    topics = plan.get("topics" if is_chain(plan) else "sources", ())
-    return {t["name"]: t["schema_id"] for t in topics if t.get("schema_id") is not None}
+    return plan.get("topics" if is_chain(plan) else "sources", ())
 
 
 def judge(

@@ -174,4 +174,4 @@ def _dead_letters(explanation: Explanation) -> str:
 def _columns(columns: tuple[Column, ...] | None) -> str:
     if columns is None:
         return NOT_KNOWN
-    return ", ".join(f"{column.name} {column.type}" for column in columns)
+    return ", ".join(f"{column.name} {column.type}" for column in columns) or "none"

@@ -41,7 +41,8 @@ def explain(spec: PipelineSpec, config: Config, columns: Columns | None = None) 
         ModelError: The file is wrong.
     """
     names = pipeline_topics(spec)
-    found = {name: declared_columns(spec, name) or (columns or {}).get(name) for name in names}
+    declared = {name: declared_columns(spec, name) for name in names}
+    found = {**declared, **{n: (columns or {}).get(n) for n in names if declared[n] is None}}
     schemas = {name: some for name, some in found.items() if some is not None}
     if len(schemas) == len(names):
         planned = build_plan(spec, config, schemas)
@@ -73,6 +74,7 @@ def _explanation(
     driving = {shape.driving.alias} if shape else set[str]()
     where = shape.where if shape else ()
     wait = next((role.ttl for role in roles if role.driving), 0)
+    key = _key_name(spec, shape)
     return Explanation(
         name=spec.name,
         id=spec.id,
@@ -88,14 +90,14 @@ def _explanation(
         steps=_steps(shape, roles, plan),
         where=tuple(_text(part) for part in where if not part.aliases <= driving),
         emission=spec.emission.type,
-        require=_required(spec),
+        require=_required(spec, key),
         on_expiry=spec.emission.on_expiry,
         on_dimension_update=spec.on_dimension_update,
         wait=wait,
         output_topic=spec.output.topic,
         output_table=_table(spec, config),
         output_format="delta" if spec.output.table else spec.output.format,
-        output_key=spec.output.key,
+        output_key=key,
         output=output_columns(plan) if plan else None,
         lineage=_lineage(shape) if shape else (),
         avro_schema=output_schema(plan) if plan else None,
@@ -130,11 +132,15 @@ def _table(spec: PipelineSpec, config: Config) -> TablePart | None:
     )
 
 
-def _required(spec: PipelineSpec) -> tuple[str, ...]:
+def _key_name(spec: PipelineSpec, shape: QueryShape | None) -> str | None:
+    named = shape.key if shape else None
+    return named.name if named else spec.output.key
+
+
+def _required(spec: PipelineSpec, key: str | None) -> tuple[str, ...]:
     if spec.emission.type != "smart":
         return ()
-    keys = [spec.output.key] if spec.output.key is not None else []
-    return tuple(dict.fromkeys([*spec.emission.require, *keys]))
+    return tuple(dict.fromkeys([*spec.emission.require, *([] if key is None else [key])]))
 
 
 def _topic(
@@ -171,6 +177,8 @@ def _topic(
 def _tombstones(spec: PipelineSpec, role: TopicRole, shape: QueryShape | None) -> str | None:
     """Say what a null value of a topic does; None where the query is not known yet."""
     if not role.dimension:
+        if spec.topic(role.name).on_null == "row":
+            return "a record without a value is a row of NULLs"
         return "a record without a value is skipped and counted"
     if shape is None:
         return None

@@ -14,10 +14,14 @@ from kaflow_engine.plan.planner.avro_fit import wrong_fields
 from kaflow_engine.sql.bind import check_types, normal_type
 from kaflow_engine.sql.conditions import check_condition
 from kaflow_engine.sql.scope import UnknownColumn
+from kaflow_engine.sql.shape import OutputShape
 
 
 def wrong_names(
-    spec: PipelineSpec, names: Sequence[str] | None, wrong: ModelError | None = None
+    spec: PipelineSpec,
+    names: Sequence[str] | None,
+    wrong: ModelError | None = None,
+    key: OutputShape | None = None,
 ) -> list[ModelError]:
     """Return an error for each output column that is named and not there, and each wrong check.
 
@@ -25,6 +29,7 @@ def wrong_names(
         spec: What the author wrote.
         names: The output columns of the query; None: not known.
         wrong: A mistake in the query: columns that it misspells are known by their right names.
+        key: The column that is the key, and no part of the value: checks do not see it.
     """
     if names is None:
         return wrong_checks(spec, None)
@@ -39,7 +44,8 @@ def wrong_names(
         for name, path in wanted
         if name.lower() not in known
     ]
-    return [*unknown, *wrong_checks(spec, meant)]
+    seen = [name for name in meant if key is None or name != key.name]
+    return [*unknown, *wrong_checks(spec, seen)]
 
 
 def _meant(wrong: ModelError | None) -> Iterator[str]:

@@ -13,6 +13,7 @@ from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.files.yaml_file import raise_all
+from kaflow_engine.model.record_columns import readable
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.layout import key_text
 from kaflow_engine.plan.planner.mistakes import Mistakes
@@ -122,7 +123,7 @@ def _check(spec: PipelineSpec, config: Config, *, whole: bool) -> tuple[ModelErr
         mistakes.found += [error, *wrong_names(spec, output_names(spec.query), error)]
         mistakes.raise_all()
         raise
-    mistakes.found += wrong_names(spec, [output.name for output in shape.outputs])
+    mistakes.found += wrong_names(spec, [output.name for output in shape.outputs], key=shape.key)
     known = {topic: columns for topic, columns in schemas.items() if columns is not None}
     if len(known) < len(schemas):
         mistakes.raise_all()
@@ -147,7 +148,7 @@ def build_plan(
     shape = pipeline_shape(spec, schemas.get)
     found = [
         *check_topic_names(spec, [source.topic for source in shape.sources]),
-        *wrong_names(spec, [output.name for output in shape.outputs]),
+        *wrong_names(spec, [output.name for output in shape.outputs], key=shape.key),
     ]
     planned = _plan(spec, config, schemas, shape, Mistakes(found=found), whole=True)
     assert planned is not None
@@ -165,7 +166,7 @@ def _plan(
 ) -> PlannedPipeline | None:
     topics = [source.topic for source in shape.sources]
     used = used_columns(shape)
-    of_alias = {s.alias: schemas[s.topic] for s in shape.sources}
+    of_alias = {s.alias: readable(schemas[s.topic]) for s in shape.sources}
     binder = Binder(of_alias, spec.place("query"), expressions(shape))
     types = {(alias, c.name): c.type for alias, some in of_alias.items() for c in some}
     for part in [*shape.where, *(part for source in shape.sources for part in source.filter)]:
@@ -175,13 +176,15 @@ def _plan(
         for output in shape.outputs
         if (kind := mistakes.attempt(lambda o=output: binder.type_of(o.expr))) is not None
     ]
+    key = shape.key.name if shape.key else None
+    values = [column for column, _ in outputs if column.name != key]
     mistakes.found += wrong_types(spec, [column for column, _ in outputs])
     if len(outputs) == len(shape.outputs):
-        mistakes.found += wrong_conditions(spec, [column for column, _ in outputs])
+        mistakes.found += wrong_conditions(spec, values)
     steps = mistakes.attempt(lambda: key_steps(shape, binder))
     roles = topic_roles(spec, config, topics)
     params = mistakes.attempt(lambda: topic_params(spec, config, roles, shape, used, schemas))
-    avro = mistakes.attempt(lambda: output_schema(spec, [column for column, _ in outputs]))
+    avro = mistakes.attempt(lambda: output_schema(spec, values))
     table = mistakes.attempt(lambda: table_params(spec, config, [column for column, _ in outputs]))
     mistakes.raise_all()
     if not whole:
@@ -228,7 +231,7 @@ def _assemble(parts: _Parts, topics: tuple[TopicParams, ...], avro: str | None) 
     after = [part for part in shape.where if not part.aliases <= {alias}]
     refuse_chains(spec, shape, steps, parts.roles)
     refuse_reemit(spec, len(steps))
-    key = _output(shape, spec.output.key) if spec.output.key is not None else None
+    key = _output(shape, spec.output.key) if spec.output.key is not None else shape.key
     wanted: list[OutputShape] = []
     if spec.emission.type == "smart":
         names = [*spec.emission.require, *([key.name] if key else [])]

@@ -9,6 +9,7 @@ from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config, topic_format
+from kaflow_engine.model.record_columns import record_columns
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.history import history_params
 from kaflow_engine.sql.shape import QueryShape
@@ -186,6 +187,7 @@ def topic_params(
                 index=index,
                 format=topic_format(spec, config, role.name),
                 columns=tuple(c for c in columns if c.name.lower() in names),
+                record_columns=tuple(c for c in record_columns(columns) if c.name in names),
                 event_time=event_time,
                 dimension=role.name in spec.state.dimensions,
                 rank=0 if role.dimension else 1 if role.side else 2,
@@ -196,6 +198,7 @@ def topic_params(
                 lateness=topic.lateness,
                 idle_timeout=topic.idle_timeout,
                 history=history_params(spec, config, role.name),
+                on_null=topic.on_null,
             )
         )
     return tuple(found)

@@ -80,6 +80,7 @@ def sink_of(
         topic=topic,
         format=spec.output.format,
         avro_schema=avro,
+        key_in_value=key is None or not key.is_key,
     )
 
 

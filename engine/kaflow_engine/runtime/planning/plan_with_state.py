@@ -7,7 +7,11 @@ from kaflow_engine.errors import ModelError
 from kaflow_engine.model.columns import Column, widened
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.plan.evolution.start_decision import StoredState, pinned_schema_ids
+from kaflow_engine.plan.evolution.start_decision import (
+    StoredState,
+    known_record_columns,
+    pinned_schema_ids,
+)
 from kaflow_engine.plan.planner.pipeline_plan import build_plan, declared_columns
 from kaflow_engine.plan.planner.planned import PlannedPipeline
 from kaflow_engine.sql.pipeline import pipeline_topics
@@ -38,8 +42,8 @@ def plan_with_state(
     ids = pinned_schema_ids(stored) if watched else {}
     pinned = stored.columns
     declared = {name: declared_columns(spec, name) for name in names}
-    known = {name: declared[name] or pinned.get(name) for name in names}
-    schemas = {name: columns for name, columns in known.items() if columns is not None}
+    known = {**pinned, **{name: own for name, own in declared.items() if own is not None}}
+    schemas = {name: known[name] for name in names if name in known}
 
     def look_up(topics: Sequence[str]) -> Mapping[str, tuple[Column, ...]]:
         if not topics:
@@ -54,14 +58,30 @@ def plan_with_state(
     if resolve is not None:
         schemas |= widened(schemas, look_up(growing))
     try:
-        return with_schema_ids(build_plan(spec, config, schemas), ids)
+        planned = build_plan(spec, config, schemas)
     except ModelError:
         if not from_state:
             raise
         # The state pins the columns that the query used; a changed query may want others too.
-        fresh = look_up(from_state)
-    planned = build_plan(spec, config, schemas | widened(schemas, fresh))
+        planned = build_plan(spec, config, schemas | widened(schemas, look_up(from_state)))
+    else:
+        named = _named_now(planned, stored, from_state) if resolve is not None else {}
+        if named:  # a column of the topic itself may have that name, and wins
+            found = look_up(list(named))
+            own = {t: tuple(c for c in found[t] if c.name.lower() in named[t]) for t in named}
+            planned = build_plan(spec, config, schemas | widened(schemas, own))
     return with_schema_ids(planned, ids)
+
+
+def _named_now(
+    planned: PlannedPipeline, stored: StoredState, topics: Sequence[str]
+) -> dict[str, set[str]]:
+    """Return, by topic, the record columns that are used and were not by the plan of the state."""
+    used = {t.name: {c.name for c in t.record_columns} for t in planned.plan.sources}
+    used = {name: used[name] for name in topics if used.get(name)}
+    before = known_record_columns(stored) if used else {}
+    new = {name: columns - before.get(name, set()) for name, columns in used.items()}
+    return {name: columns for name, columns in new.items() if columns}
 
 
 def with_schema_ids(planned: PlannedPipeline, ids: Mapping[str, int]) -> PlannedPipeline:

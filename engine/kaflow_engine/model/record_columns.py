@@ -1,0 +1,29 @@
+"""What every record has besides its value: columns that a query may use without declaring them."""
+
+from collections.abc import Sequence
+
+from kaflow_engine.model.columns import Column
+
+KEY = "_key"
+HEADERS = "_headers"
+
+RECORD_COLUMNS = (
+    Column(KEY, "VARCHAR"),
+    Column("_time", "TIMESTAMP"),
+    Column("_topic", "VARCHAR"),
+    Column("_partition", "INTEGER"),
+    Column("_offset", "BIGINT"),
+    Column("_timestamp", "TIMESTAMP"),
+    Column(HEADERS, "MAP(VARCHAR, BLOB)"),
+)
+
+
+def record_columns(own: Sequence[Column]) -> tuple[Column, ...]:
+    """Return the record columns of a topic: those whose name is none of its own columns'."""
+    taken = {column.name.lower() for column in own}
+    return tuple(column for column in RECORD_COLUMNS if column.name not in taken)
+
+
+def readable(own: Sequence[Column]) -> tuple[Column, ...]:
+    """Return all columns that a query may use of a topic."""
+    return (*own, *record_columns(own))

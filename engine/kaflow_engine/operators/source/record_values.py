@@ -1,0 +1,69 @@
+"""The columns that every record has besides its value, for the queries that use them."""
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.flow.sources import TopicParams
+from kaflow_engine.formats.pick import keep, pick
+from kaflow_engine.model.record_columns import HEADERS, KEY
+from kaflow_engine.operators.row_errors.bad_record import BadRecord
+from kaflow_engine.operators.row_errors.quarantine import guarded
+
+_LAST_OF_A_NAME = (
+    'list_filter("headers", lambda h, i: NOT list_contains('
+    'list_transform("headers"[i + 1:], lambda later: later."key"), h."key"))'
+)
+_SQL: Mapping[str, tuple[str, str]] = {
+    KEY: ("key", 'TRY(decode("key"))'),
+    "_time": ("$ts", 'make_timestamp("$ts" * 1000)'),
+    "_topic": ("topic", '"topic"'),
+    "_partition": ("partition", '"partition"'),
+    "_offset": ("offset", '"offset"'),
+    "_timestamp": ("timestamp", 'make_timestamp("timestamp" * 1000)'),
+    HEADERS: ("headers", f"coalesce(map_from_entries({_LAST_OF_A_NAME}), MAP {{}})"),
+}
+"""Of each what it is made of, a column of the records or `$ts`, and how."""
+
+
+def with_record_columns(
+    topic: TopicParams, rows: pa.Table, records: pa.Table
+) -> tuple[pa.Table, list[BadRecord]]:
+    """Add those record columns that the plan uses, and take out rows without a value for them.
+
+    Args:
+        topic: Whose records they are.
+        rows: Good records: rn and `$ts`, in epoch milliseconds, among others.
+        records: Schema RECORDS; row i has `rn` i.
+
+    Returns:
+        The rows with `c.<record column>`, and why others were taken out.
+    """
+    if not topic.record_columns:
+        return rows, []
+    asked = [(column.name, *_SQL[column.name]) for column in topic.record_columns]
+    raw = {"rn": rows["rn"], "$ts": rows["$ts"]}
+    raw |= {of: pick(records[of], rows["rn"]) for _, of, _ in asked if of != "$ts"}
+    chosen = ", ".join(f"{sql} AS {identifier(f'c.{name}')}" for name, _, sql in asked)
+    found, failed = guarded(f"SELECT rn, {chosen} FROM rows", pa.table(raw))
+    bad = [BadRecord(row=b.row, phase="decode", error=b.error, message=b.message) for b in failed]
+    rows = _without(rows, [b.row for b in failed])
+    if KEY in (name for name, _, _ in asked):
+        keys = pick(records["key"], rows["rn"])
+        lost = pc.and_(keys.is_valid(), found[f"c.{KEY}"].is_null())
+        bad += [
+            BadRecord(row=row, phase="decode", error="InvalidKey", message="the key is no UTF-8")
+            for row in rows["rn"].filter(lost).to_pylist()
+        ]
+        rows, found = keep(rows, pc.invert(lost)), keep(found, pc.invert(lost))
+    for name in found.column_names[1:]:
+        rows = rows.append_column(name, found[name])
+    return rows, bad
+
+
+def _without(rows: pa.Table, numbers: list[int]) -> pa.Table:
+    if not numbers:
+        return rows
+    return rows.filter(pc.invert(pc.is_in(rows["rn"], pa.array(numbers, pa.int64()))))
