@@ -15,7 +15,7 @@ from kaflow_dagster.streams.redrive import build_redrive_job
 from kaflow_dagster.streams.sensor import build_supervisor
 from kaflow_dagster.streams.session import build_stream_job
 from kaflow_dagster.streams.supervision import SupervisionLimits
-from kaflow_dagster.tables.backfill import build_backfill_schedule, build_table
+from kaflow_dagster.tables.backfill import build_backfill_schedule, build_tables
 from kaflow_engine.api.errors import ModelError
 
 
@@ -64,26 +64,27 @@ def defs_of(
         if unit.problem is None
     }
     sensors = [build_supervisor(unit, project, jobs.get(unit.name), patience) for unit in units]
-    tables = {
-        each.pipeline.name: (each, build_table(each, project, translate, pyspark))
-        for each in tables_of(project.pipelines)
-    }
+    tables = [
+        (found, build_tables(found, project, translate, pyspark))
+        for each in project.pipelines
+        if (found := tables_of([each]))
+    ]
     checks = [build_topic_checks(each, project, translate) for each in project.pipelines]
     sound = [each for each in project.pipelines if each.explanation is not None]
     schedules = [
         *(build_check_schedule(each, translate) for each in project.pipelines),
-        *(build_backfill_schedule(*each, project) for each in tables.values()),
+        *(build_backfill_schedule(found, filled, project) for found, filled in tables),
     ]
     return dg.Definitions(
-        assets=[*build_kaflow_specs(project, translate), *(table for _, table in tables.values())],
+        assets=[*build_kaflow_specs(project, translate), *(filled for _, filled in tables)],
         jobs=[
             *jobs.values(),
             *(build_redrive_job(each, project, translate) for each in sound),
             *(
                 dg.define_asset_job(
-                    f"{table.op.name}_job", selection=[table], tags={"kaflow/kind": "backfill"}
+                    f"{filled.op.name}_job", selection=[filled], tags={"kaflow/kind": "backfill"}
                 )
-                for _, table in tables.values()
+                for _, filled in tables
             ),
         ],
         sensors=sensors,

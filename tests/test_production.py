@@ -8,7 +8,8 @@ from typing import get_args
 
 import pytest
 
-from kaflow_engine.model.specs import OutputSpec, PipelineSpec
+from kaflow_engine.model.output_specs import OutputSpec
+from kaflow_engine.model.specs import PipelineSpec
 from tests.acceptance.crash_kinds import KINDS
 from tests.page import DOCS
 from tests.test_readme import ROOT
@@ -57,6 +58,7 @@ def test_every_kind_of_output_has_a_column():
     more = get_args(PipelineSpec.model_fields["delivery"].annotation)[1:]
     kinds = [*targets, *(f"topic, `{delivery}`" for delivery in more)]
     kinds += [f"backfill into a {target}" for target in targets]
+    kinds += ["several outputs", "backfill into several outputs"]
     assert sorted(COLUMNS) == sorted(kinds)
 
 

@@ -18,7 +18,10 @@ from kaflow_engine.cli.main import COMMANDS, kaflow
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.errors import Location
+from kaflow_engine.model.config import Config
 from kaflow_engine.model.pipelines.loader import load_pipeline, pipeline_from_mapping
+from kaflow_engine.plan.explain.explain import explain
+from kaflow_engine.plan.planner.pipeline_plan import check_pipeline
 from tests.page import first_words
 
 ROOT = Path(__file__).parent.parent
@@ -83,6 +86,20 @@ def test_the_fifteen_lines_are_the_example():
     assert (
         here.model_copy(update=without).model_dump() == file.model_copy(update=without).model_dump()
     )
+
+
+def test_the_example_of_several_outputs(tmp_path):
+    (block,) = [block for block in blocks("yaml") if "\noutputs:\n" in block]
+    file = tmp_path / "orders_by_country.yaml"
+    file.write_text(block)
+    spec = load_pipeline(file, {})
+    assert check_pipeline(spec) == ()
+    found = explain(spec, Config()).outputs
+    assert [(output.target, output.format, output.where) for output in found] == [
+        ("all_orders", "json", ()),
+        ("dutch_orders", "avro", ("c.country = 'NL'",)),
+        ("amounts", "delta", ()),
+    ]
 
 
 def test_the_folders_exist():

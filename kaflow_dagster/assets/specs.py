@@ -61,19 +61,21 @@ def _mistakes(problems: Sequence[str]) -> list[dg.AssetSpec]:
 def tables_of(pipelines: Iterable[PipelineView]) -> list[TableProps]:
     """Return the tables that pipelines write."""
     return [
-        TableProps(pipeline=view)
+        TableProps(output=output)
         for view in pipelines
-        if view.explanation is not None and view.explanation.output_table is not None
+        for output in view.written
+        if output.part.table is not None
     ]
 
 
 def topics_of(pipelines: Iterable[PipelineView]) -> list[TopicProps]:
     """Return every topic that pipelines read or write, by name."""
     sound = [(view, view.explanation) for view in pipelines if view.explanation is not None]
-    writers = {
-        explained.output_topic: view
-        for view, explained in sound
-        if explained.output_topic is not None
+    outputs = {
+        output.part.topic: output
+        for view, _ in sound
+        for output in view.written
+        if output.part.topic is not None
     }
     dead = {explained.dead_letters: view for view, explained in sound}
     reads: dict[str, list[TopicPart]] = {}
@@ -89,8 +91,8 @@ def topics_of(pipelines: Iterable[PipelineView]) -> list[TopicProps]:
             description=next((view.topics[name] for view, _ in sound if name in view.topics), ""),
             columns=next((part.columns for part in reads.get(name, ()) if part.columns), ()),
             history=next((part.history for part in reads.get(name, ()) if part.history), None),
-            writer=writers.get(name),
-            dead_letters_of=None if name in writers else dead.get(name),
+            output=outputs.get(name),
+            dead_letters_of=None if name in outputs else dead.get(name),
         )
-        for name in sorted({*writers, *dead, *reads})
+        for name in sorted({*outputs, *dead, *reads})
     ]

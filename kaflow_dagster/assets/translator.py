@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 import dagster as dg
 
 from kaflow_dagster.assets.groups import SHARED
-from kaflow_dagster.assets.views import PipelineView
+from kaflow_dagster.assets.views import PipelineOutput, PipelineView
 from kaflow_engine.api.plan import Column, LineagePart, TablePart
 
 
@@ -24,9 +24,14 @@ class TopicProps:
     """Empty where no one declares them."""
     history: str | None = None
     """Where files are that it begins in."""
-    writer: PipelineView | None = None
-    """The pipeline whose rows it holds."""
+    output: PipelineOutput | None = None
+    """Whose rows it holds."""
     dead_letters_of: PipelineView | None = None
+
+    @property
+    def writer(self) -> PipelineView | None:
+        """The pipeline whose rows it holds."""
+        return self.output.pipeline if self.output else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +48,14 @@ class StreamProps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableProps:
-    """The table of a pipeline that writes one."""
+    """A table that a pipeline writes."""
 
-    pipeline: PipelineView
+    output: PipelineOutput
+
+    @property
+    def pipeline(self) -> PipelineView:
+        """Which writes it."""
+        return self.output.pipeline
 
     @property
     def name(self) -> str:
@@ -55,10 +65,8 @@ class TableProps:
     @property
     def part(self) -> TablePart:
         """Where it is, and its partitions."""
-        explained = self.pipeline.explanation
-        assert explained is not None
-        assert explained.output_table is not None
-        return explained.output_table
+        assert self.output.part.table is not None
+        return self.output.part.table
 
 
 Props = TopicProps | StreamProps | TableProps
@@ -87,13 +95,11 @@ class KaflowTranslator:
         """Return the key of the asset that stands for the running of a pipeline."""
         return self.get_asset_spec(StreamProps(pipeline=pipeline)).key
 
-    def output_key(self, pipeline: PipelineView) -> dg.AssetKey | None:
-        """Return the key of what a pipeline writes, a table or a topic; None: it is broken."""
-        if pipeline.explanation is None:
-            return None
-        if pipeline.explanation.output_topic is not None:
-            return self.topic_key(pipeline.explanation.output_topic)
-        return self.get_asset_spec(TableProps(pipeline=pipeline)).key
+    def output_key(self, output: PipelineOutput) -> dg.AssetKey:
+        """Return the key of what is written, a table or a topic."""
+        if output.part.topic is not None:
+            return self.topic_key(output.part.topic)
+        return self.get_asset_spec(TableProps(output=output)).key
 
     def _stream(self, pipeline: PipelineView) -> dg.AssetSpec:
         topics = pipeline.explanation.topics if pipeline.explanation else ()
@@ -123,7 +129,8 @@ class KaflowTranslator:
         writer, part = table.pipeline, table.part
         return dg.AssetSpec(
             key=dg.AssetKey(["tables", part.name]),
-            description=f"Delta table of pipeline `{writer.name}`, by {part.partition}.",
+            description=table.output.about.description
+            or f"Delta table of pipeline `{writer.name}`, by {part.partition}.",
             deps=[self.stream_key(writer)],
             group_name=writer.asset_group,
             kinds={"deltalake"},
@@ -137,7 +144,7 @@ class KaflowTranslator:
                 "dagster/table_name": part.name,
                 "dagster/storage_kind": "deltalake",
                 "dagster/partition_expr": f"_{part.partition}",
-                **self._columns(writer),
+                **self._columns(table.output),
             },
         )
 
@@ -153,9 +160,10 @@ class KaflowTranslator:
                 metadata={**_address(topic), **self._columns(None, topic.columns)},
             )
         what = "Rows" if topic.writer else "Dead letters"
+        said = topic.output.about.description if topic.output else None
         return dg.AssetSpec(
             key=key,
-            description=f"{what} of pipeline `{writer.name}`.",
+            description=said or f"{what} of pipeline `{writer.name}`.",
             deps=[self.stream_key(writer)],
             group_name=writer.asset_group,
             kinds={"kafka"},
@@ -164,18 +172,18 @@ class KaflowTranslator:
             metadata={
                 **_source(writer),
                 **_address(topic),
-                **self._columns(topic.writer, topic.columns),
+                **self._columns(topic.output, topic.columns),
             },
         )
 
     def _columns(
-        self, writer: PipelineView | None, known: tuple[Column, ...] = ()
+        self, output: PipelineOutput | None, known: tuple[Column, ...] = ()
     ) -> dict[str, object]:
-        explained = writer.explanation if writer else None
-        about = writer.columns if writer else {}
-        lineage = {part.column: part for part in explained.lineage} if explained else {}
-        columns = explained.output if explained and explained.output else known
-        key = explained.output_key if explained else None
+        written = output.part if output else None
+        about = output.about.columns if output else {}
+        lineage = {part.column: part for part in written.lineage} if written else {}
+        columns = written.columns if written and written.columns else known
+        key = written.key if written else None
         found: dict[str, object] = {}
         if columns:
             found["dagster/column_schema"] = dg.TableSchema(

@@ -1,6 +1,6 @@
 """Pipelines as Dagster needs them: read and explained once, kept as JSON, cheap to load."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -9,11 +9,12 @@ from pydantic import TypeAdapter
 
 from kaflow_dagster.assets.groups import folder_group
 from kaflow_engine.api.errors import ModelError, without_secrets
-from kaflow_engine.api.plan import Explanation, draw, explain
+from kaflow_engine.api.plan import Explanation, OutputPart, draw, explain
 from kaflow_engine.api.project import (
     CheckedPipeline,
     Config,
     PipelineSpec,
+    Write,
     check_project,
     checks_of,
     load_config,
@@ -29,6 +30,16 @@ class CheckView:
     about: str
     is_error: bool
     """Whether its failure is more than a warning."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputView:
+    """What an author says of an output besides its rows."""
+
+    description: str | None = None
+    columns: dict[str, str]
+    """Descriptions by name."""
+    checks: tuple[CheckView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +60,10 @@ class PipelineView:
     owners: tuple[str, ...] = ()
     tags: dict[str, str]
     meta: dict[str, str] = field(default_factory=dict[str, str])
-    columns: dict[str, str] = field(default_factory=dict[str, str])
-    """Descriptions of output columns."""
     topics: dict[str, str] = field(default_factory=dict[str, str])
     """Descriptions of input topics."""
-    checks: tuple[CheckView, ...] = ()
+    outputs: tuple[OutputView, ...] = ()
+    """In the order of the file, as those of the explanation."""
     explanation: Explanation | None = None
     drawing: str = ""
     problem: str | None = None
@@ -63,6 +73,29 @@ class PipelineView:
     def asset_group(self) -> str:
         """The group of its assets."""
         return self.group or self.folder
+
+    @property
+    def written(self) -> tuple["PipelineOutput", ...]:
+        """What it writes; nothing where it is broken."""
+        parts = self.explanation.outputs if self.explanation else ()
+        return tuple(
+            PipelineOutput(pipeline=self, part=part, about=about)
+            for part, about in zip(parts, self.outputs, strict=True)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineOutput:
+    """An output with the pipeline that writes it."""
+
+    pipeline: PipelineView
+    part: OutputPart
+    about: OutputView
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """The names of its checks."""
+        return tuple(check.name for check in self.about.checks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,14 +214,17 @@ def view_project(paths: Sequence[Path], config_path: Path | None = None) -> Proj
 
 def _view(checked: CheckedPipeline, folder: str, config: Config) -> PipelineView:
     spec, file, line = checked.spec, str(checked.at.file), checked.at.line or 1
-    if spec is None or checked.mistakes:
+    mistakes = checked.mistakes
+    if spec is not None and not mistakes:
+        mistakes = tuple(_partitioned_otherwise(spec))
+    if spec is None or mistakes:
         return PipelineView(
             name=checked.name or Path(file).stem,
             file=file,
             line=line,
             folder=folder,
             tags={},
-            problem="\n".join(str(mistake) for mistake in checked.mistakes),
+            problem="\n".join(str(mistake) for mistake in mistakes),
         )
     explanation = explain(spec, config)
     return PipelineView(
@@ -198,23 +234,57 @@ def _view(checked: CheckedPipeline, folder: str, config: Config) -> PipelineView
         folder=folder,
         group=spec.group,
         version=version_of(spec, config),
-        query=spec.query,
+        query=_sql(spec),
         owners=spec.owners,
         tags=spec.tags,
         meta=spec.meta,
-        columns={name: c.description for name, c in spec.columns.items() if c.description},
         topics={name: t.description for name, t in spec.topics.items() if t.description},
+        outputs=tuple(_output(spec, write) for write in spec.writes),
+        explanation=explanation,
+        drawing="\n".join(draw(explanation)),
+    )
+
+
+def _partitioned_otherwise(spec: PipelineSpec) -> Iterator[ModelError]:
+    """A backfill fills all tables of a pipeline, and an asset of it has one kind of partitions."""
+    tables = [write for write in spec.writes if write.output.table is not None]
+    for write in tables[1:]:
+        first = tables[0]
+        if write.output.partition != first.output.partition:
+            yield ModelError(
+                f"table '{write.output.table}' has a partition for each {write.output.partition}, "
+                f"and table '{first.output.table}' one for each {first.output.partition}: Dagster "
+                "fills both in one backfill",
+                spec.place(*write.at, "partition"),
+                "give them the same partition, or write one of them in another pipeline",
+            )
+
+
+def _output(spec: PipelineSpec, write: Write) -> OutputView:
+    return OutputView(
+        description=write.description,
+        columns={name: c.description for name, c in write.columns.items() if c.description},
         checks=tuple(
             CheckView(
                 name=check.name,
                 about=check.description or f"{check.expectation}: {_said(check.arguments)}",
                 is_error=check.severity == "error",
             )
-            for check in checks_of(spec)
+            for check in checks_of(spec, write)
         ),
-        explanation=explanation,
-        drawing="\n".join(draw(explanation)),
     )
+
+
+def _sql(spec: PipelineSpec) -> str:
+    """Return the query of a pipeline; of several outputs, all that is written, with names."""
+    if spec.query is not None:
+        return spec.query
+    parts = [f"-- relation {name}\n{each.query.strip()}" for name, each in spec.relations.items()]
+    parts += [
+        f"-- {write.output.target}\n{(write.query or f'FROM {write.relation}').strip()}"
+        for write in spec.writes
+    ]
+    return "\n\n".join(parts)
 
 
 def _said(arguments: Mapping[str, object]) -> str:

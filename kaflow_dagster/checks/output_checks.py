@@ -6,11 +6,12 @@ from collections.abc import Collection, Iterator, Sequence
 import dagster as dg
 
 from kaflow_dagster.assets.translator import KaflowTranslator
-from kaflow_dagster.assets.views import PipelineView, ProjectView
+from kaflow_dagster.assets.views import PipelineOutput, PipelineView, ProjectView
 from kaflow_dagster.runs.background import failure
 from kaflow_dagster.runs.names import dagster_name
 from kaflow_engine.api.checks import CheckResult
-from kaflow_engine.api.errors import KaflowError
+from kaflow_engine.api.errors import KaflowError, ModelError
+from kaflow_engine.api.project import PipelineSpec, Write
 
 LAST_MS = 300_000
 """Of a topic, how far back rows are looked at: as long as the time between two scheduled looks."""
@@ -19,12 +20,12 @@ _SCHEDULE = "*/5 * * * *"
 
 
 def check_specs(
-    pipeline: PipelineView, key: dg.AssetKey, blocking: bool = False
+    output: PipelineOutput, key: dg.AssetKey, blocking: bool = False
 ) -> list[dg.AssetCheckSpec]:
     """Return the checks of an asset.
 
     Args:
-        pipeline: Which writes it.
+        output: What is written to it.
         key: Of the asset.
         blocking: Whether what depends on the asset waits for those that are errors.
     """
@@ -32,27 +33,35 @@ def check_specs(
         dg.AssetCheckSpec(
             check.name, asset=key, description=check.about, blocking=blocking and check.is_error
         )
-        for check in pipeline.checks
+        for check in output.about.checks
     ]
 
 
 def build_topic_checks(
     pipeline: PipelineView, project: ProjectView, translator: KaflowTranslator
 ) -> dg.AssetChecksDefinition | None:
-    """Return the checks of an output topic; None where there are none, or a table is written."""
-    explained = pipeline.explanation
-    key = translator.output_key(pipeline)
-    if key is None or not pipeline.checks or (explained and explained.output_table):
+    """Return the checks of a pipeline's output topics; None where there are none.
+
+    Those of tables belong to their backfills.
+    """
+    outputs = {
+        translator.output_key(output): output
+        for output in pipeline.written
+        if output.part.topic is not None and output.checks
+    }
+    if not outputs:
         return None
 
     @dg.multi_asset_check(
         name=dagster_name("check", pipeline.name),
-        specs=check_specs(pipeline, key),
+        specs=[each for key, output in outputs.items() for each in check_specs(output, key)],
         can_subset=True,
     )
     def check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
-        wanted = {each.name for each in context.selected_asset_check_keys}
-        yield from checked(project, pipeline.name, key, wanted)
+        for key, output in outputs.items():
+            wanted = {c.name for c in context.selected_asset_check_keys if c.asset_key == key}
+            if wanted:
+                yield from checked(project, output, key, wanted)
 
     return check
 
@@ -60,15 +69,17 @@ def build_topic_checks(
 def build_check_schedule(
     pipeline: PipelineView, translator: KaflowTranslator
 ) -> dg.ScheduleDefinition | None:
-    """Return what looks at an output every five minutes; None where nothing is checked."""
-    key = translator.output_key(pipeline)
-    if key is None or not pipeline.checks:
+    """Return what looks at outputs every five minutes; None where nothing is checked."""
+    checks = [
+        dg.AssetCheckKey(translator.output_key(output), name)
+        for output in pipeline.written
+        for name in output.checks
+    ]
+    if not checks:
         return None
     job = dg.define_asset_job(
         dagster_name("checks", pipeline.name),
-        selection=dg.AssetSelection.checks(
-            *(dg.AssetCheckKey(key, check.name) for check in pipeline.checks)
-        ),
+        selection=dg.AssetSelection.checks(*checks),
         tags={"kaflow/kind": "checks"},
     )
     name = dagster_name("check_regularly", pipeline.name)
@@ -77,17 +88,17 @@ def build_check_schedule(
 
 def checked(
     project: ProjectView,
-    name: str,
+    output: PipelineOutput,
     key: dg.AssetKey,
     wanted: Collection[str],
     partitions: Sequence[str] = (),
 ) -> Iterator[dg.AssetCheckResult]:
-    """Run the checks of a pipeline, and yield those that are wanted.
+    """Run the checks of an output, and yield those that are wanted.
 
     Args:
         project: Where the pipeline is read anew.
-        name: Of the pipeline.
-        key: Of the asset that it writes.
+        output: Which one.
+        key: Of its asset.
         wanted: Names of checks.
         partitions: Of a table; none: the newest two.
     """
@@ -95,7 +106,8 @@ def checked(
 
     try:
         config = project.load_config()
-        found = check_output(project.load(name, config), config, LAST_MS, partitions)
+        spec = project.load(output.pipeline.name, config)
+        found = check_output(spec, _write(spec, output), config, LAST_MS, partitions)
     except KaflowError as error:
         raise failure(error) from None
     for result in found.results:
@@ -127,6 +139,13 @@ def carry_over(instance: dg.DagsterInstance, key: dg.AssetKey, checks: Sequence[
                 target_materialization_data=evaluation.target_materialization_data,
             )
         )
+
+
+def _write(spec: PipelineSpec, output: PipelineOutput) -> Write:
+    for write in spec.writes:
+        if (write.output.topic, write.output.target) == (output.part.topic, output.part.target):
+            return write
+    raise ModelError(f"pipeline '{spec.name}' does not write '{output.part.target}' any more")
 
 
 def _result(result: CheckResult, key: dg.AssetKey, what: str) -> dg.AssetCheckResult:

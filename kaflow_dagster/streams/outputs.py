@@ -44,6 +44,8 @@ class Output:
     """A topic or table that a stream writes."""
 
     kind: Kind
+    target: str
+    """Its name."""
     key: dg.AssetKey
     checks: tuple[str, ...] = ()
 
@@ -64,17 +66,22 @@ class _Reported:
 
 def outputs_of(pipeline: PipelineView, translator: KaflowTranslator) -> tuple[Output, ...]:
     """Return what a pipeline writes; nothing where it is broken."""
-    key = translator.output_key(pipeline)
-    if key is None or pipeline.explanation is None:
+    if pipeline.explanation is None:
         return ()
-    letters = translator.topic_key(pipeline.explanation.dead_letters)
-    return (
-        Output(kind="rows", key=key, checks=tuple(check.name for check in pipeline.checks)),
-        Output(kind="letters", key=letters),
-    )
+    rows = [
+        Output(
+            kind="rows",
+            target=output.part.target,
+            key=translator.output_key(output),
+            checks=output.checks,
+        )
+        for output in pipeline.written
+    ]
+    letters = pipeline.explanation.dead_letters
+    return (*rows, Output(kind="letters", target=letters, key=translator.topic_key(letters)))
 
 
-Read = Callable[[Kind, Running, int], "NewestRows"]
+Read = Callable[[Output, Running, int], "NewestRows"]
 
 
 class OutputReports:
@@ -103,16 +110,18 @@ class OutputReports:
         self._instance, self._run_id, self._newest = instance, run_id, newest
         self._rows, self._clock = read or read_newest, clock
         self._began = clock()
-        self._reported: dict[tuple[str, Kind], _Reported] = {}
+        self._reported: dict[tuple[str, dg.AssetKey], _Reported] = {}
         self._errand = Errand()
         self._paused_until = self._began
 
     def report(self, outputs: Sequence[Output], progress: Progress, running: Running) -> None:
         """Report the outputs of a stream that were written to since, and each once."""
         for output in outputs:
-            which = progress.pipeline, output.kind
+            which = progress.pipeline, output.key
             before = self._reported.get(which)
-            count = progress.delivered if output.kind == "rows" else progress.letters
+            count = progress.letters
+            if output.kind == "rows":
+                count = progress.written.get(output.target, 0)
             if before is not None and before.count == count:
                 continue
             now = _Reported(self._clock(), count)
@@ -129,14 +138,14 @@ class OutputReports:
         began = self._clock()
         if self._newest <= 0 or began < self._paused_until:
             return None
-        read = partial(self._rows, output.kind, running, self._newest)
+        read = partial(self._rows, output, running, self._newest)
         found = self._errand.result(read, _WAIT_S)
         if found is None and self._clock() - began > _SLOW_S:
             self._paused_until = self._clock() + _PAUSE_S
         return found
 
 
-def read_newest(kind: Kind, running: Running, limit: int) -> "NewestRows":
+def read_newest(output: Output, running: Running, limit: int) -> "NewestRows":
     """Return the newest rows, or dead letters, of a stream.
 
     Raises:
@@ -144,8 +153,10 @@ def read_newest(kind: Kind, running: Running, limit: int) -> "NewestRows":
     """
     from kaflow_engine.api.outputs import newest_letters, newest_rows  # they import a client
 
-    read = newest_rows if kind == "rows" else newest_letters
-    return read(running.plan, running.config, limit)
+    if output.kind == "letters":
+        return newest_letters(running.plan, running.config, limit)
+    sink = next(each for each in running.plan.sinks if each.target == output.target)
+    return newest_rows(running.plan, sink, running.config, limit)
 
 
 def _numbers(

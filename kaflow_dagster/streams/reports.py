@@ -21,16 +21,17 @@ class PipelineAssets:
 
     stream: dg.AssetKey
     outputs: tuple[Output, ...]
-    table: tuple[dg.AssetKey, TablePart] | None
+    tables: tuple[tuple[dg.AssetKey, TablePart], ...]
 
 
 def assets_of(pipeline: PipelineView, translator: KaflowTranslator) -> PipelineAssets:
     """Return the assets of a pipeline."""
-    table = next(iter(tables_of([pipeline])), None)
     return PipelineAssets(
         stream=translator.stream_key(pipeline),
         outputs=outputs_of(pipeline, translator),
-        table=(translator.get_asset_spec(table).key, table.part) if table else None,
+        tables=tuple(
+            (translator.get_asset_spec(table).key, table.part) for table in tables_of([pipeline])
+        ),
     )
 
 
@@ -42,11 +43,10 @@ class Reports:
     ) -> None:
         """Begin with a session; partitions that were filled before it are known."""
         self._instance, self._assets, self._outputs = instance, assets, outputs
-        self._closed: ClosedPartitions | None = None
-        if assets.table is not None:
-            key, table = assets.table
-            filled = instance.get_materialized_partitions(key)
-            self._closed = ClosedPartitions(key, table, filled)
+        self._closed = [
+            ClosedPartitions(key, table, instance.get_materialized_partitions(key))
+            for key, table in assets.tables
+        ]
 
     def of(
         self, progress: Progress, running: Running | None, address: str | None = None
@@ -66,9 +66,9 @@ class Reports:
             self._outputs.report(self._assets.outputs, progress, running)
 
     def closed(self, progress: Progress) -> Iterator[dg.AssetMaterialization]:
-        """Report the partitions of a table that the stream has finished since the last call."""
-        if self._closed is not None:
-            yield from self._closed.since(progress.watermark)
+        """Report the partitions of tables that the stream has finished since the last call."""
+        for table in self._closed:
+            yield from table.since(progress.watermark)
 
 
 def report(progress: Progress, address: str | None = None) -> Mapping[str, dg.MetadataValue]:

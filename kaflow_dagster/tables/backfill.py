@@ -1,7 +1,8 @@
-"""Tables as partitioned assets: a run fills a range of partitions from the topics."""
+"""Tables as partitioned assets: a run fills a range of partitions from the topics, of all tables
+of a pipeline."""
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from threading import Event
@@ -42,31 +43,37 @@ _OPTIONS = {
 warnings.filterwarnings("ignore", r"Parameter `execution_type` of function `AssetsDefinition")
 
 
-def build_table(
-    table: TableProps,
+def build_tables(
+    tables: Sequence[TableProps],
     project: ProjectView,
     translator: KaflowTranslator,
     pyspark: str | None = None,
 ) -> dg.AssetsDefinition:
-    """Return the asset of a table; materializing it is a backfill, one run for all partitions.
+    """Return the assets of a pipeline's tables; materializing one is a backfill, which fills all
+    of them, one run for all partitions.
 
-    Its checks run after a backfill, over the partitions that it filled, and alone, over the newest
-    two.
+    Their checks run after a backfill, over the partitions that it filled, and alone, over the
+    newest two.
 
     Args:
-        table: Which one.
+        tables: All of the pipeline; their partitions are the same.
         project: Where its pipeline is read anew.
         translator: Decides what the asset looks like.
         pyspark: The key of a LazyPySparkResource of dagster-pyspark, whose settings go over those
             of the configuration.
     """
-    name = table.pipeline.name
-    spec = translator.get_asset_spec(table)
+    name = tables[0].pipeline.name
+    specs = [translator.get_asset_spec(table) for table in tables]
+    outputs = {spec.key: table.output for spec, table in zip(specs, tables, strict=True)}
 
     @dg.multi_asset(
         name=dagster_name("backfill", name),
-        specs=[spec],
-        check_specs=check_specs(table.pipeline, spec.key, blocking=True),
+        specs=specs,
+        check_specs=[
+            check
+            for key, output in outputs.items()
+            for check in check_specs(output, key, blocking=True)
+        ],
         can_subset=True,
         backfill_policy=dg.BackfillPolicy.single_run(),
         config_schema=_OPTIONS,
@@ -76,34 +83,47 @@ def build_table(
     )
     def fill(context: dg.AssetExecutionContext) -> Iterator[object]:
         partitions: list[str] = []
-        if spec.key in context.selected_asset_keys:
+        wanted = context.selected_asset_keys & set(outputs)
+        if wanted:
             window = context.partition_time_window
-            wanted = Backfill(start=_milliseconds(window.start), end=_milliseconds(window.end))
-            done = _fill(context, project, name, wanted, pyspark)
-            yield dg.MaterializeResult(asset_key=spec.key, metadata=_metadata(done))
+            span = Backfill(start=_milliseconds(window.start), end=_milliseconds(window.end))
+            metadata = _metadata(_fill(context, project, name, span, pyspark))
             partitions = list(context.partition_keys)
-        names = {key.name for key in context.selected_asset_check_keys}
-        if names:
-            yield from checked(project, name, spec.key, names, partitions)
+            for key in outputs:
+                if key in wanted:
+                    yield dg.MaterializeResult(asset_key=key, metadata=metadata)
+                else:  # it was filled all the same
+                    _note(context, key, partitions, metadata)
+        for key, output in outputs.items():
+            checks = {c.name for c in context.selected_asset_check_keys if c.asset_key == key}
+            if checks:
+                yield from checked(project, output, key, checks, partitions)
 
     return fill
 
 
 def build_backfill_schedule(
-    table: TableProps, filled: dg.AssetsDefinition, project: ProjectView
+    tables: Sequence[TableProps], filled: dg.AssetsDefinition, project: ProjectView
 ) -> dg.ScheduleDefinition | None:
-    """Return what fills the newest partition that has settled; None where no one asks for that."""
-    if table.part.schedule is None:
+    """Return what fills the newest partition that has settled; None where no one asks for that.
+
+    Args:
+        tables: All of the pipeline; their partitions are the same.
+        filled: Their assets.
+        project: Where the pipeline is read again.
+    """
+    pipeline, part = tables[0].pipeline.name, tables[0].part
+    names = ", ".join(f"`{table.name}`" for table in tables)
+    if part.schedule is None:
         return None
-    part = table.part
 
     def newest(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         from kaflow_engine.api.state import last_settled
 
-        now, name = _milliseconds(context.scheduled_execution_time), table.pipeline.name
+        now = _milliseconds(context.scheduled_execution_time)
         try:
             config = project.load_config()
-            spec = project.load(name, config)
+            spec = project.load(pipeline, config)
             key = last_settled(spec, config, now)
         except KaflowError as error:
             return dg.SkipReason(str(error))
@@ -112,13 +132,12 @@ def build_backfill_schedule(
         return dg.RunRequest(partition_key=key)
 
     return dg.ScheduleDefinition(
-        name=dagster_name("fill", table.pipeline.name),
+        name=dagster_name("fill", pipeline),
         target=[filled],
-        cron_schedule=table.part.schedule,
+        cron_schedule=part.schedule,
         execution_timezone="UTC",
         execution_fn=newest,
-        description=f"Fills the newest partition of `{table.name}` to which its stream writes no "
-        "more.",
+        description=f"Fills the newest partition of {names} to which the stream writes no more.",
     )
 
 
@@ -214,6 +233,18 @@ def _run(
         on_progress=note,
         stop=stop,
     )
+
+
+def _note(
+    context: dg.AssetExecutionContext,
+    key: dg.AssetKey,
+    partitions: Sequence[str],
+    metadata: Mapping[str, dg.MetadataValue],
+) -> None:
+    for partition in partitions:
+        context.log_event(
+            dg.AssetMaterialization(asset_key=key, partition=partition, metadata=metadata)
+        )
 
 
 def _metadata(progress: Progress) -> dict[str, dg.MetadataValue]:

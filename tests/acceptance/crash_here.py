@@ -200,7 +200,7 @@ def plan_of(order: Order) -> Flow:
     if order.pipeline == "copy":
         return copy_plan(order.name, order.inputs, order.delivery)
     about = (order.delivery, order.warehouse, order.changed, order.on_data_loss, order.on_error)
-    return crash_plan(order.name, order.inputs, *about)
+    return crash_plan(order.name, order.inputs, *about, several=order.several)
 
 
 def config_of(order: Order) -> Config:

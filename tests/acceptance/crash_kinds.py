@@ -45,6 +45,8 @@ class Kind:
     """As in the table of `engine/docs/production.md`."""
     delivery: str = "exactly_once"
     table: bool = False
+    several: bool = False
+    """Two topics and two tables."""
     on_error: str | None = None
     """As `Order` says it."""
     wanted: tuple[int, int] | None = None
@@ -96,7 +98,27 @@ KINDS = {
         without=(*OF_STREAMS, *OF_PIECES),
         chosen=("table_taken", *OF_REPLACING),
     ),
+    "several": Kind(
+        title="several outputs",
+        table=True,
+        several=True,
+        on_error="dead_letter",
+        piece=PIECE,
+        without=OF_REPLACING,
+        chosen=("piece_committed", "committed", *OF_TABLES, "before_commit_log"),
+    ),
+    "fill-several": Kind(
+        title="backfill into several outputs",
+        table=True,
+        several=True,
+        on_error="dead_letter",
+        wanted=TWO_HOURS,
+        piece=PIECE,
+        without=OF_STREAMS,
+        chosen=("committed", *OF_REPLACING),
+    ),
 }
+"""Of several tables the first one passes a point first: behind it, the second lacks the batch."""
 
 
 class Outputs:
@@ -105,7 +127,7 @@ class Outputs:
     def __init__(self, broker, forks: Forks, order: Order) -> None:
         self.broker, self._forks, self._order = broker, forks, order
         self._warehouse = Path(order.path) / "warehouse"
-        self._streamed: Path | None = None
+        self._streamed: set[str] = set()
         self._peace: dict[str, Delivered] = {}
         self._second: dict[str, Counter[bytes]] = {}
 
@@ -122,15 +144,16 @@ class Outputs:
     def order(self, kind: str, name: str, **more: Any) -> Order:
         """Return a run of a kind whose outputs are there; a table that is filled again has rows."""
         about = KINDS[kind]
-        create_outputs(self.broker.settings, name)
+        create_outputs(self.broker.settings, name, about.several)
         if about.table and about.wanted:
-            shutil.copytree(self._table_of_a_stream(), self._warehouse / name)
+            self._copy_tables_of_a_stream("several" if about.several else "table", name)
         found = replace(
             self._order,
             name=name,
             delivery=about.delivery,
             on_error=about.on_error,
             warehouse=str(self._warehouse) if about.table else "",
+            several=4 if about.several else 0,
             wanted=about.wanted,
             piece=about.piece,
             force=about.wanted is not None,  # for there is no stream
@@ -140,7 +163,8 @@ class Outputs:
     def read(self, order: Order) -> Delivered:
         """Return what a run has done."""
         log = log_of(Path(order.path), order.name)
-        return delivered(self.broker.settings, order.name, log, order.warehouse)
+        about = order.warehouse, bool(order.several)
+        return delivered(self.broker.settings, order.name, log, *about)
 
     def in_peace(self, kind: str) -> Delivered:
         """Return what a run does that no one disturbs."""
@@ -163,11 +187,13 @@ class Outputs:
             self._second[kind] = found[1] - found[0]
         return self._second[kind]
 
-    def _table_of_a_stream(self) -> Path:
-        if self._streamed is None:
-            self._run(self.order("table", "streamed"))
-            self._streamed = self._warehouse / "streamed"
-        return self._streamed
+    def _copy_tables_of_a_stream(self, kind: str, name: str) -> None:
+        streamed = f"streamed-{kind}"
+        if kind not in self._streamed:
+            self._run(self.order(kind, streamed))
+            self._streamed.add(kind)
+        for folder in self._warehouse.glob(f"{streamed}*"):
+            shutil.copytree(folder, self._warehouse / folder.name.replace(streamed, name))
 
     def _run(self, order: Order) -> None:
         (end,) = self._forks.run([order])

@@ -42,6 +42,8 @@ class Order:
     """How many files the state directory takes before its disk is full."""
     warehouse: str = ""
     """Where the pipeline has a table instead of an output topic."""
+    several: int = 0
+    """So many outputs: topics and tables."""
     on_error: str | None = None
     """None: bad records are skipped where there is a table, for dead letters are transactions."""
     changed: bool = False

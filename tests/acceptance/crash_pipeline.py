@@ -11,6 +11,7 @@ from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.client import KafkaSettings, open_producer
 from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import topic_sinks, with_avro_ids
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
@@ -32,6 +33,9 @@ FROM "{0}.events" e
 LEFT JOIN "{0}.profiles" p ON e.id = p.id
 LEFT JOIN "{0}.payments" y ON e.n = y.n
 """
+FEW = "few"
+"""Behind the name of a pipeline: its second table."""
+AVRO_ID = 7
 CHANGED = QUERY.replace(
     'LEFT JOIN "{0}.profiles" p', """LEFT JOIN (SELECT * FROM "{0}.profiles" WHERE tier <> 'x') p"""
 )
@@ -65,10 +69,12 @@ def crash_plan(
     changed: bool = False,
     on_data_loss: str = "fail",
     on_error: str | None = None,
+    several: int = 0,
 ) -> Flow:
     """Plan pipeline `name` over the topics `<inputs>.<side>`.
 
-    It writes the topic `<name>.out`, or the table `name` where there is a warehouse. A plan that is
+    It writes the topic `<name>.out`, or the table `name` where there is a warehouse, or `several`
+    outputs: the first of two topics, JSON and Avro, and of two tables. A plan that is
     `changed` does not fit the state of one that is not. Bad records are skipped where there is a
     table, unless `on_error` says otherwise: dead letters would be transactions of Kafka.
     """
@@ -78,12 +84,26 @@ def crash_plan(
         "on_data_loss": on_data_loss,
         "on_error": on_error or ("skip" if warehouse else "dead_letter"),
     }
+    query = (CHANGED if changed else QUERY).format(inputs)
+    topic = {"topic": f"{name}.out", "format": "json", "key": "id"}
+    into = {"partition": "hour", "interval": "100ms"}
+    table = {"table": name, **into}
+    paid = "SELECT id, n, amount FROM joined WHERE amount IS NOT NULL"
+    few = "SELECT n, tier, id FROM joined WHERE n > '2'"
+    outputs = [
+        {"from": "joined", **topic},
+        {"query": paid, "topic": f"{name}.paid", "format": "avro", "key": "n"},
+        {"from": "joined", **table},
+        {"query": few, "table": f"{name}.{FEW}", **into},
+    ]
+    written = (
+        {"relations": {"joined": {"query": query}}, "outputs": outputs[:several]}
+        if several
+        else {"query": query, "output": table if warehouse else topic}
+    )
     spec = {
         "name": name,
-        "query": (CHANGED if changed else QUERY).format(inputs),
-        "output": {"table": name, "partition": "hour", "interval": "100ms"}
-        if warehouse
-        else {"topic": f"{name}.out", "format": "json", "key": "id"},
+        **written,
         "dead_letters": {"topic": f"{name}.dead"},
         "emission": {"type": "smart", "require": ["tier"], "on_expiry": "emit"},
         "state": {"dimensions": [f"{inputs}.profiles"]},
@@ -97,7 +117,8 @@ def crash_plan(
         for side, columns in SIDES.items()
     }
     config = Config(warehouse=warehouse) if warehouse else Config()
-    return build_plan(PipelineSpec.model_validate(spec), config, schemas).plan
+    plan = build_plan(PipelineSpec.model_validate(spec), config, schemas).plan
+    return with_avro_ids(plan, {s.id: AVRO_ID for s in topic_sinks(plan) if s.avro_schema})
 
 
 def copy_plan(name: str, inputs: str, delivery: str = "exactly_once") -> Flow:
@@ -115,15 +136,30 @@ def copy_plan(name: str, inputs: str, delivery: str = "exactly_once") -> Flow:
     return build_plan(PipelineSpec.model_validate(spec), Config(), schemas).plan
 
 
-def create_outputs(kafka: KafkaSettings, name: str) -> None:
+def create_outputs(kafka: KafkaSettings, name: str, several: bool = False) -> None:
     """Create the topics that pipeline `name` writes."""
-    create_topic(kafka, f"{name}.out", 2)
+    for topic in ("out", "paid") if several else ("out",):
+        create_topic(kafka, f"{name}.{topic}", 2)
     create_topic(kafka, f"{name}.dead", 1)
 
 
-def delivered(kafka: KafkaSettings, name: str, log: BatchLog, warehouse: str = "") -> Delivered:
-    """Return what pipeline `name` has done."""
-    rows = _table_rows(Path(warehouse) / name) if warehouse else _topic_rows(kafka, f"{name}.out")
+def delivered(
+    kafka: KafkaSettings, name: str, log: BatchLog, warehouse: str = "", several: bool = False
+) -> Delivered:
+    """Return what pipeline `name` has done; of several outputs, each has its name before keys."""
+    if several:
+        found = {
+            "out": _topic_rows(kafka, f"{name}.out"),
+            "paid": _topic_rows(kafka, f"{name}.paid"),
+            "table": _table_rows(Path(warehouse) / name),
+            FEW: _table_rows(Path(warehouse) / f"{name}.{FEW}"),
+        }
+        assert all(found.values())
+        rows = {f"{at} ".encode() + k: v for at, of in found.items() for k, v in of.items()}
+    elif warehouse:
+        rows = _table_rows(Path(warehouse) / name)
+    else:
+        rows = _topic_rows(kafka, f"{name}.out")
     letters = sorted(read_all(kafka, f"{name}.dead")["value"].to_pylist())
     commit = log.last_commit()
     return Delivered(rows, letters, dict(commit.counters) if commit else {})

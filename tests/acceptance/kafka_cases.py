@@ -9,7 +9,7 @@ import pyarrow as pa
 from kaflow_engine.connectors.kafka.admin import create_topic, delete_topics
 from kaflow_engine.connectors.kafka.client import KafkaSettings, open_producer
 from kaflow_engine.connectors.kafka.read import read_all
-from kaflow_engine.flow.graph import output_schema, output_topic
+from kaflow_engine.flow.graph import topic_sinks
 from kaflow_engine.formats.schema_registry import Registry
 from kaflow_engine.model.config import Config
 from kaflow_engine.plan.planner.planned import PlannedPipeline
@@ -132,9 +132,10 @@ def _ran(
     kafka: KafkaSettings,
     config: Config,
 ) -> Ran:
-    rows = read_all(kafka, output_topic(planned.plan))
+    (sink,) = topic_sinks(planned.plan)
+    rows = read_all(kafka, sink.topic)
     letters = read_all(kafka, planned.plan.dead_letter_topic)
-    schemas = _schemas_of(rows, config) if output_schema(planned.plan) else {}
+    schemas = _schemas_of(rows, config) if sink.avro_schema else {}
     found = emitted_rows(replace(wire, schemas=schemas), _of_kind(rows, 0), 1)
     return Ran(
         case=case,
@@ -142,7 +143,7 @@ def _ran(
         rows=rows,
         letters=letters,
         outcome=Outcome(
-            output_topic=output_topic(planned.plan),
+            outputs=(sink.topic,),
             rows=tuple(row for row, _ in found),
             raw=tuple(value for _, value in found),
             letters=tuple(written_letters(_of_kind(letters, 1))),

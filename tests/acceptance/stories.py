@@ -30,11 +30,12 @@ class World:
         self.kafka, self.folder = broker.settings, folder
         self.topic = replace(order, most=MOST)
         self.table = replace(self.topic, warehouse=str(folder / "warehouse"))
+        self.several = replace(self.table, several=4)
         self.safe = {"bucket": bucket.endpoint, "snapshots": "1ms"}
         self.peace = {}
 
     def named(self, order, name):
-        create_outputs(self.kafka, name)
+        create_outputs(self.kafka, name, bool(order.several))
         return replace(order, name=name)
 
     def copy(self, order):
@@ -49,10 +50,18 @@ class World:
     def rows(self, order):
         """Return the rows that a pipeline has written, sorted."""
         if order.warehouse:
-            table = DeltaTable(f"{order.warehouse}/{order.name}").to_pyarrow_table()
-            return sorted(json.dumps(row, default=str) for row in table.to_pylist())
+            return _rows_in(f"{order.warehouse}/{order.name}")
         found = delivered(self.kafka, order.name, log_of(Path(order.path), order.name))
         return sorted(row for rows in found.rows.values() for row in rows)
+
+    def rows_of(self, order, which):
+        """Return the rows of one of several tables, sorted."""
+        return _rows_in(f"{order.warehouse}/{order.name}.{which}")
+
+
+def _rows_in(folder):
+    table = DeltaTable(folder).to_pyarrow_table()
+    return sorted(json.dumps(row, default=str) for row in table.to_pylist())
 
 
 def directory_of(order):

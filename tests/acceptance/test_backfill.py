@@ -9,11 +9,20 @@ import pytest
 from kaflow_engine.connectors.kafka.admin import describe
 from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.errors import StateError
-from kaflow_engine.flow.graph import output_topic
 from kaflow_engine.runtime.drive.bounded import backfill_plan
 from kaflow_engine.runtime.planning.prepare import prepare
 from tests.acceptance.run_child import killed_at
-from tests.acceptance.three_days import DAY, MINUTE, SECOND, SIDES, START, config_for, load, spec_of
+from tests.acceptance.three_days import (
+    DAY,
+    MINUTE,
+    SECOND,
+    SIDES,
+    START,
+    config_for,
+    load,
+    spec_of,
+    topic_of,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -36,7 +45,7 @@ def test_backfill_gives_what_the_stream_gave(broker, spark, topics, tmp_path, si
     plan = planned.plan
     run_pipelines([plan], config, until_caught_up=True, spark=spark)
     summary = run_backfill(plan, config, SECOND, spark=spark)
-    streamed, again = halves(broker, output_topic(plan))
+    streamed, again = halves(broker, topic_of(plan))
     wanted = [row for row in streamed if SECOND.start <= row[0] < SECOND.end]
     assert summary.pipelines[plan.name].ending == "caught up"
     assert len(wanted) > 40
@@ -68,7 +77,7 @@ def test_interrupted_backfill_goes_on(broker, spark, topics, tmp_path):
     assert second.pipelines[planned.plan.name].batches > 2
     whole = prepare([spec_of("event", topics, output="whole")], config_for(broker, tmp_path))[0]
     run_backfill(whole.plan, config_for(broker, tmp_path), ALONE, spark=spark)
-    resumed, expected = (halves(broker, output_topic(each.plan))[1] for each in (planned, whole))
+    resumed, expected = (halves(broker, topic_of(each.plan))[1] for each in (planned, whole))
     assert by_key(resumed) == by_key(expected)
 
 

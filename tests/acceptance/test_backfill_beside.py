@@ -10,7 +10,7 @@ from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.client import open_admin, open_producer
 from kaflow_engine.errors import SinkError, StateError
 from kaflow_engine.flow.flow import Backfill
-from kaflow_engine.flow.graph import output_table
+from kaflow_engine.flow.graph import table_sinks
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.runtime import pipeline
@@ -105,7 +105,8 @@ class World:
 
     def ids(self):
         """Return what the table holds."""
-        table = DeltaTable(output_table(self.planned.plan).path).to_pyarrow_table()
+        (sink,) = table_sinks(self.planned.plan)
+        table = DeltaTable(sink.table.path).to_pyarrow_table()
         return sorted(table["id"].to_pylist())
 
 

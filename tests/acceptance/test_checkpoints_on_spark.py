@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.services]
 
 
 def topic_rows(broker, spec, config):
-    found = read_all(broker.settings, spec.output.topic)
+    found = read_all(broker.settings, spec.writes[0].output.topic)
     rows: dict[bytes, list[bytes]] = {}
     for key, value in zip(found["key"].to_pylist(), found["value"].to_pylist(), strict=True):
         rows.setdefault(key, []).append(value)
@@ -27,7 +27,7 @@ def topic_rows(broker, spec, config):
 
 
 def table_rows(broker, spec, config):
-    found = DeltaTable(f"{config.warehouse}/{spec.output.table}").to_pyarrow_dataset()  # noqa: F841
+    found = DeltaTable(f"{config.warehouse}/{spec.writes[0].output.table}").to_pyarrow_dataset()  # noqa: F841
     return duckdb.sql("SELECT id, u, v FROM found ORDER BY ALL").fetchall()
 
 

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.kafka
 HOUR = 3_600_000
 WAITING = (FIRST_HOUR + 2 * HOUR, FIRST_HOUR + 3 * HOUR)
 """The watermark has passed it; rows of users that no one knows wait for another hour."""
-FILLED = {"backfill": "topic", "refill": "table"}
+FILLED = {"backfill": "topic", "refill": "table", "fill-several": "several"}
 """Kinds of backfills, and of their streams."""
 PLACE = "before_batch"
 

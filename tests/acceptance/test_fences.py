@@ -14,7 +14,7 @@ import pytest
 from kaflow_engine.plan.evolution.evolution import inherit
 from kaflow_engine.runtime.planning.plan_codec import decided, plan_of
 from kaflow_engine.state.log.approval import Approval, save_approval
-from tests.acceptance.crash_pipeline import crash_plan, log_of
+from tests.acceptance.crash_pipeline import FEW, crash_plan, log_of
 from tests.acceptance.stories import (
     MOST,
     World,
@@ -196,6 +196,18 @@ def restored_twice(world):
     refused((yield order), "was deleted, and it alone knew")
 
 
+def dropped(world):
+    """An output that is taken away has all rows of the batch that was begun for it."""
+    whole, order = (world.named(world.several, name) for name in ("whole", "dropped"))
+    killed((yield replace(whole, crash_at="before_commit_log:3")))
+    killed((yield replace(order, crash_at="before_table:3")))
+    before = world.rows_of(order, FEW)
+    done((yield replace(order, several=3)))
+    assert len(before) < len(world.rows_of(order, FEW))
+    assert world.rows_of(order, FEW) == world.rows_of(whole, FEW)
+    assert world.rows(order) == world.peace["table"]
+
+
 KINDS = ("exactly_once", "at_least_once", "table")
 STORIES = {
     **{f"in peace: {kind}": (in_peace, kind) for kind in KINDS},
@@ -216,6 +228,7 @@ STORIES = {
     **{f"rebuilt: {begin}": (rebuilt, begin) for begin in ("continue", "earliest")},
     "a machine with a table is lost": (lost_machine,),
     "restored twice": (restored_twice,),
+    "an output is taken away": (dropped,),
 }
 
 

@@ -122,7 +122,7 @@ def read(value: bytes, schema: object) -> object:
 def test_ks23_the_subject_holds_the_schema_as_given(ran, registry):
     latest = Registry(url=registry.url).latest("ks23_out-value")
     assert latest is not None
-    given = ran["KS23 the schema is registered as given"].planned.spec.output.schema_
+    given = ran["KS23 the schema is registered as given"].planned.spec.writes[0].output.schema_
     assert json.loads(latest.schema) == {
         "type": "record",
         "name": "Order",

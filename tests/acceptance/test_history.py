@@ -18,7 +18,6 @@ import pytest
 from kaflow_engine.connectors.kafka.client import open_producer
 from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.errors import KaflowError
-from kaflow_engine.flow.graph import output_topic
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.evolution.diff import change
 from kaflow_engine.runtime.failures.error_wire import SECRET
@@ -26,7 +25,7 @@ from kaflow_engine.runtime.planning.prepare import prepare
 from tests.acceptance.archive import LAYOUTS, first_records, raw_parquet, remove
 from tests.acceptance.run_child import killed_at
 from tests.acceptance.test_backfill import by_key, halves
-from tests.acceptance.three_days import DAY, SECOND, START, config_for, load, spec_of
+from tests.acceptance.three_days import DAY, SECOND, START, config_for, load, spec_of, topic_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -89,7 +88,7 @@ def whole(broker, spark, archives, tmp_path_factory):
 
 
 def written(broker, plan):
-    rows = read_all(broker.settings, output_topic(plan)).to_pylist()
+    rows = read_all(broker.settings, topic_of(plan)).to_pylist()
     letters = read_all(broker.settings, plan.dead_letter_topic).to_pylist()
     rows = [(row["timestamp"], row["key"], row["value"]) for row in rows]
     if "inner" in plan.name:  # which of two matches comes first is up to the cuts
@@ -129,7 +128,7 @@ def test_a_backfill_reads_files_too(broker, spark, archives, whole, tmp_path):
     spec = with_history(spec_of("inner", "past", output="again"), archives["raw_parquet"])
     (planned,) = prepare([spec], config)
     run_backfill(planned.plan, config, replace(SECOND, force=True), spark=spark)
-    _, again = halves(broker, output_topic(planned.plan))
+    _, again = halves(broker, topic_of(planned.plan))
     rows = [(at, k, v) for k, some in whole("inner")[0].items() for at, v in some]
     wanted = [row for row in rows if START + DAY <= row[0] < START + 2 * DAY]
     assert by_key(sorted(again)) == by_key(sorted(wanted))

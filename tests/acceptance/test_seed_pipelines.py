@@ -8,7 +8,7 @@ import pytest
 from kaflow_engine.cli.live_view.board import account
 from kaflow_engine.connectors.kafka.client import KafkaSettings, open_producer
 from kaflow_engine.connectors.kafka.read import read_all
-from kaflow_engine.flow.graph import only_sink, output_columns, output_topic
+from kaflow_engine.flow.graph import columns_of, topic_sinks
 from kaflow_engine.formats.avro.schema import avro_schema
 from kaflow_engine.formats.avro.types import parse_avro
 from kaflow_engine.formats.schema_registry import Registry
@@ -66,7 +66,8 @@ def restarted(spark, json_run, json_config):
     (planned,) = prepare([first.planned.spec], json_config)
     summary = run_pipelines([planned.plan], json_config, until_caught_up=True, spark=spark)
     before = set(zip(*(first.rows[name].to_pylist() for name in PLACE), strict=True))
-    rows = read_all(kafka, output_topic(planned.plan)).to_pylist()
+    (sink,) = topic_sinks(planned.plan)
+    rows = read_all(kafka, sink.topic).to_pylist()
     added = [row for row in rows if tuple(row[name] for name in PLACE) not in before]
     return added, summary.pipelines[planned.plan.name]
 
@@ -102,7 +103,7 @@ def test_all_six_are_there():
 def test_explains_itself_without_a_broker(name):
     spec = load_pipeline(PIPELINES / f"{name}.yaml", {})
     text = "\n".join(draw(explain(spec, Config())))
-    assert spec.output.topic in text
+    assert all(write.output.target in text for write in spec.writes)
     assert "not known yet" in text
 
 
@@ -125,8 +126,8 @@ class TestOnKafka:
     @pytest.mark.parametrize("ran", NAMES, indirect=True)
     def test_rows_carry_the_time_of_their_driving_record(self, ran):
         driving = next(topic.name for topic in ran.planned.plan.sources if topic.driving)
-        key = only_sink(ran.planned.plan).key
-        assert key is not None
+        (sink,) = topic_sinks(ran.planned.plan)
+        assert sink.key is not None
         times = {record.timestamp for record in ran.case.given if record.topic == driving}
         found = ran.rows["timestamp"].to_pylist()
         assert len(found) == len(ran.outcome.rows)
@@ -157,13 +158,13 @@ class TestOnKafka:
 
     def test_avro_output_is_registered(self, avro_run, registry):
         for name, ran in avro_run.items():
-            sink = only_sink(ran.planned.plan)
+            (sink,) = topic_sinks(ran.planned.plan)
             latest = Registry(url=registry.url).latest(f"{sink.topic}-value")
             if sink.format == "json":
                 assert latest is None, name
                 continue
             assert latest is not None, name
-            columns = output_columns(ran.planned.plan)
+            columns = columns_of(ran.planned.plan, sink)
             assert parse_avro(latest.schema) == parse_avro(avro_schema(columns)), name
             assert {value[:5] for value in ran.rows["value"].to_pylist()} == {
                 b"\0" + latest.id.to_bytes(4, "big")

@@ -19,7 +19,7 @@ from kaflow_engine.connectors.kafka.client import open_producer
 from kaflow_engine.connectors.kafka.run_log.transactions import control_topic
 from kaflow_engine.errors import SinkError, StateError
 from kaflow_engine.flow.flow import Backfill
-from kaflow_engine.flow.graph import output_table
+from kaflow_engine.flow.graph import table_sinks
 from kaflow_engine.runtime.drive.backfill_guard import check_backfill
 from kaflow_engine.runtime.planning.prepare import prepare
 from kaflow_engine.runtime.spark.jars import spark_delta_jars
@@ -64,8 +64,8 @@ def test_stream_fills_partitions_and_a_backfill_replaces_some(broker, spark, top
     plan = planned.plan
     run_pipelines([plan], config, until_caught_up=True, spark=spark)
     streamed = contents(plan)
-    assert pl.read_delta(output_table(plan).path).height == len(streamed)
-    assert rows_in_spark(output_table(plan).path) == len(streamed)
+    assert pl.read_delta(path_of(plan)).height == len(streamed)
+    assert rows_in_spark(path_of(plan)) == len(streamed)
     assert {day for day, *_ in streamed} == {"2026-01-01", "2026-01-02", "2026-01-03"}
     assert len(streamed) > 3 * 144
     third = Backfill(start=START + 2 * DAY, end=START + 3 * DAY)
@@ -73,10 +73,10 @@ def test_stream_fills_partitions_and_a_backfill_replaces_some(broker, spark, top
         check_backfill(planned.spec, config, third)
     check_backfill(planned.spec, config, replace(third, force=True))
     check_backfill(planned.spec, config, SECOND)
-    files = set(DeltaTable(output_table(plan).path).file_uris())
+    files = set(DeltaTable(path_of(plan)).file_uris())
     run_backfill(plan, config, SECOND, spark=spark)
     assert contents(plan) == streamed
-    kept = files & set(DeltaTable(output_table(plan).path).file_uris())
+    kept = files & set(DeltaTable(path_of(plan)).file_uris())
     assert {name.split("_day=")[1][:10] for name in files - kept} == {"2026-01-02"}
     # the stream goes on beside what the backfill left
     producer = open_producer(broker.settings).api
@@ -127,7 +127,7 @@ def test_hours(spark, topics, config):
     to = {"table": "hours", "partition": "hour"}
     (planned,) = prepare([spec_of("alone", topics, "hours", to=to)], config)
     run_backfill(planned.plan, config, replace(SECOND, force=True), spark=spark)
-    found = DeltaTable(output_table(planned.plan).path)
+    found = DeltaTable(path_of(planned.plan))
     hours = {part["_hour"] for part in found.partitions()}
     assert hours == {f"2026-01-02-{hour:02}" for hour in range(24)}
 
@@ -146,9 +146,15 @@ def rows_in_spark(table):
     return int(done.stdout)
 
 
+def path_of(plan):
+    """Return the folder of the table of a plan that writes one."""
+    (sink,) = table_sinks(plan)
+    return sink.table.path
+
+
 def contents(plan):
     """Read a table as its users do, with DuckDB over Arrow."""
-    found = DeltaTable(output_table(plan).path).to_pyarrow_dataset()  # noqa: F841
+    found = DeltaTable(path_of(plan)).to_pyarrow_dataset()  # noqa: F841
     rows = duckdb.sql(
         "SELECT _day, id, u, v FROM found "
         "WHERE strftime(_event_time AT TIME ZONE 'UTC', '%Y-%m-%d') = _day ORDER BY ALL"

@@ -4,6 +4,7 @@
 from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.client import open_producer
 from kaflow_engine.flow.flow import Backfill
+from kaflow_engine.flow.graph import topic_sinks
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 
@@ -67,6 +68,12 @@ def config_for(broker, path, **more):
             **more,
         }
     )
+
+
+def topic_of(plan):
+    """Return the topic of a plan that writes one."""
+    (sink,) = topic_sinks(plan)
+    return sink.topic
 
 
 def spec_of(side, prefix, output="rows", more="", to=None):

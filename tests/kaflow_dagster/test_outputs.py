@@ -20,8 +20,8 @@ KEY = dg.AssetKey(["kafka", "out"])
 LETTERS = dg.AssetKey(["kafka", "p.dead_letters"])
 CHECK = dg.AssetCheckKey(KEY, "few")
 OUTPUTS = (
-    Output(kind="rows", key=KEY, checks=("few",)),
-    Output(kind="letters", key=LETTERS),
+    Output(kind="rows", target="out", key=KEY, checks=("few",)),
+    Output(kind="letters", target="letters", key=LETTERS),
 )
 
 
@@ -42,17 +42,19 @@ class World:
     def __post_init__(self):
         self.reports = OutputReports(self.instance, "run", self.rows, self.read, lambda: self.now)
 
-    def read(self, kind, running, limit):
-        self.asked.append((kind, limit))
+    def read(self, output, running, limit):
+        self.asked.append((output.kind, limit))
         self.now += self.takes
         if isinstance(self.found, Exception):
             raise self.found
         return self.found
 
-    def report(self, **changes):
+    def report(self, delivered=0, outputs=OUTPUTS, **changes):
         self.now += 60
-        progress = Progress(pipeline="p", batch=7, lag={"in": 3}, offsets={"in": {0: 5}}, **changes)
-        self.reports.report(OUTPUTS, progress, Running(None, None))
+        read = {"lag": {"in": 3}, "offsets": {"in": {0: 5}}}
+        written = delivered if isinstance(delivered, dict) else {"out": delivered}
+        progress = Progress(pipeline="p", batch=7, written=written, **read, **changes)
+        self.reports.report(outputs, progress, Running(None, None))
 
     def events(self, key=KEY):
         """Metadata of materializations, oldest first."""
@@ -78,6 +80,15 @@ def test_one_for_each_report_in_which_something_was_written(world):
     rates = [(e["kaflow/rows"], e["kaflow/rows_per_second"]) for e in world.events()]
     assert rates == [(0, 0.0), (30, 0.25), (60, 0.5)]
     assert [e["kaflow/rows"] for e in world.events(LETTERS)] == [0, 2]
+
+
+def test_each_output_is_reported_with_its_own_rows_when_something_was_written_to_it(world):
+    other = dg.AssetKey(["tables", "kept"])
+    both = (*OUTPUTS, Output(kind="rows", target="kept", key=other))
+    for out, kept in [(0, 0), (30, 0), (30, 5), (90, 5)]:
+        world.report({"out": out, "kept": kept}, both)
+    assert [e["kaflow/rows"] for e in world.events()] == [0, 30, 60]
+    assert [e["kaflow/rows"] for e in world.events(other)] == [0, 5]
 
 
 def test_a_run_that_counts_from_nothing_again_is_heard(world):

@@ -36,12 +36,16 @@ COUNTED = (
 _ROW = 0
 
 
+Letter = tuple[str, int, int, str, bytes]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """What can be compared: of each batch the rows by key, in order, and its dead letters."""
+    """What can be compared: of each batch the rows by topic and key, in order, and dead letters."""
 
     rows: tuple[Mapping[str, list[tuple[str, int]]], ...]
-    dead_letters: tuple[list[tuple[str, int, int, str]], ...]
+    dead_letters: tuple[list[Letter], ...]
+    """Where each record was, why it is a dead letter, and its original bytes."""
     counters: Mapping[str, int]
     watermarks: tuple[int | None, ...]
     """At the start of each batch; None: not yet known, or the end."""
@@ -51,17 +55,22 @@ class Seen:
 
 def seen_by_oracle(scenario: Scenario, said: Interpreted) -> Seen:
     """Bring the oracle's results into comparable form."""
-    ordered = scenario.pipeline.key is not None
+    ordered = _ordered(scenario)
+    originals = {(r.topic, r.partition, r.offset): _original(r) for r in scenario.records}
     rows: list[Mapping[str, list[tuple[str, int]]]] = []
     for result in said.results:
         by_key: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
         for row in result.rows:
-            by_key[str(row.key)].append((_json(row.value), row.timestamp))
+            by_key[f"{row.topic} {row.key}"].append((_json(row.value), row.timestamp))
         rows.append(_in_order(by_key, ordered))
     return Seen(
         rows=tuple(rows),
         dead_letters=tuple(
-            sorted((x.topic, x.partition, x.offset, x.phase) for x in result.dead_letters)
+            sorted(
+                (*place, letter.phase, originals[place] or b"")
+                for letter in result.dead_letters
+                for place in [(letter.topic, letter.partition, letter.offset)]
+            )
             for result in said.results
         ),
         counters={name: said.counters.get(name, 0) for name in COUNTED},
@@ -145,7 +154,7 @@ def seen_by_engine(
             )
     except SourceError:
         stops = True
-    ordered = scenario.pipeline.key is not None
+    ordered = _ordered(scenario)
     outputs = [batch.output.to_pylist() for batch in done]
     return Seen(
         rows=tuple(_rows(output, ordered) for output in outputs),
@@ -159,29 +168,36 @@ def seen_by_engine(
     )
 
 
-def _rows(output: list[dict], ordered: bool) -> Mapping[str, list[tuple[str, int]]]:
+def _ordered(scenario: Scenario) -> frozenset[str]:
+    """The topics whose rows have keys."""
+    return frozenset(write.topic for write in scenario.pipeline.writes if write.key is not None)
+
+
+def _rows(output: list[dict], ordered: frozenset[str]) -> Mapping[str, list[tuple[str, int]]]:
     by_key: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
     for row in output:
         if row["kind"] == _ROW:
             value = _json(json.loads(row["value"]))
             key = "None" if row["key"] is None else row["key"].decode()
-            by_key[key].append((value, row["timestamp"]))
+            by_key[f"{row['topic']} {key}"].append((value, row["timestamp"]))
     return _in_order(by_key, ordered)
 
 
 def _in_order(
-    by_key: Mapping[str, list[tuple[str, int]]], ordered: bool
+    by_key: Mapping[str, list[tuple[str, int]]], ordered: frozenset[str]
 ) -> Mapping[str, list[tuple[str, int]]]:
     """Rows of one key have an order; rows without a key have none."""
-    return {key: rows if ordered else sorted(rows) for key, rows in by_key.items()}
+    return {
+        key: rows if key.split()[0] in ordered else sorted(rows) for key, rows in by_key.items()
+    }
 
 
 def _finite(watermark: float | None) -> int | None:
     return None if watermark is None or watermark == inf else int(watermark)
 
 
-def _dead_letters(output: list[dict]) -> list[tuple[str, int, int, str]]:
-    found: list[tuple[str, int, int, str]] = []
+def _dead_letters(output: list[dict]) -> list[Letter]:
+    found: list[Letter] = []
     for row in output:
         if row["kind"] != _ROW:
             place = {header["key"]: header["value"].decode() for header in row["headers"]}
@@ -191,6 +207,7 @@ def _dead_letters(output: list[dict]) -> list[tuple[str, int, int, str]]:
                     int(place["kaflow.partition"]),
                     int(place["kaflow.offset"]),
                     place["kaflow.phase"],
+                    row["value"] or b"",
                 )
             )
     return sorted(found)
@@ -204,14 +221,18 @@ def _table(records: tuple[Record, ...]) -> pa.Table:
             "offset": record.offset,
             "timestamp": record.ts,
             "key": None if record.key is None else record.key.encode(),
-            "value": record.raw
-            if record.raw is not None or record.value is None
-            else json.dumps(record.value).encode(),
+            "value": _original(record),
             "headers": None,
         }
         for record in sorted(records, key=lambda r: (r.topic, r.partition, r.offset))
     ]
     return pa.Table.from_pylist(rows, schema=RECORDS)
+
+
+def _original(record: Record) -> bytes | None:
+    if record.raw is not None or record.value is None:
+        return record.raw
+    return json.dumps(record.value).encode()
 
 
 def _json(value: object) -> str:

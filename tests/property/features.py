@@ -1,13 +1,15 @@
 """What a scenario exercises, by name: the measure of what the grammar covers."""
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
 
 from tests.property.executor import How
 from tests.property.pipelines import RECORD_COLUMNS, has_early_events
+from tests.property.render import to_mapping
 from tests.property.scenario import Scenario
 from tests.reference.conditions import AnyOf, Call, IsNull, Negated, aliases_of, column_of
-from tests.reference.pipeline import DAY, OraclePipeline
+from tests.reference.pipeline import DAY, OraclePipeline, Write
 from tests.reference.records import Record
 
 EXPECTED = frozenset(
@@ -20,6 +22,11 @@ EXPECTED = frozenset(
     history:forever tombstones:named key:id key:other key:absent
     select:coalesce select:upper select:plus select:integer
     where:none where:driving where:side where:or where:not where:null
+    outputs:2 outputs:3 outputs:from outputs:over_a_relation outputs:one_over_a_relation
+    outputs:repeat_the_joins outputs:same_key outputs:keys outputs:same_where outputs:wheres
+    outputs:early_events outputs:forced_together outputs:require_of_one outputs:take_other_rows
+    outputs:none_takes
+    unnest:one unnest:several unnest:driving unnest:side unnest:key unnest:where
     time:column time:lateness time:max_future time:idle_timeout time:start time:bounded
     time:advance time:watermark_moves
     on_error:dead_letter on_error:skip on_error:fail on_null:skip on_null:row
@@ -44,6 +51,7 @@ def features(scenario: Scenario, how: How) -> frozenset[str]:
         [
             *_joins(scenario),
             *_rules(scenario.pipeline),
+            *_outputs(scenario),
             *_times(scenario),
             *_records(scenario),
             *_outcomes(scenario),
@@ -93,24 +101,8 @@ def _rules(pipeline: OraclePipeline) -> Iterator[str]:
         yield "require:some" if pipeline.require else "require:none"
     if pipeline.reemit:
         yield "reemit:on"
-    yield (
-        "key:absent" if pipeline.key is None else "key:id" if pipeline.key == "id" else "key:other"
-    )
-    for output in pipeline.select:
-        if isinstance(output.term, Call):
-            yield f"select:{output.term.function}"
-        if column_of(output.term).name in RECORD_COLUMNS:
-            yield "record_column:selected"
-    if not pipeline.where:
-        yield "where:none"
-    for condition in pipeline.where:
-        yield "where:driving" if aliases_of(condition) <= {pipeline.driving} else "where:side"
-        if isinstance(condition, AnyOf):
-            yield "where:or"
-        if isinstance(condition, Negated):
-            yield "where:not"
-        if isinstance(condition, IsNull):
-            yield "where:null"
+    for write in pipeline.writes:
+        yield from _write(pipeline, write)
     for topic in pipeline.topics.values():
         yield f"on_error:{topic.on_error}"
         yield f"on_null:{topic.on_null}"
@@ -120,6 +112,65 @@ def _rules(pipeline: OraclePipeline) -> Iterator[str]:
         if topic.lookup == "as_of":
             yield "lookup:as_of"
             yield "history:forever" if topic.history is None else "history:some"
+
+
+def _write(pipeline: OraclePipeline, write: Write) -> Iterator[str]:
+    yield "key:absent" if write.key is None else "key:id" if write.key == "id" else "key:other"
+    for output in write.select:
+        if isinstance(output.term, Call):
+            yield f"select:{output.term.function}"
+        if column_of(output.term).name in RECORD_COLUMNS:
+            yield "record_column:selected"
+    if write.unnests:
+        yield "unnest:one" if len(write.unnests) == 1 else "unnest:several"
+        elements = {each.alias for each in write.unnests}
+        if write.key_term is not None and write.key_term.alias in elements:
+            yield "unnest:key"
+        if any(aliases_of(condition) & elements for condition in write.where):
+            yield "unnest:where"
+        driving = {each.list.alias == pipeline.driving for each in write.unnests}
+        yield from ("unnest:driving" if each else "unnest:side" for each in driving)
+    if not write.where:
+        yield "where:none"
+    for condition in write.where:
+        yield "where:driving" if aliases_of(condition) <= {pipeline.driving} else "where:side"
+        if isinstance(condition, AnyOf):
+            yield "where:or"
+        if isinstance(condition, Negated):
+            yield "where:not"
+        if isinstance(condition, IsNull):
+            yield "where:null"
+
+
+def _outputs(scenario: Scenario) -> Iterator[str]:
+    pipeline, writing = scenario.pipeline, scenario.writing
+    if writing.relation and len(pipeline.writes) == 1:
+        yield "outputs:one_over_a_relation"
+    if len(pipeline.writes) == 1:
+        return
+    yield f"outputs:{len(pipeline.writes)}"
+    written = to_mapping(scenario)["outputs"]
+    if any("from" in output for output in written):
+        yield "outputs:from"
+    yield "outputs:over_a_relation" if writing.relation else "outputs:repeat_the_joins"
+    yield "outputs:same_key" if len({w.key_term for w in pipeline.writes}) == 1 else "outputs:keys"
+    yield "outputs:same_where" if len({w.where for w in pipeline.writes}) == 1 else "outputs:wheres"
+    if has_early_events(pipeline):
+        yield "outputs:early_events"
+        if pipeline.emission == "smart" and pipeline.on_expiry != "drop":
+            yield "outputs:forced_together"
+    if any(not all(_names(w, name) for w in pipeline.writes) for name in pipeline.require):
+        yield "outputs:require_of_one"
+    said = scenario.interpret()
+    places = Counter(row.topic for row in said.rows)
+    if len(places) == len(pipeline.writes) and len(set(places.values())) > 1:
+        yield "outputs:take_other_rows"
+    if any(letter.phase in ("sql", "encode") for letter in said.dead_letters):
+        yield "outputs:none_takes"
+
+
+def _names(write: Write, name: str) -> bool:
+    return any(output.name == name for output in write.select)
 
 
 def _times(scenario: Scenario) -> Iterator[str]:
@@ -200,7 +251,8 @@ def _outcomes(scenario: Scenario) -> Iterator[str]:
             and scenario.pipeline.topics[letter.topic].event_time is None
         ):
             yield "record:far_future"
-    if len(said.rows) > counters.get("emitted", 0):
+    by_topic = Counter(row.topic for row in said.rows)
+    if max(by_topic.values(), default=0) > counters.get("emitted", 0):
         yield "outcome:several_rows_of_one_record"
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.property.dice import Dice
+from tests.property.render import of_relation
 from tests.property.scenario import Writing
 from tests.reference.conditions import (
     AnyOf,
@@ -16,7 +17,7 @@ from tests.reference.conditions import (
     Negated,
     Term,
 )
-from tests.reference.pipeline import DAY, Join, OraclePipeline, Output, Topic
+from tests.reference.pipeline import DAY, Join, OraclePipeline, Output, Topic, Write
 
 AT = "at"
 """The column that holds the event time of some topics."""
@@ -25,6 +26,8 @@ DIMENSIONS = ("users", "shops.eu")
 RECORD_COLUMNS = ("_key", "_topic", "_partition", "_offset")
 SECONDS = 1000
 
+TOPICS = ("out", "second-out", "third.out")
+_OUTPUTS = [1, 1, 1, 1, 2, 3]
 _JOINS = [0, 1, 1, 1, 1, 2, 2, 2, 3, 3]
 
 
@@ -37,21 +40,22 @@ def random_pipeline(dice: Dice) -> OraclePipeline:
         driving_topic=driving,
         topics=_topics(dice, sorted({driving, *(join.topic for join in joins)})),
         joins=joins,
-        select=(),
-        key="id",
+        writes=(),
         emission=dice.pick(_emissions(joins)),
     )
     pipeline = _within_limits(pipeline)
-    pipeline = replace(pipeline, select=_select(dice, pipeline))
-    pipeline = replace(pipeline, key=_key(dice, pipeline), where=_where(dice, pipeline))
+    pipeline = replace(pipeline, writes=_writes(dice, pipeline))
     if pipeline.emission == "smart":
-        names = [o.name for o in pipeline.select if not _may_fail(o.term)]
+        every = [output for write in pipeline.writes for output in write.select]
+        failing = {output.name for output in every if _may_fail(output.term)}
+        names = sorted({output.name for output in every} - failing)
         pipeline = replace(
             pipeline,
             require=tuple(dice.some(names, 2)),
             on_expiry=dice.pick(["drop", "emit", "dead_letter"]),
         )
-    own_key = all(o.term.alias == "d" for o in pipeline.select if o.name == pipeline.key)
+    key = pipeline.writes[0].key_term
+    own_key = len(pipeline.writes) == 1 and (key is None or key.alias == "d")
     some = any(pipeline.is_dimension(join) for join in joins)
     if some and pipeline.emission != "final" and len(pipeline.steps) == 1 and own_key:
         pipeline = replace(pipeline, reemit=dice.one_in(2))
@@ -59,10 +63,15 @@ def random_pipeline(dice: Dice) -> OraclePipeline:
 
 
 def random_writing(dice: Dice, pipeline: OraclePipeline) -> Writing:
-    """Choose how the joins are written down."""
+    """Choose how the queries are written down."""
     wanted = {join.alias for join in pipeline.joins if dice.one_in(3)}
     right = len(pipeline.joins) == 1 and not pipeline.joins[0].inner and dice.one_in(4)
-    return Writing(turned=dice.one_in(2), right=right, using=using_of(pipeline.joins) & wanted)
+    return Writing(
+        turned=dice.one_in(2),
+        right=right,
+        using=using_of(pipeline.joins) & wanted,
+        relation=dice.one_in(2) if len(pipeline.writes) > 1 else dice.one_in(12),
+    )
 
 
 def using_of(joins: Sequence[Join]) -> frozenset[str]:
@@ -167,6 +176,29 @@ def _within_limits(pipeline: OraclePipeline) -> OraclePipeline:
     return pipeline
 
 
+def _writes(dice: Dice, pipeline: OraclePipeline) -> tuple[Write, ...]:
+    """Choose outputs; with several, one of them may be all of what the others read."""
+    topics = TOPICS[: dice.pick(_OUTPUTS)]
+    shared = _where(dice, pipeline) if len(topics) > 1 else ()
+    writes = [_write(dice, pipeline, topic, shared) for topic in topics]
+    if len(writes) > 1 and dice.one_in(3):
+        place = dice.number(0, len(writes) - 1)
+        writes[place] = replace(writes[place], where=shared)
+        select = of_relation(replace(pipeline, writes=tuple(writes))).select
+        key = _key(dice, pipeline, select, "d_id")
+        writes[place] = replace(writes[place], select=select, key=key)
+    return tuple(writes)
+
+
+def _write(
+    dice: Dice, pipeline: OraclePipeline, topic: str, shared: tuple[Condition, ...]
+) -> Write:
+    select = _select(dice, pipeline)
+    own = tuple(c for c in _where(dice, pipeline) if c not in shared)
+    key = _key(dice, pipeline, select, "id")
+    return Write(topic=topic, select=select, key=key, where=shared + own)
+
+
 def _select(dice: Dice, pipeline: OraclePipeline) -> tuple[Output, ...]:
     outputs = [Output(name="id", term=Column("d", "id"))]
     for alias in ["d", *(join.alias for join in pipeline.joins)]:
@@ -192,7 +224,7 @@ def _may_fail(term: Term) -> bool:
     return isinstance(term, Call) and term.function == "integer"
 
 
-def _key(dice: Dice, pipeline: OraclePipeline) -> str | None:
+def _key(dice: Dice, pipeline: OraclePipeline, select: Sequence[Output], usual: str) -> str | None:
     if dice.one_in(8):
         return None
     if dice.one_in(5):
@@ -200,11 +232,11 @@ def _key(dice: Dice, pipeline: OraclePipeline) -> str | None:
         return dice.pick(
             [
                 o.name
-                for o in pipeline.select
+                for o in select
                 if (dimensions or o.term.alias == "d") and not _may_fail(o.term)
             ]
         )
-    return "id"
+    return usual
 
 
 def _where(dice: Dice, pipeline: OraclePipeline) -> tuple[Condition, ...]:

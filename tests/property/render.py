@@ -1,7 +1,8 @@
 """A scenario as an author would write it: SQL, the pipeline mapping, and a case of a case file."""
 
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, assert_never
 
@@ -18,15 +19,33 @@ from tests.reference.conditions import (
     IsNull,
     Negated,
     Term,
+    aliases_of,
 )
-from tests.reference.pipeline import DAY, Join, OraclePipeline, Topic
+from tests.reference.pipeline import DAY, Join, OraclePipeline, Output, Topic, Write
 from tests.reference.records import Record
 
+ELEMENTS = ("u", "v")
+"""The aliases of unnested lists."""
 
-def to_sql(pipeline: OraclePipeline, writing: Writing) -> str:
-    """Write the query."""
-    select = ",\n  ".join(f"{_term(output.term)} AS {output.name}" for output in pipeline.select)
-    lines = [f"SELECT\n  {select}"]
+Named = Callable[[Column], str]
+"""How a query names a column."""
+
+
+def _column(column: Column) -> str:
+    return f"{column.alias}.{column.name}"
+
+
+def _named(column: Column) -> str:
+    return f"{column.alias}{'.' if column.alias in ELEMENTS else '_'}{column.name}"
+
+
+RELATION = "joined"
+"""What a relation that holds the joins is called."""
+
+
+def to_sql(pipeline: OraclePipeline, writing: Writing, write: Write) -> str:
+    """Write the query of an output."""
+    lines = [_selected(write.select)]
     first = f'"{pipeline.driving_topic}" {pipeline.driving}'
     if writing.right:
         (join,) = pipeline.joins
@@ -37,9 +56,31 @@ def to_sql(pipeline: OraclePipeline, writing: Writing) -> str:
         for join in pipeline.joins:
             kind = "INNER" if join.inner else "LEFT"
             lines.append(f'{kind} JOIN "{join.topic}" {join.alias}{_on(join, writing)}')
-    if pipeline.where:
-        lines.append("WHERE " + " AND ".join(_condition(part) for part in pipeline.where))
-    return "\n".join(lines)
+    return "\n".join([*lines, *_unnests(write), *_where(write.where)])
+
+
+def of_relation(pipeline: OraclePipeline) -> Write:
+    """Return what a relation holds that all outputs can read: their columns, and their filters."""
+    common = tuple(c for c in pipeline.common_where() if not aliases_of(c) & set(ELEMENTS))
+    rest = [replace(each, where=_without(each.where, common)) for each in pipeline.writes]
+    columns = sorted({column for each in rest for column in each.columns()}, key=repr)
+    return Write(
+        select=tuple(Output(name=f"{c.alias}_{c.name}", term=c) for c in columns), where=common
+    )
+
+
+def _over_relation(relation: Write, write: Write) -> dict[str, str]:
+    """Return an output that reads the relation: all of it, or by a query."""
+    where = _without(write.where, relation.where)
+    if write.select == relation.select and not where and not write.unnests:
+        return {"from": RELATION}
+    lines = [_selected(write.select, _named), f"FROM {RELATION}"]
+    lines += [*_unnests(write, _named), *_where(where, _named)]
+    return {"query": "\n".join(lines)}
+
+
+def _without(where: tuple[Condition, ...], gone: tuple[Condition, ...]) -> tuple[Condition, ...]:
+    return tuple(condition for condition in where if condition not in gone)
 
 
 def to_mapping(scenario: Scenario) -> dict[str, Any]:
@@ -55,8 +96,7 @@ def to_mapping(scenario: Scenario) -> dict[str, Any]:
     }
     mapping: dict[str, Any] = {
         "name": "random",
-        "query": to_sql(pipeline, scenario.writing),
-        "output": {"topic": pipeline.output_topic, "format": "json"},
+        **_outputs(pipeline, scenario.writing),
         "emission": emission,
         "state": {
             "events": {"default_ttl": _duration(default_ttl), "overrides": overrides},
@@ -66,11 +106,29 @@ def to_mapping(scenario: Scenario) -> dict[str, Any]:
         "dimensions_first": False,
         "partitions": 2,
     }
-    if pipeline.key is not None:
-        mapping["output"]["key"] = pipeline.key
     if pipeline.reemit:
         mapping["on_dimension_update"] = "reemit"
     return mapping
+
+
+def _outputs(pipeline: OraclePipeline, writing: Writing) -> dict[str, Any]:
+    relation = of_relation(pipeline)
+    queries = [
+        _over_relation(relation, write)
+        if writing.relation
+        else {"query": to_sql(pipeline, writing, write)}
+        for write in pipeline.writes
+    ]
+    targets = [
+        {"topic": write.topic, "format": "json"} | ({"key": write.key} if write.key else {})
+        for write in pipeline.writes
+    ]
+    below: dict[str, Any] = {}
+    if writing.relation:
+        below = {"relations": {RELATION: {"query": to_sql(pipeline, writing, relation)}}}
+    if len(targets) == 1 and "query" in queries[0]:
+        return {**below, **queries[0], "output": targets[0]}
+    return {**below, "outputs": [q | t for q, t in zip(queries, targets, strict=True)]}
 
 
 def to_case(scenario: Scenario, name: str = "random") -> dict[str, Any]:
@@ -94,7 +152,7 @@ def to_case(scenario: Scenario, name: str = "random") -> dict[str, Any]:
     return case | {
         "expect": [
             {
-                "topic": scenario.pipeline.output_topic,
+                "topic": row.topic,
                 "key": None if row.key is None else str(row.key),
                 "value": dict(row.value),
             }
@@ -166,10 +224,26 @@ def _name(term: Term) -> str:
     return term.column.name if isinstance(term, Call) else term.name
 
 
-def _term(term: Term) -> str:
+def _selected(select: tuple[Output, ...], named: Named = _column) -> str:
+    columns = ",\n  ".join(f"{_term(each.term, named)} AS {each.name}" for each in select)
+    return f"SELECT\n  {columns}"
+
+
+def _unnests(write: Write, named: Named = _column) -> list[str]:
+    return [
+        f"CROSS JOIN unnest({named(each.list)}) AS {each.alias}({each.name})"
+        for each in write.unnests
+    ]
+
+
+def _where(where: tuple[Condition, ...], named: Named = _column) -> list[str]:
+    return ["WHERE " + " AND ".join(_condition(part, named) for part in where)] if where else []
+
+
+def _term(term: Term, named: Named = _column) -> str:
     if isinstance(term, Column):
-        return _column(term)
-    column = _column(term.column)
+        return named(term)
+    column = named(term.column)
     match term.function:
         case "coalesce":
             return f"coalesce({column}, {_literal(term.literal)})"
@@ -183,24 +257,20 @@ def _term(term: Term) -> str:
             assert_never(term.function)
 
 
-def _condition(condition: Condition) -> str:
+def _condition(condition: Condition, named: Named) -> str:
     match condition:
         case Compare(column, op, literal):
-            return f"{_column(column)} {op} {_literal(literal)}"
+            return f"{named(column)} {op} {_literal(literal)}"
         case IsNull(column, negated):
-            return f"{_column(column)} IS {'NOT ' if negated else ''}NULL"
+            return f"{named(column)} IS {'NOT ' if negated else ''}NULL"
         case AnyOf(parts):
-            return "(" + " OR ".join(_condition(part) for part in parts) + ")"
+            return "(" + " OR ".join(_condition(part, named) for part in parts) + ")"
         case AllOf(parts):
-            return "(" + " AND ".join(_condition(part) for part in parts) + ")"
+            return "(" + " AND ".join(_condition(part, named) for part in parts) + ")"
         case Negated(part):
-            return f"NOT ({_condition(part)})"
+            return f"NOT ({_condition(part, named)})"
         case _:
             assert_never(condition)
-
-
-def _column(column: Column) -> str:
-    return f"{column.alias}.{column.name}"
 
 
 def _literal(value: object) -> str:

@@ -15,7 +15,7 @@ Item = tuple[Record, ...] | int
 
 @dataclass(frozen=True, kw_only=True)
 class Writing:
-    """How the joins of a pipeline are written down; the meaning is the same."""
+    """How the queries of a pipeline are written down; the meaning is the same."""
 
     turned: bool = False
     """Every other equality has its sides exchanged."""
@@ -23,6 +23,8 @@ class Writing:
     """The one LEFT JOIN is written as a RIGHT JOIN."""
     using: frozenset[str] = frozenset()
     """The aliases that are joined by USING."""
+    relation: bool = False
+    """The joins are in a relation, which the queries of the outputs read."""
 
 
 @dataclass(frozen=True, kw_only=True)

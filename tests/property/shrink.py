@@ -1,6 +1,6 @@
 """Makes a failing scenario small: whatever can go without ending the failure goes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from time import monotonic
@@ -10,7 +10,7 @@ from tests.property.pipelines import using_of
 from tests.property.scenario import Scenario, Writing
 from tests.property.strategies import with_items
 from tests.reference.conditions import Column, aliases_of, column_of
-from tests.reference.pipeline import OraclePipeline, Topic
+from tests.reference.pipeline import OraclePipeline, Topic, Write
 
 Candidate = tuple[Scenario, How]
 Fails = Callable[[Scenario, How], bool]
@@ -122,24 +122,17 @@ def _simpler(pipeline: OraclePipeline) -> Iterator[OraclePipeline]:
     for join in pipeline.joins:
         if (without := _without(pipeline, join.alias)) is not None:
             yield without
-    for gone in pipeline.where:
-        yield replace(pipeline, where=tuple(c for c in pipeline.where if c != gone))
-    for gone in pipeline.select:
-        if gone.name != pipeline.key and len(pipeline.select) > 1:
-            yield replace(
-                pipeline,
-                select=tuple(o for o in pipeline.select if o != gone),
-                require=tuple(name for name in pipeline.require if name != gone.name),
-            )
+    if len(pipeline.writes) > 1:
+        for gone in pipeline.writes:
+            yield _with_writes(pipeline, [each for each in pipeline.writes if each != gone])
+    for place, write in enumerate(pipeline.writes):
+        for simpler in _simpler_writes(write):
+            writes = [*pipeline.writes[:place], simpler, *pipeline.writes[place + 1 :]]
+            yield _with_writes(pipeline, writes)
     for gone in pipeline.require:
         yield replace(pipeline, require=tuple(n for n in pipeline.require if n != gone))
     if pipeline.reemit:
         yield replace(pipeline, reemit=False)
-    for output in pipeline.select:
-        if not isinstance(output.term, Column):
-            plain = replace(output, term=column_of(output.term))
-            outputs = tuple(plain if o == output else o for o in pipeline.select)
-            yield replace(pipeline, select=outputs)
     for join in pipeline.joins:
         on = tuple((column_of(left), column_of(right)) for left, right in join.on)
         for changed in (replace(join, inner=False), replace(join, on=on)):
@@ -149,6 +142,25 @@ def _simpler(pipeline: OraclePipeline) -> Iterator[OraclePipeline]:
     for name, topic in pipeline.topics.items():
         for simpler in _simpler_topics(topic):
             yield replace(pipeline, topics={**pipeline.topics, name: simpler})
+
+
+def _simpler_writes(write: Write) -> Iterator[Write]:
+    for gone in write.where:
+        yield replace(write, where=tuple(c for c in write.where if c != gone))
+    for gone in write.select:
+        if gone.name != write.key and len(write.select) > 1:
+            yield replace(write, select=tuple(o for o in write.select if o != gone))
+    for output in write.select:
+        if not isinstance(output.term, Column):
+            plain = replace(output, term=column_of(output.term))
+            yield replace(write, select=tuple(plain if o == output else o for o in write.select))
+
+
+def _with_writes(pipeline: OraclePipeline, writes: Sequence[Write]) -> OraclePipeline:
+    """Return a pipeline with other outputs, which requires what they still have."""
+    names = {output.name for write in writes for output in write.select}
+    require = tuple(name for name in pipeline.require if name in names)
+    return replace(pipeline, writes=tuple(writes), require=require)
 
 
 def _simpler_topics(topic: Topic) -> Iterator[Topic]:
@@ -166,16 +178,18 @@ def _without(pipeline: OraclePipeline, alias: str) -> OraclePipeline | None:
     joins = tuple(join for join in pipeline.joins if join.alias != alias)
     if any(left.alias == alias for join in joins for left, _ in join.on):
         return None
-    select = tuple(output for output in pipeline.select if output.term.alias != alias)
-    names = {output.name for output in select}
-    if pipeline.key is not None and pipeline.key not in names:
+    writes = [_write_without(write, alias) for write in pipeline.writes]
+    if any(not write.select or (write.key and write.key_term is None) for write in writes):
         return None
     topics = {pipeline.driving_topic, *(join.topic for join in joins)}
     return replace(
-        pipeline,
+        _with_writes(pipeline, writes),
         joins=joins,
-        select=select,
-        where=tuple(c for c in pipeline.where if alias not in aliases_of(c)),
-        require=tuple(name for name in pipeline.require if name in names),
         topics={name: topic for name, topic in pipeline.topics.items() if name in topics},
     )
+
+
+def _write_without(write: Write, alias: str) -> Write:
+    select = tuple(output for output in write.select if output.term.alias != alias)
+    where = tuple(c for c in write.where if alias not in aliases_of(c))
+    return replace(write, select=select, where=where)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.property.dice import Dice
+from tests.property.lists import with_lists
 from tests.property.pipelines import AT, SECONDS, random_pipeline, random_writing
 from tests.property.scenario import Item, Scenario
 from tests.reference.pipeline import OraclePipeline, Topic
@@ -30,7 +31,7 @@ def random_scenario(seed: int) -> Scenario:
     while _outputs(scenario) > MOST_OUTPUTS:
         again += 1
         scenario = _scenario(Dice(f"{seed} {again}"))
-    return scenario
+    return with_lists(Dice(f"lists {seed}"), scenario)
 
 
 def _outputs(scenario: Scenario) -> int:

@@ -12,7 +12,7 @@ from tests.property.executor import How, crash_at, seen_by_engine, seen_by_oracl
 from tests.property.scenario import Scenario
 from tests.property.strategies import T0, with_items
 from tests.reference.conditions import Column
-from tests.reference.pipeline import Join, OraclePipeline, Output, Topic
+from tests.reference.pipeline import Join, OraclePipeline, Output, Topic, Write
 from tests.reference.records import Record
 
 STEPS: tuple[Protocol, ...] = (
@@ -25,7 +25,10 @@ STEPS: tuple[Protocol, ...] = (
 
 
 def _scenario() -> Scenario:
-    """An event that is joined at once, and one that waits for its profile in the next batch."""
+    """An event that is joined at once, and one that waits for its profile in the next batch.
+
+    Both go to two outputs, one with a key and one without.
+    """
     columns = {"id": "VARCHAR", "k": "VARCHAR"}
     users = Topic(name="users", columns=columns, dimension=True)
     pipeline = OraclePipeline(
@@ -33,11 +36,16 @@ def _scenario() -> Scenario:
         driving_topic="orders",
         topics={"orders": Topic(name="orders", columns=columns), "users": users},
         joins=(Join(alias="u", topic="users", on=((Column("d", "k"), Column("u", "k")),)),),
-        select=(
-            Output(name="id", term=Column("d", "id")),
-            Output(name="user", term=Column("u", "id")),
+        writes=(
+            Write(
+                select=(
+                    Output(name="id", term=Column("d", "id")),
+                    Output(name="user", term=Column("u", "id")),
+                ),
+                key="id",
+            ),
+            Write(topic="users-seen", select=(Output(name="user", term=Column("u", "id")),)),
         ),
-        key="id",
         emission="smart",
         require=("user",),
     )
@@ -58,7 +66,7 @@ def test_a_crash_at_each_point(spread: bool) -> None:
     scenario, how = _scenario(), How(spread=spread)
     said = scenario.interpret()
     expected = seen_by_oracle(scenario, said)
-    assert [len(rows) for rows in expected.rows] == [1, 1]
+    assert [len(rows) for rows in expected.rows] == [2, 2]
     point, passed = crash_at(0)
     assert compare(expected, seen_by_engine(scenario, said, how, point)) is None
     assert set(passed) == {f"{when} {step}" for when in ("before", "after") for step in STEPS}

@@ -23,14 +23,14 @@ from tests.property.render import to_mapping
 from tests.property.scenario import Interpreted, Scenario
 from tests.property.strategies import random_scenario
 
-FEW, MANY = range(0, 10), range(10, 60)
+FEW, MANY = range(0, 15), range(15, 70)
 Slots = dict[int, list[tuple[object, ...]]]
 
 
 def slots_of(output: pa.Table) -> Slots:
     """Return what a marker counts, in its order."""
     found: Slots = {}
-    for row in output.select(["slot", "key", "value", "timestamp", "kind"]).to_pylist():
+    for row in output.select(["slot", "topic", "key", "value", "timestamp", "kind"]).to_pylist():
         slot, *rest = row.values()
         found.setdefault(slot, []).append(tuple(rest))
     return found

@@ -1,11 +1,11 @@
 """From a pipeline mapping, as an author writes it, to what the oracle is told."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tests.reference.pipeline import DAY, HOUR, OraclePipeline, Topic
-from tests.reference.query import NotExpressible, read_query
+from tests.reference.pipeline import DAY, HOUR, OraclePipeline, Topic, Write
+from tests.reference.query import NotExpressible, Query, read_query
 
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": HOUR, "d": DAY, "w": 7 * DAY}
 
@@ -46,29 +46,47 @@ def oracle_pipeline(
     }
     if any("TIMESTAMP" in kind for types in declared.values() for kind in types.values()):
         raise NotExpressible("TIMESTAMP columns")
-    if author.get("relations"):
-        raise NotExpressible("relations")
-    query = read_query(author["query"], {name: list(types) for name, types in declared.items()})
+    query, writes = _read_writes(author, {name: list(types) for name, types in declared.items()})
     names = {query.driving_topic, *(join.topic for join in query.joins)}
     emission = author.get("emission", {})
     return OraclePipeline(
         driving=query.driving,
         driving_topic=query.driving_topic,
         joins=query.joins,
-        select=query.select,
-        where=query.where,
+        writes=writes,
         topics={
             name: _topic(name, author, declared[name], default_ttl, (partitions or {}).get(name, 1))
             for name in names
         },
-        key=author["output"].get("key", "_key" if query.sets_key else None),
-        key_in_value="key" in author["output"] or not query.sets_key,
-        output_topic=author["output"]["topic"],
         emission=emission.get("type", "immediate"),
         require=tuple(emission.get("require", ())),
         on_expiry=emission.get("on_expiry", "drop"),
         reemit=author.get("on_dimension_update") == "reemit",
     )
+
+
+def _read_writes(
+    author: Mapping[str, Any], columns: Mapping[str, Sequence[str]]
+) -> tuple[Query, tuple[Write, ...]]:
+    """Return the query of the first output, and what each output writes."""
+    relations = {name: spec["query"] for name, spec in author.get("relations", {}).items()}
+    given = author.get("outputs") or [{"query": author["query"], **author["output"]}]
+    queries = [
+        read_query(output.get("query") or relations[output["from"]], columns, relations)
+        for output in given
+    ]
+    writes = tuple(
+        Write(
+            topic=output["topic"],
+            key=output.get("key", "_key" if query.sets_key else None),
+            key_in_value="key" in output or not query.sets_key,
+            select=query.select,
+            where=query.where,
+            unnests=query.unnests,
+        )
+        for output, query in zip(given, queries, strict=True)
+    )
+    return queries[0], writes
 
 
 def _topic(

@@ -5,7 +5,7 @@
 import json
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +16,7 @@ import yaml
 from tests.reference.authored import duration, oracle_pipeline
 from tests.reference.interpreter import Oracle
 from tests.reference.pipeline import HOUR, OraclePipeline
-from tests.reference.records import Batch, BatchResult, DeadLetter, Record
+from tests.reference.records import Batch, BatchResult, DeadLetter, Emitted, Record
 
 Case = Mapping[str, Any]
 
@@ -99,14 +99,14 @@ def batches_of(case: Case) -> Iterator[Batch]:
 def differences(case: Case, ran: Ran) -> list[str]:
     """Compare what a case expects with what the oracle says."""
     wrong: list[str] = []
-    topic = ran.pipeline.output_topic
-    wanted = Counter(_expected(row, topic) for row in case.get("expect", []))
+    topics = [write.topic for write in ran.pipeline.writes]
+    wanted = Counter(_expected(row, topics) for row in case.get("expect", []))
     placed = [(number, row) for number, result in enumerate(ran.results, 1) for row in result.rows]
-    actual = Counter((_text(row.key), _json(row.value)) for _, row in placed)
+    actual = Counter(_actual(row) for _, row in placed)
     if "expect" in case and wanted != actual:
         wrong.append(f"rows: missing {dict(wanted - actual)}, unexpected {dict(actual - wanted)}")
     for row in (row for row in case.get("expect", []) if "in_batch" in row):
-        found = [n for n, r in placed if (_text(r.key), _json(r.value)) == _expected(row, topic)]
+        found = [n for n, r in placed if _actual(r) == _expected(row, topics)]
         if row["in_batch"] not in found:
             wrong.append(f"in batches {found}: {row}")
     letters = [f"{x.topic} {x.offset} {x.phase}" for x in ran.dead_letters]
@@ -154,10 +154,15 @@ def _ms(at: datetime | str | int) -> int:
     return round(moment.timestamp() * 1000)
 
 
-def _expected(row: Mapping[str, Any], topic: str) -> tuple[str | None, str]:
-    if row.get("topic", topic) != topic:
-        raise ValueError(row["topic"])
-    return _text(row.get("key")), _json(row["value"])
+def _expected(row: Mapping[str, Any], topics: Sequence[str]) -> tuple[str, str | None, str]:
+    topic = row.get("topic", topics[0])
+    if topic not in topics:
+        raise ValueError(topic)
+    return topic, _text(row.get("key")), _json(row["value"])
+
+
+def _actual(row: Emitted) -> tuple[str, str | None, str]:
+    return row.topic, _text(row.key), _json(row.value)
 
 
 def _text(value: object) -> str | None:

@@ -19,7 +19,7 @@ class Completeness:
         for number, step in reversed(list(enumerate(self._steps))):
             own = {join.alias for join in step.joins}
             feeds = {column.alias for column in self._keys}
-            feeds |= {output.term.alias for output in self._required}
+            feeds |= {term.alias for term in self._required}
             later = number > 0 and bool(own & feeds)
             if later or any(join.inner for join in step.joins):
                 self._keys.extend(step.key)
@@ -33,14 +33,11 @@ class Completeness:
         own = {join.alias for join in step.joins}
         return (
             self.inner_matched(step, values)
-            and all(o.term.of(values) is not None for o in self._required if o.term.alias in own)
+            and all(term.of(values) is not None for term in self._required if term.alias in own)
             and all(c.of(values) is not None for c in self._keys if c.alias in own)
         )
 
     def never(self, values: Values) -> bool:
         """Tell whether the driving side alone makes every row incomplete for ever."""
-        missing = [output for output in self._required if output.term.of(values) is None]
-        unknown = [column for column in self._keys if column.of(values) is None]
-        return any(output.term.alias == self._driving for output in missing) or any(
-            column.alias == self._driving for column in unknown
-        )
+        missing = [term for term in (*self._required, *self._keys) if term.of(values) is None]
+        return any(term.alias == self._driving for term in missing)

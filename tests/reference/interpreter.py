@@ -28,7 +28,10 @@ Waiting and expiry
 - Late driving records are counted before WHERE. Under final they are decided on arrival.
 
 The rest
-- A row without a key, or on which the SQL fails, is a dead letter (one per row), after WHERE.
+- A row without a key, or on which the SQL fails, is a dead letter (one per row), after WHERE. One
+  that an output cannot take goes to none of them; it is filtered where no output took it.
+- A condition is applied to driving records where all outputs have it. A key counts as required
+  where all outputs have the same; a column, where `require` names it, in every output.
 - Records with a NULL join key and ignored tombstones are counted once per side.
 - reemit forms again what was emitted, but no NULL for a side that has been matched since.
 """
@@ -39,7 +42,8 @@ from math import inf
 
 from tests.reference.arrival import Stopped, arrive
 from tests.reference.completeness import Completeness
-from tests.reference.conditions import SqlFailure, Values, passes
+from tests.reference.conditions import Values, passes
+from tests.reference.finish import NotTaken, finish
 from tests.reference.memory import Memory
 from tests.reference.pipeline import OraclePipeline
 from tests.reference.records import Batch, BatchResult, DeadLetter, Emitted, Fact
@@ -270,24 +274,18 @@ class Oracle:
         )
 
     def _finish(self, row: Row, unlike: Emitted | None = None) -> Emitted | None:
-        """Apply WHERE to a finished row and emit it, unless it equals the one before."""
-        driving, name = row.driving, self._pipeline.key
-        if not passes(self._pipeline.rest_where(), row.values):
-            driving.filtered = True
-            return None
+        """Give a finished row to the outputs, unless it equals the one before."""
         try:
-            value = {output.name: output.term.of(row.values) for output in self._pipeline.select}
-        except SqlFailure:
-            return self._bad_row(driving, "sql", unlike)
-        key, value = self._pipeline.keyed(value)
-        emitted = Emitted(key=key, value=value, timestamp=row.fact.ts)
-        if emitted == unlike:
-            return None
-        if key is None and name is not None:
-            return self._bad_row(driving, "encode", unlike)
-        driving.emitted = True
-        self._out.append((row, emitted))
-        return emitted
+            taken = finish(self._pipeline, row)
+        except NotTaken as failure:
+            return self._bad_row(row.driving, str(failure), unlike)
+        if not taken:
+            row.driving.filtered = True
+        elif taken[0] != unlike:
+            row.driving.emitted = True
+            self._out.extend((row, emitted) for emitted in taken)
+            return taken[0]
+        return None
 
     def _bad_row(self, driving: Driving, phase: str, unlike: Emitted | None) -> None:
         """Charge a row to its driving record; what is only formed again leaves no trace."""

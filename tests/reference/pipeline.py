@@ -4,10 +4,18 @@ The interpreter knows no SQL: a query is handed over as joins, output columns an
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, cast
 
-from tests.reference.conditions import Condition, Term, aliases_of, column_of, columns_of
+from tests.reference.conditions import (
+    Column,
+    Condition,
+    Term,
+    Values,
+    aliases_of,
+    column_of,
+    columns_of,
+)
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -65,6 +73,15 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unnest:
+    """A list that becomes rows, as `CROSS JOIN unnest(list) AS alias(name)` does."""
+
+    alias: str
+    name: str
+    list: Column
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
     """One output column."""
 
@@ -81,6 +98,55 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """What one output takes of the finished rows."""
+
+    select: tuple[Output, ...]
+    key: str | None = None
+    """Name of the output column that is the Kafka key; None: rows without a key."""
+    key_in_value: bool = True
+    where: tuple[Condition, ...] = ()
+    """Conditions that are AND-ed."""
+    unnests: tuple[Unnest, ...] = ()
+    """Lists of the finished row, one after the other."""
+    topic: str = "out"
+
+    @property
+    def key_term(self) -> Term | None:
+        """What the key is computed from."""
+        return next((output.term for output in self.select if output.name == self.key), None)
+
+    def keyed(self, row: Mapping[str, object]) -> tuple[object, Mapping[str, object]]:
+        """Return the key and the value of a row."""
+        if self.key is None or self.key_in_value:
+            return None if self.key is None else row[self.key], row
+        return row[self.key], {name: each for name, each in row.items() if name != self.key}
+
+    def columns(self) -> Iterator[Column]:
+        """Yield the columns that the output reads; of elements that of their list."""
+        terms = (column_of(output.term) for output in self.select)
+        asked = (column for condition in self.where for column in columns_of(condition))
+        yield from (self.list_behind(column) for column in (*terms, *asked))
+        yield from (self.list_behind(each.list) for each in self.unnests)
+
+    def list_behind(self, column: Column) -> Column:
+        """Return the column whose lists hold the values of another one: most are their own."""
+        behind = next((each.list for each in self.unnests if each.alias == column.alias), None)
+        return column if behind is None else self.list_behind(behind)
+
+    def unnested(self, values: Values) -> list[Values]:
+        """Return the rows that the lists of a finished row make; without lists the row itself."""
+        rows: list[Values] = [values]
+        for each in self.unnests:
+            rows = [
+                {**row, each.alias: {each.name: element}}
+                for row in rows
+                for element in cast(list[object] | None, each.list.of(row)) or ()
+            ]
+        return rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OraclePipeline:
     """A pipeline, described."""
 
@@ -88,18 +154,13 @@ class OraclePipeline:
     """Alias of the driving side."""
     driving_topic: str
     topics: Mapping[str, Topic]
-    select: tuple[Output, ...]
-    key: str | None = None
-    """Name of the output column that is the Kafka key; None: rows without a key."""
-    key_in_value: bool = True
+    writes: tuple[Write, ...]
+    """The outputs; the rows of all of them come from the same joins."""
     joins: tuple[Join, ...] = ()
-    where: tuple[Condition, ...] = ()
-    """Conditions that are AND-ed."""
     emission: Emission = "immediate"
     require: tuple[str, ...] = ()
     on_expiry: OnExpiry = "drop"
     reemit: bool = False
-    output_topic: str = field(default="out")
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -132,8 +193,8 @@ class OraclePipeline:
     def used(self, topic: str) -> frozenset[str]:
         """The columns of a topic that the query reads; no other is looked at."""
         terms = [term for join in self.joins for pair in join.on for term in pair]
-        columns = [column_of(term) for term in (*terms, *(output.term for output in self.select))]
-        columns += [column for condition in self.where for column in columns_of(condition)]
+        columns = [column_of(term) for term in terms]
+        columns += [column for write in self.writes for column in write.columns()]
         topics = {join.alias: join.topic for join in self.joins} | {
             self.driving: self.driving_topic
         }
@@ -143,23 +204,34 @@ class OraclePipeline:
             + ([clock] if clock else [])
         )
 
-    def keyed(self, row: Mapping[str, object]) -> tuple[object, Mapping[str, object]]:
-        """Return the key and the value of a row."""
-        if self.key is None or self.key_in_value:
-            return None if self.key is None else row[self.key], row
-        return row[self.key], {name: each for name, each in row.items() if name != self.key}
+    def common_where(self) -> tuple[Condition, ...]:
+        """The conditions of all outputs."""
+        first, *others = self.writes
+        return tuple(c for c in first.where if all(c in other.where for other in others))
 
     def driving_where(self) -> tuple[Condition, ...]:
-        """The conditions that touch only the driving side."""
-        return tuple(c for c in self.where if aliases_of(c) <= {self.driving})
+        """The conditions of all outputs that touch only the driving side."""
+        return tuple(c for c in self.common_where() if aliases_of(c) <= {self.driving})
 
-    def rest_where(self) -> tuple[Condition, ...]:
-        """The conditions that touch another side."""
-        return tuple(c for c in self.where if not aliases_of(c) <= {self.driving})
+    def rest_where(self, write: Write) -> tuple[Condition, ...]:
+        """The other conditions of an output."""
+        early = self.driving_where()
+        return tuple(c for c in write.where if c not in early)
 
-    def required(self) -> tuple[Output, ...]:
-        """Output columns that must not be NULL under smart: `require` and the key."""
+    def required(self) -> tuple[Term, ...]:
+        """What must not be NULL under smart: `require` in any output, and a key of all.
+
+        Rows wait for the list of a side rather than for its elements.
+        """
         if self.emission != "smart":
             return ()
-        names = {*self.require, self.key}
-        return tuple(output for output in self.select if output.name in names)
+        names = set(self.require)
+        terms = [o.term for write in self.writes for o in write.select if o.name in names]
+        keys = {write.key_term for write in self.writes}
+        if len(keys) == 1 and (key := keys.pop()) is not None:
+            column, behind = column_of(key), self.writes[0].list_behind(column_of(key))
+            if column == behind:
+                terms.append(key)
+            elif behind.alias != self.driving:
+                terms.append(behind)
+        return tuple(terms)

@@ -4,7 +4,7 @@ This is a reader for tests, made for tidy queries; it does not say what is wrong
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlglot import exp, parse_one
@@ -20,7 +20,7 @@ from tests.reference.conditions import (
     Negated,
     Term,
 )
-from tests.reference.pipeline import Join, Output
+from tests.reference.pipeline import Join, Output, Unnest
 
 
 class NotExpressible(Exception):
@@ -36,6 +36,7 @@ class Query:
     joins: tuple[Join, ...]
     select: tuple[Output, ...]
     where: tuple[Condition, ...]
+    unnests: tuple[Unnest, ...]
     sets_key: bool
     """The select list has `AS _key`."""
 
@@ -55,8 +56,10 @@ _OPS: dict[type[Any], tuple[Any, Any]] = {
 """Node to operator, and to the operator with its sides exchanged."""
 
 
-def read_query(sql: str, columns: Mapping[str, Sequence[str]]) -> Query:
-    """Read a query over topics with the given columns.
+def read_query(
+    sql: str, columns: Mapping[str, Sequence[str]], relations: Mapping[str, str] | None = None
+) -> Query:
+    """Read a query over topics with the given columns, or over one of the given relations.
 
     Raises:
         NotExpressible: for anything beyond plain columns, equalities and simple conditions.
@@ -64,7 +67,14 @@ def read_query(sql: str, columns: Mapping[str, Sequence[str]]) -> Query:
     tree = parse_one(sql, dialect="duckdb")
     if not isinstance(tree, exp.Select) or tree.ctes or tree.find(exp.Subquery):
         raise NotExpressible(sql)
-    return _Reader(tree, columns).read()
+    named = {table.name for table in tree.find_all(exp.Table)} & set(relations or {})
+    if not named:
+        return _Reader(tree, columns).read()
+    if any(not isinstance(join.this, exp.Unnest) for join in tree.args.get("joins") or ()):
+        raise NotExpressible(sql)
+    return _Reader(tree, columns).over(
+        read_query((relations or {})[named.pop()], columns, relations)
+    )
 
 
 class _Reader:
@@ -73,6 +83,18 @@ class _Reader:
         self._columns = columns
         self._topics: dict[str, str] = {}
         self._preserved: dict[str, Column] = {}
+        self._below: dict[str, Term] = {}
+        self._unnests: dict[str, Unnest] = {}
+
+    def over(self, below: Query) -> Query:
+        """Read a query over the rows of another one."""
+        self._below = {output.name: output.term for output in below.select}
+        self._read_unnests()
+        select, where = self._select(), (*below.where, *self._where())
+        unnests = (*below.unnests, *self._unnests.values())
+        return replace(
+            below, select=select, where=where, unnests=unnests, sets_key=self._sets_key()
+        )
 
     def read(self) -> Query:
         tables = [self._tree.args["from_"].this, *(join.this for join in self._joins())]
@@ -90,20 +112,44 @@ class _Reader:
             if kind not in {"LEFT", "RIGHT", "INNER"}:
                 raise NotExpressible(kind)
             joins.append(Join(alias=new, topic=self._topics[new], on=pairs, inner=kind == "INNER"))
-        where = self._tree.args.get("where")
+        self._read_unnests()
+        select, where = self._select(), self._where()
         return Query(
             driving=order[0],
             driving_topic=self._topics[order[0]],
             joins=tuple(joins),
-            select=tuple(output for item in self._tree.expressions for output in self._item(item)),
-            where=tuple(self._condition(part) for part in where.this.flatten())
-            if where is not None and isinstance(where.this, exp.And)
-            else (() if where is None else (self._condition(where.this),)),
-            sets_key=any(item.alias == "_key" for item in self._tree.expressions),
+            select=select,
+            where=where,
+            unnests=tuple(self._unnests.values()),
+            sets_key=self._sets_key(),
         )
 
+    def _sets_key(self) -> bool:
+        return any(item.alias == "_key" for item in self._tree.expressions)
+
+    def _select(self) -> tuple[Output, ...]:
+        return tuple(output for item in self._tree.expressions for output in self._item(item))
+
+    def _where(self) -> tuple[Condition, ...]:
+        where = self._tree.args.get("where")
+        if where is None:
+            return ()
+        parts = where.this.flatten() if isinstance(where.this, exp.And) else [where.this]
+        return tuple(self._condition(part) for part in parts)
+
     def _joins(self) -> list[exp.Join]:
-        return self._tree.args.get("joins") or []
+        joins: list[exp.Join] = self._tree.args.get("joins") or []
+        return [join for join in joins if not isinstance(join.this, exp.Unnest)]
+
+    def _read_unnests(self) -> None:
+        for node in self._tree.find_all(exp.Unnest, bfs=False):
+            self._unnest(node.alias, node.args["alias"].columns[0].name, node.expressions[0])
+
+    def _unnest(self, alias: str, name: str, of: exp.Expr) -> Column:
+        if alias in self._unnests:
+            raise NotExpressible(of.sql())
+        self._unnests[alias] = Unnest(alias=alias, name=name, list=self._column(of))
+        return Column(alias, name)
 
     def _pairs(self, join: exp.Join, new: str, before: list[str]) -> tuple[tuple[Term, Term], ...]:
         if using := join.args.get("using"):
@@ -132,11 +178,13 @@ class _Reader:
                 return self._term(node.this)
             case exp.Coalesce() if len(node.expressions) == 1:
                 return Call("coalesce", self._column(node.this), _literal(node.expressions[0]))
+            case exp.Explode():
+                return self._unnest("unnest", "element", node.this)
             case exp.Upper():
                 return Call("upper", self._column(node.this))
             case exp.Add():
                 return Call("plus", self._column(node.this), _literal(node.expression))
-            case exp.Cast() if node.to.is_type("BIGINT"):
+            case exp.Cast() if node.to.is_type("BIGINT", "INTEGER"):
                 return Call("integer", self._column(node.this))
             case _:
                 return self._column(node)
@@ -144,20 +192,31 @@ class _Reader:
     def _column(self, node: exp.Expr) -> Column:
         if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
             raise NotExpressible(node.sql())
+        if self._below and node.table not in self._unnests:
+            term = self._below.get(node.name)
+            if not isinstance(term, Column):
+                raise NotExpressible(node.sql())
+            return term
         if node.table and self._has(node.table, node.name):
             return Column(node.table, node.name)
         if node.name in self._preserved:
             return self._preserved[node.name]
         own = [a for a, topic in self._topics.items() if node.name in self._columns[topic]]
+        own += [a for a, unnest in self._unnests.items() if unnest.name == node.name]
         holders = own or [alias for alias in self._topics if self._has(alias, node.name)]
         if node.table or len(holders) != 1:
             raise NotExpressible(node.sql())
         return Column(holders[0], node.name)
 
     def _has(self, alias: str, name: str) -> bool:
-        return name in self._columns[self._topics[alias]] or name in _OF_RECORDS
+        if alias in self._unnests:
+            return name == self._unnests[alias].name
+        known = self._columns[self._topics[alias]] if alias in self._topics else None
+        return known is not None and (name in known or name in _OF_RECORDS)
 
     def _item(self, item: exp.Expr) -> list[Output]:
+        if isinstance(item, exp.Star) and self._below:
+            return [Output(name=name, term=term) for name, term in self._below.items()]
         if isinstance(item, exp.Star):
             shown: list[Output] = []
             for alias, topic in self._topics.items():

@@ -36,6 +36,7 @@ class Batch:
 class Emitted:
     """One output row; `timestamp` is the event time of its driving record."""
 
+    topic: str
     key: object
     value: Mapping[str, object]
     timestamp: int

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kaflow_engine.plan.explain.explanation import (
         Explanation,
         LineagePart,
+        OutputPart,
         SidePart,
         StepPart,
         TablePart,
@@ -27,6 +28,7 @@ __all__ = [
     "Explanation",
     "Flow",
     "LineagePart",
+    "OutputPart",
     "Resolver",
     "SidePart",
     "StepPart",

@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,6 +20,9 @@ from kaflow_engine.cli.options import (
 from kaflow_engine.cli.output import print_json
 from kaflow_engine.errors import ModelError
 from kaflow_engine.plan.planner.project import load_one
+
+if TYPE_CHECKING:
+    from kaflow_engine.runtime.planning.output_checks import Checked
 
 _SHOWN = 3
 
@@ -56,41 +60,58 @@ def command(
 ) -> None:
     """Run the checks of the pipeline NAME over the rows that it has written.
 
-    PATHs are the files and folders of the project, this folder unless given.
+    Of several outputs, those that have checks are looked at, one after the other. PATHs are the
+    files and folders of the project, this folder unless given.
     """
     paths, config_path = with_config(paths, config_path, (Path(),))
     config = configuration(config_path, settings)
     spec = load_one(paths, name, config)
-    if not spec.checks:
+    wanted = [write for write in spec.writes if write.checks]
+    if not wanted:
         raise ModelError(
-            f"pipeline '{name}' has no checks", spec.at, "add checks: [{not_null: <column>}]"
+            f"pipeline '{name}' has no checks",
+            spec.at,
+            "add checks: [{not_null: <column>}]" + (" to an output" if spec.outputs else ""),
         )
     from kaflow_engine.runtime.planning.output_checks import (
         check_output,  # it imports Arrow and the readers
     )
 
-    checked = check_output(spec, config, last, partitions)
-    if docs is not None:
-        page = write_docs(docs, name, checked.what, datetime.now(UTC), checked.results)
-        click.echo(f"wrote {page}", err=True)
+    found: list[Checked] = []
+    for write in wanted:
+        checked = check_output(
+            spec, write, config, last, partitions if write.output.table is not None else ()
+        )
+        found.append(checked)
+        if docs is not None:
+            title = f"{name}.{write.output.target}" if spec.outputs else name
+            page = write_docs(docs, title, checked.what, datetime.now(UTC), checked.results)
+            click.echo(f"wrote {page}", err=True)
+        if not as_json:
+            _print(checked)
     if as_json:
-        print_json(
-            {
-                "of": checked.what,
-                "rows": checked.rows,
-                "checks": [result.data() for result in checked.results],
-            }
-        )
-    else:
-        for result in checked.results:
-            _show(result)
-        failed = sum(not result.passed for result in checked.results)
-        click.echo(
-            f"{checked.what}: {checked.rows} rows, {len(checked.results) - failed} checks passed, "
-            f"{failed} failed"
-        )
-    if any(result.is_failure for result in checked.results):
+        data = [_data(checked) for checked in found]
+        print_json({"outputs": data} if spec.outputs else data[0])
+    if any(result.is_failure for checked in found for result in checked.results):
         raise click.exceptions.Exit(1)
+
+
+def _data(checked: "Checked") -> dict[str, object]:
+    return {
+        "of": checked.what,
+        "rows": checked.rows,
+        "checks": [result.data() for result in checked.results],
+    }
+
+
+def _print(checked: "Checked") -> None:
+    for result in checked.results:
+        _show(result)
+    failed = sum(not result.passed for result in checked.results)
+    click.echo(
+        f"{checked.what}: {checked.rows} rows, {len(checked.results) - failed} checks passed, "
+        f"{failed} failed"
+    )
 
 
 def _show(result: CheckResult) -> None:

@@ -108,8 +108,8 @@ class TaskPart:
 class Written:
     """What a task did with its part."""
 
-    rows: int
-    """Rows that it wrote, dead letters aside."""
+    rows: Mapping[str, int]
+    """Topic or table to the rows that it wrote there, dead letters aside."""
     notes: tuple[Mapping[str, Any], ...] = ()
     """What the driver must know to commit the batch: plain data for JSON."""
     phases: Mapping[str, float] = field(default_factory=dict[str, float])

@@ -1,5 +1,6 @@
 """What the edges of a flow mean: who reads whom, behind which exchange, under which state."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
@@ -15,7 +16,7 @@ from kaflow_engine.flow.operators import (
     SideParams,
     TakesRows,
 )
-from kaflow_engine.flow.sinks import Sink, TableParams, TableSink, TopicSink, value_columns
+from kaflow_engine.flow.sinks import Sink, TableSink, TopicSink, value_columns
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.model.columns import Column
 
@@ -107,9 +108,9 @@ def joins_before(flow: Flow, join: KeyedJoin) -> tuple[KeyedJoin, ...]:
             assert_never(join.rows)
 
 
-def reader_of(flow: Flow, name: str) -> TakesRows:
-    """Return the operator that takes the rows which an operator makes."""
-    return next(
+def readers_of(flow: Flow, name: str) -> tuple[TakesRows, ...]:
+    """Return the operators that take the rows which an operator makes; each takes all of them."""
+    return tuple(
         each for each in flow.operators if isinstance(each, TakesRows) and each.rows.input == name
     )
 
@@ -124,23 +125,13 @@ def sides_of(flow: Flow, decode: Decode) -> tuple[tuple[KeyedJoin, int], ...]:
     )
 
 
-def driven_by(flow: Flow, decode: Decode) -> tuple[Driving, TakesRows] | None:
-    """Return the edge along which decoded records make rows, and who takes these; None: no one."""
-    for each in flow.operators:
-        if isinstance(each, TakesRows):
-            rows = each.rows
-            if isinstance(rows, Driving) and rows.input == decode.id:
-                return rows, each
-    return None
-
-
 def driving(flow: Flow) -> Driving:
-    """Return the one edge along which records make rows."""
-    (found,) = (
+    """Return the edge along which records make rows; several projections have the same one."""
+    (found,) = {
         each.rows
         for each in flow.operators
         if isinstance(each, TakesRows) and isinstance(each.rows, Driving)
-    )
+    }
     return found
 
 
@@ -154,51 +145,36 @@ def ledger_of(flow: Flow) -> Ledger | None:
     return next((each for each in flow.operators if isinstance(each, Ledger)), None)
 
 
-def only_project(flow: Flow) -> Project:
-    """Return the one projection."""
-    (found,) = (each for each in flow.operators if isinstance(each, Project))
-    return found
+def projections(flow: Flow) -> tuple[Project, ...]:
+    """Return the projections, in the order of the outputs."""
+    return tuple(each for each in flow.operators if isinstance(each, Project))
 
 
-def only_sink(flow: Flow) -> Sink:
-    """Return the one sink."""
-    (found,) = flow.sinks
-    return found
+def sink_of(flow: Flow, project: Project) -> Sink:
+    """Return the sink that takes the rows of a projection."""
+    return next(sink for sink in flow.sinks if project.id in sink.inputs)
 
 
-def output_columns(flow: Flow) -> tuple[Column, ...]:
-    """Return the columns of what the one sink writes."""
-    return value_columns(only_sink(flow), [column for column, _ in only_project(flow).columns])
+def columns_of(flow: Flow, sink: Sink) -> tuple[Column, ...]:
+    """Return the columns of what a sink writes."""
+    project = next(each for each in projections(flow) if each.id in sink.inputs)
+    return value_columns(sink, [column for column, _ in project.columns])
 
 
-def output_topic(flow: Flow) -> str | None:
-    """Return the topic that is written; None where that is a table."""
-    sink = only_sink(flow)
-    return sink.topic if isinstance(sink, TopicSink) else None
+def topic_sinks(flow: Flow) -> tuple[TopicSink, ...]:
+    """Return the topics that are written."""
+    return tuple(sink for sink in flow.sinks if isinstance(sink, TopicSink))
 
 
-def output_table(flow: Flow) -> TableParams | None:
-    """Return the table that is written; None where that is a topic."""
-    sink = only_sink(flow)
-    return sink.table if isinstance(sink, TableSink) else None
+def table_sinks(flow: Flow) -> tuple[TableSink, ...]:
+    """Return the tables that are written."""
+    return tuple(sink for sink in flow.sinks if isinstance(sink, TableSink))
 
 
-def output_schema(flow: Flow) -> str | None:
-    """Return the Avro schema of the records that are written; None of another format."""
-    sink = only_sink(flow)
-    return sink.avro_schema if isinstance(sink, TopicSink) else None
-
-
-def output_format(flow: Flow) -> str:
-    """Return the format of the topic that is written, or `table`."""
-    sink = only_sink(flow)
-    return sink.format if isinstance(sink, TopicSink) else "table"
-
-
-def with_avro_id(flow: Flow, schema_id: int | None) -> Flow:
-    """Return a flow whose topic has its Avro schema under an id."""
+def with_avro_ids(flow: Flow, ids: Mapping[str, int | None]) -> Flow:
+    """Return a flow whose topics have their Avro schemas under ids, given by the sink's id."""
     sinks = tuple(
-        replace(sink, avro_id=schema_id) if isinstance(sink, TopicSink) else sink
+        replace(sink, avro_id=ids.get(sink.id)) if isinstance(sink, TopicSink) else sink
         for sink in flow.sinks
     )
     return replace(flow, sinks=sinks)

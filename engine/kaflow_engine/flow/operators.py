@@ -108,6 +108,16 @@ class KeyedJoin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unnest:
+    """Lists that become rows, side by side: one row for each place of the longest one."""
+
+    where: str | None
+    """The part of WHERE that a row must pass before."""
+    lists: tuple[tuple[str, str], ...]
+    """The name of the column that holds an element, and SQL of the list."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
     """The rest of WHERE and the select list; it runs in the task of the operator before it."""
 
@@ -115,8 +125,11 @@ class Project:
     id: str
     rows: Driving | Rows
     where: str | None
+    """Behind what is unnested."""
     columns: tuple[tuple[Column, str], ...]
     """What is selected, with its SQL."""
+    unnests: tuple[Unnest, ...] = ()
+    """First, one after the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

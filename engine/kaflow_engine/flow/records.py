@@ -31,6 +31,9 @@ OUTPUT = pa.schema(
         pa.field("source_offset", pa.int64()),
     ]
 )
-"""Emitted rows: `slot` is the delivery partition that a marker counts, `kind` 0 for a row and 1 for
-a dead letter, `partition` null where the key decides. A row names its driving record; a dead letter
-has that in its headers."""
+"""Emitted rows: `slot` is the delivery partition that a marker counts, `topic` the name of the
+topic or table, `kind` which of them and whether it is a dead letter, `partition` null where the key
+decides. A row names its driving record; a dead letter has that in its headers."""
+
+ROW, DEAD_LETTER, TABLE_ROW = 0, 1, 2
+"""Kinds of emitted rows: for a topic, for the topic of dead letters, for a table."""

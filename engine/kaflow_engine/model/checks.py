@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from kaflow_engine.errors import ModelError, Problems, UnknownName
+from kaflow_engine.model.output_specs import Write
 from kaflow_engine.model.specs import PipelineSpec
 
 Severity = Literal["error", "warn"]
@@ -41,7 +42,7 @@ class Check:
     """Something that rows should have in common."""
 
     name: str
-    """Distinct in its pipeline."""
+    """Distinct in its output."""
     expectation: str
     """As great-expectations calls it."""
     arguments: Mapping[str, object]
@@ -60,32 +61,33 @@ class Check:
         return tuple(_columns(self.arguments))
 
 
-def checks_of(spec: PipelineSpec) -> tuple[Check, ...]:
-    """Return the checks of a pipeline.
+def checks_of(spec: PipelineSpec, write: Write) -> tuple[Check, ...]:
+    """Return the checks of an output.
 
     Raises:
         ModelError: The one mistake in them.
         Problems: All of several.
     """
-    found, wrong = _read(spec)
+    found, wrong = _read(spec, write)
     if wrong:
         raise wrong[0] if len(wrong) == 1 else Problems(wrong)
     return tuple(check for _, check in found)
 
 
-def wrong_checks(spec: PipelineSpec, names: Sequence[str] | None) -> list[ModelError]:
-    """Return what is wrong with the checks of a pipeline.
+def wrong_checks(spec: PipelineSpec, write: Write, names: Sequence[str] | None) -> list[ModelError]:
+    """Return what is wrong with the checks of an output.
 
     Args:
         spec: The pipeline.
-        names: Its output columns; None: not known.
+        write: The output.
+        names: Its columns; None: not known.
     """
-    found, wrong = _read(spec)
+    found, wrong = _read(spec, write)
     if names is None:
         return wrong
     known = {name.lower() for name in names}
     unknown = [
-        UnknownName("output column", column, names, spec.place("checks", number))
+        UnknownName("output column", column, names, spec.place(*write.checks_at, number))
         for number, check in found
         for column in check.columns
         if column.lower() not in known
@@ -93,23 +95,23 @@ def wrong_checks(spec: PipelineSpec, names: Sequence[str] | None) -> list[ModelE
     return [*wrong, *unknown]
 
 
-def conditions(spec: PipelineSpec) -> list[tuple[int, str]]:
+def conditions(spec: PipelineSpec, write: Write) -> list[tuple[int, str]]:
     """Return the conditions of checks that can be read, each behind the number of its check."""
-    return [(number, c.condition) for number, c in _read(spec)[0] if c.condition is not None]
+    read = _read(spec, write)[0]
+    return [(number, c.condition) for number, c in read if c.condition is not None]
 
 
-def _read(spec: PipelineSpec) -> tuple[list[tuple[int, Check]], list[ModelError]]:
+def _read(spec: PipelineSpec, write: Write) -> tuple[list[tuple[int, Check]], list[ModelError]]:
     found: list[tuple[int, Check]] = []
     wrong: list[ModelError] = []
-    for number, entry in enumerate(spec.checks):
+    for number, entry in enumerate(write.checks):
+        at = spec.place(*write.checks_at, number)
         try:
             check = _check(entry)
         except ModelError as error:
-            at = spec.place("checks", number)
             wrong.append(ModelError(error.message, error.at or at, error.hint))
             continue
         if any(other.name == check.name for _, other in found):
-            at = spec.place("checks", number)
             hint = "give one of them another name: …"
             wrong.append(ModelError(f"two checks are called '{check.name}'", at, hint))
             continue

@@ -9,7 +9,8 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from kaflow_engine.model.durations import Duration, format_duration
 from kaflow_engine.model.files.variables import AUTHORS
 from kaflow_engine.model.names import Filled, refuse
-from kaflow_engine.model.specs import Path, PipelineSpec, Spec
+from kaflow_engine.model.spec import Path, Spec
+from kaflow_engine.model.specs import PipelineSpec
 
 _BROKER = re.compile(r"(?:[A-Z_]+://)?(?:\[[0-9A-Fa-f:.%]+\]|[^\s,:/]+):[0-9]{1,5}")
 

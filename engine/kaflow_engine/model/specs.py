@@ -2,12 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import Annotated, Literal, TypeAlias, cast
+from typing import Annotated, Literal, cast
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     ValidationInfo,
     field_validator,
@@ -16,19 +14,12 @@ from pydantic import (
 from kaflow_engine.errors import Location
 from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.formats import FormatName
-from kaflow_engine.model.names import Cron, Filled, GroupName, Name, TableName, Topic
+from kaflow_engine.model.names import Cron, Filled, GroupName, Name, Topic
+from kaflow_engine.model.output_specs import ColumnSpec, ListedOutputSpec, OutputSpec, Write, listed
+from kaflow_engine.model.spec import Path, Spec
 
 INLINE = Location("<inline>")
 """Where a specification stands that was written in Python."""
-
-Path: TypeAlias = tuple[str | int, ...]
-"""The keys and list positions that lead to a value."""
-
-
-class Spec(BaseModel):
-    """Base of everything read from a file: immutable, and strict about unknown keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
 def _tags(value: object) -> object:
@@ -36,35 +27,6 @@ def _tags(value: object) -> object:
     if tags is None or not all(isinstance(tag, str) for tag in tags):
         return cast(object, value)
     return {tag: "" for tag in tags}
-
-
-class AvroSpec(Spec):
-    """The Avro record that the output is written as."""
-
-    name: Filled = "Value"
-    fields: tuple[dict[str, object], ...] | None = None
-    """The fields, as in an Avro schema; None: derived from the query."""
-
-
-class OutputSpec(Spec):
-    """Where the rows go: to a topic, or into a table."""
-
-    topic: Topic | None = None
-    format: FormatName = "json"
-    key: Filled | None = None
-    """The output column that becomes the record's key; None: records without a key."""
-    schema_: AvroSpec | None = Field(default=None, alias="schema")
-    table: TableName | None = None
-    """A Delta table: its folder in the warehouse."""
-    partition: Literal["hour", "day"] = "day"
-    """Of event time, in a table."""
-    interval: Duration = 10_000
-    """How long rows are gathered, in ms, before they are added to a table."""
-
-    @property
-    def target(self) -> str:
-        """The name of the topic or table."""
-        return self.topic or self.table or ""
 
 
 class EmissionSpec(Spec):
@@ -80,7 +42,7 @@ class EventsSpec(Spec):
     """How long the records of event topics are kept, in ms."""
 
     default_ttl: Duration | None = None
-    overrides: dict[str, Duration] = {}
+    overrides: dict[str, Duration] = Field(default={})
 
 
 class StateSpec(Spec):
@@ -88,14 +50,6 @@ class StateSpec(Spec):
 
     events: EventsSpec = EventsSpec()
     dimensions: tuple[Filled, ...] = ()
-
-
-class ColumnSpec(Spec):
-    """What there is to know about a column."""
-
-    description: str | None = None
-    data_type: Filled | None = None
-    """Its DuckDB type."""
 
 
 class HistorySpec(Spec):
@@ -180,23 +134,26 @@ class PipelineSpec(Spec):
     id: Name = Field(default="", validate_default=True)
     """Names the pipeline's state, markers and consumer group; default: the name."""
     description: str | None = None
-    columns: dict[str, ColumnSpec] = {}
+    columns: dict[str, ColumnSpec] = Field(default={})
     """About output columns, by name."""
     owners: tuple[Filled, ...] = ()
     group: GroupName | None = None
     """Pipelines of one group share a run, and one JVM, where something else than `kaflow run`
     starts them; Dagster shows their assets together."""
-    meta: dict[str, str] = {}
+    meta: dict[str, str] = Field(default={})
     """Whatever else there is to say; shown, and used for nothing."""
-    tags: Annotated[dict[str, str], BeforeValidator(_tags)] = {}
+    tags: Annotated[dict[str, str], BeforeValidator(_tags)] = Field(default={})
     window: Duration | None = None
-    query: Filled
-    relations: dict[str, RelationSpec] = {}
+    query: Filled | None = None
+    relations: dict[str, RelationSpec] = Field(default={})
     """Named queries, by the name after FROM."""
-    output: OutputSpec
+    output: OutputSpec | None = None
+    """Where the rows of `query` go."""
+    outputs: tuple[ListedOutputSpec, ...] = ()
+    """Instead of `query` and `output`: several, each with what is written there."""
     emission: EmissionSpec = EmissionSpec()
     state: StateSpec = StateSpec()
-    topics: dict[str, TopicSpec] = {}
+    topics: dict[str, TopicSpec] = Field(default={})
     delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
     dead_letters: DeadLetterSpec = Field(default=DeadLetterSpec(), validate_default=True)
     on_dimension_update: Literal["ignore", "reemit"] = "ignore"
@@ -224,6 +181,28 @@ class PipelineSpec(Spec):
         if value.topic is not None or "name" not in info.data:
             return value
         return value.model_copy(update={"topic": f"{info.data['name']}.dead_letters"})
+
+    @property
+    def writes(self) -> tuple[Write, ...]:
+        """The outputs in the order of the file, one at least of a sound file."""
+        if self.outputs:
+            return tuple(listed(number, entry) for number, entry in enumerate(self.outputs))
+        if self.query is None or self.output is None:
+            return ()
+        return (
+            Write(
+                output=self.output,
+                query=self.query,
+                relation=None,
+                at=("output",),
+                query_at=("query",),
+                description=None,
+                columns=self.columns,
+                columns_at=("columns",),
+                checks=self.checks,
+                checks_at=("checks",),
+            ),
+        )
 
     def place(self, *path: str | int) -> Location:
         """Return where a key or a list item stands; of an absent one, what encloses it.

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
@@ -41,12 +42,47 @@ class Taken:
 
     rows: pa.Table
     """Schema EXCHANGE: rows for later levels."""
+    numbers: pa.ChunkedArray
+    """The `rn` of each of `rows`; several have the same one where lists were unnested."""
     passed: pa.Table
-    """`rn` of the rows that were taken, and what `placed` adds; of a projection `out_key` and
-    `value`, too."""
+    """`rn` of the rows that were taken, each once, and what `placed` adds; of a projection
+    `out_key` and `value`, too."""
     bit: int
     """What that is to their driving records, as a bit (see `outcomes`)."""
     bad: tuple[BadRecord, ...]
+
+
+def by_all_or_none(each: Sequence[Taken]) -> Taken:
+    """Return what became of rows that several operators were handed.
+
+    A row on which the SQL of one fails goes to none of them: its record is a dead letter, and when
+    it is sent again, all of them get it. A row is filtered where none took it.
+    """
+    if len(each) == 1:
+        return each[0]
+    bad: dict[int, BadRecord] = {}
+    for taken in each:
+        for one in taken.bad:
+            bad.setdefault(one.row, one)
+    failed = pa.array(list(bad), pa.int64())
+    rows: list[pa.Table] = []
+    numbers: list[pa.ChunkedArray] = []
+    passed: list[pa.Table] = []
+    seen = failed
+    for taken in each:
+        kept = pc.invert(pc.is_in(taken.numbers, failed))
+        rows.append(taken.rows.filter(kept))
+        numbers.append(taken.numbers.filter(kept))
+        first = taken.passed.filter(pc.invert(pc.is_in(taken.passed["rn"], seen)))
+        passed.append(first)
+        seen = pa.concat_arrays([seen, *first["rn"].chunks])
+    return Taken(
+        rows=pa.concat_tables(rows),
+        numbers=pa.chunked_array([chunk for each in numbers for chunk in each.chunks], pa.int64()),
+        passed=pa.concat_tables(passed),
+        bit=each[0].bit,
+        bad=tuple(bad.values()),
+    )
 
 
 class HandOn(Protocol):

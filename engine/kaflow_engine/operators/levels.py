@@ -6,9 +6,9 @@ from typing import assert_never
 import pyarrow as pa
 
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import last_level, levels, reader_of
-from kaflow_engine.flow.operators import Decode, KeyedJoin, Ledger, Operator, Project
-from kaflow_engine.operators.handover import HandOn, Leaving, Taken
+from kaflow_engine.flow.graph import last_level, levels, readers_of
+from kaflow_engine.flow.operators import Decode, KeyedJoin, Ledger, Operator, Project, TakesRows
+from kaflow_engine.operators.handover import HandOn, Leaving, Taken, by_all_or_none
 from kaflow_engine.operators.join.enter import enter_join
 from kaflow_engine.operators.join.keyed_join import run_join
 from kaflow_engine.operators.outcomes.ledger import run_ledger
@@ -69,7 +69,10 @@ def _hand_on(flow: Flow, operator: Operator) -> HandOn:
 
 
 def _take(flow: Flow, name: str, leaving: Leaving) -> Taken:
-    reader = reader_of(flow, name)
+    return by_all_or_none([_taken_by(flow, each, leaving) for each in readers_of(flow, name)])
+
+
+def _taken_by(flow: Flow, reader: TakesRows, leaving: Leaving) -> Taken:
     match reader:
         case KeyedJoin():
             return enter_join(flow, reader, leaving)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
 import pyarrow as pa
 
@@ -13,7 +13,8 @@ from kaflow_engine.connectors.kafka.dead_letters.letters import letters_of
 from kaflow_engine.connectors.kafka.output.rows import decode_rows
 from kaflow_engine.connectors.kafka.read import Tail, tail
 from kaflow_engine.flow.flow import Flow, instant
-from kaflow_engine.flow.graph import output_columns, output_format, output_table, output_topic
+from kaflow_engine.flow.graph import columns_of
+from kaflow_engine.flow.sinks import Sink, TableSink, TopicSink
 from kaflow_engine.model.config import Config
 
 _TIMEOUT = 3_000
@@ -34,23 +35,35 @@ class NewestRows:
     """Of a table."""
 
 
-def newest_rows(plan: Flow, config: Config, limit: int) -> NewestRows:
-    """Return the newest rows of a pipeline's topic or table; what is no row of it is left out.
+def newest_rows(plan: Flow, sink: Sink, config: Config, limit: int) -> NewestRows:
+    """Return the newest rows of a topic or table of a pipeline; what is no row of it is left out.
 
     It reads at most a few megabytes, and waits a few seconds for each answer.
+
+    Args:
+        plan: Of the pipeline.
+        sink: Which of its sinks.
+        config: Where the topic is.
+        limit: Rows.
 
     Raises:
         SourceError: It cannot be read.
     """
-    topic, table = output_topic(plan), output_table(plan)
-    if table is not None:
-        found = newest_table_rows(Path(table.path), limit, _MOST_BYTES)
-        return NewestRows(rows=found.rows, version=found.version)
-    assert topic is not None
-    end = _tail(config, topic, limit)
+    match sink:
+        case TableSink(table=table):
+            found = newest_table_rows(Path(table.path), limit, _MOST_BYTES)
+            return NewestRows(rows=found.rows, version=found.version)
+        case TopicSink():
+            return _newest_records(plan, sink, config, limit)
+        case _:
+            assert_never(sink)
+
+
+def _newest_records(plan: Flow, sink: TopicSink, config: Config, limit: int) -> NewestRows:
+    end = _tail(config, sink.topic, limit)
     records = end.records.filter(end.records["value"].is_valid())
-    columns = output_columns(plan)
-    decoded = decode_rows(config, topic, output_format(plan), columns, records["value"])
+    columns = columns_of(plan, sink)
+    decoded = decode_rows(config, sink.topic, sink.format, columns, records["value"])
     rows = zip(_places(records.take(decoded.good)), decoded.table.to_pylist(), strict=True)
     newest = tuple({**place, **row} for place, row in rows)[::-1]
     return NewestRows(rows=newest, offsets=end.ends)

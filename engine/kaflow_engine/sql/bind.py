@@ -11,6 +11,13 @@ from kaflow_engine.sql.refusals import TYPES_HINT, refusal
 from kaflow_engine.sql.shape import BATCH_TIME, MATCHED, Expr, QueryShape
 from kaflow_engine.sql.syntax import at_line
 
+_NO_LIST = "select the value as it is"
+_NO_LISTS = {
+    "STRUCT": "name its fields: x.field",
+    "MAP": "write unnest(map_entries(x)): each element has a key and a value",
+    "JSON": "cast it to a list first: unnest(CAST(x AS JSON[]))",
+    "VARCHAR": "make a list of it first, such as string_split(x, ',') or CAST(x AS JSON[])",
+}
 AliasColumns = Mapping[str, Sequence[Column]]
 """The columns of each source alias."""
 
@@ -137,9 +144,35 @@ def normal_type(kind: str) -> str:
     return binding.type_name(kind)
 
 
+def with_elements(
+    columns: AliasColumns, query: QueryShape, at: Location | None
+) -> dict[str, Sequence[Column]]:
+    """Return the columns of sources together with the elements of unnested lists.
+
+    Raises:
+        ModelError: What is unnested cannot be bound, or is no list.
+    """
+    found = dict(columns)
+    for unnest in query.unnests:
+        binder = Binder(found, at, [of for _, of in unnest.lists])
+        found[unnest.alias] = [
+            Column(name, _element(binder.type_of(of), at_line(at, of.line)))
+            for name, of in unnest.lists
+        ]
+    return found
+
+
+def _element(kind: str, at: Location | None) -> str:
+    if kind.endswith("]"):
+        return kind[: kind.rindex("[")]
+    hint = next((hint for name, hint in _NO_LISTS.items() if kind.startswith(name)), None)
+    raise SqlError(f"unnest takes a list, and this is of type {kind}", at, hint or _NO_LIST)
+
+
 def expressions(query: QueryShape) -> list[Expr]:
     """Return all expressions of a query."""
     found = [*query.where, *(output.expr for output in query.outputs)]
+    found += [of for unnest in query.unnests for _, of in unnest.lists]
     for source in query.sources:
         found += source.filter
     for join in query.joins:
@@ -152,7 +185,7 @@ def used_columns(query: QueryShape) -> dict[str, list[str]]:
     """Return the columns of each alias that the query reads, in order of name."""
     found: dict[str, set[str]] = {source.alias: set() for source in query.sources}
     for expr in expressions(query):
-        for alias, name in expr.uses:
+        for alias, name in query.reads(expr):
             if name != MATCHED:
                 found[alias].add(name)
     return {alias: sorted(names) for alias, names in found.items()}

@@ -8,6 +8,7 @@ from sqlglot import exp
 from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.sql.scope import to_expr
 from kaflow_engine.sql.shape import Expr, KeyPair
+from kaflow_engine.sql.streamable import is_unnest
 
 _WAY_OUT = (
     "join on equalities such as a.x = b.y, joined by AND; "
@@ -67,7 +68,8 @@ def _is_side(expr: Expr, aliases: frozenset[str]) -> bool:
 
 def is_right(select: exp.Select) -> bool:
     joins: list[exp.Join] = select.args.get("joins") or []
-    return len(joins) == 1 and (joins[0].side or "").upper() == "RIGHT"
+    alone = sum(not is_unnest(join) for join in joins) == 1
+    return alone and (joins[0].side or "").upper() == "RIGHT"
 
 
 def turned(select: exp.Select, at: Location | None) -> tuple[exp.Expr, list[exp.Join]]:
@@ -80,4 +82,4 @@ def turned(select: exp.Select, at: Location | None) -> tuple[exp.Expr, list[exp.
         return clause.this, joins
     turned = joins[0].copy()
     turned.set("this", clause.this.copy())
-    return joins[0].this, [turned]
+    return joins[0].this, [turned, *joins[1:]]

@@ -16,13 +16,22 @@ from kaflow_engine.sql.scope import (
     Schemas,
     Scope,
     matched,
+    named_by,
     to_expr,
     topic_relation,
 )
-from kaflow_engine.sql.select_list import key_of, projected
-from kaflow_engine.sql.shape import Expr, JoinShape, OutputShape, QueryShape, SourceShape
-from kaflow_engine.sql.streamable import line_of, refusals
+from kaflow_engine.sql.select_list import conjuncts, key_of, resolved
+from kaflow_engine.sql.shape import (
+    Expr,
+    JoinShape,
+    OutputShape,
+    QueryShape,
+    SourceShape,
+    UnnestShape,
+)
+from kaflow_engine.sql.streamable import is_unnest, line_of, refusals
 from kaflow_engine.sql.syntax import at_line
+from kaflow_engine.sql.unnest import Lists, Unnester
 
 UNNAMED = "unnamed_subquery"
 """What DuckDB calls a derived table that has no name."""
@@ -37,6 +46,7 @@ class _Flat:
     joins: list[JoinShape]
     where: list[exp.Expr]
     outputs: dict[str, exp.Expr]
+    unnests: list[Lists] = field(default_factory=list[Lists])
     record: dict[str, exp.Expr] = field(default_factory=dict[str, exp.Expr])
     """Record columns of its rows: those of the driving record, and a key of its own."""
     key: str | None = None
@@ -55,8 +65,7 @@ class _Reader:
         raise_all(refusals(select, self.at))
         known = {**outer, **self._ctes(select, outer)}
         driving, joins = turned(select, self.at)
-        names = [part.alias.lower() for part in select.expressions if part.alias]
-        scope = Scope(at=self.at, named=frozenset(names))
+        scope = Scope(at=self.at, named=named_by(select))
         flat, relation = self._relation(driving, known)
         scope.add(relation, driving)
         flat = _Flat(
@@ -67,15 +76,26 @@ class _Reader:
             outputs={},
             record=relation.record,
             key=key_of(select.expressions),
+            unnests=list(flat.unnests),
+        )
+        unnester = Unnester(
+            at=self.at,
+            unique=self._unique,
+            wrong=self.wrong,
+            unnests=flat.unnests,
+            where=flat.where,
         )
         for join in joins:
-            self._join(join, scope, flat, known)
+            if is_unnest(join):
+                scope.add(unnester.joined(join, scope), join)
+            else:
+                self._join(join, scope, flat, known)
         if select.args.get("joins") and is_right(select):
-            scope.relations.reverse()
+            scope.relations[:2] = scope.relations[1::-1]
         where = select.args.get("where")
         if where:
-            flat.where.extend(self._resolved(_conjuncts(where.this), scope))
-        flat.outputs = self._outputs(select, scope)
+            flat.where.extend(resolved(conjuncts(where.this), scope, self.wrong))
+        flat.outputs = unnester.selected(select, scope)
         return flat
 
     def _ctes(self, select: exp.Select, outer: dict[str, exp.Select]) -> dict[str, exp.Select]:
@@ -143,6 +163,16 @@ class _Reader:
                 at_line(self.at, line),
                 "join its topics one after the other in the outer query",
             )
+        if side.unnests or flat.unnests:
+            own = f"the derived table '{relation.alias}' unnests a list and is joined itself"
+            raise SqlError(
+                own
+                if side.unnests
+                else f"'{relation.alias}' is joined to rows of an unnested list",
+                at_line(self.at, line),
+                "join first, and unnest the joined rows; to join by what is in the list, write "
+                "the unnested rows to a topic, and join that in another pipeline",
+            )
         alias = relation.base
         if relation.outputs is not None and isinstance(join.this, exp.Subquery | exp.Table):
             relation.outputs = {
@@ -167,11 +197,11 @@ class _Reader:
             scope.merged[column.name.lower()] = outer
         scope.add(relation, join)
         if not using:
-            parts = _conjuncts(join.args["on"])
-            resolved = self._resolved(parts, scope)
-            if len(resolved) < len(parts):
+            parts = conjuncts(join.args["on"])
+            trees = resolved(parts, scope, self.wrong)
+            if len(trees) < len(parts):
                 return
-            for part, tree in zip(parts, resolved, strict=True):
+            for part, tree in zip(parts, trees, strict=True):
                 pairs.append(Condition.of(tree, at_line(self.at, line_of(part) or line), line))
         keys = split_condition(pairs, alias, before, at_line(self.at, line))
         kind = "LEFT" if (join.side or "").upper() in {"LEFT", "RIGHT"} else "INNER"
@@ -179,38 +209,6 @@ class _Reader:
         flat.filters.update(side.filters)
         flat.filters.setdefault(alias, []).extend(side.where)
         flat.joins.append(JoinShape(alias=alias, kind=kind, keys=keys, line=line))
-
-    def _outputs(self, select: exp.Select, scope: Scope) -> dict[str, exp.Expr]:
-        found: dict[str, exp.Expr] = {}
-        for projection in select.expressions:
-            try:
-                columns = projected(projection, scope)
-            except NeedsSchema:
-                raise
-            except ModelError as error:
-                self.wrong.append(error)
-                columns = {projection.alias_or_name: exp.null()}
-            for name, expression in columns.items():
-                if name.lower() in {other.lower() for other in found}:
-                    raise SqlError(
-                        f"two output columns are called '{name}'",
-                        at_line(self.at, line_of(projection)),
-                        "give one of them another name with AS",
-                    )
-                found[name] = expression
-        return found
-
-    def _resolved(self, parts: list[exp.Expr], scope: Scope) -> list[exp.Expr]:
-        """Resolve conditions; those that are wrong are left out and noted."""
-        found: list[exp.Expr] = []
-        for part in parts:
-            try:
-                found.append(scope.resolve(part))
-            except NeedsSchema:
-                raise
-            except ModelError as error:
-                self.wrong.append(error)
-        return found
 
     def _unique(self, alias: str) -> str:
         name, number = alias.replace(".", "_"), 2
@@ -268,18 +266,18 @@ def read_select(
             OutputShape(name=name, expr=_frozen(tree), is_key=name == flat.key)
             for name, tree in flat.outputs.items()
         ),
+        unnests=tuple(
+            UnnestShape(
+                alias=each.alias,
+                lists=tuple((name, _frozen(tree)) for name, tree in each.lists.items()),
+            )
+            for each in flat.unnests
+        ),
     )
 
 
 def _frozen(tree: exp.Expr) -> Expr:
     return to_expr(tree, line_of(tree))
-
-
-def _conjuncts(tree: exp.Expr) -> list[exp.Expr]:
-    inner = tree.unnest()
-    if isinstance(inner, exp.And):
-        return [*_conjuncts(inner.left), *_conjuncts(inner.right)]
-    return [inner]
 
 
 def _guarded(expression: exp.Expr, alias: str) -> exp.Expr:

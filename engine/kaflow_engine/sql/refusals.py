@@ -8,6 +8,7 @@ from sqlglot import exp
 from kaflow_engine.duck import binding
 from kaflow_engine.errors import Location, ModelError, SqlError, UnknownName
 from kaflow_engine.sql.parse import parse_expression
+from kaflow_engine.sql.streamable import PLACES
 from kaflow_engine.sql.syntax import DIALECT
 
 TYPES_HINT = "use a DuckDB type such as VARCHAR, BIGINT, DOUBLE, BOOLEAN or TIMESTAMP"
@@ -37,7 +38,7 @@ def refusal(
         hint = "aggregates and windows are not available in this version"
         return SqlError("aggregates cannot run here", at, hint)
     if "UNNEST" in said:
-        return SqlError("UNNEST cannot run on a stream", at, "select the list as it is")
+        return SqlError("generate_subscripts cannot run here", at, PLACES)
     if "struct" in said:
         field = _no_field(sql, at, type_of)
         if field is not None:

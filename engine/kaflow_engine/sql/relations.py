@@ -22,29 +22,44 @@ class NamedQuery:
     """Where its SQL begins."""
 
 
-def read_relations(
-    query: exp.Select, start: Location, relations: Sequence[NamedQuery]
-) -> dict[str, exp.Select]:
-    """Return the trees of relations by lower-case name, with lines counted from that of the query.
+def parse_relations(relations: Sequence[NamedQuery]) -> dict[str, exp.Select]:
+    """Return the trees of relations by lower-case name.
 
     Raises:
-        ModelError: One cannot be parsed, is read by nothing, or reads itself.
+        ModelError: One cannot be parsed.
     """
     found: dict[str, exp.Select] = {}
     wrong: list[ModelError] = []
     for relation in relations:
         try:
-            tree = parse_query(relation.sql, relation.start)
+            found[relation.name.lower()] = parse_query(relation.sql, relation.start)
         except ModelError as error:
             wrong.append(error)
-            continue
-        found[relation.name.lower()] = _moved(tree, (relation.start.line or 0) - (start.line or 0))
     raise_all(wrong)
-    read = set(_reachable(query, found))
+    return found
+
+
+def check_relations(
+    queries: Sequence[exp.Select],
+    relations: Sequence[NamedQuery],
+    trees: Mapping[str, exp.Select],
+) -> None:
+    """Refuse relations that do not fit together.
+
+    Args:
+        queries: Those of the outputs.
+        relations: As their author wrote them.
+        trees: What they say.
+
+    Raises:
+        ModelError: One is read by nothing, or reads itself.
+    """
+    wrong: list[ModelError] = []
+    read = {name for query in queries for name in _reachable(query, trees)}
     circling: set[str] = set()
     for relation in relations:
         name = relation.name.lower()
-        circle = _circle(name, found)
+        circle = _circle(name, trees)
         if circle and name not in circling:
             wrong.append(_reads_itself(relation, circle))
             circling.update(circle)
@@ -57,7 +72,18 @@ def read_relations(
                 )
             )
     raise_all(wrong)
-    return found
+
+
+def counted_from(
+    start: Location, relations: Sequence[NamedQuery], trees: Mapping[str, exp.Select]
+) -> dict[str, exp.Select]:
+    """Return the trees of relations with lines counted from where another query begins."""
+    return {
+        relation.name.lower(): _moved(
+            trees[relation.name.lower()], (relation.start.line or 0) - (start.line or 0)
+        )
+        for relation in relations
+    }
 
 
 def topics_behind(query: exp.Select, relations: Mapping[str, exp.Select]) -> tuple[str, ...]:

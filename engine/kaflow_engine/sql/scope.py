@@ -1,6 +1,6 @@
 """Names in scope while a query is read: topics, derived tables, and the columns behind them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -61,6 +61,18 @@ class Relation:
         return own if own is not None else _named(self.record, name)
 
 
+def named_by(select: exp.Select) -> dict[str, str]:
+    """Return the names that a SELECT gives its columns, in lower case, each with the way out of
+    reading it in that SELECT.
+    """
+    again, around = "write the expression behind it again", "read it in a SELECT around this one"
+    return {
+        part.alias.lower(): around if part.find(exp.Explode) else again
+        for part in select.expressions
+        if part.alias
+    }
+
+
 def topic_relation(
     alias: str, unique: str, topic: str, columns: tuple[Column, ...] | None
 ) -> Relation:
@@ -78,11 +90,15 @@ class Scope:
     """The relations of one SELECT, in the order in which `*` shows them."""
 
     at: Location | None
-    named: frozenset[str] = frozenset()
-    """Names that this SELECT gives its columns, in lower case."""
+    named: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Names that this SELECT gives its columns, in lower case, and the way out."""
     relations: list[Relation] = field(default_factory=list[Relation])
     merged: dict[str, exp.Expr] = field(default_factory=dict[str, exp.Expr])
     """Columns merged by USING: lower-case name to the preserved side's expression."""
+    outer: "Scope | None" = None
+    """Of a LATERAL: where names are looked up that it does not have itself."""
+    unnest: Callable[[exp.Explode], exp.Expr] | None = None
+    """Gives what stands for an element of `unnest(…)`; None where none may stand."""
 
     def add(self, relation: Relation, node: exp.Expr) -> None:
         """Add a relation; its alias must be new."""
@@ -123,16 +139,21 @@ class Scope:
     def _column(self, node: exp.Expr) -> exp.Expr:
         if _is_now(node):
             return _pinned(node)
+        called, fields = _unnested(node)
+        if called is not None and self.unnest is not None:
+            return _nested(self.unnest(called), fields)
         if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
             return node
         parts = [str(part.name) for part in node.parts]
+        if self.outer is not None and not self._knows(parts):
+            return self.outer.resolve(node)
         if len(parts) > 1 and any(r.alias.lower() == parts[0].lower() for r in self.relations):
             relation = self._relation(parts[0], node)
             found = relation.column(parts[1])
             if found is None:
                 raise self._unknown(parts[1], [relation], node)
             return _nested(found, parts[2:])
-        if len(parts) > 1 and not self._has(parts[0]):
+        if len(parts) > 1 and not self._has(parts[0]) and parts[0].lower() not in self.named:
             raise UnknownName(
                 "table or alias",
                 parts[0],
@@ -140,6 +161,10 @@ class Scope:
                 at_line(self.at, line_of(node)),
             )
         return _nested(self._unqualified(parts[0], node), parts[1:])
+
+    def _knows(self, parts: Sequence[str]) -> bool:
+        aliases = {r.alias.lower() for r in self.relations}
+        return self._has(parts[0]) or (len(parts) > 1 and parts[0].lower() in aliases)
 
     def _has(self, name: str) -> bool:
         return any(r.column(name) is not None for r in self.relations)
@@ -187,7 +212,7 @@ class Scope:
         cause = UnknownName("column", name, [*known, *near])
         hint = cause.hint or ("known: " + ", ".join(known[:30]) if known else None)
         if len(among) == len(self.relations) and name.lower() in self.named:
-            hint = f"this SELECT gives '{name}' its name; write the expression behind it again"
+            hint = f"this SELECT gives '{name}' its name; {self.named[name.lower()]}"
         found = UnknownColumn(
             f"unknown column '{name}'{where}", at_line(self.at, line_of(node)), hint
         )
@@ -203,6 +228,11 @@ def to_expr(tree: exp.Expr, line: int | None = None) -> Expr:
         if column.name != BATCH_TIME:
             uses.add((alias, name))
     return Expr(sql=tree.sql(dialect=DIALECT), uses=tuple(sorted(uses)), line=line)
+
+
+def element(alias: str, name: str) -> exp.Expr:
+    """Return the expression that an element of an unnested list is."""
+    return _slot(alias, name)
 
 
 def matched(alias: str) -> exp.Expr:
@@ -230,6 +260,16 @@ def _nested(expression: exp.Expr, fields: list[str]) -> exp.Expr:
     for name in fields:
         expression = exp.func("struct_extract", expression, exp.Literal.string(name))
     return expression
+
+
+def _unnested(node: exp.Expr) -> tuple[exp.Explode | None, list[str]]:
+    """Return the call of `unnest(…).a.b`, and the names of the fields."""
+    fields: list[str] = []
+    while isinstance(node, exp.Dot):
+        fields.append(node.expression.name)
+        node = node.this
+    node = node.unnest() if fields else node
+    return (node, fields[::-1]) if isinstance(node, exp.Explode) else (None, [])
 
 
 def _is_now(node: exp.Expr) -> bool:

@@ -1,14 +1,17 @@
-"""One item of a select list: the columns it gives, or the key of its rows."""
+"""The select list and the conditions of a SELECT, with columns resolved; mistakes are gathered."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from sqlglot import exp
 
-from kaflow_engine.errors import SqlError
+from kaflow_engine.errors import ModelError, SqlError
 from kaflow_engine.model.record_columns import HEADERS, KEY
-from kaflow_engine.sql.scope import Scope
+from kaflow_engine.sql.scope import NeedsSchema, Scope
 from kaflow_engine.sql.streamable import line_of
 from kaflow_engine.sql.syntax import at_line
+
+T = TypeVar("T")
 
 
 def key_of(items: Iterable[exp.Expr]) -> str | None:
@@ -17,7 +20,56 @@ def key_of(items: Iterable[exp.Expr]) -> str | None:
     return next((name for name in names if name.lower() == KEY), None)
 
 
-def projected(node: exp.Expr, scope: Scope) -> dict[str, exp.Expr]:
+def selected_columns(
+    select: exp.Select, scope: Scope, wrong: list[ModelError]
+) -> dict[str, exp.Expr]:
+    """Return what is selected, by name; what is wrong is noted, and NULL stands for it.
+
+    Raises:
+        SqlError: two columns have the same name.
+        NeedsSchema: columns of a topic are needed that are not known yet.
+    """
+    found: dict[str, exp.Expr] = {}
+    for projection in select.expressions:
+        columns = _attempt(lambda p=projection: _projected(p, scope), wrong)
+        if columns is None:
+            columns = {projection.alias_or_name: exp.null()}
+        for name, expression in columns.items():
+            if name.lower() in {other.lower() for other in found}:
+                raise SqlError(
+                    f"two output columns are called '{name}'",
+                    at_line(scope.at, line_of(projection)),
+                    "give one of them another name with AS",
+                )
+            found[name] = expression
+    return found
+
+
+def resolved(parts: Sequence[exp.Expr], scope: Scope, wrong: list[ModelError]) -> list[exp.Expr]:
+    """Resolve conditions; those that are wrong are left out and noted."""
+    found = (_attempt(lambda p=part: scope.resolve(p), wrong) for part in parts)
+    return [tree for tree in found if tree is not None]
+
+
+def conjuncts(tree: exp.Expr) -> list[exp.Expr]:
+    """Return the parts of a condition that AND connects."""
+    inner = tree.unnest()
+    if isinstance(inner, exp.And):
+        return [*conjuncts(inner.left), *conjuncts(inner.right)]
+    return [inner]
+
+
+def _attempt(read: Callable[[], T], wrong: list[ModelError]) -> T | None:
+    try:
+        return read()
+    except NeedsSchema:
+        raise
+    except ModelError as error:
+        wrong.append(error)
+        return None
+
+
+def _projected(node: exp.Expr, scope: Scope) -> dict[str, exp.Expr]:
     """Return the columns of an item by name, with what stands behind them.
 
     Raises:

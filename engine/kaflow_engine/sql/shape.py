@@ -1,10 +1,11 @@
 """What a query says, as frozen data: sources, joins, filters and outputs over topic columns.
 
-In every expression a column of a source is one quoted identifier, `"alias.column"`. Two names are
-the engine's own: `"alias.$matched"` is true where a joined side has a match, and `"$batch_time"` is
-the batch time as TIMESTAMPTZ.
+In every expression a column of a source is one quoted identifier, `"alias.column"`; so is an
+element of an unnested list. Two names are the engine's own: `"alias.$matched"` is true where a
+joined side has a match, and `"$batch_time"` is the batch time as TIMESTAMPTZ.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -58,6 +59,15 @@ class JoinShape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnnestShape:
+    """Lists unnested side by side: one row for each place, NULL where a list is shorter."""
+
+    alias: str
+    lists: tuple[tuple[str, Expr], ...]
+    """What an element is called, and the list."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OutputShape:
     """One column of the result."""
 
@@ -76,6 +86,8 @@ class QueryShape:
     where: tuple[Expr, ...]
     """Conjuncts of the filter."""
     outputs: tuple[OutputShape, ...]
+    unnests: tuple[UnnestShape, ...] = ()
+    """Of the joined rows, one after the other: a later one may read elements of those before it."""
 
     @property
     def driving(self) -> SourceShape:
@@ -90,3 +102,30 @@ class QueryShape:
     def source(self, alias: str) -> SourceShape:
         """Return the source called `alias`."""
         return next(source for source in self.sources if source.alias == alias)
+
+    def lists_behind(self, expr: Expr) -> tuple[Expr, ...]:
+        """Return the lists, over sources alone, of whose elements an expression is made."""
+        found = [self._lists[use] for use in expr.uses if use in self._lists]
+        return tuple(own for of in found for own in (self.lists_behind(of) or (of,)))
+
+    def reads(self, expr: Expr) -> frozenset[tuple[str, str]]:
+        """Return the (alias, column) pairs of sources that an expression reads, also by lists."""
+        own = frozenset(use for use in expr.uses if use not in self._lists)
+        through = (self.reads(self._lists[use]) for use in expr.uses if use in self._lists)
+        return own.union(*through)
+
+    @property
+    def _lists(self) -> dict[tuple[str, str], Expr]:
+        return {(each.alias, name): of for each in self.unnests for name, of in each.lists}
+
+
+def common_filters(shapes: Sequence[QueryShape]) -> tuple[Expr, ...]:
+    """Return the filters of the first query that every other one has, too; none reads elements."""
+    first, *others = shapes
+    elements = {each.alias for each in first.unnests}
+    texts = [{part.sql for part in shape.where} for shape in others]
+    return tuple(
+        part
+        for part in first.where
+        if not part.aliases & elements and all(part.sql in known for known in texts)
+    )

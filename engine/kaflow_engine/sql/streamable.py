@@ -42,6 +42,11 @@ _OUTSIDE = re.compile(
     r"|json_execute_serialized_sql|truncate_duckdb_logs"
 )
 """Functions that read files or settings, reach the network, or hold a task up."""
+PLACES = "unnest(generate_series(1, len(x))) beside unnest(x) in SELECT gives the places"
+_KEEPING = (
+    "write CROSS JOIN unnest(…), with conditions in WHERE; to keep rows whose list is empty, "
+    "unnest CASE WHEN len(x) > 0 THEN x ELSE [NULL] END"
+)
 _PLAIN_TABLE = {"this", "alias", "db", "catalog", "joins"}
 
 
@@ -83,11 +88,59 @@ def reject_subqueries(query: exp.Select) -> Refusal | None:
 
 
 def reject_unnest(query: exp.Select) -> Refusal | None:
-    """Refuse functions that make several rows of one."""
+    """Refuse `unnest` where no row can be made of each element, and its other forms."""
     for node in query.find_all(exp.Explode, exp.Unnest):
-        if not isinstance(node.parent, exp.From | exp.Join):
-            return node, "UNNEST cannot run on a stream", "select the list as it is"
+        found = _unnest(node)
+        if found:
+            return node, *found
     return None
+
+
+def _unnest(node: exp.Explode | exp.Unnest) -> tuple[str, str] | None:
+    above = node.find_ancestor(exp.Explode, exp.Unnest, exp.Select, exp.Lambda)
+    if isinstance(above, exp.Explode | exp.Unnest):
+        way_out = "unnest the outer list in a derived table, and its elements in the SELECT around"
+        return "unnest in unnest cannot run on a stream", way_out
+    if type(node) not in (exp.Explode, exp.Unnest):
+        return "only unnest makes rows of a list", "write unnest(…)"
+    if node.args.get("offset"):
+        return "WITH ORDINALITY cannot run here", PLACES
+    if isinstance(node, exp.Explode) and node.expressions:
+        option = node.expressions[0].name
+        return f"unnest with '{option}' cannot run on a stream", "unnest one level after the other"
+    if isinstance(node, exp.Unnest) and len(node.expressions) != 1:
+        return "unnest takes one list", "write unnest(a) and unnest(b) in SELECT, side by side"
+    where = isinstance(above, exp.Lambda) or (
+        isinstance(node, exp.Explode) and not _is_selected(node, above)
+    )
+    if where or (isinstance(node, exp.Unnest) and not _is_read(node)):
+        way_out = "unnest in the SELECT list of a derived table, and filter in the SELECT around"
+        return "unnest cannot stand here", way_out
+    return None
+
+
+def _is_selected(node: exp.Expr, select: exp.Expr | None) -> bool:
+    """Tell whether a node stands in the select list of a SELECT."""
+    while node.parent is not None and node.parent is not select:
+        node = node.parent
+    return node.arg_key == "expressions"
+
+
+def _is_read(node: exp.Unnest) -> bool:
+    """Tell whether a list is unnested after FROM, a comma or CROSS JOIN."""
+    return isinstance(node.parent, exp.From | exp.Join | exp.Lateral)
+
+
+def is_unnest(join: exp.Join) -> bool:
+    """Tell whether a list is unnested where a topic is joined otherwise, or a LATERAL stands."""
+    lateral = isinstance(join.this, exp.Lateral)
+    inner = join.this.this if lateral else join.this
+    if isinstance(inner, exp.Subquery) and isinstance(inner.this, exp.Select):
+        clause = inner.this.args.get("from_") or inner.this.args.get("from")
+        if clause is None:
+            return lateral or inner.find(exp.Explode) is not None
+        inner = clause.this
+    return isinstance(inner, exp.Unnest)
 
 
 def reject_volatile(query: exp.Select) -> Refusal | None:
@@ -142,7 +195,7 @@ def reject_joins(query: exp.Select) -> Refusal | None:
     """Refuse joins that are not LEFT, INNER or a RIGHT of two tables."""
     joins: list[exp.Join] = query.args.get("joins") or []
     for join in joins:
-        found = _join(join, several=len(joins) > 1)
+        found = _join(join, several=sum(not is_unnest(each) for each in joins) > 1)
         if found:
             return join, *found
     return None
@@ -150,8 +203,16 @@ def reject_joins(query: exp.Select) -> Refusal | None:
 
 def _join(join: exp.Join, *, several: bool) -> tuple[str, str] | None:
     kind, side, method = (str(part or "").upper() for part in (join.kind, join.side, join.method))
+    if is_unnest(join):
+        on = join.args.get("on")
+        always = on is None or (isinstance(on, exp.Boolean) and bool(on.this))
+        plain = not side and not method and kind in {"", "CROSS", "INNER"}
+        if plain and always and not join.args.get("using"):
+            return None
+        return "a list can be unnested by CROSS JOIN only", _KEEPING
     if isinstance(join.this, exp.Lateral):
-        return "LATERAL cannot run on a stream", "join the topic with LEFT JOIN … ON a.x = b.y"
+        way_out = "unnest a list in it, or join the topic with LEFT JOIN … ON a.x = b.y"
+        return "this LATERAL cannot run on a stream", way_out
     if side == "FULL":
         return "FULL JOIN cannot run on a stream", "use LEFT JOIN from the driving topic"
     for name in ("SEMI", "ANTI"):

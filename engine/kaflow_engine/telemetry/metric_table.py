@@ -108,7 +108,7 @@ METRICS: tuple[MetricSpec, ...] = (
     MetricSpec(
         "kaflow_rows_delivered_total",
         "counter",
-        "Rows that this process has written to the output.",
+        "Rows that this process has written to its outputs.",
         (),
         lambda at: _one(at.delivered),
     ),

@@ -85,8 +85,8 @@ class Progress:
     """When it was committed, epoch milliseconds."""
     skew: float | None = None
     """Share of the slowest task in the longest stage of the last batch."""
-    delivered: int = 0
-    """Rows that this process has delivered."""
+    written: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Topic or table to the rows that this process has delivered there."""
     letters: int = 0
     """Dead letters that it has delivered."""
     checkpoint: "CheckpointMark | None" = None
@@ -96,6 +96,11 @@ class Progress:
     failures: int = 0
     """Failures in a row."""
     last_error: str | None = None
+
+    @property
+    def delivered(self) -> int:
+        """Rows that this process has delivered."""
+        return sum(self.written.values())
 
     @property
     def waiting(self) -> int:

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from kaflow_engine.cli.main import kaflow
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import with_avro_id
+from kaflow_engine.flow.graph import topic_sinks, with_avro_ids
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.pipelines.loader import load_pipeline
 from kaflow_engine.plan.planner.pipeline_plan import build_plan, declared_columns
@@ -144,5 +144,5 @@ def test_a_query_that_wants_columns_which_the_state_does_not_hold() -> None:
 def test_the_schema_id_of_an_avro_output_is_no_change() -> None:
     change("key: id}", "key: id, format: avro}")
     plan = plan_now()
-    create(1, plan=with_avro_id(plan, 7))
+    create(1, plan=with_avro_ids(plan, {topic_sinks(plan)[0].id: 7}))
     assert run().stdout.startswith("unchanged  p  batch 2")

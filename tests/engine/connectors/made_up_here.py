@@ -51,13 +51,13 @@ class LedgerSink:
             if batch == part.batch and rows != len(values):
                 raise StateError(f"batch {batch} has {len(values)} rows, and had {rows}")
             if batch >= part.batch:
-                return Written(rows=0)
+                return Written(rows={})
             db.executemany("INSERT INTO kept VALUES (?)", [(value,) for value in values])
             part.passing("before_commit")
             key = (self.owner.state, self.owner.generation)
             row = (*key, part.batch, part.mark, len(values))
             db.execute("INSERT OR REPLACE INTO ledger VALUES (?, ?, ?, ?, ?)", row)
-        return Written(rows=len(values))
+        return Written(rows={"made_up": len(values)})
 
     def commit(self, batch: FinishedBatch) -> None:
         pass  # its tasks have looked
@@ -109,7 +109,7 @@ class FolderSink:
         name = f"{part.batch}-{token_hex(4)}.open"
         (self.folder / name).write_text(json.dumps(part.rows["n"].to_pylist()))
         part.passing("files_written")
-        return Written(rows=part.rows.num_rows, notes=({"opened": name},))
+        return Written(rows={"made_up": part.rows.num_rows}, notes=({"opened": name},))
 
     def commit(self, batch: FinishedBatch) -> None:
         names = [note["opened"] for note in batch.notes if "opened" in note]

@@ -7,7 +7,6 @@ import pytest
 from kaflow_engine.flow.fingerprints import state_fingerprint
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import (
-    driven_by,
     driving,
     driving_source,
     joins,
@@ -15,17 +14,17 @@ from kaflow_engine.flow.graph import (
     last_level,
     ledger_of,
     levels,
-    only_project,
-    only_sink,
     operator_of,
     operator_of_state,
-    output_table,
-    output_topic,
-    reader_of,
+    projections,
+    readers_of,
     sides_of,
+    sink_of,
     source_of,
     state_names,
+    table_sinks,
     target_of,
+    topic_sinks,
 )
 from kaflow_engine.flow.operators import Decode, KeyedJoin
 from kaflow_engine.model.columns import Column
@@ -103,12 +102,9 @@ def test_the_driving_records(name: str) -> None:
     assert driving_source(found).name == "a"
     (decode,) = (each for each in found.operators if each.id == "decode:a")
     assert isinstance(decode, Decode)
-    edge_and_reader = driven_by(found, decode)
-    assert edge_and_reader is not None
-    edge, reader = edge_and_reader
-    assert edge == driving(found)
-    assert reader == reader_of(found, "decode:a")
-    assert reader == (joins(found) or (only_project(found),))[0]
+    (reader,) = readers_of(found, decode.id)
+    assert reader.rows == driving(found)
+    assert reader == (*joins(found), *projections(found))[0]
 
 
 def test_sides_are_found_from_both_ends() -> None:
@@ -119,10 +115,10 @@ def test_sides_are_found_from_both_ends() -> None:
     decode = operator_of(found, "decode:d")
     assert isinstance(decode, Decode)
     assert sides_of(found, decode) == ((second, 0),)
-    assert driven_by(found, decode) is None
+    assert readers_of(found, decode.id) == ()
     assert source_of(found, second.sides[0]).name == "d"
-    assert reader_of(found, first.id) == second
-    assert reader_of(found, second.id) == only_project(found)
+    assert readers_of(found, first.id) == (second,)
+    assert readers_of(found, second.id) == projections(found)
 
 
 def test_a_ledger_stands_between_what_it_accounts_for_and_the_sink() -> None:
@@ -130,15 +126,24 @@ def test_a_ledger_stands_between_what_it_accounts_for_and_the_sink() -> None:
     ledger = ledger_of(found)
     assert ledger is not None
     assert ledger.inputs == ("join:1", "join:2", "project:ledger")
-    assert only_sink(found).inputs == ("project:ledger", "ledger")
+    assert found.sinks[0].inputs == ("project:ledger", "ledger")
     assert ledger_of(flow("two_look_ups")) is None
 
 
 def test_what_is_written() -> None:
-    assert (output_topic(flow("look_up")), output_table(flow("look_up"))) == ("o", None)
-    table = output_table(flow("table"))
-    assert table is not None
-    assert (output_topic(flow("table")), table.name) == (None, "t")
+    assert [sink.topic for sink in topic_sinks(flow("look_up"))] == ["o"]
+    assert table_sinks(flow("look_up")) == topic_sinks(flow("table")) == ()
+    assert [sink.table.name for sink in table_sinks(flow("table"))] == ["t"]
+
+
+def test_each_projection_has_its_sink() -> None:
+    found = flow("look_up")
+    (project,), (sink,) = projections(found), found.sinks
+    second = replace(project, id="project:p"), replace(sink, id="sink:p", inputs=("project:p",))
+    both = replace(found, operators=(*found.operators, second[0]), sinks=(sink, second[1]))
+    assert [sink_of(both, each).id for each in projections(both)] == ["sink:o", "sink:p"]
+    assert readers_of(both, "join:1") == projections(both)
+    assert driving(both) == driving(found)
 
 
 @pytest.mark.parametrize("name", NAMES)

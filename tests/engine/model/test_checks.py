@@ -7,8 +7,14 @@ import sys
 import pytest
 
 from kaflow_engine.errors import Location, ModelError
-from kaflow_engine.model.checks import checks_of, expectations, parameters, wrong_checks
-from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
+from kaflow_engine.model.checks import (
+    checks_of,
+    conditions,
+    expectations,
+    parameters,
+    wrong_checks,
+)
+from kaflow_engine.model.pipelines.loader import load_pipeline, pipeline_from_mapping
 
 GOOD = [
     (
@@ -104,23 +110,54 @@ def spec(*checks):
 
 @pytest.mark.parametrize(("entry", "expected"), GOOD)
 def test_check(entry, expected):
-    (check,) = checks_of(spec(entry))
+    found = spec(entry)
+    (check,) = checks_of(found, *found.writes)
     assert (check.name, check.expectation, check.arguments, check.severity) == expected
     assert set(check.columns) <= {"a", "b"}
 
 
 @pytest.mark.parametrize(("entry", "message", "hint"), BAD)
 def test_mistake(entry, message, hint):
+    found = spec(entry)
     with pytest.raises(ModelError) as caught:
-        checks_of(spec(entry))
+        checks_of(found, *found.writes)
     assert (caught.value.message, caught.value.hint) == (message, hint)
 
 
 def test_between_checks():
-    (twice,) = wrong_checks(spec({"not_null": "a"}, {"not_null": "a"}), None)
+    found = spec({"not_null": "a"}, {"not_null": "a"})
+    (twice,) = wrong_checks(found, *found.writes, None)
     assert str(twice.message) == "two checks are called 'not_null_a'"
-    (unknown,) = wrong_checks(spec({"not_null": "aa"}), ["a", "b"])
+    found = spec({"not_null": "aa"})
+    (unknown,) = wrong_checks(found, *found.writes, ["a", "b"])
     assert str(unknown.message) == "unknown output column 'aa'"
+
+
+def test_checks_of_two_outputs_may_have_one_name(tmp_path):
+    file = tmp_path / "p.yaml"
+    file.write_text("""\
+name: p
+outputs:
+  - query: SELECT a FROM t
+    topic: x
+    checks: [not_null: a]
+  - query: SELECT b FROM t
+    topic: y
+    checks:
+      - {not_null: {column: b, row_condition: b > 1}, name: not_null_a}
+      - not_null: nowhere
+""")
+    found = load_pipeline(file, {})
+    first, second = found.writes
+    assert [check.name for check in checks_of(found, first)] == ["not_null_a"]
+    assert [check.name for check in checks_of(found, second)] == ["not_null_a", "not_null_nowhere"]
+    assert (conditions(found, first), conditions(found, second)) == ([], [(0, "b > 1")])
+    assert wrong_checks(found, first, ["a"]) == []
+    (unknown,) = wrong_checks(found, second, ["b"])
+    assert (unknown.message, unknown.at) == (
+        "unknown output column 'nowhere'",
+        Location(str(file), 10),
+    )
 
 
 def test_every_expectation_has_parameters():

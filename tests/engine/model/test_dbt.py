@@ -79,7 +79,8 @@ models:
       - {not_null: {column: id}, name: again, description: Twice.}
 """
     files = {"models/m.sql": "SELECT id FROM t", "models/m.yml": about}
-    found = checks_of(pipelines(project(tmp_path, files))["m"])
+    model = pipelines(project(tmp_path, files))["m"]
+    found = checks_of(model, *model.writes)
     assert [(check.name, check.arguments, check.severity) for check in found] == [
         ("not_null_id", {"column": "id"}, "error"),
         ("unique_id", {"column": "id"}, "warn"),

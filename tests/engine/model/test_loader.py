@@ -13,8 +13,9 @@ from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.model.files.tree import Entries, Items
 from kaflow_engine.model.files.yaml_file import parse_yaml
 from kaflow_engine.model.files.yaml_syntax import compose
+from kaflow_engine.model.output_specs import OutputSpec
 from kaflow_engine.model.pipelines.loader import load_pipeline, pipeline_from_mapping
-from kaflow_engine.model.specs import OutputSpec, PipelineSpec
+from kaflow_engine.model.specs import PipelineSpec
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "pipelines"
 HOUR = 3_600_000
@@ -94,6 +95,7 @@ def test_every_key() -> None:
         "name": "full",
         "id": "full-1",
         "description": "Two lines,\nall told.\n",
+        "outputs": (),
         "columns": {"price": {"description": "In euros.", "data_type": None}},
         "owners": ("ann", "5"),
         "meta": {"tier": "1"},

@@ -12,8 +12,7 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
 from kaflow_engine.plan.planner.pipeline_plan import build_plan
-from kaflow_engine.sql.parse import parse_query
-from kaflow_engine.sql.relations import topics_behind
+from kaflow_engine.sql.pipeline import pipeline_topics
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "evolution"
 COLUMNS = {
@@ -58,8 +57,9 @@ def plan_of(change: Change, *, after: bool) -> Flow:
         **change.before,
         **(change.after if after else {}),
     }
+    given = {key: value for key, value in given.items() if value is not None}
     at = Location("p.yaml")
-    topics = topics_behind(parse_query(str(given["query"]), at), {})
+    topics = pipeline_topics(pipeline_from_mapping({**given, "state": {}}, at, {}))
     state = dict(given["state"]) if isinstance(given["state"], dict) else {}
     state["dimensions"] = [topic for topic in state.get("dimensions", ()) if topic in topics]
     given["state"] = state

@@ -75,13 +75,13 @@ def test_all_parts() -> None:
     assert found.steps[0].require == ("p.name",)
     assert found.require == ("name", "id")
     assert found.wait == 7_200_000
-    assert [column.name for column in found.output or ()] == ["id", "name", "title"]
-    assert [(part.column, part.sources) for part in found.lineage] == [
+    assert [column.name for column in found.outputs[0].columns or ()] == ["id", "name", "title"]
+    assert [(part.column, part.sources) for part in found.outputs[0].lineage] == [
         ("id", (("events", "id"),)),
         ("name", (("people", "name"),)),
         ("title", (("shops", "title"),)),
     ]
-    assert json.loads(str(found.avro_schema))["name"] == "Value"
+    assert json.loads(str(found.outputs[0].avro_schema))["name"] == "Value"
     assert json.loads(json.dumps(found.data()))["topics"][0]["name"] == "events"
 
 
@@ -90,7 +90,7 @@ def test_what_is_known_without_columns() -> None:
     assert [topic.columns for topic in found.topics] == [None, None, None]
     assert [step.key for step in found.steps] == [("e.id",), ("e.shop",)]
     assert found.filters == ("e.n > 1",)
-    assert found.output is None
+    assert found.outputs[0].columns is None
     assert "are not known yet" in found.notices[0]
 
 
@@ -173,7 +173,7 @@ def test_lineage_of_an_expression(column: str, sources: tuple[tuple[str, str], .
         with pytest.raises(ModelError):
             explained(**changes)
     else:
-        assert explained(**changes).lineage[1].sources == sources
+        assert explained(**changes).outputs[0].lineage[1].sources == sources
 
 
 def test_what_happens_to_lost_records_and_new_schemas() -> None:

@@ -43,7 +43,7 @@ def test_explain(file: Path, known: bool, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(file.parent)
     spec = load_pipeline(Path(file.name), {})
     columns = columns_of_case(file.stem) if known else {}
-    text = "\n".join([*draw(explain(spec, Config(), columns)), ""])
+    text = "\n".join([*draw(explain(spec, Config(warehouse="/warehouse"), columns)), ""])
     expected = TEXTS / f"{file.stem}{'' if known else '.unknown'}.txt"
     if os.environ.get("KAFLOW_WRITE_TEXTS"):
         expected.write_text(text)

@@ -5,7 +5,7 @@
 import pytest
 
 from kaflow_engine.errors import Location, ModelError
-from kaflow_engine.flow.graph import only_sink, output_columns
+from kaflow_engine.flow.graph import columns_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
@@ -36,7 +36,7 @@ def made(flow):
 
 
 def columns(flow):
-    return [(column.name, column.type) for column in output_columns(flow)]
+    return [(column.name, column.type) for column in columns_of(flow, flow.sinks[0])]
 
 
 def test_each_has_its_type():
@@ -100,7 +100,7 @@ def test_lineage_shows_them_as_columns_of_the_topic():
     query = "SELECT o.id, u._timestamp AS t FROM orders o JOIN users u ON o._key = u._key"
     for schemas in (SCHEMAS, {}):
         found = explain(spec(query), Config(), schemas)
-        assert found.lineage[1].sources == (("users", "_timestamp"),)
+        assert found.outputs[0].lineage[1].sources == (("users", "_timestamp"),)
         assert found.steps[0].sides[0].on == ("o._key = u._key",)
 
 
@@ -121,7 +121,7 @@ def test_lineage_shows_them_as_columns_of_the_topic():
 )
 def test_what_sets_the_key(query, output, key, value):
     flow = plan(query, output)
-    assert only_sink(flow).key == key
+    assert flow.sinks[0].key == key
     assert [name for name, _ in columns(flow)] == value
 
 
@@ -129,9 +129,9 @@ def test_a_key_that_is_set_is_required_and_shown():
     query = "SELECT o.id, u.name AS _key FROM orders o LEFT JOIN users u ON o.user_id = u._key"
     file = spec(query, emission={"type": "smart", "require": ["_key"]})
     found = explain(file, Config(), SCHEMAS)
-    assert (found.output_key, found.require) == ("_key", ("_key",))
+    assert (found.outputs[0].key, found.require) == ("_key", ("_key",))
     assert found.steps[0].require == ("u.name",)
-    assert [column.name for column in found.output or ()] == ["id"]
+    assert [column.name for column in found.outputs[0].columns or ()] == ["id"]
 
 
 def test_a_plan_with_them_comes_back_from_both_its_forms():
@@ -150,7 +150,7 @@ def test_a_topic_may_have_no_other_columns():
     file = spec("SELECT _key AS k FROM orders", topics={"orders": {"columns": {}}})
     assert check_pipeline(file) == ()
     found = explain(file, Config())
-    assert (found.topics[0].columns, found.output) == ((), (Column("k", "VARCHAR"),))
+    assert (found.topics[0].columns, found.outputs[0].columns) == ((), (Column("k", "VARCHAR"),))
     assert "columns    none" in "\n".join(draw(found))
 
 

@@ -5,7 +5,7 @@
 import pytest
 
 from kaflow_engine.errors import Location
-from kaflow_engine.flow.graph import output_columns
+from kaflow_engine.flow.graph import columns_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
@@ -57,7 +57,7 @@ def test_a_record_column_that_is_new_in_a_query_may_be_one_of_the_topic(tmp_path
     before = plan_with_state(spec("*"), Config(), StoredState(directory=tmp_path), topics).plan
     stored = state_of(before, tmp_path, [Column("id", "VARCHAR")])
     found = plan_with_state(spec("*, _key AS k"), Config(), stored, topics if knows else None)
-    kinds = [column.type for column in output_columns(found.plan)]
+    kinds = [column.type for column in columns_of(found.plan, found.plan.sinks[0])]
     assert kinds == (["VARCHAR", "BIGINT", "BIGINT"] if knows else ["VARCHAR", "VARCHAR"])
     assert topics.asked == ["t", "t"][: 2 if knows else 1]
 

@@ -56,11 +56,11 @@ def done(batch, seconds, newest, **report):
 def test_what_batches_say_adds_up():
     told, clock = [], iter((0.0, 2.0, 4.0))
     watch = Watch("p", told.append, lambda: next(clock))
-    notes = ({"sizes": {"1-0": (5, 100), "1-1": (1, 10)}}, {"rows": 3, "dead_letters": 1})
+    notes = ({"sizes": {"1-0": (5, 100), "1-1": (1, 10)}}, {"rows": {"o": 3}, "dead_letters": 1})
     watch.batch_done(
         done(1, 1.0, 9_000, lookups={"profiles": (4, 1)}, notes=notes), {"events": {0: 25}}, PLAN
     )
-    notes = ({"sizes": {"1-1": (4, 40)}}, {"rows": 2}, {"rows": 3})
+    notes = ({"sizes": {"1-1": (4, 40)}}, {"rows": {"o": 2}}, {"rows": {"o": 3}})
     watch.batch_done(
         done(2, 0.5, 8_000, lookups={"profiles": (6, 6)}, notes=notes), {"events": {0: 25}}, PLAN
     )

@@ -13,7 +13,7 @@ from kaflow_engine.connectors.contract import FinishedBatch
 from kaflow_engine.connectors.delta.data_files import write_files
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.flow import Backfill
-from kaflow_engine.flow.graph import output_table
+from kaflow_engine.flow.graph import table_sinks
 from kaflow_engine.flow.records import OUTPUT
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
@@ -46,16 +46,22 @@ def plan_in(folder, force=False):
     return replace(plan, backfill=Backfill(start=START, end=START + DAY, force=force))
 
 
+def table_of(plan):
+    """Return the table of a plan that writes one."""
+    (sink,) = table_sinks(plan)
+    return sink.table
+
+
 def written(plan, number, name, *offsets):
     """Write rows of clicks, as tasks do; return the batch that they are."""
     rows = [
         {"value": b'["1"]', "timestamp": START, "source_partition": 0, "source_offset": offset}
         for offset in offsets
     ]
-    table = output_table(plan)
+    table = table_of(plan)
     typed = typed_rows(table, pa.Table.from_pylist(rows, OUTPUT))
     files = write_files(Path(table.path), "_day", typed, name)
-    notes = [{"files": [astuple(file) for file in files]}]
+    notes = [{"files": {table.name: [astuple(file) for file in files]}}]
     return FinishedBatch(number=number, mark="", notes=notes)
 
 
@@ -67,9 +73,7 @@ def opened(plan, state, folder):
 
 def offsets_in(plan):
     """Return which records the rows of the table were made of."""
-    return sorted(
-        DeltaTable(output_table(plan).path).to_pyarrow_table()["_source_offset"].to_pylist()
-    )
+    return sorted(DeltaTable(table_of(plan).path).to_pyarrow_table()["_source_offset"].to_pylist())
 
 
 STATE = StateRecord(
@@ -94,7 +98,7 @@ def test_rows_of_what_was_read_are_replaced(tmp_path):
     sink.commit(written(plan, 2, "b2", 4))
     sink.finish()
     assert offsets_in(plan) == [1, 2, 3, 4, 5]
-    DeltaTable(output_table(plan).path).optimize.compact()
+    DeltaTable(table_of(plan).path).optimize.compact()
     (tmp_path / "kept" / "_day=2026-01-01" / "b1.parquet").unlink()
     sink.finish()  # as after a crash behind the commit
     assert offsets_in(plan) == [1, 2, 3, 4, 5]

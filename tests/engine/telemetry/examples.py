@@ -23,7 +23,7 @@ FULL = Progress(
     sizes={"1:profiles": (5_000, 123_456)},
     busy=0.75,
     steps={"sql": 400.0, "input": 100.0},
-    delivered=701,
+    written={"out": 701},
     checkpoint=CheckpointMark(batch=6, created_ms=1_767_225_000_000, bytes=654_321, failures=1),
     letters=5,
 )

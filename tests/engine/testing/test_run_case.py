@@ -158,3 +158,16 @@ def test_executors() -> None:
     assert isinstance(executor_called("local"), LocalExecutor)
     with pytest.raises(UnknownName, match="unknown executor 'lcal'"):
         executor_called("lcal")
+
+
+SEVERAL = """{name: f, outputs: [{from: a, topic: out}, {query: 'SELECT n FROM a', table: kept}]}"""
+UNCLEAR = [
+    ("{value: {n: 1}}", "row 1 of expect names none of several outputs\n  hint: write topic: with"),
+    ("{topic: kep, value: {n: 1}}", "unknown output 'kep'\n  hint: did you mean 'kept'?"),
+]
+
+
+@pytest.mark.parametrize(("row", "said"), UNCLEAR)
+def test_a_row_of_several_outputs_names_one(tmp_path: Path, row: str, said: str) -> None:
+    result = run(tmp_path, f"  expect: [{row}]\n", SEVERAL)
+    assert said in str(result.error)

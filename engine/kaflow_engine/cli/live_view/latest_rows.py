@@ -14,7 +14,9 @@ from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.follow import Follower, Seen
 from kaflow_engine.connectors.kafka.output.rows import decode_rows
 from kaflow_engine.errors import KaflowError
-from kaflow_engine.flow.graph import output_columns, output_format, output_topic
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import columns_of, topic_sinks
+from kaflow_engine.flow.sinks import TopicSink
 from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.config import Config
 from kaflow_engine.plan.planner.planned import PlannedPipeline
@@ -42,8 +44,8 @@ def follow_rows(plans: Sequence[PlannedPipeline], config: Config, show: Show) ->
 
 
 def _follow(plans: Sequence[PlannedPipeline], config: Config, show: Show, ended: Event) -> None:
-    topics = ((output_topic(planned.plan), planned) for planned in plans)
-    by_topic = {topic: planned for topic, planned in topics if topic is not None}
+    flows = [planned.plan for planned in plans]
+    by_topic = {sink.topic: (plan, sink) for plan in flows for sink in topic_sinks(plan)}
     settings = KafkaSettings.configured(config.kafka)
     try:
         follower = Follower(settings, by_topic)
@@ -51,7 +53,7 @@ def _follow(plans: Sequence[PlannedPipeline], config: Config, show: Show, ended:
             while not ended.is_set():
                 seen = _newest(follower.look(_LOOK_S))
                 if seen:
-                    show([(s.topic, _text(s, by_topic[s.topic], config)) for s in seen])
+                    show([(s.topic, _text(s, *by_topic[s.topic], config)) for s in seen])
         finally:
             follower.close()
     except KaflowError as error:  # the pipelines run on; only their newest rows are not shown
@@ -66,13 +68,12 @@ def _newest(seen: Sequence[Seen]) -> list[Seen]:
     return sorted((s for some in kept.values() for s in some), key=lambda s: s.timestamp)
 
 
-def _text(seen: Seen, planned: PlannedPipeline, config: Config) -> str:
+def _text(seen: Seen, plan: Flow, sink: TopicSink, config: Config) -> str:
     if seen.value is None:
         return "null"
-    form = output_format(planned.plan)
-    if format_of(form).traits.is_json:
+    if format_of(sink.format).traits.is_json:
         return seen.value.decode(errors="replace")
-    columns = output_columns(planned.plan)
+    columns = columns_of(plan, sink)
     value = pa.array([seen.value], pa.binary())
-    rows = decode_rows(config, seen.topic, form, columns, value).table.to_pylist()
+    rows = decode_rows(config, seen.topic, sink.format, columns, value).table.to_pylist()
     return json.dumps(rows[0], default=str, ensure_ascii=False) if rows else repr(seen.value)

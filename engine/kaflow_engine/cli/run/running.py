@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
+from typing import assert_never
 
 import click
 
@@ -19,7 +20,8 @@ from kaflow_engine.cli.run.summary import summary_data, summary_lines
 from kaflow_engine.connectors.kafka.client import KafkaSettings, open_admin
 from kaflow_engine.errors import Location, ModelError, SourceError
 from kaflow_engine.flow.flow import Backfill
-from kaflow_engine.flow.graph import driving, only_sink, output_format
+from kaflow_engine.flow.graph import driving
+from kaflow_engine.flow.sinks import Sink, TableSink, TopicSink
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.evolution.diff import change
@@ -242,8 +244,19 @@ def _try_settings(config: Config) -> None:
 def _arrow(planned: PlannedPipeline) -> str:
     plan = planned.plan
     topics = ", ".join(topic.name for topic in plan.sources)
-    form, emission = output_format(plan), driving(plan).emission
-    return f"{plan.name}: {topics} -> {only_sink(plan).target} ({emission}, {form})"
+    targets = ", ".join(sink.target for sink in plan.sinks)
+    forms = ", ".join(dict.fromkeys(_form(sink) for sink in plan.sinks))
+    return f"{plan.name}: {topics} -> {targets} ({driving(plan).emission}, {forms})"
+
+
+def _form(sink: Sink) -> str:
+    match sink:
+        case TopicSink(format=form):
+            return form
+        case TableSink():
+            return "table"
+        case _:
+            assert_never(sink)
 
 
 def _count(number: int) -> str:

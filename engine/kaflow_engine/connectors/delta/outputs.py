@@ -1,7 +1,7 @@
 """Delta tables as outputs: tasks write files, the driver commits those of a batch, or of a run."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from secrets import token_hex
@@ -44,8 +44,8 @@ class TableFiles:
             f"{part.batch}-{part.epoch}-{token_hex(6)}",
         )
         part.passing("files_written")
-        notes = ({_FILES: [astuple(file) for file in files]},)
-        return Written(rows=part.rows.num_rows, notes=notes)
+        notes = ({_FILES: {self.output.name: [astuple(file) for file in files]}},)
+        return Written(rows={self.output.name: part.rows.num_rows}, notes=notes)
 
 
 class StreamTable:
@@ -53,12 +53,13 @@ class StreamTable:
 
     capabilities: Capabilities = CAPABILITIES
 
-    def __init__(self, table: DeltaSink) -> None:
-        self._table = table
+    def __init__(self, output: Output, table: DeltaSink) -> None:
+        self._output, self._table = output, table
 
     def commit(self, batch: FinishedBatch) -> None:
         """Add the files of a batch, unless the table has that very batch already."""
-        self._table.add(batch.number, files_of(batch.notes), batch.mark, batch.same_rows)
+        files = files_of(batch.notes, self._output.name)
+        self._table.add(batch.number, files, batch.mark, batch.same_rows)
 
     def delivered(self, batch: int) -> bool:
         """Tell whether the table has a batch."""
@@ -89,15 +90,14 @@ class BackfillTable:
 
     def commit(self, batch: FinishedBatch) -> None:
         """Note the files of a batch."""
-        files = files_of(batch.notes)
+        files = files_of(batch.notes, self._output.name)
         if files:
             rows = [astuple(file) for file in files]
-            name = f"{_FILES}/{batch.number}.json"
-            self._bounded.store.put(name, json.dumps(rows).encode())
+            self._bounded.store.put(self._noted(batch.number), json.dumps(rows).encode())
 
     def delivered(self, batch: int) -> bool:
         """Tell whether files of a batch are noted."""
-        return self._bounded.store.exists(f"{_FILES}/{batch}.json")
+        return self._bounded.store.exists(self._noted(batch))
 
     def finish(self) -> None:
         """Let what all batches wrote take its place, in one commit.
@@ -108,16 +108,26 @@ class BackfillTable:
         if self._table.committed():  # and its files may be others by now
             return
         store = self._bounded.store
-        files = [
-            TableFile(*row)
-            for name in store.list(f"{_FILES}/")
-            for row in json.loads(store.get(name))
-        ]
+        files = [TableFile(*row) for name in self._notes() for row in json.loads(store.get(name))]
         check_there(self._output, files)
         self._bounded.require_newest()
         self._bounded.passing("before_replace")
         self._table.replace(self._bounded.replaced, files)
         self._bounded.passing("replaced")
+
+    def _noted(self, batch: int) -> str:
+        return f"{_FILES}/{self._output.name}/{batch}.json"
+
+    def _notes(self) -> Collection[str]:
+        """Return the names of what is noted, one for each batch.
+
+        An earlier version, which knew of one table, noted its files without the name of the table.
+        """
+        found: dict[str, str] = {}
+        for folder in (f"{_FILES}/", f"{_FILES}/{self._output.name}/"):
+            names = self._bounded.store.list(folder)
+            found |= {name.removeprefix(folder): name for name in names}
+        return [name for batch, name in found.items() if "/" not in batch]
 
 
 class DeltaOutlet:
@@ -143,7 +153,9 @@ class DeltaOutlet:
     ) -> Sink:
         """Open a table, and create it or the columns that it lacks."""
         table = _open(output, columns, owner)
-        return StreamTable(table) if bounded is None else BackfillTable(output, table, bounded)
+        if bounded is None:
+            return StreamTable(output, table)
+        return BackfillTable(output, table, bounded)
 
 
 def writer_of(owner: Owner) -> str:
@@ -151,9 +163,9 @@ def writer_of(owner: Owner) -> str:
     return f"{_PREFIX}{owner.state}-{owner.generation}"
 
 
-def files_of(notes: Sequence[Mapping[str, Any]]) -> list[TableFile]:
-    """Return the files that tasks wrote."""
-    rows: list[Any] = [row for note in notes for row in note.get(_FILES, ())]
+def files_of(notes: Sequence[Mapping[str, Any]], table: str) -> list[TableFile]:
+    """Return the files that tasks wrote for a table."""
+    rows: list[Any] = [row for note in notes for row in note.get(_FILES, {}).get(table, ())]
     return [TableFile(*row) for row in rows]
 
 

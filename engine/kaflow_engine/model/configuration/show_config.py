@@ -8,7 +8,7 @@ from kaflow_engine.masking import masked
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.durations import DurationField, format_duration
 from kaflow_engine.model.files.shapes import file_keys
-from kaflow_engine.model.specs import Spec
+from kaflow_engine.model.spec import Spec
 
 Shown: TypeAlias = str | int | float | bool | list[str] | None
 

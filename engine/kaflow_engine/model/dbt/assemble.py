@@ -11,7 +11,7 @@ from kaflow_engine.model.dbt.data_tests import data_tests
 from kaflow_engine.model.dbt.properties import About, AllProperties
 from kaflow_engine.model.dbt.template import Names, Rendered, render
 from kaflow_engine.model.files.tree import Entries, Entry, Items, Node, Scalar, from_plain, lay_over
-from kaflow_engine.model.specs import OutputSpec
+from kaflow_engine.model.output_specs import OutputSpec
 
 MATERIALIZED = ("stream", "table", "ephemeral")
 

@@ -50,7 +50,11 @@ class DbtModels:
         models = Models(
             files=sql,
             properties=properties,
-            others={pipeline.name: pipeline.output for pipeline in around.pipelines},
+            others={
+                pipeline.name: pipeline.output
+                for pipeline in around.pipelines
+                if pipeline.output is not None
+            },
             variables=around.variables,
             environment=around.environment,
         )

@@ -11,7 +11,7 @@ from kaflow_engine.model.durations import DURATION_ERROR
 from kaflow_engine.model.durations import HINT as DURATION_HINT
 from kaflow_engine.model.files.tree import Entries, Node, Scalar, brief, describe, find
 from kaflow_engine.model.names import SPEC_ERROR
-from kaflow_engine.model.specs import Path
+from kaflow_engine.model.spec import Path
 
 EXPECTED: Mapping[str, str] = {
     "string_type": "text",
@@ -34,6 +34,12 @@ EXPECTED: Mapping[str, str] = {
     DURATION_ERROR: "a duration",
 }
 """What was expected, by type of finding."""
+
+_LISTS: Mapping[str, tuple[str, str | None]] = {
+    "fields": ("a list of fields", None),
+    "outputs": ("a list of outputs", "write - {from: <relation>, topic: <topic>}"),
+}
+"""Keys that take a list of something else than names: what was expected, and what to write."""
 
 REQUIRED: Mapping[str, str] = {
     "name": "write name: <name>; its state and its consumer group are called so",
@@ -120,11 +126,11 @@ def _refused(key: str, node: Node, at: Location, context: Mapping[str, str]) -> 
 
 
 def _unexpected(key: str, node: Node, at: Location, kind: str) -> ModelError:
-    expected = EXPECTED[kind]
-    if key.endswith("schema.fields"):
-        expected = {"a list of names": "a list of fields"}.get(expected, expected)
+    expected, hint = EXPECTED[kind], None
+    if kind == "tuple_type":
+        of_names = (expected, "write it as [one, two]")
+        expected, hint = _LISTS.get(key.rpartition(".")[2], of_names)
     parsed = kind.endswith("_parsing") or kind in ("int_parsing_size", "finite_number")
     found = shown(node) if parsed else describe(node)
     subject = f"'{key}': " if key else ""
-    hint = "write it as [one, two]" if expected == "a list of names" else None
     return ModelError(f"{subject}expected {expected}, found {found}", at, hint)

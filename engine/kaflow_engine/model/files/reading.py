@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails
 
 from kaflow_engine.errors import Location, ModelError, UnknownName
 from kaflow_engine.model.files.mistakes import translate
-from kaflow_engine.model.files.shapes import Inside, Shape, file_keys, inside
+from kaflow_engine.model.files.shapes import EACH, Inside, Shape, file_keys, inside
 from kaflow_engine.model.files.tree import (
     Entries,
     Entry,
@@ -22,7 +22,7 @@ from kaflow_engine.model.files.tree import (
     to_plain,
     without,
 )
-from kaflow_engine.model.specs import Path, Spec
+from kaflow_engine.model.spec import Path, Spec
 
 S = TypeVar("S", bound=Spec)
 
@@ -184,7 +184,7 @@ def _nothing(node: Node) -> bool:
 
 
 def _data(node: Node, path: Path, shape: Shape) -> Plain:
-    if path in shape.free:
+    if tuple(EACH if isinstance(step, int) else step for step in path) in shape.free:
         return to_plain(node)
     match node:
         case Scalar():

@@ -6,7 +6,10 @@ from functools import cache
 from types import UnionType
 from typing import Annotated, Union, get_args, get_origin
 
-from kaflow_engine.model.specs import Path, Spec
+from kaflow_engine.model.spec import Path, Spec
+
+EACH = "*"
+"""In a path: every item of a list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

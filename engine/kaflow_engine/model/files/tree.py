@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, cast
 
 from kaflow_engine.errors import Location
-from kaflow_engine.model.specs import Path
+from kaflow_engine.model.spec import Path
 
 Plain: TypeAlias = "str | int | float | bool | list[Plain] | dict[str, Plain] | None"
 

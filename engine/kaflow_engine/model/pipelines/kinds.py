@@ -8,7 +8,8 @@ from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.files.shapes import file_keys, inside
 from kaflow_engine.model.files.tree import Entries, Node
-from kaflow_engine.model.specs import PipelineSpec, Spec
+from kaflow_engine.model.spec import Spec
+from kaflow_engine.model.specs import PipelineSpec
 
 Kind = Literal["configuration", "pipeline"]
 

@@ -8,24 +8,42 @@ from pathlib import Path
 import yaml
 
 from kaflow_engine.errors import Location, ModelError
-from kaflow_engine.model import specs
 from kaflow_engine.model.files.reading import build, check_keys, salvage
-from kaflow_engine.model.files.shapes import Shape, file_keys
-from kaflow_engine.model.files.tree import Entries, Items, Node, Scalar, describe, from_plain, walk
+from kaflow_engine.model.files.shapes import EACH, Shape, file_keys
+from kaflow_engine.model.files.tree import (
+    Entries,
+    Items,
+    Node,
+    Scalar,
+    describe,
+    find,
+    from_plain,
+    walk,
+)
 from kaflow_engine.model.files.variables import variables_of_authors
 from kaflow_engine.model.files.yaml_file import Document, from_yaml, in_order, raise_all, read_yaml
 from kaflow_engine.model.pipelines.kinds import kind_of
 from kaflow_engine.model.pipelines.rules import RULES
+from kaflow_engine.model.spec import Path as KeyPath
+from kaflow_engine.model.spec import Spec
 from kaflow_engine.model.specs import PipelineSpec
 
 SHAPE = Shape(
     noun="key",
     later={PipelineSpec: frozenset({"sinks"})},
-    free=frozenset({("output", "schema", "fields"), ("checks",)}),
+    free=frozenset(
+        {
+            ("output", "schema", "fields"),
+            ("checks",),
+            ("outputs", EACH, "schema", "fields"),
+            ("outputs", EACH, "checks"),
+        }
+    ),
 )
 
 _NEEDED = {"name": "_", "output": {"topic": "_"}}
 """What stands in for required keys, so that the rest of a file can be checked."""
+_NEEDED_OF_MANY = {"name": "_"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +94,11 @@ def read_pipeline(document: Document) -> Reading:
     spec = built if isinstance(built, PipelineSpec) else None
     if not isinstance(built, PipelineSpec):
         mistakes += built
-        spec = salvage(tree, PipelineSpec, SHAPE, known, from_plain(_NEEDED, at))
+        many = isinstance(tree, Entries) and tree.get("outputs") is not None
+        needed = from_plain(_NEEDED_OF_MANY if many else _NEEDED, at)
+        spec = salvage(tree, PipelineSpec, SHAPE, known, needed)
+    if spec is not None and not spec.writes:
+        spec = None
     text = _name_in(root)
     named = text if spec is None or spec.name == text else None
     return Reading(at=at, name=named, spec=spec, mistakes=in_order(mistakes))
@@ -137,24 +159,27 @@ def holds_cases(root: Node) -> bool:
     return isinstance(first, Entries) and first.get("case") is not None
 
 
-def is_foreign(root: Node, spec: type[specs.Spec] = PipelineSpec) -> bool:
+def is_foreign(root: Node, kind: type[Spec] = PipelineSpec) -> bool:
     """Return whether a YAML file is about something else: no key is one of a specification, or
     nearly so.
     """
     if not isinstance(root, Entries) or not root.entries:
         return False
-    known = list(file_keys(spec))
+    known = list(file_keys(kind))
     return not any(get_close_matches(e.key, known, n=1, cutoff=0.75) for e in root.entries)
 
 
-def _places(tree: Node) -> dict[specs.Path, Location]:
+def _places(tree: Node) -> dict[KeyPath, Location]:
     places = {path: at for path, at, _ in walk(tree)}
     if not isinstance(tree, Entries):
         return places
     relations = tree.get("relations")
     named = relations.entries if isinstance(relations, Entries) else ()
-    paths = [("relations", entry.key, "query") for entry in named]
+    outputs = tree.get("outputs")
+    listed = outputs.items if isinstance(outputs, Items) else ()
+    paths: list[KeyPath] = [("relations", entry.key, "query") for entry in named]
+    paths += [("outputs", number, "query") for number in range(len(listed))]
     for path in (("query",), *paths):
-        if isinstance(text := tree.get(*path), Scalar):
+        if isinstance(text := find(tree, path), Scalar):
             places[path] = text.at  # of the first line of the SQL
     return places

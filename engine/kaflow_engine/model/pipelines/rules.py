@@ -6,10 +6,10 @@ A rule reads the tree, not the specification, so that it speaks up next to other
 from collections.abc import Callable, Iterator
 
 from kaflow_engine.errors import ModelError
-from kaflow_engine.model.files.mistakes import place
+from kaflow_engine.model.files.mistakes import REQUIRED, dotted, place
 from kaflow_engine.model.files.tree import Entries, Items, Node, Scalar, brief
 from kaflow_engine.model.formats import FORMATS
-from kaflow_engine.model.specs import Path
+from kaflow_engine.model.spec import Path
 
 Rule = Callable[[Entries], Iterator[ModelError]]
 
@@ -49,28 +49,31 @@ def keys_of_smart_emission(tree: Entries) -> Iterator[ModelError]:
 
 def schema_without_avro(tree: Entries) -> Iterator[ModelError]:
     """A schema describes Avro output."""
-    if tree.get("output", "schema") is None:
-        return
-    form = _text(tree, "output", "format") or "json"
-    if form in FORMATS and form != "avro":  # what the keys of output.schema say is an Avro record
-        yield ModelError(
-            "output.schema is only for Avro output",
-            place(tree, ("output", "schema")),
-            "set output.format to avro, or remove the schema",
-        )
+    for path, output in _outputs(tree):
+        if output.get("schema") is None:
+            continue
+        form = _text(output, "format") or "json"
+        if form in FORMATS and form != "avro":  # what output.schema says is an Avro record
+            yield ModelError(
+                f"{dotted(path)}.schema is only for Avro output",
+                place(tree, (*path, "schema")),
+                f"set {dotted(path)}.format to avro, or remove the schema",
+            )
 
 
 def fields_without_name(tree: Entries) -> Iterator[ModelError]:
     """A field of an Avro schema has a name and a type."""
-    fields = tree.get("output", "schema", "fields")
-    for index, field in enumerate(fields.items if isinstance(fields, Items) else ()):
-        if not isinstance(field, Entries):
-            continue
-        for key in ("name", "type"):
-            if field.get(key) is None:
-                at = place(tree, ("output", "schema", "fields", index))
-                hint = "write it as {name: <column>, type: <Avro type>}"
-                yield ModelError(f"a field of output.schema has no '{key}'", at, hint)
+    for path, output in _outputs(tree):
+        fields = output.get("schema", "fields")
+        for index, field in enumerate(fields.items if isinstance(fields, Items) else ()):
+            if not isinstance(field, Entries):
+                continue
+            for key in ("name", "type"):
+                if field.get(key) is None:
+                    at = place(tree, (*path, "schema", "fields", index))
+                    hint = "write it as {name: <column>, type: <Avro type>}"
+                    text = f"a field of {dotted(path)}.schema has no '{key}'"
+                    yield ModelError(text, at, hint)
 
 
 def versions_of_dimensions(tree: Entries) -> Iterator[ModelError]:
@@ -118,44 +121,116 @@ def null_values_of_dimensions(tree: Entries) -> Iterator[ModelError]:
 
 def one_topic_for_two_uses(tree: Entries) -> Iterator[ModelError]:
     """Rows and dead letters must be told apart."""
-    topic = _text(tree, "output", "topic")
-    if topic is not None and topic == _text(tree, "dead_letters", "topic"):
-        yield ModelError(
-            "dead_letters.topic is also output.topic",
-            place(tree, ("dead_letters", "topic")),
-            "give dead letters a topic of their own",
-        )
+    letters = _text(tree, "dead_letters", "topic")
+    for path, output in _outputs(tree):
+        if letters is not None and letters == _text(output, "topic"):
+            yield ModelError(
+                f"dead_letters.topic is also {dotted(path)}.topic",
+                place(tree, ("dead_letters", "topic")),
+                "give dead letters a topic of their own",
+            )
 
 
 def output_of_one_kind(tree: Entries) -> Iterator[ModelError]:
     """Rows go to a topic or into a table, and some keys belong to one of them."""
-    output = tree.get("output")
-    if not isinstance(output, Entries) or {"topic", "table"} & output.misspelled:
+    for path, output in _outputs(tree):
+        yield from _of_one_kind(tree, path, output)
+
+
+def _of_one_kind(tree: Entries, path: Path, output: Entries) -> Iterator[ModelError]:
+    if {"topic", "table"} & output.misspelled:
         return
-    said = {entry.key for entry in output.entries}
+    name, said = dotted(path), {entry.key for entry in output.entries}
     if not said & {"topic", "table"}:
         hint = "write topic: <topic>; the rows go there"
-        yield ModelError("'output.topic' is required", place(tree, ("output",)), hint)
+        yield ModelError(f"'{name}.topic' is required", place(tree, path), hint)
         return
     if said >= {"topic", "table"}:
         yield ModelError(
-            "output.table and output.topic exclude each other",
-            place(tree, ("output", "table")),
-            "keep one; another pipeline can write the other",
+            f"{name}.table and {name}.topic exclude each other",
+            place(tree, (*path, "table")),
+            "keep one; another output can write the other"
+            if path[0] == "outputs"
+            else "keep one; another pipeline can write the other",
         )
         return
     of_other, other = (_OF_TOPIC, "topic") if "table" in said else (_OF_TABLE, "table")
     for key in of_other:
         if key in said:
             yield ModelError(
-                f"output.{key} is only for a {other}",
-                place(tree, ("output", key)),
+                f"{name}.{key} is only for a {other}",
+                place(tree, (*path, key)),
                 f"remove it, or write to a {other}",
             )
 
 
+def one_form_of_outputs(tree: Entries) -> Iterator[ModelError]:
+    """A query with its output, or several outputs with a query each."""
+    outputs = tree.get("outputs")
+    if outputs is None:
+        for key in ("query", "output"):
+            if _missing(tree, key) and key not in tree.misspelled:
+                yield ModelError(f"'{key}' is required", tree.at, REQUIRED[key])
+        return
+    for key in ("query", "output", "columns", "checks"):
+        if tree.get(key) is not None:
+            yield ModelError(
+                f"'{key}' stands beside 'outputs'",
+                place(tree, (key,)),
+                f"write it as {key}: of one of the outputs"
+                if key != "output"
+                else "write it as one of the outputs",
+            )
+    if isinstance(outputs, Items) and not outputs.items:
+        hint = "write - {from: <relation>, topic: <topic>}"
+        yield ModelError("'outputs' is empty", place(tree, ("outputs",)), hint)
+
+
+def one_query_of_an_output(tree: Entries) -> Iterator[ModelError]:
+    """One of several outputs says in one way what is written."""
+    for path, output in _outputs(tree):
+        if path == ("output",) or {"from", "query"} & output.misspelled:
+            continue
+        said = [key for key in ("from", "query") if output.get(key) is not None]
+        if len(said) == 1:
+            continue
+        text = (
+            "'from' and 'query' exclude each other"
+            if said
+            else "this output names no relation and no query"
+        )
+        hint = "write from: <relation>, or query: SELECT … FROM …"
+        yield ModelError(text, place(tree, (*path, said[-1]) if said else path), hint)
+
+
+def one_output_for_a_target(tree: Entries) -> Iterator[ModelError]:
+    """Rows of two outputs in one topic or table could not be told apart."""
+    first: dict[str, tuple[str, Path]] = {}
+    for path, output in _outputs(tree):
+        for kind in ("topic", "table"):
+            name = _text(output, kind)
+            if name is None:
+                continue
+            before, other = first.setdefault(name, (kind, path))
+            if other == path:
+                continue
+            where = place(tree, (*other, before))
+            yield ModelError(
+                f"two outputs write {kind} '{brief(name)}', the other one at {where}"
+                if before == kind
+                else f"{kind} '{brief(name)}' has the name of a {before} at {where}",
+                place(tree, (*path, kind)),
+                f"give one of them another {kind}"
+                if before == kind
+                else "call one of them otherwise: a pipeline knows its outputs by their names",
+            )
+
+
 RULES: tuple[Rule, ...] = (
+    one_form_of_outputs,
     output_of_one_kind,
+    one_query_of_an_output,
+    one_output_for_a_target,
     topic_in_two_roles,
     keys_of_smart_emission,
     schema_without_avro,
@@ -164,6 +239,22 @@ RULES: tuple[Rule, ...] = (
     null_values_of_dimensions,
     one_topic_for_two_uses,
 )
+
+
+def _outputs(tree: Entries) -> Iterator[tuple[Path, Entries]]:
+    """Return each output with its place, in whichever form the file has them."""
+    one, several = tree.get("output"), tree.get("outputs")
+    if isinstance(one, Entries):
+        yield ("output",), one
+    for number, entry in enumerate(several.items if isinstance(several, Items) else ()):
+        if isinstance(entry, Entries):
+            yield ("outputs", number), entry
+
+
+def _missing(tree: Entries, key: str) -> bool:
+    """Tell whether nothing stands under a key; what is broken is reported elsewhere."""
+    found = [entry.value for entry in tree.entries if entry.key == key]
+    return all(isinstance(v, Scalar) and v.text is None and not v.broken for v in found)
 
 
 def _text(tree: Entries, *path: str) -> str | None:

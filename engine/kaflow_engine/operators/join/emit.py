@@ -22,7 +22,7 @@ from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.dead_letters import refusal
 from kaflow_engine.operators.row_errors.dead_letters import why as reason
 from kaflow_engine.operators.rows.layout import carried, carried_rows, join_rows
-from kaflow_engine.operators.rows.partitioning import SHARDS, dead_part, parts_of, spread
+from kaflow_engine.operators.rows.partitioning import SHARDS, parts_of, record_part, spread
 from kaflow_engine.operators.rows.reports import exchange_rows
 from kaflow_engine.operators.rows.row_text import pack
 from kaflow_engine.operators.rows.schemas import DEAD, LETTERS, ORIGIN, TRIGGER
@@ -102,16 +102,23 @@ def _with_bad(
 ) -> Outcome:
     why = {b.row: b for b in bad}
     failed = rows.filter(pc.is_in(rows["rn"], pa.array(list(why), pa.int64())))
-    letters, bit = charge(work, failed, [why[row] for row in failed["rn"].to_pylist()])
+    letters: list[pa.Table] = []
+    found = [outcome.fates]
+    for held in (False, True):
+        some = failed.filter(pc.equal(failed["forced"], held))
+        if some.num_rows:
+            made, bit = charge(work, some, [why[row] for row in some["rn"].to_pylist()], held)
+            letters += made
+            found.append(_fates(work, some, bit))
     return Outcome(
         rows=pa.concat_tables([outcome.rows, *letters]),
-        fates=pa.concat_tables([outcome.fates, _fates(work, failed, bit)]),
+        fates=pa.concat_tables(found),
         passed=outcome.passed,
     )
 
 
 def charge(
-    work: JoinWorkspace, rows: pa.Table, why: Sequence[BadRecord]
+    work: JoinWorkspace, rows: pa.Table, why: Sequence[BadRecord], forced: bool = False
 ) -> tuple[list[pa.Table], int]:
     """Charge what the SQL fails on to driving records, as `on_error` of their topic says.
 
@@ -119,6 +126,7 @@ def charge(
         work: The join.
         rows: key, d_part, d_off and raw of one driving record for each of `why`.
         why: Why the SQL fails.
+        forced: The rows were sent because their time was up; where there is a ledger, it decides.
 
     Returns:
         Their dead letters, and what becomes of them, as a bit.
@@ -127,15 +135,21 @@ def charge(
         SourceError: The topic has `on_error: fail`.
     """
     topic = work.topic
-    if topic.on_error == "fail":
+    judged = forced and work.ledger is not None
+    if topic.on_error == "fail" and not judged:
         raise refusal(topic, rows["d_part"][0].as_py(), rows["d_off"][0].as_py(), why[0])
     if topic.on_error == "skip":
         return [], SKIPPED
-    return [dead_letters(work, rows, why)], DEAD_LETTER
+    members = rows["members"] if forced else None
+    return [dead_letters(work, rows, why, expired=forced, members=members)], DEAD_LETTER
 
 
 def dead_letters(
-    work: JoinWorkspace, rows: pa.Table, why: Sequence[BadRecord], expired: bool = False
+    work: JoinWorkspace,
+    rows: pa.Table,
+    why: Sequence[BadRecord],
+    expired: bool = False,
+    members: pa.ChunkedArray | None = None,
 ) -> pa.Table:
     """Build dead letters for the driving records of rows (d_part, d_off, raw).
 
@@ -144,6 +158,7 @@ def dead_letters(
         rows: One for each dead letter.
         why: One for each row.
         expired: Their time was up; where there is a ledger, it decides.
+        members: Of the rows on which the SQL fails; None: the letters are about driving records.
     """
     flow, target = work.flow, LETTERS
     if level_of(flow, work.join) == last_level(flow):
@@ -151,7 +166,7 @@ def dead_letters(
         keyless = spread(rows["d_part"], rows["d_off"], flow.partitions)
         part = parts_of(rows["key"], keyless, flow.partitions)
     else:
-        part = dead_part(work.topic.index, rows["d_part"], flow)
+        part = record_part(work.topic.index, rows["d_part"], flow)
     if expired and work.ledger is not None:
         shard = f"{LEDGER_SHARD} * {flow.partitions} // {SHARDS}"
         target = target_of(flow, work.ledger)
@@ -170,6 +185,7 @@ def dead_letters(
         t_topic=work.topic.index,
         t_part=rows["d_part"],
         t_off=rows["d_off"],
+        members=members,
         raw=rows["raw"],
         payload=pa.array([reason(bad) for bad in why], pa.string()),
     )

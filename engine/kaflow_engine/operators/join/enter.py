@@ -33,4 +33,4 @@ def enter_join(flow: Flow, join: KeyedJoin, leaving: Leaving) -> Taken:
         **position_of(kept),
     )
     bad = (BadRecord(row=b.row, phase="sql", error=b.error, message=b.message) for b in failed)
-    return Taken(rows=rows, passed=kept, bit=LEFT, bad=tuple(bad))
+    return Taken(rows=rows, numbers=kept["rn"], passed=kept, bit=LEFT, bad=tuple(bad))

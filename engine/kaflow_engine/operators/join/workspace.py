@@ -20,7 +20,7 @@ import duckdb
 import pyarrow as pa
 
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import driving, driving_source, joins_before, ledger_of, reader_of
+from kaflow_engine.flow.graph import driving, driving_source, joins_before, ledger_of, readers_of
 from kaflow_engine.flow.operators import Driving, KeyedJoin, Ledger
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.operators.handover import HandOn
@@ -130,7 +130,8 @@ class JoinWorkspace:
     @cached_property
     def last(self) -> bool:
         """No join takes the rows that leave."""
-        return not isinstance(reader_of(self.flow, self.join.id), KeyedJoin)
+        readers = readers_of(self.flow, self.join.id)
+        return not any(isinstance(reader, KeyedJoin) for reader in readers)
 
     def run(self, sql: str) -> None:
         """Run a statement."""

@@ -4,6 +4,7 @@ Each join notes what happened to rows and how many wait. Rows that are sent beca
 up count only if no other row of their driving record was emitted or filtered.
 """
 
+import json
 import struct
 from collections import Counter
 from typing import Any
@@ -13,18 +14,20 @@ import pyarrow.compute as pc
 
 from kaflow_engine.duck.queries import cursor
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import driving, driving_source, only_sink, target_of
+from kaflow_engine.flow.graph import driving, driving_source, target_of
 from kaflow_engine.flow.operators import Ledger
+from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.operators.keyed_state import StepState, place_suffix
 from kaflow_engine.operators.outcomes.outcomes import (
-    DEAD_LETTER,
     EMITTED,
     FILTERED,
     FORCED_SHIFT,
     class_sql,
     count_changes,
 )
-from kaflow_engine.operators.rows.partitioning import SHARDS, dead_part, output_parts
+from kaflow_engine.operators.row_errors.bad_record import BadRecord
+from kaflow_engine.operators.row_errors.dead_letters import refusal
+from kaflow_engine.operators.rows.partitioning import SHARDS, output_parts, record_part
 from kaflow_engine.operators.rows.reports import report_rows
 from kaflow_engine.operators.rows.schemas import DEAD, EXCHANGE, LETTERS, NOTE, READY
 from kaflow_engine.operators.rows.task import BatchContext, Task
@@ -82,7 +85,7 @@ def _settle(
         con.execute(
             f"""
             CREATE TEMP TABLE a AS
-            SELECT *, was | noted AS base, (was | noted) & {seen} = 0 AS sends,
+            SELECT *, (was | noted) & {seen} = 0 AS sends,
                    was | noted
                      | CASE WHEN (was | noted) & {seen} = 0 THEN forced ELSE 0 END AS flags
             FROM (SELECT a.d_part, a.d_off, a.known, a.flags AS was, a.waits AS waited,
@@ -111,11 +114,21 @@ def _settle(
             f"""
             SELECT h.* FROM here h JOIN a ON a.d_part = h.d_part AND a.d_off = h.d_off
             WHERE h.kind IN ({READY}, {DEAD}) AND a.sends
-            QUALIFY h.kind = {READY} OR (a.base & {DEAD_LETTER} = 0
-              AND row_number() OVER (PARTITION BY h.kind, h.d_part, h.d_off ORDER BY h.members) = 1)
+            QUALIFY h.kind = {READY}
+              OR row_number() OVER (PARTITION BY h.kind, h.d_part, h.d_off, h.members) = 1
             """
         ).to_arrow_table()
+    _refuse(driving_source(flow), sent)
     return _onward(flow, sent)
+
+
+def _refuse(topic: TopicParams, sent: pa.Table) -> None:
+    """Stop at a row on which the SQL fails, where the topic has `on_error: fail`."""
+    failed = sent.filter(pc.and_(pc.equal(sent["kind"], DEAD), pc.is_valid(sent["members"])))
+    if topic.on_error == "fail" and failed.num_rows:
+        partition, offset = (failed[name][0].as_py() for name in ("d_part", "d_off"))
+        why: dict[str, str] = json.loads(failed["payload"][0].as_py())
+        raise refusal(topic, partition, offset, BadRecord(row=0, **why))
 
 
 def _onward(flow: Flow, sent: pa.Table) -> pa.Table:
@@ -123,19 +136,19 @@ def _onward(flow: Flow, sent: pa.Table) -> pa.Table:
     sent = sent.cast(EXCHANGE)
     ready = sent.filter(pc.equal(sent["kind"], READY))
     dead = sent.filter(pc.equal(sent["kind"], DEAD))
-    dead_parts = dead_part(driving_source(flow).index, dead["d_part"], flow)
-    to_sink = target_of(flow, only_sink(flow))
+    dead_parts = record_part(driving_source(flow).index, dead["d_part"], flow)
     return pa.concat_tables(
         [
-            _addressed(ready, to_sink, output_parts(ready["key"], flow.partitions)),
-            _addressed(dead, LETTERS, dead_parts),
+            _addressed(ready, ready["side"], output_parts(ready["key"], flow.partitions)),
+            _addressed(dead, pa.repeat(LETTERS, dead.num_rows), dead_parts),
         ]
     )
 
 
-def _addressed(rows: pa.Table, target: int, part: pa.ChunkedArray) -> pa.Table:
-    targets = pa.repeat(pa.scalar(target, pa.int32()), rows.num_rows)
-    rows = rows.set_column(0, EXCHANGE.field("target"), targets)
+def _addressed(
+    rows: pa.Table, targets: pa.Array | pa.ChunkedArray, part: pa.ChunkedArray
+) -> pa.Table:
+    rows = rows.set_column(0, EXCHANGE.field("target"), targets.cast(pa.int32()))
     return rows.set_column(1, EXCHANGE.field("part"), part.cast(pa.int32()))
 
 

@@ -2,15 +2,17 @@
 
 import base64
 import json
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, assert_never
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.duck.queries import query
 from kaflow_engine.flow.flow import Backfill, Flow
-from kaflow_engine.flow.graph import output_topic
-from kaflow_engine.flow.records import OUTPUT
+from kaflow_engine.flow.graph import target_of
+from kaflow_engine.flow.records import DEAD_LETTER, OUTPUT, ROW, TABLE_ROW
+from kaflow_engine.flow.sinks import Sink, TableSink, TopicSink
 from kaflow_engine.formats.pick import keep, pick
 from kaflow_engine.model.letters import ABOUT, BACKFILL, PREFIX, REDRIVE, read_mark
 from kaflow_engine.operators.rows.row_order import has_members, order_of
@@ -18,7 +20,7 @@ from kaflow_engine.operators.rows.schemas import DEAD, ORIGIN, READY, REPORT, TR
 from kaflow_engine.operators.rows.task import BatchContext, Task
 
 _ORDER = (*TRIGGER, *ORIGIN)
-_SENT = ["part", "key", "value", "ts", "d_part", "d_off"]
+_SENT = ["part", "target", "key", "value", "ts", "d_part", "d_off"]
 _WHY = ("phase", "error", "message")
 _HEADERS = [f"{PREFIX}{name}" for name in ABOUT]
 
@@ -50,27 +52,46 @@ def run_deliver(flow: Flow, batch: BatchContext, rows: pa.Table, task: Task) -> 
 
 
 def _output(flow: Flow, ready: pa.Table) -> pa.Table:
+    several = ("target",) if len(flow.sinks) > 1 else ()
     if has_members(ready):
+        places = ", ".join((*_ORDER, "members", *several))
         ordered = query(
-            f"SELECT {', '.join(_SENT)} FROM rows ORDER BY {', '.join(_ORDER)}, members",
+            f"SELECT {', '.join(_SENT)} FROM rows ORDER BY {places}",
             rows=ready.drop_columns(["payload", "raw"]),
         )
     else:
-        ordered = pick(ready.select(_SENT), pa.array(order_of(ready, _ORDER)))
+        ordered = pick(ready.select(_SENT), pa.array(order_of(ready, (*_ORDER, *several))))
     count = ordered.num_rows
     columns: dict[str, Any] = {
         "slot": ordered["part"],
-        "topic": pa.repeat(pa.scalar(output_topic(flow), pa.string()), count),
+        "topic": _of_sinks(flow, ordered["target"], [sink.target for sink in flow.sinks]),
         "key": ordered["key"],
         "value": ordered["value"],
         "timestamp": ordered["ts"],
         "headers": _mark(flow.backfill, count),
         "partition": pa.nulls(count, pa.int32()),
-        "kind": pa.repeat(0, count),
+        "kind": _of_sinks(flow, ordered["target"], [_kind(sink) for sink in flow.sinks]),
         "source_partition": ordered["d_part"],
         "source_offset": ordered["d_off"],
     }
     return pa.Table.from_pydict(columns).cast(OUTPUT)
+
+
+def _of_sinks(flow: Flow, targets: pa.ChunkedArray, values: Sequence[Any]) -> Any:
+    """Return what belongs to the sink of each row."""
+    if len(values) == 1:
+        return pa.repeat(values[0], len(targets))
+    return pa.array(values).take(pc.subtract(targets, target_of(flow, flow.sinks[0])))
+
+
+def _kind(sink: Sink) -> int:
+    match sink:
+        case TopicSink():
+            return ROW
+        case TableSink():
+            return TABLE_ROW
+        case _:
+            assert_never(sink)
 
 
 def _within(times: pa.Array | pa.ChunkedArray, wanted: Backfill) -> Any:
@@ -142,7 +163,7 @@ def _letters(flow: Flow, dead: pa.Table) -> pa.Table:
         "timestamp": pa.array([one.get("t") or 0 for one in originals], pa.int64()),
         "headers": pa.ListArray.from_arrays(pa.array(starts, pa.int32()), flat, type=kind),
         "partition": pa.nulls(count, pa.int32()),
-        "kind": pa.repeat(1, count),
+        "kind": pa.repeat(DEAD_LETTER, count),
         "source_partition": pa.nulls(count, pa.int32()),
         "source_offset": pa.nulls(count, pa.int64()),
     }

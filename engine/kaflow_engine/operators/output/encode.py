@@ -22,7 +22,7 @@ class Encoded:
     """What became of rows; those in neither part were filtered."""
 
     rows: pa.Table
-    """rn int64, out_key binary, value binary."""
+    """rn int64, out_key binary, value binary, and the column of places, where there is one."""
     bad: tuple[BadRecord, ...]
 
 
@@ -31,24 +31,30 @@ def selected(column: Column) -> str:
     return identifier(f"o.{column.name}")
 
 
-def encode_rows(sink: Sink, columns: Sequence[Column], sql: str, rows: pa.Table) -> Encoded:
+def encode_rows(
+    sink: Sink, columns: Sequence[Column], sql: str, rows: pa.Table, places: str | None = None
+) -> Encoded:
     """Run a projection and encode what it selects, in one query.
+
+    A row of `rows` of which one row fails makes none.
 
     Args:
         sink: What the rows are for.
         columns: What is selected.
         sql: SELECT of `rn` and the columns, named by `selected`, from `rows`.
         rows: What `sql` reads.
+        places: A column that `sql` selects, too: with `rn`, it tells rows of one `rn` apart.
     """
+    numbers = ["rn", *([places] if places else [])]
     key = "NULL" if sink.key is None else f"CAST({identifier(f'o.{sink.key}')} AS VARCHAR)"
     columns = value_columns(sink, columns)
     value, encoder = _value(sink, columns)
-    chosen = "*" if value is None else "rn"
+    chosen = "*" if value is None else ", ".join(map(identifier, numbers))
     encoded = "" if value is None else f', {value} AS "$value"'
     found, failed = guarded(f'SELECT {chosen}, {key} AS "$key"{encoded} FROM ({sql})', rows)
     bad = [BadRecord(row=b.row, phase="sql", error=b.error, message=b.message) for b in failed]
     if encoder is not None:
-        found, unencoded = _encoded(encoder, columns, found)
+        found, unencoded = _encoded(encoder, columns, found, numbers)
         bad += unencoded
     keys = found.column("$key")
     if sink.key is not None and keys.null_count:
@@ -61,15 +67,19 @@ def encode_rows(sink: Sink, columns: Sequence[Column], sql: str, rows: pa.Table)
             )
             for row in found.filter(keys.is_null()).column("rn").to_pylist()
         ]
-        found = found.filter(keys.is_valid())
+    whole = {b.row: b for b in reversed(bad)}
+    if whole:
+        failing = pc.is_in(found["rn"], pa.array(list(whole), found["rn"].type))
+        found = found.filter(pc.invert(failing))
     done = pa.table(
         {
+            **{name: found.column(name) for name in numbers},
             "rn": found.column("rn").cast(pa.int64()),
             "out_key": found.column("$key").cast(pa.string()).cast(pa.binary()),
             "value": found.column("$value").cast(pa.binary()),
         }
     )
-    return Encoded(rows=done, bad=tuple(bad))
+    return Encoded(rows=done, bad=tuple(sorted(whole.values(), key=lambda b: b.row)))
 
 
 def _value(sink: Sink, columns: Sequence[Column]) -> tuple[str | None, Encoder | None]:
@@ -94,7 +104,7 @@ def _encoder(sink: TopicSink, columns: tuple[Column, ...]) -> Encoder:
 
 
 def _encoded(
-    encoder: Encoder, columns: Sequence[Column], found: pa.Table
+    encoder: Encoder, columns: Sequence[Column], found: pa.Table, kept: Sequence[str]
 ) -> tuple[pa.Table, list[BadRecord]]:
     names = [column.name for column in columns]
     encoded = encoder.encode(found.select([f"o.{name}" for name in names]).rename_columns(names))
@@ -103,5 +113,5 @@ def _encoded(
         BadRecord(row=numbers[b.row], phase="encode", error=b.error, message=b.message)
         for b in encoded.bad
     ]
-    table = found.select(["rn", "$key"]).append_column("$value", encoded.array)
+    table = found.select([*kept, "$key"]).append_column("$value", encoded.array)
     return table.filter(pc.is_valid(table.column("$value"))), bad

@@ -10,7 +10,7 @@ from kaflow_engine.errors import SourceError
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
-from kaflow_engine.operators.rows.partitioning import dead_part
+from kaflow_engine.operators.rows.partitioning import record_part
 from kaflow_engine.operators.rows.reports import exchange_rows
 from kaflow_engine.operators.rows.schemas import DEAD, LETTERS
 
@@ -54,7 +54,7 @@ def source_letters(
     return exchange_rows(
         len(bad),
         target=LETTERS,
-        part=dead_part(topic.index, partition, flow),
+        part=record_part(topic.index, partition, flow),
         kind=DEAD,
         t_phase=1,
         t_topic=topic.index,

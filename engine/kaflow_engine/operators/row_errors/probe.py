@@ -65,10 +65,11 @@ def suspects_of(sql: str, rows: pa.Table) -> list[Suspect]:
     hits: zip[tuple[int, int, str | None]] = zip(
         *(found.column(name).to_pylist() for name in ("i", "e", "v")), strict=True
     )
-    return [
-        Suspect(index, probe.expressions[which], _message(probe.expressions[which], read))
-        for index, which, read in hits
-    ]
+    suspects: dict[int, Suspect] = {}
+    for index, which, read in hits:  # several rows of one where a list is unnested
+        expression = probe.expressions[which]
+        suspects.setdefault(index, Suspect(index, expression, _message(expression, read)))
+    return list(suspects.values())
 
 
 def _message(expression: str, read: str | None) -> str:
@@ -123,6 +124,9 @@ def _level(node: Node, expressions: list[str]) -> tuple[str, list[str]]:
         if _is_safe(one):
             chosen.append(_text(bare) + name)
             continue
+        if _is_unnest(one):
+            chosen.append(_unnested(one, marks) + name)
+            continue
         source, tried, mark = _tried(bare, source, marks, expressions)
         columns.append(tried)
         if one["alias"].startswith("$"):  # of our own SQL: used again in the same SELECT
@@ -137,6 +141,17 @@ def _level(node: Node, expressions: list[str]) -> tuple[str, list[str]]:
     if columns and _has_star(node["select_list"]):
         selected = f"SELECT * EXCLUDE ({', '.join(columns)}) FROM ({selected})"
     return selected, marks
+
+
+def _is_unnest(node: Node) -> bool:
+    named = node["class"] == "FUNCTION" and node["function_name"] == "unnest"
+    return named and _is_safe(node["children"][0])
+
+
+def _unnested(node: Node, marks: Sequence[str]) -> str:
+    """Return SQL that gives a suspect one row, as its list is not known."""
+    of = _text(node["children"][0])
+    return f"unnest(CASE WHEN {_any(marks)} THEN [NULL] ELSE {of} END)" if marks else _text(node)
 
 
 def _tried(

@@ -1,4 +1,4 @@
-"""Which partition a key, a keyless row, or a dead letter belongs to."""
+"""Which partition a key, a keyless row, a record or its dead letter belongs to."""
 
 import numpy as np
 import pyarrow as pa
@@ -52,8 +52,8 @@ def spread(partition: pa.ChunkedArray, offset: pa.ChunkedArray, partitions: int)
     return pc.divide(pc.multiply(pc.bit_wise_and(offset, SHARDS - 1), partitions), SHARDS)
 
 
-def dead_part(topic: int, partition: pa.ChunkedArray, flow: Flow) -> pa.ChunkedArray:
-    """Return where a dead letter is delivered: a function of its topic and partition."""
+def record_part(topic: int, partition: pa.ChunkedArray, flow: Flow) -> pa.ChunkedArray:
+    """Return where what no key has addressed is delivered: a function of a record's place."""
     if last_level(flow) == 0:
         return pc.add(pc.multiply(partition, SHARDS), topic)
     total = pc.add(partition, topic)

@@ -30,7 +30,8 @@ def partition_column(partition: str) -> str:
     return f"_{partition}"
 
 
-def _length(partition: str) -> int:
+def length_of(partition: str) -> int:
+    """Return how many milliseconds a partition covers."""
     return round(_LENGTHS[partition].total_seconds() * 1000)
 
 
@@ -49,7 +50,7 @@ def last_over(at: int, partition: str) -> str:
     >>> last_over(1_767_229_199_999, "hour"), last_over(1_767_229_200_000, "hour")
     ('2025-12-31-23', '2026-01-01-00')
     """
-    return partition_of(at - _length(partition), partition)
+    return partition_of(at - length_of(partition), partition)
 
 
 def partitions_between(start: int, end: int, partition: str) -> list[str]:
@@ -58,12 +59,12 @@ def partitions_between(start: int, end: int, partition: str) -> list[str]:
     >>> partitions_between(1_767_225_600_000, 1_767_232_800_000, "hour")
     ['2026-01-01-00', '2026-01-01-01']
     """
-    return [partition_of(at, partition) for at in range(start, end, _length(partition))]
+    return [partition_of(at, partition) for at in range(start, end, length_of(partition))]
 
 
 def is_whole(at: int, partition: str) -> bool:
     """Tell whether a partition begins at a time in epoch milliseconds."""
-    return at % round(_LENGTHS[partition].total_seconds() * 1000) == 0
+    return at % length_of(partition) == 0
 
 
 def typed_rows(table: "TableParams", rows: "pa.Table") -> "pa.Table":

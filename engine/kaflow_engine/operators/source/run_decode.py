@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from kaflow_engine.duck.queries import query
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import driven_by, sides_of, target_of
+from kaflow_engine.flow.graph import driving, readers_of, sides_of, target_of
 from kaflow_engine.flow.operators import Decode, Driving, KeyedJoin, Project, TakesRows
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.formats.pick import keep, pick
@@ -24,7 +24,7 @@ from kaflow_engine.operators.row_errors.dead_letters import (
 )
 from kaflow_engine.operators.row_errors.quarantine import BadRow, guarded
 from kaflow_engine.operators.rows.layout import batch_time_column, keyed, packed
-from kaflow_engine.operators.rows.partitioning import SHARDS, parts_of, spread
+from kaflow_engine.operators.rows.partitioning import parts_of, record_part, spread
 from kaflow_engine.operators.rows.reports import (
     bytes_of,
     exchange_rows,
@@ -78,7 +78,7 @@ class _Decoded:
     ) -> None:
         self.flow, self.batch, self.intake, self.hand_on = flow, batch, intake, hand_on
         self.sides = sides_of(flow, decode)
-        self.driven = driven_by(flow, decode)
+        self.readers = readers_of(flow, decode.id)
         self.topic: TopicParams = intake.topic
         self.good: pa.Table = intake.rows
         self.counters: Counter[str] = Counter()
@@ -107,14 +107,14 @@ class _Decoded:
 
     @property
     def _roles(self) -> int:
-        return len(self.sides) + int(self.driven is not None)
+        return len(self.sides) + int(bool(self.readers))
 
     def _uses(self) -> Iterator[pa.Table]:
         for join, index in self.sides:
             yield self._side(join, index)
             yield self._tombstones(join, index)
-        if self.driven is not None:
-            yield self._driving(*self.driven)
+        if self.readers:
+            yield self._driving(driving(self.flow), self.readers[0])
 
     def _without_bad(self) -> pa.Table:
         rows = self.intake.rows
@@ -237,7 +237,7 @@ class _Decoded:
         def placed(found: pa.Table) -> pa.Table:
             for name, column in places_of(self.intake, self.batch, found, rows).items():
                 found = found.append_column(name, column)
-            part = pc.add(pc.multiply(found["t_part"], SHARDS), self.topic.index)
+            part = record_part(self.topic.index, found["t_part"], self.flow)
             return found.append_column("part", part)
 
         taken = self.hand_on(

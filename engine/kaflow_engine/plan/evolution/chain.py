@@ -15,12 +15,12 @@ from kaflow_engine.flow.graph import (
     driving,
     joins,
     ledger_of,
-    only_project,
-    only_sink,
+    projections,
+    sink_of,
     source_of,
 )
-from kaflow_engine.flow.operators import KeyedJoin, SideParams
-from kaflow_engine.flow.sinks import TopicSink
+from kaflow_engine.flow.operators import KeyedJoin, Project, SideParams
+from kaflow_engine.flow.sinks import Sink, TopicSink
 from kaflow_engine.plan.planner.wiring import LEDGER, sink_id
 from kaflow_engine.state.log.batch_log import plan_mark
 
@@ -57,11 +57,11 @@ def chain_of(flow: Flow) -> dict[str, Any]:
             _step(flow, step, next_one)
             for step, next_one in zip(steps, (*steps[1:], None), strict=False)
         ],
-        "finish": _finish(flow),
+        **_ends(flow),
         **{name: rows[name] for name in _OF_ROWS},
         "partitions": flow.partitions,
         "ledger": ledger_of(flow) is not None,
-        "last_exchange": only_sink(flow).exchange,
+        **({"last_exchange": flow.sinks[0].exchange} if len(flow.sinks) == 1 else {}),
         **{name: whole[name] for name in _OF_FLOW},
     }
 
@@ -153,10 +153,30 @@ def _columns(columns: Sequence[Any]) -> list[dict[str, Any]]:
     return [asdict(column) for column in columns]
 
 
-def _finish(flow: Flow) -> dict[str, Any]:
-    project, sink = only_project(flow), only_sink(flow)
+def ends_of(plan: Document) -> dict[str, Document]:
+    """Return what finishes the rows of each output in a document, by the name of its target."""
+    several = plan.get("outputs")
+    if several is not None:
+        return dict(several)
+    finish = plan["finish"]
+    return {finish["topic"] or finish["table"]["name"]: finish}
+
+
+def _ends(flow: Flow) -> dict[str, Any]:
+    ends = {
+        sink_of(flow, project).target: _finish(project, sink_of(flow, project))
+        for project in projections(flow)
+    }
+    if len(ends) == 1:
+        return {"finish": next(iter(ends.values()))}
+    exchanges = {sink.target: sink.exchange for sink in flow.sinks}
+    return {"outputs": {name: {**end, "exchange": exchanges[name]} for name, end in ends.items()}}
+
+
+def _finish(project: Project, sink: Sink) -> dict[str, Any]:
     topic = sink if isinstance(sink, TopicSink) else None
     found = {
+        **({"unnests": [asdict(each) for each in project.unnests]} if project.unnests else {}),
         "where": project.where,
         "outputs": [[asdict(column), sql] for column, sql in project.columns],
         "key": sink.key,

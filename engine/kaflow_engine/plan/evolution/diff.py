@@ -9,7 +9,7 @@ from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import joins
 from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.rows.layout import is_gone
-from kaflow_engine.plan.evolution.chain import Document, chain_of
+from kaflow_engine.plan.evolution.chain import Document, chain_of, ends_of
 from kaflow_engine.plan.evolution.diff_text import differences
 from kaflow_engine.plan.evolution.evolution import has_joins_of, inherit, keeps_rows
 from kaflow_engine.sql.shape import MATCHED
@@ -68,14 +68,32 @@ def obstacles(old: Flow, new: Flow) -> tuple[str, ...]:
     now = chain_of(new)
     if has_joins_of(old, new):
         now = _settled(chain_of(old), now, rows)
-    before, after = _kept(chain_of(old), rows), _kept(now, rows)
+    tables = _shared_tables(chain_of(old), now)
+    before, after = _kept(chain_of(old), rows, tables), _kept(now, rows, tables)
     if json.dumps(before) == json.dumps(after):
         return ()
     return differences(before, after) or ("columns are kept in another order",)
 
 
-def _kept(plan: Document, rows: Sequence[bool]) -> Document:
-    """Return what a state depends on, where rows rest in some of its steps."""
+def _shared_tables(old: Document, new: Document) -> frozenset[str] | None:
+    """Return the tables that both plans write; None where each has one output.
+
+    An output may come and go; a table that stays is filled by the same partitions.
+    """
+    if "finish" in old and "finish" in new:
+        return None
+    tables = [{name for name, end in ends_of(plan).items() if end["table"]} for plan in (old, new)]
+    return frozenset(tables[0] & tables[1])
+
+
+def _kept(plan: Document, rows: Sequence[bool], tables: frozenset[str] | None) -> Document:
+    """Return what a state depends on, where rows rest in some of its steps.
+
+    Args:
+        plan: The document.
+        rows: Where rows of the driving side rest.
+        tables: The outputs that matter, by name; None: the only one does.
+    """
     names = [topic["name"] for topic in plan["topics"]]
     driving = {**plan["driving"], "topic": names[plan["driving"]["topic"]]}
     kept: dict[str, Any] = {
@@ -89,7 +107,7 @@ def _kept(plan: Document, rows: Sequence[bool]) -> Document:
             **_only(driving, ("key",) if any(rows[:1]) else ()),
         },
         "steps": [],
-        "finish": {"table": _only(plan["finish"]["table"] or {}, KEPT_OF_TABLE)},
+        **_kept_of_ends(plan, tables),
     }
     for n, step in enumerate(plan["steps"]):
         here = n < len(rows) and rows[n]
@@ -102,6 +120,17 @@ def _kept(plan: Document, rows: Sequence[bool]) -> Document:
             }
         )
     return kept
+
+
+def _kept_of_ends(plan: Document, tables: frozenset[str] | None) -> Document:
+    if tables is None:
+        return {"finish": {"table": _only(plan["finish"]["table"] or {}, KEPT_OF_TABLE)}}
+    ends = ends_of(plan)
+    return {
+        "outputs": {
+            name: {"table": _only(ends[name]["table"], KEPT_OF_TABLE)} for name in sorted(tables)
+        }
+    }
 
 
 def _kept_of_side(side: Document, rows: bool) -> Document:

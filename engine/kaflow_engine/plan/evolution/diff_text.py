@@ -7,7 +7,7 @@ from typing import TypeAlias, cast
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.durations import LONGEST, format_duration
 from kaflow_engine.operators.rows.layout import is_gone
-from kaflow_engine.plan.evolution.chain import ADDED_TO_FINISH, ADDED_TO_TOPICS, Document
+from kaflow_engine.plan.evolution.chain import ADDED_TO_FINISH, ADDED_TO_TOPICS, Document, ends_of
 
 WHOLE = "pipeline"
 """The part that everything belongs to which is no part of its own."""
@@ -58,7 +58,8 @@ def differences(old: Document, new: Document) -> tuple[str, ...]:
         old: The plan that state was made for, as JSON.
         new: The plan that is to run.
     """
-    before, after = _parts(old), _parts(new)
+    named = "outputs" in old or "outputs" in new
+    before, after = _parts(old, named), _parts(new, named)
     lines: list[str] = []
     for part in dict.fromkeys([*before, *after]):
         if part not in after:
@@ -84,7 +85,7 @@ def _changes(part: str, before: Mapping[str, str], after: Mapping[str, str]) -> 
             yield f"{whose}{field} is {new}, was {old}"
 
 
-def _parts(plan: Document) -> Parts:
+def _parts(plan: Document, named: bool) -> Parts:
     parts: Parts = {WHOLE: {}}
     topics = [{**ADDED_TO_TOPICS, **topic} for topic in _list(plan, "topics")]
     names = [str(topic["name"]) for topic in topics]
@@ -100,14 +101,32 @@ def _parts(plan: Document) -> Parts:
         }
         for side in _list(step, "sides"):
             parts[f"step {number}, side '{side['alias']}'"] = _fields(side, names)
-    finish = {**ADDED_TO_FINISH, **cast(Document, plan.get("finish", {}))}
-    parts["output"] = _fields(finish, names, without=("outputs", "table"))
-    parts["output"] |= _table(cast(Document, finish.get("table") or {}))
-    for column, sql in cast(Sequence[tuple[Document, str]], finish.get("outputs", ())):
-        parts["output"][f"column '{column['name']}'"] = f"{column['type']} {_plain(sql)}"
-    apart = ("topics", "driving", "steps", "finish")
+    if named:
+        for name, end in ends_of(plan).items():
+            parts[f"output '{name}'"] = _output(end, names)
+    else:
+        parts["output"] = _output(cast(Document, plan.get("finish", {})), names)
+    apart = ("topics", "driving", "steps", "finish", "outputs", "last_exchange" if named else "")
     parts[WHOLE] = _fields(plan, names, without=apart)
     return parts
+
+
+def _output(end: Document, topics: Sequence[str]) -> dict[str, str]:
+    end = {**ADDED_TO_FINISH, **end}
+    found = _fields(end, topics, without=("outputs", "unnests", "table", "exchange"))
+    if lists := list(_unnests(end)):
+        found["unnested lists"] = ", then ".join(lists)
+    found |= _table(cast(Document, end.get("table") or {}))
+    for column, sql in cast(Sequence[tuple[Document, str]], end.get("outputs", ())):
+        found[f"column '{column['name']}'"] = f"{column['type']} {_plain(sql)}"
+    return found
+
+
+def _unnests(end: Document) -> Iterator[str]:
+    for unnest in _list(end, "unnests"):
+        where = f" where {_plain(unnest['where'])}" if unnest["where"] else ""
+        pairs = cast(Sequence[tuple[str, str]], unnest["lists"])
+        yield ", ".join(f"{_plain(sql)} as {name}" for name, sql in pairs) + where
 
 
 def _table(table: Document) -> dict[str, str]:

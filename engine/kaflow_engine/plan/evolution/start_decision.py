@@ -9,7 +9,7 @@ from typing import Any, Literal
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.model.columns import Column
-from kaflow_engine.plan.evolution.chain import Document, chain_of, is_chain
+from kaflow_engine.plan.evolution.chain import Document, chain_of, ends_of, is_chain
 from kaflow_engine.plan.evolution.diff import obstacles
 from kaflow_engine.plan.evolution.diff_text import differences
 from kaflow_engine.plan.evolution.evolution import migrations
@@ -193,11 +193,19 @@ def _headed(head: str, lines: Sequence[str]) -> tuple[str, ...]:
 
 
 def _registered(new: Document, old: Document) -> Document:
-    """Give an Avro output the id of the state's plan: only a registry could tell another."""
-    finish, before = new.get("finish"), old.get("finish")
-    if not finish or not before or finish.get("avro_schema") != before.get("avro_schema"):
-        return new
-    return {**new, "finish": {**finish, "avro_id": before.get("avro_id")}}
+    """Give Avro outputs the ids of the state's plan: only a registry could tell others."""
+    ends, before = ends_of(new), ends_of(old)
+    if len(ends) == len(before) == 1:
+        before = dict(zip(ends, before.values(), strict=True))
+    known = {
+        name: {**end, "avro_id": before[name].get("avro_id")}
+        if name in before and end.get("avro_schema") == before[name].get("avro_schema")
+        else end
+        for name, end in ends.items()
+    }
+    if "outputs" in new:
+        return {**new, "outputs": known}
+    return {**new, "finish": next(iter(known.values()))}
 
 
 def _watermark(state: Mapping[str, Any]) -> int | None:

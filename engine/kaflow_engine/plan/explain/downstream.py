@@ -1,15 +1,16 @@
-"""Downstream impact: pipelines that read the output of a changed one."""
+"""Downstream impact: pipelines that read an output of a changed one."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import only_project, only_sink, output_format, output_topic
+from kaflow_engine.flow.graph import projections, topic_sinks
+from kaflow_engine.flow.sinks import TopicSink
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touched:
-    """A pipeline that reads the topic of a changed one."""
+    """A pipeline that reads a topic of a changed one."""
 
     pipeline: str
     topic: str
@@ -37,7 +38,7 @@ class Reader:
 def touched(
     old: Flow, new: Flow | None, readers: Sequence[Reader], written: Collection[str]
 ) -> tuple[Touched, ...]:
-    """Return the readers of a pipeline's topic for which something changes.
+    """Return the readers of a pipeline's topics for which something changes, topic by topic.
 
     Args:
         old: The plan that runs.
@@ -45,47 +46,62 @@ def touched(
         readers: All pipelines of the project but this one.
         written: The topics that others write.
     """
-    topic = output_topic(old)
-    if topic is None:
-        return ()
+    after = {sink.topic: _written(new, sink) for sink in topic_sinks(new)} if new else {}
     found: list[Touched] = []
-    for reader in readers:
-        if topic not in reader.columns:
-            continue
-        if new is None or output_topic(new) != topic:
-            gone = () if topic in written else (f"no one writes topic '{topic}' any more",)
-            change = Touched(pipeline=reader.pipeline, topic=topic, breaking=gone)
-        else:
-            lines = list(_changes(old, new, reader.columns[topic]))
-            change = Touched(
-                pipeline=reader.pipeline,
-                topic=topic,
-                breaking=tuple(text for breaks, text in lines if breaks),
-                others=tuple(text for breaks, text in lines if not breaks),
-            )
-        if change.breaking or change.others:
-            found.append(change)
+    for sink in topic_sinks(old):
+        topic = sink.topic
+        for reader in readers:
+            if topic not in reader.columns:
+                continue
+            if topic not in after:
+                gone = () if topic in written else (f"no one writes topic '{topic}' any more",)
+                change = Touched(pipeline=reader.pipeline, topic=topic, breaking=gone)
+            else:
+                lines = list(_changes(_written(old, sink), after[topic], reader.columns[topic]))
+                change = Touched(
+                    pipeline=reader.pipeline,
+                    topic=topic,
+                    breaking=tuple(text for breaks, text in lines if breaks),
+                    others=tuple(text for breaks, text in lines if not breaks),
+                )
+            if change.breaking or change.others:
+                found.append(change)
     return tuple(found)
 
 
-def _changes(old: Flow, new: Flow, used: frozenset[str]) -> Iterator[tuple[bool, str]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Written:
+    """What a plan writes to a topic."""
+
+    format: str
+    key: str | None
+    columns: Mapping[str, tuple[str, str]]
+    """Type and SQL, by name."""
+
+
+def _written(flow: Flow, sink: TopicSink) -> _Written:
+    project = next(each for each in projections(flow) if each.id in sink.inputs)
+    return _Written(
+        format=sink.format,
+        key=sink.key,
+        columns={column.name: (column.type, sql) for column, sql in project.columns},
+    )
+
+
+def _changes(old: _Written, new: _Written, used: frozenset[str]) -> Iterator[tuple[bool, str]]:
     """Yield what changes in the rows of a topic, and whether a reader is broken by it."""
-    form, now = output_format(old), output_format(new)
-    if form != now:
-        yield True, f"records are {now} from now on, {form} before"
-    before = {column.name: (column.type, sql) for column, sql in only_project(old).columns}
-    after = {column.name: (column.type, sql) for column, sql in only_project(new).columns}
-    for name, (kind, sql) in before.items():
+    if old.format != new.format:
+        yield True, f"records are {new.format} from now on, {old.format} before"
+    for name, (kind, sql) in old.columns.items():
         uses = name in used
-        if name not in after:
+        if name not in new.columns:
             yield uses, f"column '{name}' is gone{', and it uses it' if uses else ''}"
-        elif after[name][0] != kind:
-            yield uses, f"column '{name}' is {after[name][0]}, was {kind}"
-        elif after[name][1] != sql and uses:
+        elif new.columns[name][0] != kind:
+            yield uses, f"column '{name}' is {new.columns[name][0]}, was {kind}"
+        elif new.columns[name][1] != sql and uses:
             yield False, f"column '{name}' is computed otherwise"
-    for name in after:
-        if name not in before:
+    for name in new.columns:
+        if name not in old.columns:
             yield False, f"column '{name}' is added"
-    was, key = only_sink(old).key, only_sink(new).key
-    if was != key:
-        yield False, f"the key is '{key}', was '{was}'"
+    if old.key != new.key:
+        yield False, f"the key is '{new.key}', was '{old.key}'"

@@ -1,11 +1,16 @@
 """An explanation drawn in plain text, at most 100 columns wide."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.durations import format_duration
 from kaflow_engine.plan.explain.drawing import arrow, box, table, wrapped
-from kaflow_engine.plan.explain.explanation import Explanation, StepPart, TopicPart
+from kaflow_engine.plan.explain.explanation import (
+    Explanation,
+    OutputPart,
+    StepPart,
+    TopicPart,
+)
 
 NOT_KNOWN = "not known yet"
 
@@ -33,6 +38,11 @@ def draw(explanation: Explanation) -> list[str]:
     lines = [f"{explanation.name}  ({explanation.at})"]
     if explanation.description:
         lines += wrapped(f"  {' '.join(explanation.description.split())}")
+    if len(explanation.outputs) > 1:
+        lines += wrapped(
+            f"  {len(explanation.outputs)} outputs share what is drawn above them: each record is "
+            "read, joined and kept once."
+        )
     for topic in explanation.topics:
         lines += box(f"topic {topic.name}", table(list(_topic(topic))))
     if explanation.driving is None:
@@ -43,10 +53,7 @@ def draw(explanation: Explanation) -> list[str]:
     for number, step in enumerate(explanation.steps, 1):
         lines += arrow(f"by {', '.join(step.key)}")
         lines += box(f"step {number}", table(list(_step(explanation, step))))
-    lines += arrow(_last_hop(explanation))
-    into = explanation.output_table
-    name = f"table {into.name}" if into else f"output {explanation.output_topic}"
-    lines += box(name, table(list(_output(explanation))))
+    lines += _outputs(explanation)
     for notice in explanation.notices:
         lines += wrapped(f"notice: {notice}")
     return lines
@@ -107,8 +114,8 @@ def _step(explanation: Explanation, step: StepPart) -> Rows:
             needs += [f"{column} not NULL" for column in step.require]
             yield "waits", f"for {', '.join(needs)}; at most {wait}"
         case "smart":
-            what = "for required columns" if not explanation.output else "for nothing"
-            yield "waits", f"{what}; at most {wait}" if not explanation.output else what
+            known = all(output.columns is not None for output in explanation.outputs)
+            yield "waits", "for nothing" if known else f"for required columns; at most {wait}"
         case _ if step.inner:
             yield "waits", f"for a match of {', '.join(step.inner)}; at most {wait}"
         case _:
@@ -117,35 +124,99 @@ def _step(explanation: Explanation, step: StepPart) -> Rows:
         yield "later", "a match that comes after the row left makes one more row"
 
 
-def _last_hop(explanation: Explanation) -> str:
+def _outputs(explanation: Explanation) -> list[str]:
+    """Draw the output; of several, first what they share."""
+    if len(explanation.outputs) == 1:
+        (output,) = explanation.outputs
+        rows = [
+            *_conditions(explanation.where),
+            *_unnested(output),
+            *_finished(explanation),
+            *_written(output),
+            *_around(explanation),
+        ]
+        return [*arrow(_last_hop(explanation, output)), *box(_title(output), table(rows))]
+    lines = arrow(_LEDGER if explanation.ledger else "")
+    lines += box(
+        "all outputs",
+        table([*_conditions(explanation.where), *_finished(explanation), *_around(explanation)]),
+    )
+    lines += arrow("to each output whose WHERE is true")
+    for output in explanation.outputs:
+        rows = [
+            *_unnested(output),
+            *_written(output),
+            ("lineage", _lineage(output)),
+            ("order", _order(explanation, output)),
+        ]
+        lines += box(_title(output), table(rows))
+    return lines
+
+
+def _title(output: OutputPart) -> str:
+    return f"table {output.table.name}" if output.table else f"output {output.topic}"
+
+
+_LEDGER = "by the driving record, to settle what became of its rows"
+
+
+def _last_hop(explanation: Explanation, output: OutputPart) -> str:
     if explanation.ledger:
-        return "by the driving record, to settle what became of its rows; then by the output key"
-    if explanation.last_exchange:
-        return f"by {explanation.output_key}, so that the rows of a key leave in order"
+        return f"{_LEDGER}; then by the output key"
+    return _order(explanation, output)
+
+
+def _order(explanation: Explanation, output: OutputPart) -> str:
+    if output.last_exchange and output.key is not None:
+        return f"by {output.key}, so that the rows of a key leave in order"
     return "in the order of the records" if explanation.ordered else "in any order"
 
 
-def _output(explanation: Explanation) -> Rows:
-    for condition in explanation.where:
+def _unnested(output: OutputPart) -> Rows:
+    for lists in output.unnests:
+        yield "unnest", f"{lists}: a row for each element, in the order of the list"
+    yield from _conditions(output.where)
+
+
+def _conditions(where: Sequence[str]) -> Rows:
+    for condition in where:
         yield "WHERE", condition
+
+
+def _finished(explanation: Explanation) -> Rows:
     yield "emission", _emission(explanation)
     if explanation.emission == "smart":
         yield "expiry", f"an incomplete row is {ON_EXPIRY[explanation.on_expiry]}"
     if explanation.on_dimension_update == "reemit":
         yield "updates", "a changed dimension emits the rows of unexpired records again"
-    if into := explanation.output_table:
+
+
+def _written(output: OutputPart) -> Rows:
+    if into := output.table:
         yield "place", into.path
         yield "format", f"Delta, a partition for each {into.partition} of event time (UTC)"
         yield "commits", f"one a batch, every {format_duration(into.interval)}"
     else:
-        yield "key", explanation.output_key or "none: records go to any partition"
-        yield "format", explanation.output_format
-    yield "columns", _columns(explanation.output)
-    yield "delivery", explanation.guarantee
+        yield "key", output.key or "none: records go to any partition"
+        yield "format", output.format
+    yield "columns", _columns(output.columns)
+    yield "delivery", output.guarantee
+
+
+def _around(explanation: Explanation) -> Rows:
     yield "errors", _dead_letters(explanation)
     chosen = "partitions: one for each core, at most 4"
     count = f"{explanation.partitions} partitions" if explanation.partitions else chosen
     yield "state", f"{count}; fixed when the state is created"
+
+
+def _lineage(output: OutputPart) -> str:
+    if not output.lineage:
+        return NOT_KNOWN
+    return "; ".join(
+        f"{part.column} from {', '.join(f'{t}.{c}' for t, c in part.sources) or 'no column'}"
+        for part in output.lineage
+    )
 
 
 def _emission(explanation: Explanation) -> str:

@@ -1,28 +1,31 @@
 """Explains a pipeline file, as far as the columns of its topics are known."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 from kaflow_engine.connectors.sinks import sink_kind
 from kaflow_engine.errors import ModelError
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import joins, ledger_of, only_sink, output_columns, output_schema
+from kaflow_engine.flow.graph import columns_of, ledger_of
+from kaflow_engine.flow.sinks import Sink, TopicSink
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config, topic_format
+from kaflow_engine.model.output_specs import OutputSpec, Write
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.explain.explanation import (
     Explanation,
     LineagePart,
-    SidePart,
-    StepPart,
+    OutputPart,
     TablePart,
     TopicPart,
 )
+from kaflow_engine.plan.explain.steps import steps_of, text_of
 from kaflow_engine.plan.planner.pipeline_plan import build_plan, check_pipeline, declared_columns
 from kaflow_engine.plan.planner.topics import TopicRole, topic_roles
-from kaflow_engine.sql.pipeline import pipeline_shape, pipeline_topics
+from kaflow_engine.sql.pipeline import pipeline_shapes, pipeline_topics
 from kaflow_engine.sql.scope import NeedsSchema
-from kaflow_engine.sql.shape import MATCHED, Expr, JoinShape, QueryShape
+from kaflow_engine.sql.shape import MATCHED, Expr, QueryShape, common_filters
 
 Columns = Mapping[str, tuple[Column, ...]]
 Resolver = Callable[[PipelineSpec, Config, Sequence[str]], Columns]
@@ -46,14 +49,15 @@ def explain(spec: PipelineSpec, config: Config, columns: Columns | None = None) 
     schemas = {name: some for name, some in found.items() if some is not None}
     if len(schemas) == len(names):
         planned = build_plan(spec, config, schemas)
-        return _explanation(spec, config, planned.shape, planned.roles, schemas, (), planned.plan)
+        return _explanation(spec, config, planned.shapes, planned.roles, schemas, (), planned.plan)
     notices = check_pipeline(spec, config)
     try:
-        shape = pipeline_shape(spec, schemas.get)
+        shapes = pipeline_shapes(spec, schemas.get)
     except NeedsSchema:
-        shape = None
-    roles = topic_roles(spec, config, [s.topic for s in shape.sources] if shape else names)
-    return _explanation(spec, config, shape, roles, schemas, notices, None)
+        shapes = ()
+    read = [source.topic for source in shapes[0].sources] if shapes else names
+    roles = topic_roles(spec, config, read)
+    return _explanation(spec, config, shapes, roles, schemas, notices, None)
 
 
 def unknown_topics(spec: PipelineSpec) -> tuple[str, ...]:
@@ -65,16 +69,15 @@ def unknown_topics(spec: PipelineSpec) -> tuple[str, ...]:
 def _explanation(
     spec: PipelineSpec,
     config: Config,
-    shape: QueryShape | None,
+    shapes: Sequence[QueryShape],
     roles: Sequence[TopicRole],
     schemas: Columns,
     notices: Sequence[ModelError],
     plan: Flow | None,
 ) -> Explanation:
+    shape = shapes[0] if shapes else None  # all outputs have the same sources and joins
+    shared = common_filters(shapes) if shapes else ()
     driving = {shape.driving.alias} if shape else set[str]()
-    where = shape.where if shape else ()
-    wait = next((role.ttl for role in roles if role.driving), 0)
-    key = _key_name(spec, shape)
     return Explanation(
         name=spec.name,
         id=spec.id,
@@ -83,29 +86,31 @@ def _explanation(
         topics=tuple(_topic(spec, config, role, shape, schemas) for role in roles),
         driving=shape.driving.alias if shape else None,
         filters=tuple(
-            _text(part)
-            for part in ((*shape.driving.filter, *where) if shape else ())
+            text_of(part)
+            for part in ((*shape.driving.filter, *shared) if shape else ())
             if part.aliases <= driving
         ),
-        steps=_steps(shape, roles, plan),
-        where=tuple(_text(part) for part in where if not part.aliases <= driving),
+        steps=steps_of(shape, roles, plan),
+        where=tuple(text_of(part) for part in shared if not part.aliases <= driving),
         emission=spec.emission.type,
-        require=_required(spec, key),
+        require=_required(spec, shapes),
         on_expiry=spec.emission.on_expiry,
         on_dimension_update=spec.on_dimension_update,
-        wait=wait,
-        output_topic=spec.output.topic,
-        output_table=_table(spec, config),
-        output_format="delta" if spec.output.table else spec.output.format,
-        output_key=key,
-        output=output_columns(plan) if plan else None,
-        lineage=_lineage(shape) if shape else (),
-        avro_schema=output_schema(plan) if plan else None,
+        wait=next((role.ttl for role in roles if role.driving), 0),
+        outputs=tuple(
+            _output(
+                spec,
+                config,
+                write,
+                shapes[number] if shapes else None,
+                shared,
+                (plan, plan.sinks[number]) if plan else None,
+            )
+            for number, write in enumerate(spec.writes)
+        ),
         delivery=spec.delivery,
-        guarantee=_guarantee(spec),
         ordered=spec.ordered,
         ledger=ledger_of(plan) is not None if plan else None,
-        last_exchange=only_sink(plan).exchange if plan else None,
         dead_letters=spec.dead_letters.topic or "",
         max_rate=spec.dead_letters.max_rate,
         max_count=spec.dead_letters.max_count,
@@ -114,33 +119,67 @@ def _explanation(
     )
 
 
-def _guarantee(spec: PipelineSpec) -> str:
-    promised = sink_kind("delta" if spec.output.table else "kafka").capabilities(spec.delivery)
+def _output(
+    spec: PipelineSpec,
+    config: Config,
+    write: Write,
+    shape: QueryShape | None,
+    shared: Sequence[Expr],
+    planned: tuple[Flow, Sink] | None,
+) -> OutputPart:
+    output, known = write.output, {part.sql for part in shared}
+    sink = planned[1] if planned else None
+    return OutputPart(
+        topic=output.topic,
+        table=_table(spec, config, output),
+        format="delta" if output.table else output.format,
+        key=_key_name(write, shape),
+        unnests=_unnests(shape) if shape else (),
+        where=tuple(text_of(p) for p in (shape.where if shape else ()) if p.sql not in known),
+        columns=columns_of(*planned) if planned else None,
+        lineage=_lineage(shape) if shape else (),
+        avro_schema=sink.avro_schema if isinstance(sink, TopicSink) else None,
+        guarantee=_guarantee(spec, output),
+        last_exchange=sink.exchange if sink else None,
+    )
+
+
+def _guarantee(spec: PipelineSpec, output: OutputSpec) -> str:
+    promised = sink_kind("delta" if output.table else "kafka").capabilities(spec.delivery)
     return f"{promised.guarantee.replace('_', ' ')}: {promised.reason}"
 
 
-def _table(spec: PipelineSpec, config: Config) -> TablePart | None:
-    if spec.output.table is None:
+def _table(spec: PipelineSpec, config: Config, output: OutputSpec) -> TablePart | None:
+    if output.table is None:
         return None
     return TablePart(
-        name=spec.output.table,
-        path=str(Path(config.warehouse).absolute() / spec.output.table),
-        partition=spec.output.partition,
-        interval=spec.output.interval,
+        name=output.table,
+        path=str(Path(config.warehouse).absolute() / output.table),
+        partition=output.partition,
+        interval=output.interval,
         start=spec.backfill.start,
         schedule=spec.backfill.schedule,
     )
 
 
-def _key_name(spec: PipelineSpec, shape: QueryShape | None) -> str | None:
-    named = shape.key if shape else None
-    return named.name if named else spec.output.key
-
-
-def _required(spec: PipelineSpec, key: str | None) -> tuple[str, ...]:
+def _required(spec: PipelineSpec, shapes: Sequence[QueryShape]) -> tuple[str, ...]:
+    """Return what must not be NULL: what the author says, and the key, where all have the same."""
     if spec.emission.type != "smart":
         return ()
-    return tuple(dict.fromkeys([*spec.emission.require, *([] if key is None else [key])]))
+    keys = [_key_name(write, shape) or "" for write, shape in zip_longest(spec.writes, shapes)]
+    same = {key.lower() for key in keys}
+    if shapes:
+        same = {
+            next((o.expr.sql for o in shape.outputs if o.name.lower() == key.lower()), None)
+            for shape, key in zip(shapes, keys, strict=True)
+        }
+    common = keys[:1] if all(keys) and len(same) == 1 else []
+    return tuple(dict.fromkeys([*spec.emission.require, *common]))
+
+
+def _key_name(write: Write, shape: QueryShape | None) -> str | None:
+    named = shape.key if shape else None
+    return named.name if named else write.output.key
 
 
 def _topic(
@@ -192,69 +231,17 @@ def _tombstones(spec: PipelineSpec, role: TopicRole, shape: QueryShape | None) -
     return "a record without a value deletes the entry whose join key equals its Kafka key"
 
 
-def _steps(
-    shape: QueryShape | None, roles: Sequence[TopicRole], plan: Flow | None
-) -> tuple[StepPart, ...]:
-    groups: dict[tuple[str, ...], list[JoinShape]] = {}
-    if shape is None:
-        return ()
-    if plan is not None:
-        by_alias = {join.alias: join for join in shape.joins}
-        for number, operator in enumerate(joins(plan)):
-            together = [by_alias[side.alias] for side in operator.sides]
-            groups[(str(number), *_key(together[0]))] = together
-    else:
-        for join in shape.joins:
-            groups.setdefault(("", *_key(join)), []).append(join)
-    needs = [operator.require for operator in joins(plan)] if plan else [None] * len(groups)
-    dimensions = {role.name for role in roles if role.dimension}
-    return tuple(
-        StepPart(
-            key=_key(together[0]),
-            sides=tuple(_side(shape, join, dimensions) for join in together),
-            inner=tuple(join.alias for join in together if join.kind == "INNER"),
-            require=tuple(_conditions(need)),
-        )
-        for together, need in zip(groups.values(), needs, strict=True)
-    )
-
-
-def _key(join: JoinShape) -> tuple[str, ...]:
-    return tuple(sorted(_text(pair.outer) for pair in join.keys))
-
-
-def _conditions(need: str | None) -> list[str]:
-    parts = need.split(" AND ") if need else []
-    texts = [part.removesuffix(" IS NOT NULL").replace('"', "") for part in parts]
-    return [text[1:-1] if text.startswith("(") and text.endswith(")") else text for text in texts]
-
-
-def _side(shape: QueryShape, join: JoinShape, dimensions: set[str]) -> SidePart:
-    source = shape.source(join.alias)
-    return SidePart(
-        alias=join.alias,
-        topic=source.topic,
-        kind=join.kind,
-        role="dimension" if source.topic in dimensions else "event",
-        on=tuple(f"{_text(pair.outer)} = {_text(pair.inner)}" for pair in join.keys),
-        filter=tuple(_text(part) for part in source.filter),
-    )
-
-
 def _lineage(shape: QueryShape) -> tuple[LineagePart, ...]:
     topics = {source.alias: source.topic for source in shape.sources}
+    found: list[LineagePart] = []
+    for output in shape.outputs:
+        read = {(topics[a], name) for a, name in shape.reads(output.expr) if name != MATCHED}
+        found.append(LineagePart(column=output.name, sources=tuple(sorted(read))))
+    return tuple(found)
+
+
+def _unnests(shape: QueryShape) -> tuple[str, ...]:
     return tuple(
-        LineagePart(
-            column=output.name,
-            sources=tuple(
-                sorted(
-                    {(topics[alias], name) for alias, name in output.expr.uses if name != MATCHED}
-                )
-            ),
-        )
-        for output in shape.outputs
+        ", ".join(f"{text_of(of)} as {each.alias}.{n}" for n, of in each.lists)
+        for each in shape.unnests
     )
-
-
-def _text(expr: Expr) -> str:
-    return expr.sql.replace('"', "")

@@ -88,6 +88,37 @@ class TablePart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OutputPart:
+    """What is written to one topic or table."""
+
+    topic: str | None
+    """None: rows go into a table."""
+    table: TablePart | None
+    format: str
+    """`delta` of a table."""
+    key: str | None
+    unnests: tuple[str, ...]
+    """Lists that become rows of the finished row, and what an element is called; those that stand
+    side by side in one text."""
+    where: tuple[str, ...]
+    """WHERE over the finished row, where other outputs have another one, or over elements."""
+    columns: tuple[Column, ...] | None
+    """None: not known yet."""
+    lineage: tuple[LineagePart, ...]
+    """One for each column; empty where the query is not known yet."""
+    avro_schema: str | None
+    guarantee: str
+    """What the sink gives, and for whom."""
+    last_exchange: bool | None
+    """Rows travel once more, to the writer of their key."""
+
+    @property
+    def target(self) -> str:
+        """The name of the topic or table."""
+        return self.table.name if self.table else self.topic or ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """A pipeline in parts, in the order in which a record passes them."""
 
@@ -99,34 +130,23 @@ class Explanation:
     driving: str | None
     """The alias of the driving topic; None: the query cannot be read without columns."""
     filters: tuple[str, ...]
-    """WHERE over the driving side alone: before anything waits."""
+    """WHERE of all outputs over the driving side alone: before anything waits."""
     steps: tuple[StepPart, ...]
     where: tuple[str, ...]
-    """The rest of WHERE, over the finished row."""
+    """The rest of WHERE of all outputs, over the finished row."""
     emission: str
     require: tuple[str, ...]
     on_expiry: str
     on_dimension_update: str
     wait: int
     """Milliseconds that a row waits at most: the TTL of the driving topic."""
-    output_topic: str | None
-    output_table: TablePart | None
-    output_format: str
-    output_key: str | None
-    output: tuple[Column, ...] | None
-    """None: not known yet."""
-    lineage: tuple[LineagePart, ...]
-    """One for each output column; empty where the query is not known yet."""
-    avro_schema: str | None
+    outputs: tuple[OutputPart, ...]
+    """In the order of the file."""
     delivery: str
     """As the author asks for it."""
-    guarantee: str
-    """What the sink gives, and for whom."""
     ordered: bool
     ledger: bool | None
     """Rows of one record part before they are settled, so that what became of them is noted."""
-    last_exchange: bool | None
-    """Rows travel once more, to the writer of their output key."""
     dead_letters: str
     max_rate: float | None
     max_count: int | None

@@ -36,17 +36,22 @@ _TAKEN: Mapping[str, frozenset[str]] = {
 
 
 def wrong_fields(
-    name: str, fields: Fields, places: Sequence[Location], columns: Sequence[Column]
+    schema: str,
+    name: str,
+    fields: Fields,
+    places: Sequence[Location],
+    columns: Sequence[Column],
 ) -> Iterator[ModelError]:
     """Yield what is wrong with the fields themselves, or between them and the columns.
 
     Args:
+        schema: What the file calls it.
         name: Of the record.
         fields: As the author gives them.
         places: Where each stands.
         columns: Of the query.
     """
-    alone = [*_names(fields, places), *_types(name, fields, places)]
+    alone = [*_names(schema, fields, places), *_types(name, fields, places)]
     if alone:
         yield from alone
         return
@@ -60,7 +65,7 @@ def wrong_fields(
         if field.name not in types:
             if inner is None and field.default is None:
                 yield ModelError(
-                    f"the field '{field.name}' of output.schema is not a column of the query",
+                    f"the field '{field.name}' of {schema} is not a column of the query",
                     at,
                     f"select it AS {field.name}, or give the field a default",
                 )
@@ -70,19 +75,19 @@ def wrong_fields(
         if wanted is not None and wanted not in _TAKEN.get(_family(written), {wanted}):
             yield ModelError(
                 f"the query column '{field.name}' is of type {written}, and its field in "
-                f"output.schema is {wanted}",
+                f"{schema} is {wanted}",
                 at,
                 f"write CAST(… AS {type_text(declared(kind))}) AS {field.name}, "
                 "or change the type of the field",
             )
 
 
-def _names(fields: Fields, places: Sequence[Location]) -> Iterator[ModelError]:
+def _names(schema: str, fields: Fields, places: Sequence[Location]) -> Iterator[ModelError]:
     seen: set[object] = set()
     for field, at in zip(fields, places, strict=True):
         name = field.get("name")
         if name in seen:
-            yield ModelError(f"two fields of output.schema are called '{name}'", at, "remove one")
+            yield ModelError(f"two fields of {schema} are called '{name}'", at, "remove one")
         elif not isinstance(name, str) or not _NAME.fullmatch(name):
             hint = "use letters, digits and '_', and no digit first"
             yield ModelError(f"'{name}' cannot be a field of an Avro record", at, hint)

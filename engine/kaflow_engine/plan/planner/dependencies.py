@@ -1,13 +1,15 @@
 """Pipelines that read what others write: their order, and the columns between them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 
 from kaflow_engine.errors import ModelError
-from kaflow_engine.flow.graph import output_columns
+from kaflow_engine.flow.graph import columns_of, topic_sinks
 from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config, topic_format
+from kaflow_engine.model.output_specs import Write
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.pipeline_plan import build_plan, declared_columns
 from kaflow_engine.sql.pipeline import pipeline_topics
@@ -26,26 +28,34 @@ def feeds(specs: Sequence[PipelineSpec]) -> dict[str, list[str]]:
     """Return for each pipeline those that write a topic it reads, by name."""
     writers = _writers(specs)
     return {
-        spec.name: [other.name for topic in _topics(spec) for other in writers.get(topic, ())]
+        spec.name: [other.name for topic in _topics(spec) for other, _ in writers.get(topic, ())]
         for spec in specs
     }
 
 
-def circles(specs: Sequence[PipelineSpec]) -> list[list[str]]:
-    """Return the names of pipelines that feed each other, each before those that read it; the
-    first one stands at the end again.
+def circles(specs: Sequence[PipelineSpec]) -> list[list[tuple[PipelineSpec, Write]]]:
+    """Return pipelines that feed each other, each with the output that the next one reads; the
+    first one reads that of the last.
     """
+    by_name = {spec.name: spec for spec in specs}
     graph = {name: list(dict.fromkeys(writers)) for name, writers in feeds(specs).items()}
-    found: list[list[str]] = []
+    found: list[list[tuple[PipelineSpec, Write]]] = []
     while True:
         try:
             TopologicalSorter(graph).prepare()
         except CycleError as error:
             names: list[str] = error.args[1]
-            found.append(names)
+            ring = [(by_name[name], by_name[reader]) for name, reader in pairwise(names)]
+            found.append([(spec, _read_by(spec, reader)) for spec, reader in ring])
             graph[names[-1]].remove(names[-2])  # so that the next one is found
         else:
             return found
+
+
+def _read_by(spec: PipelineSpec, reader: PipelineSpec) -> Write:
+    """Return the first output of a pipeline that another one reads."""
+    topics = set(_topics(reader))
+    return next(write for write in spec.writes if write.output.topic in topics)
 
 
 def connected(specs: Sequence[PipelineSpec], config: Config) -> tuple[PipelineSpec, ...]:
@@ -57,26 +67,23 @@ def connected(specs: Sequence[PipelineSpec], config: Config) -> tuple[PipelineSp
     """
     writers = _writers(specs)
     read = {topic for spec in specs for topic in _topics(spec)}
+    one_writer = {topic for topic, found in writers.items() if len(found) == 1}
     written: dict[str, tuple[Column, ...]] = {}
     done: dict[str, PipelineSpec] = {}
     for spec in producers_first(specs):
         done[spec.name] = _connected(spec, writers, written)
-        topic = spec.output.topic
-        if topic is not None and topic in read and len(writers[topic]) == 1:
-            columns = _output(done[spec.name], config)
-            if columns is not None:
-                written[topic] = columns
+        written |= _written(done[spec.name], config, read & one_writer)
     return tuple(done[spec.name] for spec in specs)
 
 
 def _connected(
     spec: PipelineSpec,
-    writers: Mapping[str, Sequence[PipelineSpec]],
+    writers: Mapping[str, Sequence[tuple[PipelineSpec, Write]]],
     written: Mapping[str, tuple[Column, ...]],
 ) -> PipelineSpec:
     found = dict(spec.topics)
     for topic in _topics(spec):
-        others = [other for other in writers.get(topic, ()) if other.name != spec.name]
+        others = [write for other, write in writers.get(topic, ()) if other.name != spec.name]
         if not others:
             continue
         own = spec.topic(topic)
@@ -90,28 +97,40 @@ def _connected(
     return spec.model_copy(update={"topics": found})
 
 
-def _output(spec: PipelineSpec, config: Config) -> tuple[Column, ...] | None:
-    """Return the columns of a pipeline's rows; None where the schema registry has them."""
+def _written(
+    spec: PipelineSpec, config: Config, wanted: Collection[str]
+) -> dict[str, tuple[Column, ...]]:
+    """Return the columns of the topics that a pipeline writes and others want to know, save where
+    the schema registry has them.
+    """
     try:
-        if format_of(spec.output.format).traits.registered:
-            return None
+        outputs = [write.output for write in spec.writes if write.output.topic in wanted]
+        if all(format_of(output.format).traits.registered for output in outputs):
+            return {}
         schemas = {topic: declared_columns(spec, topic) for topic in _topics(spec)}
         known = {topic: columns for topic, columns in schemas.items() if columns is not None}
         if len(known) < len(schemas) or any(
             format_of(topic_format(spec, config, topic)).traits.registered for topic in schemas
         ):
-            return None
+            return {}
         plan = build_plan(spec, config, known).plan
     except ModelError:
-        return None  # it is told where that pipeline is checked
-    return output_columns(plan)
+        return {}  # it is told where that pipeline is checked
+    return {
+        sink.topic: columns_of(plan, sink)
+        for sink in topic_sinks(plan)
+        if sink.topic in wanted and not format_of(sink.format).traits.registered
+    }
 
 
-def _writers(specs: Sequence[PipelineSpec]) -> dict[str, list[PipelineSpec]]:
-    found: dict[str, list[PipelineSpec]] = {}
+def _writers(
+    specs: Sequence[PipelineSpec],
+) -> dict[str, list[tuple[PipelineSpec, Write]]]:
+    found: dict[str, list[tuple[PipelineSpec, Write]]] = {}
     for spec in specs:
-        if spec.output.topic is not None:
-            found.setdefault(spec.output.topic, []).append(spec)
+        for write in spec.writes:
+            if write.output.topic is not None:
+                found.setdefault(write.output.topic, []).append((spec, write))
     return found
 
 

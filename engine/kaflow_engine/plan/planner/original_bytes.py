@@ -1,6 +1,6 @@
 """Which rows must carry their original bytes, because they may still become dead letters."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from sqlglot import exp
 
@@ -21,30 +21,29 @@ _WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT"}
 def raw_condition(
     spec: PipelineSpec,
     driving: str,
-    key: Expr | None,
-    later: Iterable[Expr],
-    binder: Binder,
+    keys: Sequence[Expr],
+    later: Iterable[tuple[Expr, Binder]],
 ) -> str | None:
     """Return SQL over the driving record: where true, the original bytes travel; None: never.
 
     Args:
         spec: What the author wrote.
         driving: The driving alias.
-        key: The expression of the output key.
-        later: Expressions that are computed after the records are decoded.
-        binder: For the types of comparisons.
+        keys: The expressions of the output keys that may be NULL in a finished row.
+        later: Expressions that are computed after the records are decoded, each with what knows
+            the types of its comparisons.
     """
-    smart = spec.emission.type == "smart"
-    if smart and spec.emission.on_expiry == "dead_letter":
+    if spec.emission.type == "smart" and spec.emission.on_expiry == "dead_letter":
         return "TRUE"
-    if spec.output.schema_ is not None and spec.output.schema_.fields is not None:
+    schemas = [write.output.schema_ for write in spec.writes]
+    if any(schema is not None and schema.fields is not None for schema in schemas):
         return "TRUE"
-    if any(not _harmless(expr, binder) for expr in later):
+    if any(not _harmless(expr, binder) for expr, binder in later):
         return "TRUE"
-    if key is None or (smart and spec.emission.on_expiry == "drop"):
+    if not keys:
         return None
-    if key.aliases <= {driving}:
-        return f"({key.sql}) IS NULL"
+    if all(key.aliases <= {driving} for key in keys):
+        return " OR ".join(dict.fromkeys(f"({key.sql}) IS NULL" for key in keys))
     return "TRUE"
 
 

@@ -2,50 +2,98 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
 from typing import cast
 
 from kaflow_engine.errors import ModelError, Problems, SqlError, UnknownName
+from kaflow_engine.flow.sinks import TableParams
 from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.checks import conditions, wrong_checks
 from kaflow_engine.model.columns import Column
+from kaflow_engine.model.files.mistakes import dotted
 from kaflow_engine.model.files.yaml_file import raise_all
-from kaflow_engine.model.specs import AvroSpec, PipelineSpec
+from kaflow_engine.model.output_specs import AvroSpec, Write
+from kaflow_engine.model.spec import Path
+from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.avro_fit import wrong_fields
-from kaflow_engine.sql.bind import check_types, normal_type
+from kaflow_engine.sql.bind import Binder, check_types, normal_type
 from kaflow_engine.sql.conditions import check_condition
 from kaflow_engine.sql.scope import UnknownColumn
-from kaflow_engine.sql.shape import OutputShape
+from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputParts:
+    """What is known of one output."""
+
+    write: Write
+    shape: QueryShape
+    columns: tuple[tuple[Column, Expr], ...]
+    binder: Binder
+    """Knows its elements of lists, too."""
+    avro: str | None
+    """The schema of Avro records."""
+    table: TableParams | None
+
+    @property
+    def key(self) -> OutputShape | None:
+        """The column that is the key."""
+        name = self.write.output.key
+        return self.shape.key if name is None else self.column(name)
+
+    def column(self, name: str) -> OutputShape | None:
+        """Return a column, in whatever case its name is written."""
+        named = (o for o in self.shape.outputs if o.name.lower() == name.lower())
+        return next(named, None)
 
 
 def wrong_names(
     spec: PipelineSpec,
-    names: Sequence[str] | None,
+    names: Sequence[Sequence[str] | None],
     wrong: ModelError | None = None,
-    key: OutputShape | None = None,
+    keys: Sequence[OutputShape | None] = (),
 ) -> list[ModelError]:
     """Return an error for each output column that is named and not there, and each wrong check.
 
     Args:
         spec: What the author wrote.
-        names: The output columns of the query; None: not known.
-        wrong: A mistake in the query: columns that it misspells are known by their right names.
-        key: The column that is the key, and no part of the value: checks do not see it.
+        names: The columns of each output; None: not known.
+        wrong: A mistake in a query: columns that it misspells are known by their right names.
+        keys: Of each output the column that is no part of the value: checks do not see it.
     """
-    if names is None:
-        return wrong_checks(spec, None)
-    meant = [*names, *_meant(wrong)]
-    known = {name.lower() for name in meant}
-    wanted = [(name, ("emission", "require", i)) for i, name in enumerate(spec.emission.require)]
-    wanted += [(name, ("columns", name)) for name in spec.columns]
-    if spec.output.key is not None:
-        wanted = [(spec.output.key, ("output", "key")), *wanted]
-    unknown = [
-        UnknownName("output column", name, names, spec.place(*path))
-        for name, path in wanted
-        if name.lower() not in known
-    ]
-    seen = [name for name in meant if key is None or name != key.name]
-    return [*unknown, *wrong_checks(spec, seen)]
+    meant = list(_meant(wrong))
+    found: list[ModelError] = []
+    for write, columns, key in zip_longest(spec.writes, names, keys):
+        if columns is None:
+            found += wrong_checks(spec, write, None)
+            continue
+        known = [*columns, *meant]
+        wanted = [(name, (*write.columns_at, name)) for name in write.columns]
+        if write.output.key is not None:
+            wanted = [(write.output.key, (*write.at, "key")), *wanted]
+        found += _unknown(spec, wanted, known, columns)
+        seen = [name for name in known if key is None or name != key.name]
+        found += wrong_checks(spec, write, seen)
+    if all(columns is not None for columns in names):
+        every = list(dict.fromkeys(name for columns in names for name in columns or ()))
+        required = [
+            (name, ("emission", "require", i)) for i, name in enumerate(spec.emission.require)
+        ]
+        found += _unknown(spec, required, [*every, *meant], every)
+    return found
+
+
+def _unknown(
+    spec: PipelineSpec,
+    wanted: Sequence[tuple[str, Path]],
+    known: Sequence[str],
+    columns: Sequence[str],
+) -> Iterator[ModelError]:
+    lower = {name.lower() for name in known}
+    for name, path in wanted:
+        if name.lower() not in lower:
+            yield UnknownName("output column", name, columns, spec.place(*path))
 
 
 def _meant(wrong: ModelError | None) -> Iterator[str]:
@@ -54,14 +102,14 @@ def _meant(wrong: ModelError | None) -> Iterator[str]:
             yield from error.meant
 
 
-def wrong_types(spec: PipelineSpec, columns: Sequence[Column]) -> list[ModelError]:
+def wrong_types(spec: PipelineSpec, write: Write, columns: Sequence[Column]) -> list[ModelError]:
     """Return an error for each output column whose type is not the one that the file gives."""
     kinds = {column.name.lower(): column.type for column in columns}
     wrong: list[ModelError] = []
-    for name, about in spec.columns.items():
+    for name, about in write.columns.items():
         if about.data_type is None or name.lower() not in kinds:
             continue
-        place = spec.place("columns", name, "data_type")
+        place = spec.place(*write.columns_at, name, "data_type")
         unknown = check_types({name: about.data_type}, {name: place})
         if unknown:
             wrong += unknown
@@ -71,58 +119,63 @@ def wrong_types(spec: PipelineSpec, columns: Sequence[Column]) -> list[ModelErro
     return wrong
 
 
-def wrong_conditions(spec: PipelineSpec, columns: Sequence[Column]) -> list[ModelError]:
+def wrong_conditions(
+    spec: PipelineSpec, write: Write, columns: Sequence[Column]
+) -> list[ModelError]:
     """Return an error for each check whose `row_condition` is no condition on output columns."""
     wrong: list[ModelError] = []
-    for number, condition in conditions(spec):
+    for number, condition in conditions(spec, write):
         try:
-            check_condition(condition, columns, spec.place("checks", number))
+            check_condition(condition, columns, spec.place(*write.checks_at, number))
         except ModelError as error:
             wrong.append(error)
     return wrong
 
 
-def given_schema(spec: PipelineSpec, columns: Sequence[Column]) -> str:
+def given_schema(spec: PipelineSpec, write: Write, columns: Sequence[Column]) -> str:
     """Return the Avro schema of `output.schema.fields`.
 
     Raises:
         ModelError: fields that Avro does not know, or that do not fit the query.
     """
-    given = spec.output.schema_
+    given = write.output.schema_
     assert given is not None
     assert given.fields is not None
     names = [str(cast(object, field.get("name"))) for field in given.fields]
-    place = spec.place("output", "schema", "fields")
+    path: Path = (*write.at, "schema", "fields")
+    place, schema = spec.place(*path), f"{dotted(write.at)}.schema"
     wrong: list[ModelError] = []
     for column in columns:
         if column.name not in names:
             cause = UnknownName("field", column.name, names)
             wrong.append(
                 ModelError(
-                    f"the query column '{column.name}' is not in output.schema.fields",
+                    f"the query column '{column.name}' is not in {schema}.fields",
                     place,
                     cause.hint or "add the field, or select the column under another name",
                 )
             )
-    places = [spec.place("output", "schema", "fields", i) for i in range(len(given.fields))]
-    raise_all([*wrong, *wrong_fields(given.name, given.fields, places, columns)])
+    places = [spec.place(*path, i) for i in range(len(given.fields))]
+    raise_all([*wrong, *wrong_fields(schema, given.name, given.fields, places, columns)])
     return json.dumps({"type": "record", "name": given.name, "fields": list(given.fields)})
 
 
-def output_schema(spec: PipelineSpec, columns: Sequence[Column]) -> str | None:
+def output_schema(spec: PipelineSpec, write: Write, columns: Sequence[Column]) -> str | None:
     """Return the schema of the output, None where its format has none.
 
     Raises:
         ModelError: a column that the format has no name or type for, or a given schema that does
             not fit.
     """
-    if spec.output.table is not None:
+    if write.output.table is not None:
         return None
-    given = spec.output.schema_
+    given = write.output.schema_
     if given is not None and given.fields is not None:
-        return given_schema(spec, columns)
+        return given_schema(spec, write, columns)
     name = given.name if given is not None else AvroSpec().name
     try:
-        return format_of(spec.output.format).schema_of(columns, name)
+        return format_of(write.output.format).schema_of(columns, name)
     except ModelError as error:
-        raise SqlError(error.message, error.at or spec.place("query"), error.hint) from error
+        raise SqlError(
+            error.message, error.at or spec.place(*write.query_at), error.hint
+        ) from error

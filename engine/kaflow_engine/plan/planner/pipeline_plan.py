@@ -1,65 +1,40 @@
 """A pipeline file and the columns of its topics to a plan."""
 
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-from kaflow_engine.errors import ModelError
-from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import decode_id
-from kaflow_engine.flow.operators import Driving
-from kaflow_engine.flow.sinks import TableParams
-from kaflow_engine.flow.sources import TopicParams
+from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.files.yaml_file import raise_all
+from kaflow_engine.model.output_specs import Write
 from kaflow_engine.model.record_columns import readable
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.operators.rows.layout import key_text
+from kaflow_engine.plan.planner.assemble import ChainParts, assemble
 from kaflow_engine.plan.planner.mistakes import Mistakes
-from kaflow_engine.plan.planner.original_bytes import raw_condition
 from kaflow_engine.plan.planner.output import (
+    OutputParts,
     output_schema,
     wrong_conditions,
     wrong_names,
     wrong_types,
 )
 from kaflow_engine.plan.planner.planned import PlannedPipeline
-from kaflow_engine.plan.planner.steps import (
-    KeyStep,
-    key_steps,
-    keyed_joins,
-    parts_early,
-    present,
-    refuse_chains,
-    refuse_reemit,
-    required,
-)
+from kaflow_engine.plan.planner.refusals import require_one_chain
+from kaflow_engine.plan.planner.steps import key_steps
 from kaflow_engine.plan.planner.table import table_params
-from kaflow_engine.plan.planner.topics import (
-    TopicRole,
-    check_topic_names,
-    topic_params,
-    topic_roles,
-)
-from kaflow_engine.plan.planner.wiring import (
-    chained,
-    projection,
-    sink_of,
-)
+from kaflow_engine.plan.planner.topics import check_topic_names, topic_params, topic_roles
 from kaflow_engine.sql.bind import (
+    AliasColumns,
     Binder,
     check_types,
     expressions,
     normal_type,
     used_columns,
+    with_elements,
 )
-from kaflow_engine.sql.parse import output_names
-from kaflow_engine.sql.pipeline import pipeline_shape, pipeline_topics
+from kaflow_engine.sql.pipeline import names_written, pipeline_shapes, pipeline_topics
 from kaflow_engine.sql.scope import NeedsSchema
-from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape
-
-MAX_DEFAULT_PARTITIONS = 4
+from kaflow_engine.sql.shape import QueryShape
 
 
 def declared_columns(spec: PipelineSpec, topic: str) -> tuple[Column, ...] | None:
@@ -105,7 +80,6 @@ def check_draft(spec: PipelineSpec, config: Config | None = None) -> None:
 
 def _check(spec: PipelineSpec, config: Config, *, whole: bool) -> tuple[ModelError, ...]:
     mistakes = Mistakes()
-    start = spec.place("query")
     topics = mistakes.attempt(lambda: pipeline_topics(spec))
     schemas = {
         topic: mistakes.attempt(lambda name=topic: declared_columns(spec, name))
@@ -113,22 +87,25 @@ def _check(spec: PipelineSpec, config: Config, *, whole: bool) -> tuple[ModelErr
     }
     if topics is not None:
         mistakes.found += check_topic_names(spec, topics)
+    written = [names_written(write) for write in spec.writes]
     try:
-        shape = pipeline_shape(spec, schemas.get)
+        shapes = pipeline_shapes(spec, schemas.get)
+        require_one_chain(spec, shapes)
     except NeedsSchema as notice:
-        mistakes.found += wrong_names(spec, output_names(spec.query))
+        mistakes.found += wrong_names(spec, written)
         mistakes.raise_all()
         return (notice,)
     except ModelError as error:
-        mistakes.found += [error, *wrong_names(spec, output_names(spec.query), error)]
+        mistakes.found += [error, *wrong_names(spec, written, error)]
         mistakes.raise_all()
         raise
-    mistakes.found += wrong_names(spec, [output.name for output in shape.outputs], key=shape.key)
+    mistakes.found += wrong_names(spec, _names(shapes), keys=[shape.key for shape in shapes])
     known = {topic: columns for topic, columns in schemas.items() if columns is not None}
     if len(known) < len(schemas):
         mistakes.raise_all()
+        start = spec.place(*spec.writes[0].query_at)
         return (NeedsSchema([topic for topic in schemas if topic not in known], start),)
-    _plan(spec, config, known, shape, mistakes, whole=whole)
+    _plan(spec, config, known, shapes, mistakes, whole=whole)
     return ()
 
 
@@ -140,150 +117,108 @@ def build_plan(
     Args:
         spec: What the author wrote.
         config: For defaults.
-        schemas: The columns of every topic that the query reads.
+        schemas: The columns of every topic that the pipeline reads.
 
     Raises:
         ModelError: all mistakes that were found.
     """
-    shape = pipeline_shape(spec, schemas.get)
+    shapes = pipeline_shapes(spec, schemas.get)
+    require_one_chain(spec, shapes)
     found = [
-        *check_topic_names(spec, [source.topic for source in shape.sources]),
-        *wrong_names(spec, [output.name for output in shape.outputs], key=shape.key),
+        *check_topic_names(spec, [source.topic for source in shapes[0].sources]),
+        *wrong_names(spec, _names(shapes), keys=[shape.key for shape in shapes]),
     ]
-    planned = _plan(spec, config, schemas, shape, Mistakes(found=found), whole=True)
+    planned = _plan(spec, config, schemas, shapes, Mistakes(found=found), whole=True)
     assert planned is not None
     return planned
+
+
+def _names(shapes: Sequence[QueryShape]) -> list[list[str]]:
+    return [[output.name for output in shape.outputs] for shape in shapes]
 
 
 def _plan(
     spec: PipelineSpec,
     config: Config,
     schemas: Mapping[str, tuple[Column, ...]],
-    shape: QueryShape,
+    shapes: tuple[QueryShape, ...],
     mistakes: Mistakes,
     *,
     whole: bool,
 ) -> PlannedPipeline | None:
-    topics = [source.topic for source in shape.sources]
-    used = used_columns(shape)
-    of_alias = {s.alias: readable(schemas[s.topic]) for s in shape.sources}
-    binder = Binder(of_alias, spec.place("query"), expressions(shape))
-    types = {(alias, c.name): c.type for alias, some in of_alias.items() for c in some}
-    for part in [*shape.where, *(part for source in shape.sources for part in source.filter)]:
-        mistakes.attempt(lambda part=part: binder.check_condition(part))
-    outputs = [
-        (Column(output.name, kind), output.expr)
-        for output in shape.outputs
-        if (kind := mistakes.attempt(lambda o=output: binder.type_of(o.expr))) is not None
+    first = shapes[0]
+    topics = [source.topic for source in first.sources]
+    of_alias = {s.alias: readable(schemas[s.topic]) for s in first.sources}
+    binders = [
+        _binder(shape, of_alias, spec.place(*write.query_at))
+        for write, shape in zip(spec.writes, shapes, strict=True)
     ]
-    key = shape.key.name if shape.key else None
-    values = [column for column, _ in outputs if column.name != key]
-    mistakes.found += wrong_types(spec, [column for column, _ in outputs])
-    if len(outputs) == len(shape.outputs):
-        mistakes.found += wrong_conditions(spec, values)
-    steps = mistakes.attempt(lambda: key_steps(shape, binder))
+    outputs = [
+        _output(spec, config, write, shape, binder, mistakes)
+        for write, shape, binder in zip(spec.writes, shapes, binders, strict=True)
+    ]
+    for part in (part for source in first.sources for part in source.filter):
+        mistakes.attempt(lambda part=part: binders[0].check_condition(part))
+    steps = mistakes.attempt(lambda: key_steps(first, binders[0]))
     roles = topic_roles(spec, config, topics)
-    params = mistakes.attempt(lambda: topic_params(spec, config, roles, shape, used, schemas))
-    avro = mistakes.attempt(lambda: output_schema(spec, values))
-    table = mistakes.attempt(lambda: table_params(spec, config, [column for column, _ in outputs]))
+    used: dict[str, set[str]] = {}
+    for shape in shapes:
+        for alias, names in used_columns(shape).items():
+            used.setdefault(alias, set()).update(names)
+    params = mistakes.attempt(lambda: topic_params(spec, config, roles, first, used, schemas))
     mistakes.raise_all()
     if not whole:
         return None  # how topics are joined and rows emitted may be what is left out
     assert steps is not None
     assert params is not None
-    parts = _Parts(
+    parts = ChainParts(
         spec=spec,
-        shape=shape,
+        shape=first,
         steps=steps,
         roles=roles,
-        types=types,
-        binder=binder,
-        outputs=outputs,
-        table=table,
+        types={(alias, c.name): c.type for alias, some in of_alias.items() for c in some},
+        topics=params,
+        binder=binders[0],
+        outputs=tuple(outputs),
     )
     return PlannedPipeline(
         spec=spec,
-        shape=shape,
+        shapes=shapes,
         roles=roles,
         schemas={topic: tuple(columns) for topic, columns in schemas.items() if topic in topics},
-        plan=_assemble(parts, params, avro),
+        plan=assemble(parts),
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Parts:
-    """What a plan is put together from."""
-
-    spec: PipelineSpec
-    shape: QueryShape
-    steps: Sequence[KeyStep]
-    roles: tuple[TopicRole, ...]
-    types: dict[tuple[str, str], str]
-    binder: Binder
-    outputs: Sequence[tuple[Column, Expr]]
-    table: TableParams | None
+def _binder(shape: QueryShape, of_alias: AliasColumns, at: Location) -> Binder:
+    return Binder(with_elements(of_alias, shape, at), at, expressions(shape))
 
 
-def _assemble(parts: _Parts, topics: tuple[TopicParams, ...], avro: str | None) -> Flow:
-    spec, shape, steps = parts.spec, parts.shape, parts.steps
-    alias = shape.driving.alias
-    before = [part for part in shape.where if part.aliases <= {alias}]
-    after = [part for part in shape.where if not part.aliases <= {alias}]
-    refuse_chains(spec, shape, steps, parts.roles)
-    refuse_reemit(spec, len(steps))
-    key = _output(shape, spec.output.key) if spec.output.key is not None else shape.key
-    wanted: list[OutputShape] = []
-    if spec.emission.type == "smart":
-        names = [*spec.emission.require, *([key.name] if key else [])]
-        wanted = [found for name in names if (found := _output(shape, name))]
-    needs = required(spec, steps, wanted)
-    finishing = [*after, *(expr for _, expr in parts.outputs)]
-    later = [
-        *finishing,
-        *(e for n in needs.steps for e in n),
-        *(e for s in steps[1:] for e in s.outer),
-    ]
-    raw = raw_condition(spec, alias, key.expr if key else None, later, parts.binder)
-    role = next(role for role in parts.roles if role.driving)
-    driving = Driving(
-        input=decode_id(role.name),
-        alias=alias,
-        columns=(),
-        filter=" AND ".join(f"({part.sql})" for part in before) or None,
-        key=key_text(steps[0].key) if steps else None,
-        needs=None if spec.emission.type == "final" else present(needs.driving),
-        raw=raw if steps else None,
-        ttl=role.ttl,
-        emission=spec.emission.type,
-        on_expiry=spec.emission.on_expiry,
-        reemit=spec.on_dimension_update == "reemit",
+def _output(
+    spec: PipelineSpec,
+    config: Config,
+    write: Write,
+    shape: QueryShape,
+    binder: Binder,
+    mistakes: Mistakes,
+) -> OutputParts:
+    for part in shape.where:
+        mistakes.attempt(lambda part=part: binder.check_condition(part))
+    outputs = tuple(
+        (Column(output.name, kind), output.expr)
+        for output in shape.outputs
+        if (kind := mistakes.attempt(lambda o=output: binder.type_of(o.expr))) is not None
     )
-    driving, joined = keyed_joins(
-        spec, shape, steps, needs, finishing, parts.roles, parts.types, driving
+    columns = [column for column, _ in outputs]
+    values = [column for column in columns if shape.key is None or column.name != shape.key.name]
+    mistakes.found += wrong_types(spec, write, columns)
+    if len(outputs) == len(shape.outputs):
+        mistakes.found += wrong_conditions(spec, write, values)
+    return OutputParts(
+        write=write,
+        shape=shape,
+        columns=outputs,
+        binder=binder,
+        avro=mistakes.attempt(lambda: output_schema(spec, write, values)),
+        table=mistakes.attempt(lambda: table_params(spec, config, write, columns)),
     )
-    ledger = parts_early(spec, shape, steps, parts.roles, after, fails=raw == "TRUE")
-    where = " AND ".join(f"({part.sql})" for part in after) or None
-    columns = tuple((column, expr.sql) for column, expr in parts.outputs)
-    operators = chained(
-        [topic.name for topic in topics],
-        joined,
-        projection(spec.name, joined[-1] if joined else driving, where, columns),
-        ledger=ledger,
-    )
-    return Flow(
-        pipeline=spec.id,
-        name=spec.name,
-        sources=topics,
-        operators=operators,
-        sinks=(sink_of(spec, steps, key, operators, parts.table, avro),),
-        partitions=spec.partitions or min(os.cpu_count() or 1, MAX_DEFAULT_PARTITIONS),
-        dead_letter_topic=spec.dead_letters.topic or f"{spec.name}.dead_letters",
-        delivery=spec.delivery,
-        dimensions_first=spec.dimensions_first,
-        max_dead_letters=spec.dead_letters.max_count,
-        max_dead_rate=spec.dead_letters.max_rate,
-    )
-
-
-def _output(shape: QueryShape, name: str) -> OutputShape | None:
-    return next((o for o in shape.outputs if o.name.lower() == name.lower()), None)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import with_avro_id
+from kaflow_engine.flow.graph import with_avro_ids
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.topics import TopicRole
@@ -16,12 +16,13 @@ class PlannedPipeline:
     """A plan beside the file and the shape that it was made from."""
 
     spec: PipelineSpec
-    shape: QueryShape
+    shapes: tuple[QueryShape, ...]
+    """Of each output; their sources and joins are the same."""
     roles: tuple[TopicRole, ...]
     schemas: Mapping[str, tuple[Column, ...]]
     """The columns of every topic it reads."""
     plan: Flow
 
-    def with_avro_id(self, schema_id: int) -> "PlannedPipeline":
-        """Return the plan with the id under which its output schema is registered."""
-        return replace(self, plan=with_avro_id(self.plan, schema_id))
+    def with_avro_ids(self, ids: Mapping[str, int]) -> "PlannedPipeline":
+        """Return the plan with the ids under which the schemas of its sinks are registered."""
+        return replace(self, plan=with_avro_ids(self.plan, ids))

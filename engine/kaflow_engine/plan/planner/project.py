@@ -7,6 +7,7 @@ from pathlib import Path
 from kaflow_engine.errors import Location, ModelError, UnknownName
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.files.yaml_file import in_order, raise_as_found
+from kaflow_engine.model.output_specs import Write
 from kaflow_engine.model.pipelines.loader import Reading
 from kaflow_engine.model.project import Project, ProjectFiles, read_project
 from kaflow_engine.model.specs import PipelineSpec
@@ -157,48 +158,55 @@ def _check(reading: Reading, config: Config | None) -> CheckedPipeline:
 
 def _two_formats(specs: Sequence[PipelineSpec]) -> Iterator[ModelError]:
     """Several pipelines may write one topic, but whoever reads it knows one format."""
-    first: dict[str, PipelineSpec] = {}
-    for spec in specs:
-        if spec.output.topic is None:
+    first: dict[str, tuple[PipelineSpec, Write]] = {}
+    for spec, write in _writes(specs):
+        topic, form = write.output.topic, write.output.format
+        if topic is None:
             continue
-        other = first.setdefault(spec.output.topic, spec)
-        if other.output.format != spec.output.format:
+        other, before = first.setdefault(topic, (spec, write))
+        if before.output.format != form:
             yield ModelError(
-                f"topic '{spec.output.topic}' is written as {spec.output.format} here and as "
-                f"{other.output.format} at {other.place('output', 'format')}",
-                spec.place("output", "format"),
+                f"topic '{topic}' is written as {form} here and as {before.output.format} at "
+                f"{other.place(*before.at, 'format')}",
+                spec.place(*write.at, "format"),
                 "write one format, or give one of the pipelines another output topic",
             )
 
 
 def _one_table_twice(specs: Sequence[PipelineSpec]) -> Iterator[ModelError]:
     """A backfill replaces partitions, so a table has one writer."""
-    first: dict[str, PipelineSpec] = {}
-    for spec in specs:
-        if spec.output.table is None:
+    first: dict[str, tuple[PipelineSpec, Write]] = {}
+    for spec, write in _writes(specs):
+        table = write.output.table
+        if table is None:
             continue
-        other = first.setdefault(spec.output.table, spec)
+        other, before = first.setdefault(table, (spec, write))
         if other is not spec:
             yield ModelError(
-                f"pipeline '{other.name}' writes table '{spec.output.table}' too, at "
-                f"{other.place('output', 'table')}",
-                spec.place("output", "table"),
+                f"pipeline '{other.name}' writes table '{table}' too, at "
+                f"{other.place(*before.at, 'table')}",
+                spec.place(*write.at, "table"),
                 "give one of them another table",
             )
 
 
 def _rows_among_dead_letters(specs: Sequence[PipelineSpec]) -> Iterator[ModelError]:
     """Rows of one pipeline must be told apart from dead letters of another."""
-    writers = {spec.output.topic: spec for spec in specs if spec.output.topic is not None}
     for spec in specs:
         topic = spec.dead_letters.topic
-        if topic is not None and topic in writers and writers[topic] is not spec:
+        found = (w for w, write in _writes(specs) if write.output.topic == topic and w is not spec)
+        writer = next(found, None) if topic is not None else None
+        if writer is not None:
             yield ModelError(
-                f"the dead letters go to '{topic}', where pipeline '{writers[topic].name}' "
-                "writes its rows",
+                f"the dead letters go to '{topic}', where pipeline '{writer.name}' writes its rows",
                 spec.place("dead_letters", "topic"),
                 "give the dead letters a topic of their own with dead_letters.topic",
             )
+
+
+def _writes(specs: Sequence[PipelineSpec]) -> Iterator[tuple[PipelineSpec, Write]]:
+    """Return every output of every pipeline."""
+    return ((spec, write) for spec in specs for write in spec.writes)
 
 
 def _groups_called_as_pipelines(specs: Sequence[PipelineSpec]) -> Iterator[ModelError]:
@@ -222,15 +230,14 @@ def _unused(configurations: Sequence[Path]) -> Iterator[ModelError]:
 
 def _circles(specs: Sequence[PipelineSpec]) -> Iterator[ModelError]:
     """Say which pipelines feed each other: a WHERE may end it, but nothing else does."""
-    by_name = {spec.name: spec for spec in specs}
-    for first, *others in circles(specs):
-        spec = by_name[first]
-        way = f"{first} → '{spec.output.topic}'"
-        for name in others[:-1]:
-            other = by_name[name].output
-            way += f" → {name} ({by_name[name].place('output', 'topic')}) → '{other.topic}'"
+    for (spec, write), *others in circles(specs):
+        at = spec.place(*write.at, "topic")
+        way = f"{spec.name} → '{write.output.topic}'"
+        for other, then in others:
+            place = other.place(*then.at, "topic")
+            way += f" → {other.name} ({place}) → '{then.output.topic}'"
         yield ModelError(
-            f"these pipelines feed each other: {way} → {first}",
-            spec.place("output", "topic"),
+            f"these pipelines feed each other: {way} → {spec.name}",
+            at,
             "rows go round until a WHERE stops them; write to a topic that none of them reads",
         )

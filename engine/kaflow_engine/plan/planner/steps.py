@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from kaflow_engine.duck.quoting import identifier
-from kaflow_engine.errors import Location, ModelError, SqlError
+from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.flow.graph import decode_id
 from kaflow_engine.flow.operators import Driving, KeyedJoin, Rows, SideParams
 from kaflow_engine.model.columns import Column
@@ -228,55 +228,17 @@ def parts_early(
         where: Filters of the finished row.
         fails: The SQL may fail on some of them.
     """
-    events = _event_aliases(shape, roles)
+    events = event_aliases(shape, roles)
     if not any(step.aliases & events for step in steps[:-1]):
         return False
     waits = spec.emission.type != "immediate" or any(s.inner for s in steps)
     return waits or bool(where) or fails
 
 
-def refuse_chains(
-    spec: PipelineSpec, shape: QueryShape, steps: Sequence[KeyStep], roles: Sequence[TopicRole]
-) -> None:
-    """Refuse final emission where a side's records would be gone before the decision.
-
-    Raises:
-        SqlError: with the way out.
-    """
-    if spec.emission.type == "final" and len(steps) > 1 and _event_aliases(shape, roles):
-        raise SqlError(
-            "final emission with event sides works over one join key only",
-            spec.place("emission", "type"),
-            "split the pipeline in two, or use smart emission",
-        )
-
-
-def _event_aliases(shape: QueryShape, roles: Sequence[TopicRole]) -> frozenset[str]:
+def event_aliases(shape: QueryShape, roles: Sequence[TopicRole]) -> frozenset[str]:
+    """Return the joined sides that are events."""
     dimensions = {role.name for role in roles if role.dimension}
     return frozenset(s.alias for s in shape.sources[1:] if s.topic not in dimensions)
-
-
-def refuse_reemit(spec: PipelineSpec, steps: int) -> None:
-    """Refuse `on_dimension_update: reemit` where rows cannot be formed again in one place.
-
-    Raises:
-        ModelError: with the way out.
-    """
-    if spec.on_dimension_update != "reemit":
-        return
-    place = spec.place("on_dimension_update")
-    if steps > 1:
-        raise ModelError(
-            "'on_dimension_update: reemit' works over one join key only",
-            place,
-            "split the pipeline in two, or remove it",
-        )
-    if spec.emission.type == "final":
-        raise ModelError(
-            "'on_dimension_update: reemit' contradicts final emission, which decides once",
-            place,
-            "use immediate or smart emission, or remove it",
-        )
 
 
 def _required_at(spec: PipelineSpec, name: str) -> Location:
@@ -284,7 +246,8 @@ def _required_at(spec: PipelineSpec, name: str) -> Location:
     for i, given in enumerate(spec.emission.require):
         if given.lower() == name.lower():
             return spec.place("emission", "require", i)
-    return spec.place("output", "key")
+    keyed = (write for write in spec.writes if (write.output.key or "").lower() == name.lower())
+    return spec.place(*next(keyed, spec.writes[0]).at, "key")
 
 
 def _used(groups: Iterable[Sequence[Expr]]) -> set[tuple[str, str]]:

@@ -11,6 +11,7 @@ from kaflow_engine.flow.sinks import TableParams
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.files.yaml_file import raise_all
+from kaflow_engine.model.output_specs import Write
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.table_rows import EVENT_TIME, SOURCE, partition_column
 
@@ -36,15 +37,15 @@ https://github.com/delta-io/delta/blob/master/PROTOCOL.md#primitive-types
 
 
 def table_params(
-    spec: PipelineSpec, config: Config, columns: Sequence[Column]
+    spec: PipelineSpec, config: Config, write: Write, columns: Sequence[Column]
 ) -> TableParams | None:
-    """Return the table of a pipeline; None where its rows go to a topic.
+    """Return the table of an output; None where its rows go to a topic.
 
     Raises:
         ModelError: A column has a type that no table can keep, or one of the table's own names.
         Problems: Several do.
     """
-    name, partition = spec.output.table, spec.output.partition
+    name, partition = write.output.table, write.output.partition
     if name is None:
         return None
     own = {EVENT_TIME, *SOURCE, partition_column(partition)}
@@ -55,11 +56,11 @@ def table_params(
         if column.name.lower() in own:
             text = f"every table has a column '{column.name.lower()}' of its own"
             hint = "select it under another name"
-            mistakes.append(ModelError(text, spec.place("query"), hint))
+            mistakes.append(ModelError(text, spec.place(*write.query_at), hint))
         elif kind is None:
             text = f"a table cannot keep column '{column.name}': it is {column.type}"
             hint = f"write CAST(… AS VARCHAR) AS {column.name}"
-            mistakes.append(ModelError(text, spec.place("query"), hint))
+            mistakes.append(ModelError(text, spec.place(*write.query_at), hint))
         else:
             kept.append(Column(column.name, kind))
     raise_all(mistakes)
@@ -68,7 +69,7 @@ def table_params(
         path=str(Path(config.warehouse).absolute() / name),
         partition=partition,
         columns=tuple(kept),
-        interval=spec.output.interval,
+        interval=write.output.interval,
     )
 
 

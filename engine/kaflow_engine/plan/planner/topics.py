@@ -1,6 +1,6 @@
 """Roles, TTLs and times of the topics that a query reads."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from kaflow_engine.duck.quoting import identifier
@@ -97,16 +97,16 @@ def check_topic_names(spec: PipelineSpec, topics: Sequence[str]) -> list[ModelEr
 
 
 def _written_and_read(spec: PipelineSpec, topics: Sequence[str]) -> list[ModelError]:
-    wrong: list[ModelError] = []
-    if spec.output.topic in topics:
-        wrong.append(
-            ModelError(
-                f"the pipeline reads topic '{spec.output.topic}', which it writes: its rows go "
-                "round without end",
-                spec.place("output", "topic"),
-                "write to another topic",
-            )
+    wrong = [
+        ModelError(
+            f"the pipeline reads topic '{write.output.topic}', which it writes: its rows go "
+            "round without end",
+            spec.place(*write.at, "topic"),
+            "write to another topic",
         )
+        for write in spec.writes
+        if write.output.topic in topics
+    ]
     if spec.dead_letters.topic in topics:
         wrong.append(
             ModelError(
@@ -163,7 +163,7 @@ def topic_params(
     config: Config,
     roles: Sequence[TopicRole],
     shape: QueryShape,
-    used: Mapping[str, Sequence[str]],
+    used: Mapping[str, Collection[str]],
     schemas: Mapping[str, Sequence[Column]],
 ) -> tuple[TopicParams, ...]:
     """Build how each topic is read."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from kaflow_engine.errors import ModelError
 from kaflow_engine.flow.graph import decode_id
 from kaflow_engine.flow.operators import (
     Decode,
@@ -11,12 +12,14 @@ from kaflow_engine.flow.operators import (
     Operator,
     Project,
     Rows,
+    Unnest,
 )
-from kaflow_engine.flow.sinks import Sink, TableParams, TableSink, TopicSink
+from kaflow_engine.flow.sinks import Sink, TableSink, TopicSink
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.planner.output import OutputParts
 from kaflow_engine.plan.planner.steps import KeyStep
-from kaflow_engine.sql.shape import OutputShape
+from kaflow_engine.sql.shape import Expr, OutputShape, UnnestShape
 
 LEDGER = "ledger"
 
@@ -24,53 +27,105 @@ LEDGER = "ledger"
 def projection(
     relation: str,
     rows: KeyedJoin | Driving,
-    where: str | None,
+    where: Sequence[Expr],
     columns: tuple[tuple[Column, str], ...],
+    unnests: Sequence[UnnestShape],
 ) -> Project:
-    """Return the projection of a relation: over the rows of a join, or of records at once."""
-    edge = rows if isinstance(rows, Driving) else Rows(input=rows.id, key=None)
-    return Project(id=f"project:{relation}", rows=edge, where=where, columns=columns)
+    """Return the projection of a relation: over the rows of a join, or of records at once.
+
+    Args:
+        relation: Its name.
+        rows: Where its rows come from.
+        where: Conditions that are left; each is asked before the first list that it does not need.
+        columns: What is selected, with its SQL.
+        unnests: Lists that become rows.
+    """
+    left = list(where)
+    found: list[Unnest] = []
+    for number, unnest in enumerate(unnests):
+        later = {each.alias for each in unnests[number:]}
+        early = [part for part in left if not part.aliases & later]
+        left = [part for part in left if part.aliases & later]
+        lists = tuple((f"{unnest.alias}.{name}", of.sql) for name, of in unnest.lists)
+        found.append(Unnest(where=_all_of(early), lists=lists))
+    return Project(
+        id=f"project:{relation}",
+        rows=rows if isinstance(rows, Driving) else Rows(input=rows.id, key=None),
+        where=_all_of(left),
+        columns=columns,
+        unnests=tuple(found),
+    )
+
+
+def _all_of(parts: Sequence[Expr]) -> str | None:
+    return " AND ".join(f"({part.sql})" for part in parts) or None
+
+
+def refuse_unnested(spec: PipelineSpec, outputs: Sequence[OutputParts]) -> None:
+    """Refuse what is decided by rows before they are unnested.
+
+    Raises:
+        ModelError: with the way out.
+    """
+    if spec.on_dimension_update == "reemit" and any(each.shape.unnests for each in outputs):
+        raise ModelError(
+            "'on_dimension_update: reemit' does not work with unnest",
+            spec.place("on_dimension_update"),
+            "write the joined rows to a topic, and unnest them in another pipeline",
+        )
+    for i, name in enumerate(spec.emission.require):
+        columns = [(each.shape, column) for each in outputs if (column := each.column(name))]
+        if any(shape.lists_behind(column.expr) for shape, column in columns):
+            raise ModelError(
+                f"the required column '{name}' is made of elements of an unnested list, and rows "
+                "wait before they are unnested",
+                spec.place("emission", "require", i),
+                "select the list as a column, too, and require that one",
+            )
+
+
+def ledger_after(joins: Sequence[KeyedJoin], projects: Sequence[Project]) -> Ledger:
+    """Return the ledger of a chain."""
+    inputs = (*(join.id for join in joins), *(project.id for project in projects))
+    return Ledger(id=LEDGER, state=len(joins) + 1, inputs=inputs)
 
 
 def chained(
-    topics: Sequence[str], joins: Sequence[KeyedJoin], project: Project, *, ledger: bool
+    topics: Sequence[str],
+    joins: Sequence[KeyedJoin],
+    projects: Sequence[Project],
+    ledger: Ledger | None,
 ) -> tuple[Operator, ...]:
     """Return the operators in topological order, with one that decodes each topic."""
     decodes = [Decode(id=decode_id(topic), source=i) for i, topic in enumerate(topics)]
-    chain: tuple[Operator, ...] = (*decodes, *joins, project)
-    if not ledger:
-        return chain
-    inputs = (*(join.id for join in joins), project.id)
-    return (*chain, Ledger(id=LEDGER, state=len(joins) + 1, inputs=inputs))
+    return (*decodes, *joins, *projects, *([ledger] if ledger is not None else []))
 
 
 def sink_of(
     spec: PipelineSpec,
+    output: OutputParts,
     steps: Sequence[KeyStep],
-    key: OutputShape | None,
-    operators: Sequence[Operator],
-    table: TableParams | None,
-    avro: str | None,
+    project: Project,
+    ledger: Ledger | None,
 ) -> Sink:
-    """Return what the rows of a chain of operators are written to.
+    """Return what the rows of an output are written to.
 
     Args:
         spec: What the author wrote.
+        output: Which one.
         steps: Joins by key.
-        key: The column that is the key.
-        operators: The chain.
-        table: Where rows go into a table.
-        avro: The schema of Avro records.
+        project: Makes the rows.
+        ledger: Decides about some of them.
     """
-    ledger = any(isinstance(each, Ledger) for each in operators)
-    inputs = tuple(each.id for each in operators if isinstance(each, Project | Ledger))
-    exchange = ledger or _needs_exchange(spec, steps, key)
+    inputs = (project.id, *([ledger.id] if ledger is not None else []))
+    key, table = output.key, output.table
+    exchange = ledger is not None or _needs_exchange(spec, steps, key)
     name = key.name if key else None
     if table is not None:
         return TableSink(
             id=sink_id(table.name), inputs=inputs, exchange=exchange, key=name, table=table
         )
-    topic = spec.output.topic
+    topic = output.write.output.topic
     assert topic is not None
     return TopicSink(
         id=sink_id(topic),
@@ -78,8 +133,8 @@ def sink_of(
         exchange=exchange,
         key=name,
         topic=topic,
-        format=spec.output.format,
-        avro_schema=avro,
+        format=output.write.output.format,
+        avro_schema=output.avro,
         key_in_value=key is None or not key.is_key,
     )
 

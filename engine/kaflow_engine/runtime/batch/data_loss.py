@@ -9,7 +9,7 @@ from kaflow_engine.connectors.kafka.admin import offsets
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.topics import topic_ids
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import driving_source, output_table
+from kaflow_engine.flow.graph import driving_source, table_sinks
 from kaflow_engine.operators.watermark import Place, without
 from kaflow_engine.runtime.batch.position import Position
 from kaflow_engine.runtime.batch.progress import Watch
@@ -132,7 +132,7 @@ def topic_at_stake(plan: Flow) -> str | None:
     place.
     """
     wanted = plan.backfill
-    if wanted is None or wanted.force or output_table(plan) is None:
+    if wanted is None or wanted.force or not table_sinks(plan):
         return None
     return driving_source(plan).name
 

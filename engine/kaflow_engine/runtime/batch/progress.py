@@ -11,7 +11,7 @@ from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import driving, joins, levels, operator_of_state, source_of
 from kaflow_engine.flow.operators import KeyedJoin, Ledger
 from kaflow_engine.runtime.batch.runner import BatchDone
-from kaflow_engine.runtime.batch.task_metrics import rows_delivered, skew, stage_spans, state_sizes
+from kaflow_engine.runtime.batch.task_metrics import rows_written, skew, stage_spans, state_sizes
 from kaflow_engine.state.log.batch_log import Offsets
 from kaflow_engine.telemetry.progress import Progress
 from kaflow_engine.telemetry.steps import steps_of
@@ -80,7 +80,7 @@ class Watch:
             stages=stage_spans(report, partial(level_name, plan)),
             batch_end=time.time_ns() // 1_000_000,
             skew=skew(report),
-            delivered=before.delivered + rows_delivered(report),
+            written=rows_written(before.written, report),
             letters=before.letters + sum(note.get("dead_letters", 0) for note in report.notes),
         )
 

@@ -16,9 +16,13 @@ def changes_of(report: BatchReport) -> Mapping[str, ChangeFile]:
     return found
 
 
-def rows_delivered(report: BatchReport) -> int:
-    """Return the rows that tasks have written to sinks."""
-    return sum(note.get("rows", 0) for note in report.notes)
+def rows_written(before: Mapping[str, int], report: BatchReport) -> dict[str, int]:
+    """Return the rows by topic or table: those of before, and those that tasks have written."""
+    found = dict(before)
+    for note in report.notes:
+        for target, rows in note.get("rows", {}).items():
+            found[target] = found.get(target, 0) + rows
+    return found
 
 
 def task_phases(report: BatchReport) -> dict[str, float]:

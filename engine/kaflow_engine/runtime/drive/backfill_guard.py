@@ -8,7 +8,7 @@ from kaflow_engine.flow.flow import Backfill, Flow, instant
 from kaflow_engine.flow.graph import driving, joins, ledger_of
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.operators.rows.table_rows import is_whole, last_over
+from kaflow_engine.operators.rows.table_rows import is_whole, last_over, length_of
 from kaflow_engine.plan.evolution.evolution import keeps_rows
 from kaflow_engine.runtime.batch.position import load_standing
 from kaflow_engine.runtime.planning.plan_codec import plan_of
@@ -61,6 +61,8 @@ def taken(directory: Path) -> Taken | None:
 def last_settled(spec: PipelineSpec, config: Config, now: int) -> str:
     """Return the newest partition of a pipeline's table that its stream is done with.
 
+    Of tables whose partitions differ it is one of the longest, which whole ones of the others fill.
+
     Args:
         spec: The pipeline.
         config: Says where its state is.
@@ -75,7 +77,9 @@ def last_settled(spec: PipelineSpec, config: Config, now: int) -> str:
         raise _no_state(spec.name, directory, spec.at)
     if found.settled is None:
         raise StateError(f"the stream of pipeline '{spec.name}' has read no event yet", spec.at)
-    return last_over(min(found.settled, now), spec.output.partition)
+    tables = [write.output for write in spec.writes if write.output.table is not None]
+    longest = max((output.partition for output in tables), key=length_of, default="day")
+    return last_over(min(found.settled, now), longest)
 
 
 def state_of_stream(config: Config, pipeline_id: str) -> Path:
@@ -128,14 +132,16 @@ def check_backfill(spec: PipelineSpec, config: Config, wanted: Backfill) -> None
         ModelError: The range begins or ends within a partition.
         StateError: The stream may still write rows of the range, or nothing is known of it.
     """
-    for at in (wanted.start, wanted.end):
-        if spec.output.table is not None and not is_whole(at, spec.output.partition):
-            raise ModelError(
-                f"{instant(at)} is in the middle of a partition of table '{spec.output.table}'",
-                spec.place("output"),
-                f"a backfill replaces partitions; begin and end it with a whole "
-                f"{spec.output.partition} (UTC)",
-            )
+    for write in spec.writes:
+        table, partition = write.output.table, write.output.partition
+        for at in (wanted.start, wanted.end):
+            if table is not None and not is_whole(at, partition):
+                raise ModelError(
+                    f"{instant(at)} is in the middle of a partition of table '{table}'",
+                    spec.place(*write.at),
+                    f"a backfill replaces partitions; begin and end it with a whole {partition} "
+                    "(UTC)",
+                )
     require_settled(state_of_stream(config, spec.id), spec.name, wanted, spec.at)
 
 

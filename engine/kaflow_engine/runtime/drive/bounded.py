@@ -10,14 +10,7 @@ from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.topics import topic_ids
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.flow import Backfill, Flow
-from kaflow_engine.flow.graph import (
-    driving,
-    driving_source,
-    joins,
-    only_sink,
-    output_table,
-    source_of,
-)
+from kaflow_engine.flow.graph import driving, driving_source, joins, source_of, table_sinks
 from kaflow_engine.operators.watermark import END
 from kaflow_engine.runtime.batch.run import Run
 from kaflow_engine.runtime.batch.stop import Ending
@@ -149,12 +142,12 @@ def refuse_compacted(plan: Flow, wanted: Backfill, kafka: KafkaSettings) -> None
     Raises:
         StateError: The topic of driving records is compacted.
     """
-    topic = driving_source(plan).name
-    if wanted.force or output_table(plan) is None:
+    topic, tables = driving_source(plan).name, table_sinks(plan)
+    if wanted.force or not tables:
         return
     if "compact" in topic_settings(kafka, topic).get("cleanup.policy", ""):
         raise StateError(
-            f"topic '{topic}' is compacted: table '{only_sink(plan).target}' may have rows of "
+            f"topic '{topic}' is compacted: table '{tables[0].target}' may have rows of "
             "records that are gone, which a backfill would remove",
             hint="force the backfill, and the table has rows of the records that are left",
         )

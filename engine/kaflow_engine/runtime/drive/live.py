@@ -10,7 +10,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.errors import DrainIncomplete, KaflowError, RunError
-from kaflow_engine.flow.graph import output_table
+from kaflow_engine.flow.graph import table_sinks
 from kaflow_engine.operators.watermark import next_change
 from kaflow_engine.runtime.batch.run import Run
 from kaflow_engine.runtime.batch.stop import Ending
@@ -105,9 +105,10 @@ class LiveStream:
 
     def _gather(self) -> None:
         """Let records gather before the next batch, where each is a commit; not while behind."""
-        table, now = output_table(self._run.plan), self._run.watch.now
-        if table is not None and sum(now.lag.values()) <= now.batch_records:
-            self._ended.wait(table.interval / 1000)
+        intervals = [sink.table.interval for sink in table_sinks(self._run.plan)]
+        now = self._run.watch.now
+        if intervals and sum(now.lag.values()) <= now.batch_records:
+            self._ended.wait(min(intervals) / 1000)
 
     def _tick(self, goal: Offsets | None) -> None:
         run = self._run

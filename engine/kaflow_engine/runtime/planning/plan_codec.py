@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import with_avro_id
+from kaflow_engine.flow.graph import with_avro_ids
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.plan.evolution.chain import chain_mark, flow_of_chain, is_chain
 from kaflow_engine.state.log.batch_log import plan_mark
@@ -59,7 +59,7 @@ def fingerprint(plan: Flow) -> str:
 def decided(plan: Flow) -> str:
     """Return the fingerprint that decisions name: of a plan without what only a registry knows."""
     sources = tuple(replace(topic, schema_id=None) for topic in plan.sources)
-    return chain_mark(with_avro_id(replace(plan, sources=sources), None))
+    return chain_mark(with_avro_ids(replace(plan, sources=sources), {}))
 
 
 @cache

@@ -15,12 +15,8 @@ from kaflow_engine.connectors.kafka.topic_schemas import (
 )
 from kaflow_engine.connectors.kafka.wait import await_brokers
 from kaflow_engine.errors import ModelError, Problems, SourceError
-from kaflow_engine.flow.graph import (
-    driving_source,
-    output_format,
-    output_schema,
-    output_topic,
-)
+from kaflow_engine.flow.graph import driving_source, topic_sinks
+from kaflow_engine.flow.sinks import TopicSink
 from kaflow_engine.formats.contract import format_of
 from kaflow_engine.formats.schema_registry import Registry
 from kaflow_engine.model.columns import Column
@@ -109,13 +105,16 @@ def _prepare(spec: PipelineSpec, config: Config, say: Say, waiting: Waiting) -> 
             "set kafka.schemaRegistry",
         )
     planned = _pin_schemas(planned, registry)
-    topic, schema = output_topic(planned.plan), output_schema(planned.plan)
-    if topic is not None and schema is not None:
-        at = spec.place("output")
-        form = output_format(planned.plan)
-        planned = planned.with_avro_id(register_output(registry, topic, form, schema, at))
+    places = [spec.place(*write.at) for write in spec.writes]
+    planned = planned.with_avro_ids(
+        {
+            sink.id: register_output(registry, sink.topic, sink.format, sink.avro_schema, at)
+            for sink, at in zip(planned.plan.sinks, places, strict=True)
+            if isinstance(sink, TopicSink) and sink.avro_schema is not None
+        }
+    )
     driving = driving_source(planned.plan).name
-    written = [name for name in (topic, planned.plan.dead_letter_topic) if name]
+    written = [*(sink.topic for sink in topic_sinks(planned.plan)), planned.plan.dead_letter_topic]
     partitions = dict.fromkeys(written, counts[driving])
     replication = Replication.of(config.kafka)
     for created in create_outputs(kafka, partitions, replication, config.retry_deadline):

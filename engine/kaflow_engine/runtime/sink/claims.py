@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from kaflow_engine.connectors.run_log import RunLog
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import only_sink
 from kaflow_engine.operators.rows.reports import BatchReport
 from kaflow_engine.runtime.tasks.outputs import kind_of
 from kaflow_engine.state.log.batch_log import BatchRecord
@@ -24,8 +23,8 @@ class Claims:
     @staticmethod
     def of(control: RunLog, plan: Flow) -> "Claims":
         """Return what the plan needs; a backfill commits nothing before its end."""
-        by_driver = kind_of(only_sink(plan)).capabilities(plan.delivery).commit == "driver"
-        adds = by_driver and plan.backfill is None
+        committed_by = {kind_of(sink).capabilities(plan.delivery).commit for sink in plan.sinks}
+        adds = "driver" in committed_by and plan.backfill is None
         exactly_once = plan.delivery == "exactly_once"
         return Claims(control, transactional=exactly_once and not adds, at_once=not exactly_once)
 

@@ -2,15 +2,15 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 
 from kaflow_engine.connectors.contract import Bounded, Owner, Replaced, Sink
 from kaflow_engine.connectors.holding import Holding
 from kaflow_engine.flow.flow import Backfill, Flow
-from kaflow_engine.flow.graph import driving_source, only_sink, output_table
-from kaflow_engine.flow.sinks import TableParams
+from kaflow_engine.flow.graph import driving_source
 from kaflow_engine.operators.rows.table_rows import SOURCE, partitions_between
 from kaflow_engine.runtime.tasks.crash import crash_point
-from kaflow_engine.runtime.tasks.outputs import column_output
+from kaflow_engine.runtime.tasks.outputs import ColumnOutput, column_outputs
 from kaflow_engine.state.log.batch_log import StateRecord
 from kaflow_engine.state.storage.store import Store
 
@@ -32,18 +32,40 @@ def open_outputs(
         SinkError: One cannot be written.
         StateError: A backfill cannot replace what one has.
     """
-    into, table = column_output(only_sink(plan)), output_table(plan)
-    if into is None or table is None:
-        return ()
-    bounded = None
-    if plan.backfill is not None:
-        bounded = Bounded(
-            replaced=replaced_by(plan, table, plan.backfill, state),
-            store=store,
-            require_newest=require_newest,
-            passing=lambda point: crash_point(point, 0, os.getpid()),  # of all batches, so of none
-        )
-    return (into.outlet.open(into.output, into.columns, owner_of(state), bounded),)
+
+    def opened(into: ColumnOutput) -> Sink:
+        bounded = None
+        if plan.backfill is not None:
+            bounded = Bounded(
+                replaced=replaced_by(plan, into, plan.backfill, state),
+                store=store,
+                require_newest=require_newest,
+                passing=lambda point: crash_point(point, 0, os.getpid()),  # of all batches, of none
+            )
+        return into.outlet.open(into.output, into.columns, owner_of(state), bounded)
+
+    return tuple(opened(into) for into in column_outputs(plan))
+
+
+def dropped_outputs(begun: Flow, plan: Flow, state: StateRecord, store: Store) -> tuple[Sink, ...]:
+    """Open the outputs of an earlier plan that a stream has no more.
+
+    Args:
+        begun: The plan that a batch was begun with: it has rows for all of its outputs.
+        plan: What is to run.
+        state: Whose batches they are.
+        store: As for `open_outputs`.
+
+    Raises:
+        SinkError: One cannot be written.
+    """
+    kept = {sink.id for sink in plan.sinks}
+    gone = tuple(sink for sink in begun.sinks if sink.id not in kept)
+    return open_outputs(replace(begun, sinks=gone), state, store, _no_check)
+
+
+def _no_check() -> None:
+    """Let a batch be committed: who runs a stream claims each before."""
 
 
 def look_at_outputs(plan: Flow, state: StateRecord | None = None) -> list[Holding]:
@@ -56,12 +78,13 @@ def look_at_outputs(plan: Flow, state: StateRecord | None = None) -> list[Holdin
     Raises:
         SinkError: One could not be written, or cannot be read.
     """
-    into = column_output(only_sink(plan))
-    if into is None:
-        return []
     owner = _NO_ONE if state is None else owner_of(state)
-    held = into.outlet.look(into.output, into.columns, owner)
-    return [] if plan.backfill is not None else list(held)
+    held = [
+        holding
+        for into in column_outputs(plan)
+        for holding in into.outlet.look(into.output, into.columns, owner)
+    ]
+    return [] if plan.backfill is not None else held
 
 
 def hand_over(plan: Flow, state: StateRecord) -> None:
@@ -70,8 +93,7 @@ def hand_over(plan: Flow, state: StateRecord) -> None:
     Raises:
         SinkError: One cannot be written.
     """
-    into = column_output(only_sink(plan))
-    if into is not None:
+    for into in column_outputs(plan):
         into.outlet.hand_over(into.output, into.columns, owner_of(state))
 
 
@@ -80,12 +102,12 @@ def owner_of(state: StateRecord) -> Owner:
     return Owner(state=state.state_id, generation=state.generation)
 
 
-def replaced_by(plan: Flow, table: TableParams, wanted: Backfill, state: StateRecord) -> Replaced:
-    """Return the rows that a backfill replaces."""
+def replaced_by(plan: Flow, into: ColumnOutput, wanted: Backfill, state: StateRecord) -> Replaced:
+    """Return the rows of an output that a backfill replaces."""
     topic = driving_source(plan).name
     goal = state.goal.get(topic, {})
     return Replaced(
-        partitions=frozenset(partitions_between(wanted.start, wanted.end, table.partition)),
+        partitions=frozenset(partitions_between(wanted.start, wanted.end, into.partition)),
         source=SOURCE,
         read={p: (first, goal[p]) for p, first in state.start[topic].items() if p in goal},
         unknown=wanted.force,

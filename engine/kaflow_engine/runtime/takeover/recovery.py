@@ -1,15 +1,18 @@
 """Recovery: open batches and initial loads before a stream is live."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 
 from kaflow_engine.connectors.kafka.admin import require
 from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.flow.flow import Flow
 from kaflow_engine.runtime.batch.data_loss import settle_losses
 from kaflow_engine.runtime.batch.run import Run
 from kaflow_engine.runtime.batch.stop import Ending
 from kaflow_engine.runtime.clock.batch_clock import warn_of_future
 from kaflow_engine.runtime.planning.plan_codec import made_lenient, plan_of
+from kaflow_engine.runtime.sink.outputs import dropped_outputs
 from kaflow_engine.runtime.source.history import ends_of_histories
 from kaflow_engine.runtime.source.history_files import check_unchanged
 from kaflow_engine.runtime.source.offsets import at_most, only, reaches, unread
@@ -22,7 +25,7 @@ LOGGER = logging.getLogger("kaflow.runtime")
 
 
 def recover(run: Run, log: BatchLog, kafka: KafkaSettings) -> None:
-    """Run the batches again that earlier runs left."""
+    """Run the batches again that earlier runs left, each with all outputs that it was begun for."""
     check_unchanged(run.spark, run.histories, run.standing.offsets)
     left = [*run.left[:-1], *(recut(run, log, last) for last in run.left[-1:])]
     counts = require(kafka, [topic.name for topic in run.plan.sources]) if left else {}
@@ -37,8 +40,21 @@ def recover(run: Run, log: BatchLog, kafka: KafkaSettings) -> None:
         if rest is not None and run.runner.kept is not None:
             run.runner.kept.excuse(record.number)
         begun = plan_of(log.load_plan(record.plan))
-        run.replay(record, made_lenient(begun, run.plan), rest)
+        with _all_outputs(run, begun, log):
+            run.replay(record, made_lenient(begun, run.plan), rest)
     log.store.delete(RESTORED)  # only now the log has all that was delivered
+
+
+@contextmanager
+def _all_outputs(run: Run, begun: Flow, log: BatchLog) -> Generator[None]:
+    """Write to the outputs, too, that the plan has no more."""
+    state, own = log.load_state(), run.runner.sinks
+    if state is not None:
+        run.runner.sinks = (*own, *dropped_outputs(begun, run.plan, state, log.store))
+    try:
+        yield
+    finally:
+        run.runner.sinks = own
 
 
 def read_first(

@@ -1,13 +1,14 @@
-"""Where the rows of a plan go: its kind of sink, and the output that the sink is given."""
+"""Where the rows of a plan go: the kinds of its sinks, and the outputs that they are given."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Literal, assert_never
 
 import pyarrow as pa
 
 from kaflow_engine.connectors.contract import Outlet, Output, SinkKind
 from kaflow_engine.connectors.sinks import sink_kind
+from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.records import OUTPUT
 from kaflow_engine.flow.sinks import Sink, TableSink, TopicSink
 from kaflow_engine.operators.rows.table_rows import partition_column, typed_rows
@@ -19,6 +20,8 @@ class ColumnOutput:
 
     outlet: Outlet
     output: Output
+    partition: Literal["hour", "day"]
+    """What one of its partitions covers."""
     typed: Callable[[pa.Table], pa.Table]
     """Makes typed columns of rows of schema OUTPUT."""
 
@@ -39,8 +42,13 @@ def kind_of(sink: Sink) -> SinkKind:
             assert_never(sink)
 
 
-def column_output(sink: Sink) -> ColumnOutput | None:
-    """Return the output of a sink that takes columns; None: rows leave as records."""
+def column_outputs(plan: Flow) -> tuple[ColumnOutput, ...]:
+    """Return the outputs of a plan whose rows are columns; those of others leave as records."""
+    found = (_column_output(sink) for sink in plan.sinks)
+    return tuple(output for output in found if output is not None)
+
+
+def _column_output(sink: Sink) -> ColumnOutput | None:
     outlet = kind_of(sink).outlet
     if outlet is None or not isinstance(sink, TableSink):
         return None
@@ -50,5 +58,6 @@ def column_output(sink: Sink) -> ColumnOutput | None:
         output=Output(
             name=table.name, place=table.path, partition=partition_column(table.partition)
         ),
+        partition=table.partition,
         typed=lambda rows: typed_rows(table, rows),
     )

@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.connectors.contract import TaskPart, TaskSink
-from kaflow_engine.connectors.kafka.delivery.deliver import DEAD_LETTER, SinkSettings
+from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings
 from kaflow_engine.connectors.kafka.delivery.topic_sink import TopicSink
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import only_sink
+from kaflow_engine.flow.records import TABLE_ROW
 from kaflow_engine.formats.schema_registry import UnknownSchema
 from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.runtime.tasks.crash import crash_point
-from kaflow_engine.runtime.tasks.outputs import column_output
+from kaflow_engine.runtime.tasks.outputs import column_outputs
 from kaflow_engine.runtime.tasks.timed_state import TimedReader
 from kaflow_engine.state.copies.copies import ready_copy
 from kaflow_engine.state.copies.rocks import RocksCopy
@@ -126,22 +126,25 @@ class WorkerTask:
             self._notes.append({"changes": {name: about}})
 
     def deliver(self, rows: pa.Table) -> None:
-        """Hand rows of schema OUTPUT to their sinks, or keep them for the driver."""
+        """Hand rows of schema OUTPUT to their sinks, or keep them for the driver.
+
+        All records, whichever their topics, are one delivery: a marker counts them together.
+        """
         settings = self._settings
         if settings.sink is None:
             self.output.append(rows)
             return
-        into = column_output(only_sink(settings.plan))
-        if into is not None:
-            letters = pc.equal(rows["kind"], DEAD_LETTER)
-            ready, rows = rows.filter(pc.invert(letters)), rows.filter(letters)
-            if ready.num_rows:
-                with self.timed("table"):
-                    self._write(into.outlet.task(into.output), into.typed(ready), "table")
-            if not rows.num_rows:
-                return
-        with self.timed("deliver"):
-            self._write(TopicSink(settings.sink), rows, "deliver")
+        if outputs := column_outputs(settings.plan):
+            in_columns = pc.equal(rows["kind"], TABLE_ROW)
+            ready, rows = rows.filter(in_columns), rows.filter(pc.invert(in_columns))
+            for into in outputs:
+                mine = ready.filter(pc.equal(ready["topic"], into.output.name))
+                if mine.num_rows:
+                    with self.timed("table"):
+                        self._write(into.outlet.task(into.output), into.typed(mine), "table")
+        if rows.num_rows:
+            with self.timed("deliver"):
+                self._write(TopicSink(settings.sink), rows, "deliver")
 
     def _write(self, sink: TaskSink, rows: pa.Table, phase: str) -> None:
         part = TaskPart(
@@ -155,7 +158,7 @@ class WorkerTask:
         written = sink.write(part)
         for name, spent in written.phases.items():
             self._spend(f"{phase}.{name}", spent)
-        self._notes += [*written.notes, {"rows": written.rows}]
+        self._notes += [*written.notes, {"rows": dict(written.rows)}]
 
     def avro_schema(self, schema_id: int) -> str:
         """Return the writer schema registered under an id."""

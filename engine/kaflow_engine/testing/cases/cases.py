@@ -5,7 +5,6 @@ from collections import Counter
 from dataclasses import dataclass
 
 from kaflow_engine.errors import KaflowError
-from kaflow_engine.flow.graph import only_sink
 from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.plan.planner.planned import PlannedPipeline
 from kaflow_engine.testing.cases.compare import Difference, Outcome, compare
@@ -14,6 +13,7 @@ from kaflow_engine.testing.cases.executor import BatchOutcome, Executor
 from kaflow_engine.testing.cases.pipeline import Surroundings, plan_case
 from kaflow_engine.testing.cases.records import (
     Wire,
+    check_outputs,
     check_topics,
     emitted_rows,
     partitions_of,
@@ -80,6 +80,7 @@ def _run(
 ) -> CaseResult:
     wire = wire_of(planned)
     check_topics(wire, case.given)
+    check_outputs(wire, case)
     result = CaseResult(case=case)
     for runs, cut_case in enumerate(cut(case, cuts), 1):
         outcome = _feed(case, wire, cut_case, executor, replay)
@@ -126,7 +127,7 @@ class _Taken:
 
     def outcome(self) -> Outcome:
         return Outcome(
-            output_topic=only_sink(self.wire.planned.plan).target,
+            outputs=tuple(sink.target for sink in self.wire.planned.plan.sinks),
             rows=tuple(row for row, _ in self.rows),
             raw=tuple(value for _, value in self.rows),
             letters=tuple(self.letters),

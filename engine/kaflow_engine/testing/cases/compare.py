@@ -14,7 +14,8 @@ from kaflow_engine.testing.cases.values import Json, comparable, json_text
 class Outcome:
     """All that came out of a case."""
 
-    output_topic: str
+    outputs: tuple[str, ...]
+    """Topics and tables, in the order of the pipeline file."""
     rows: tuple[Row, ...]
     """In order."""
     raw: tuple[bytes, ...]
@@ -73,7 +74,7 @@ def _rows(case: Case, outcome: Outcome, as_given: bool) -> Difference | None:
     numbered = as_given and any(spec.in_batch is not None for spec in case.expect)
     expected = [
         Row(
-            topic=spec.topic or outcome.output_topic,
+            topic=spec.topic or outcome.outputs[0],
             key=spec.key,
             value=value,
             batch=spec.in_batch if numbered else None,

@@ -17,7 +17,7 @@ from kaflow_engine.model.files.tree import Entries, Entry, Items, Node, Scalar, 
 from kaflow_engine.model.files.variables import variables_of_authors
 from kaflow_engine.model.files.yaml_file import raise_all, read_yaml
 from kaflow_engine.model.pipelines.front_end import SUFFIXES
-from kaflow_engine.model.specs import Spec
+from kaflow_engine.model.spec import Spec
 from kaflow_engine.testing.cases.specs import (
     Advance,
     AdvanceSpec,

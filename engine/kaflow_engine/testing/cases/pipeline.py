@@ -134,4 +134,4 @@ def _holds_pipeline(file: Path) -> bool:
         root = read_yaml(file, {}).root
     except ModelError:
         return False  # whoever runs that pipeline is told
-    return isinstance(root, Entries) and root.get("query") is not None
+    return isinstance(root, Entries) and bool({"query", "outputs"} & {e.key for e in root.entries})

@@ -7,17 +7,18 @@ from typing import Any
 import pyarrow as pa
 
 from kaflow_engine.errors import ModelError, UnknownName
-from kaflow_engine.flow.graph import output_columns, output_format, output_schema
-from kaflow_engine.flow.records import RECORDS
+from kaflow_engine.flow.graph import columns_of, topic_sinks
+from kaflow_engine.flow.records import DEAD_LETTER, RECORDS, ROW
+from kaflow_engine.flow.sinks import TopicSink
 from kaflow_engine.formats.contract import Evidence, IdSchema, format_of, no_schema
 from kaflow_engine.model.files.yaml_file import raise_all
-from kaflow_engine.model.specs import AvroSpec
+from kaflow_engine.model.output_specs import AvroSpec
 from kaflow_engine.plan.planner.planned import PlannedPipeline
-from kaflow_engine.testing.cases.specs import Given, Letter, Row
+from kaflow_engine.testing.cases.specs import Case, Given, Letter, Row
 from kaflow_engine.testing.cases.values import Json, parse_json
 
-OUTPUT_ID = 1
-"""The id under which the Avro output of a case is registered; inputs follow."""
+_FIRST_ID = 1
+"""The id under which the schema of the first output of a case is registered; inputs come last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +26,7 @@ class Wire:
     """How the records of one pipeline look on the wire; Avro ids are made up."""
 
     planned: PlannedPipeline
-    """With the id of its Avro output, if it has one."""
+    """With the ids of its Avro outputs."""
     schemas: Mapping[int, str]
     """Avro schemas by id."""
     ids: Mapping[str, int]
@@ -40,15 +41,17 @@ def wire_of(planned: PlannedPipeline) -> Wire:
     """
     schemas: dict[int, str] = {}
     ids: dict[str, int] = {}
-    schema = output_schema(planned.plan)
-    if schema is not None:
-        schemas[OUTPUT_ID] = schema
-        planned = planned.with_avro_id(OUTPUT_ID)
+    written: dict[str, int] = {}
+    for number, sink in enumerate(topic_sinks(planned.plan), _FIRST_ID):
+        if sink.avro_schema is not None:
+            written[sink.id], schemas[number] = number, sink.avro_schema
+    planned = planned.with_avro_ids(written)
+    first = _FIRST_ID + len(planned.plan.sinks)
     for topic in planned.plan.sources:
         columns = planned.schemas[topic.name]
         schema = format_of(topic.format).schema_of(columns, AvroSpec().name)
         if schema is not None:
-            ids[topic.name] = OUTPUT_ID + 1 + topic.index
+            ids[topic.name] = first + topic.index
             schemas[ids[topic.name]] = schema
     return Wire(planned=planned, schemas=schemas, ids=ids)
 
@@ -69,6 +72,25 @@ def check_topics(wire: Wire, given: Iterable[Given]) -> None:
     """
     known = [topic.name for topic in wire.planned.plan.sources]
     raise_all(UnknownName("topic", r.topic, known, r.at) for r in given if r.topic not in known)
+
+
+def check_outputs(wire: Wire, case: Case) -> None:
+    """Refuse rows that are expected in no output, or in one of several that is not named.
+
+    Raises:
+        ModelError: With the nearest name.
+    """
+    outputs = [sink.target for sink in wire.planned.plan.sinks]
+    if len(outputs) == 1:
+        return
+    named = [row.topic for row in case.expect or ()]
+    if None in named:
+        raise ModelError(
+            f"row {named.index(None) + 1} of expect names none of several outputs",
+            case.at,
+            f"write topic: with one of {', '.join(outputs)}",
+        )
+    raise_all(UnknownName("output", n, outputs, case.at) for n in named if n and n not in outputs)
 
 
 def records_table(wire: Wire, given: Sequence[Given]) -> pa.Table:
@@ -94,17 +116,16 @@ def records_table(wire: Wire, given: Sequence[Given]) -> pa.Table:
 
 def emitted_rows(wire: Wire, output: pa.Table, batch: int) -> list[tuple[Row, bytes]]:
     """Return the rows of a batch in order, each with its value as it was written."""
-    found = [row for row in output.to_pylist() if row["kind"] == 0]
-    raw: list[bytes] = [row["value"] for row in found]
+    found = [row for row in output.to_pylist() if row["kind"] == ROW]
     return [
-        (Row(topic=row["topic"], key=_text(row["key"]), value=value, batch=batch), data)
-        for row, value, data in zip(found, _values(wire, raw), raw, strict=True)
+        (Row(topic=row["topic"], key=_text(row["key"]), value=value, batch=batch), row["value"])
+        for row, value in zip(found, _values(wire, found), strict=True)
     ]
 
 
 def written_letters(output: pa.Table) -> list[Letter]:
     """Return the dead letters of a batch."""
-    return [_letter(row["headers"]) for row in output.to_pylist() if row["kind"] == 1]
+    return [_letter(row["headers"]) for row in output.to_pylist() if row["kind"] == DEAD_LETTER]
 
 
 def _encoded(wire: Wire, record: Given) -> bytes | None:
@@ -128,14 +149,22 @@ def _encoded(wire: Wire, record: Given) -> bytes | None:
     return encoded.values[0]
 
 
-def _values(wire: Wire, raw: Sequence[bytes]) -> list[Json]:
-    plan = wire.planned.plan
-    form = format_of(output_format(plan))
+def _values(wire: Wire, rows: Sequence[Mapping[str, Any]]) -> list[Json]:
+    found: dict[int, Json] = {}
+    for sink in topic_sinks(wire.planned.plan):
+        places = [n for n, row in enumerate(rows) if row["topic"] == sink.topic]
+        raw: list[bytes] = [rows[n]["value"] for n in places]
+        found |= zip(places, _decoded(wire, sink, raw), strict=True)
+    return [found[n] for n in range(len(rows))]
+
+
+def _decoded(wire: Wire, sink: TopicSink, raw: Sequence[bytes]) -> list[Json]:
+    form = format_of(sink.format)
     if form.traits.is_json:
         return [parse_json(value) for value in raw]
-    columns, schema = output_columns(plan), output_schema(plan)
-    if schema is not None:
-        columns = form.columns(Evidence.of_schema(schema)) or columns
+    columns = columns_of(wire.planned.plan, sink)
+    if sink.avro_schema is not None:
+        columns = form.columns(Evidence.of_schema(sink.avro_schema)) or columns
     decoded = form.decode(pa.array(raw, pa.binary()), columns, wire.schemas.__getitem__)
     assert not decoded.bad, decoded.bad
     shown = format_of("json").encoder(columns, None).encode(decoded.table)

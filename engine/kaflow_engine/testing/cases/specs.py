@@ -10,7 +10,7 @@ from kaflow_engine.errors import Location
 from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.files.tree import Node
 from kaflow_engine.model.names import Filled, Topic, refuse
-from kaflow_engine.model.specs import Spec
+from kaflow_engine.model.spec import Spec
 from kaflow_engine.testing.cases.values import Json
 
 
@@ -56,7 +56,7 @@ class RowSpec(Spec):
     """One expected record; its value is read from the tree, where no digit is lost."""
 
     topic: Topic | None = None
-    """None: the output topic of the pipeline."""
+    """The topic or table that it is in; None: the one output of the pipeline."""
     key: str | None = None
     value: object
     in_batch: int | None = Field(default=None, gt=0)

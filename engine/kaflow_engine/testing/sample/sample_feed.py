@@ -88,7 +88,7 @@ def sample_topics(specs: Sequence[PipelineSpec]) -> list[str]:
         ModelError: There are no sample records for one of them.
         Problems: For several.
     """
-    written = {spec.output.topic for spec in specs}
+    written = {write.output.topic for spec in specs for write in spec.writes}
     read = {topic for spec in specs for topic in pipeline_topics(spec)}
     topics = sorted(read - written)
     # an unknown one is noticed before anything starts

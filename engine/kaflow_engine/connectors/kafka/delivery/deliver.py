@@ -32,10 +32,10 @@ from kaflow_engine.connectors.kafka.errors import FENCED, error_of
 from kaflow_engine.connectors.kafka.run_log.control_records import Marker, to_bytes
 from kaflow_engine.connectors.kafka.run_log.transactions import abort, control_topic, out_of_time
 from kaflow_engine.errors import KaflowError
+from kaflow_engine.flow.records import DEAD_LETTER
 
 __all__ = ["DeliveryResult", "SinkSettings", "close_producers", "dead_letter_partition", "deliver"]
 
-DEAD_LETTER = 1
 _ONE_AT_A_TIME = Lock()
 
 CrashPoint = Callable[[str], None]
@@ -45,12 +45,18 @@ CrashPoint = Callable[[str], None]
 class DeliveryResult:
     """What one delivery did."""
 
-    rows: int
+    by_topic: Mapping[str, int]
+    """Rows, dead letters aside."""
     dead_letters: int
     skipped: tuple[int, ...]
     """Delivery partitions whose rows had been delivered before, all or the first of them."""
     phases: Mapping[str, float]
     """Milliseconds per phase: open, produce, flush, commit."""
+
+    @property
+    def rows(self) -> int:
+        """All rows, dead letters aside."""
+        return sum(self.by_topic.values())
 
 
 def _survive(name: str) -> None:
@@ -87,7 +93,7 @@ def deliver(
     """
     todo = undelivered(sink, batch, rows, alone) if sink.exactly_once else Todo(rows)
     if todo.rows.num_rows == 0:
-        return DeliveryResult(rows=0, dead_letters=0, skipped=todo.skipped, phases={})
+        return DeliveryResult(by_topic={}, dead_letters=0, skipped=todo.skipped, phases={})
     with _ONE_AT_A_TIME:
         start = time.perf_counter()
         writer = writer_of(sink, crash_point)
@@ -107,9 +113,13 @@ def deliver(
             # the next run fences the slot, which aborts what is open
             discard(sink)
             raise
-    dead = int(pc.sum(pc.equal(todo.rows["kind"], DEAD_LETTER)).as_py())
+    dead = pc.equal(todo.rows["kind"], DEAD_LETTER)
+    topics = pc.value_counts(todo.rows["topic"].filter(pc.invert(dead))).to_pylist()
     return DeliveryResult(
-        rows=todo.rows.num_rows - dead, dead_letters=dead, skipped=todo.skipped, phases=phases
+        by_topic={each["values"]: each["counts"] for each in topics},
+        dead_letters=int(pc.sum(dead).as_py()),
+        skipped=todo.skipped,
+        phases=phases,
     )
 
 

@@ -32,7 +32,7 @@ class TopicSink:
         notes = [{_SLOTS: list(counts(part.rows).items())}] if begun else []
         done = deliver(self.settings, part.batch, part.rows, part.passing, part.mark, part.alone)
         said = {"delivered": done.rows, "dead_letters": done.dead_letters}
-        return Written(rows=done.rows, notes=(*notes, said), phases=done.phases)
+        return Written(rows=done.by_topic, notes=(*notes, said), phases=done.phases)
 
     def commit(self, batch: FinishedBatch) -> None:
         """Check that a batch that runs again has the rows that were delivered of it."""

@@ -1,0 +1,51 @@
+"""Which rows carry the original bytes of their record: those that may still become dead letters."""
+
+import pytest
+
+from kaflow_engine.errors import Location
+from kaflow_engine.flow.graph import driving
+from kaflow_engine.model.columns import Column
+from kaflow_engine.model.config import Config
+from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
+from kaflow_engine.plan.planner.pipeline_plan import build_plan
+
+JOINED = "SELECT o.id, u.name FROM orders o LEFT JOIN users u ON o.user_id = u.id"
+SCHEMAS = {
+    "orders": (Column("id", "VARCHAR"), Column("user_id", "VARCHAR")),
+    "users": (Column("id", "VARCHAR"), Column("name", "VARCHAR")),
+}
+SMART = {"type": "smart", "on_expiry": "drop"}
+BY_ID = '("o.id") IS NULL'
+
+
+@pytest.mark.parametrize(
+    ("keys", "emission", "raw"),
+    [
+        ([None], {}, None),
+        (["id"], {}, BY_ID),
+        (["id"], SMART, None),
+        (["id", "id"], SMART, None),
+        (["id", None], SMART, BY_ID),
+        (["id", None], {**SMART, "require": ["id"]}, None),
+        (["id", "name"], SMART, "TRUE"),
+        (["id", "name"], {**SMART, "require": ["name"]}, BY_ID),
+        (["id", "name"], {**SMART, "on_expiry": "emit"}, "TRUE"),
+        ([None, None], {**SMART, "on_expiry": "dead_letter"}, "TRUE"),
+    ],
+)
+def test_rows_whose_key_may_be_null_carry_them(
+    keys: list[str | None], emission: dict[str, object], raw: str | None
+) -> None:
+    outputs = [
+        {"from": "joined", "topic": f"out{n}", **({} if key is None else {"key": key})}
+        for n, key in enumerate(keys)
+    ]
+    mapping = {
+        "name": "p",
+        "relations": {"joined": {"query": JOINED}},
+        "outputs": outputs,
+        "emission": emission,
+        "state": {"dimensions": ["users"]},
+    }
+    spec = pipeline_from_mapping(mapping, Location("p"), {})
+    assert driving(build_plan(spec, Config(), SCHEMAS).plan).raw == raw
