@@ -97,10 +97,11 @@ def test_each_row_is_once_in_each_output(broker, spark, topics, config, unique, 
 
 
 def test_a_backfill_writes_every_topic_and_replaces_in_the_table(
-    broker, spark, topics, config, unique
+    broker, spark, topics, config, unique, monkeypatch
 ):
     from kaflow_engine.runtime.application import run_backfill, run_pipelines
 
+    monkeypatch.setattr("kaflow_engine.runtime.newest_rows._TIMEOUT", 60_000)  # on a busy machine
     (planned,) = prepare([spec_of(unique, topics)], config)
     plan = planned.plan
     run_pipelines([plan], config, until_caught_up=True, spark=spark)

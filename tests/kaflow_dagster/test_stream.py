@@ -41,7 +41,9 @@ from pathlib import Path
 import dagster as dg
 from kaflow_dagster.streams import outputs
 from kaflow_dagster.build import build_kaflow_defs
+from kaflow_engine.runtime import newest_rows
 outputs._WAIT_S = outputs._SLOW_S = 120.0  # newest rows come however busy the machine is
+newest_rows._TIMEOUT = 60_000
 home, file, config, job = sys.argv[1:]
 found = build_kaflow_defs([Path(file)], Path(config)).get_repository_def().get_job(job)
 with dg.DagsterInstance.from_config(home) as instance:
