@@ -155,10 +155,14 @@ def sink_of(flow: Flow, project: Project) -> Sink:
     return next(sink for sink in flow.sinks if project.id in sink.inputs)
 
 
+def project_of(flow: Flow, sink: Sink) -> Project:
+    """Return the projection whose rows a sink takes."""
+    return next(each for each in projections(flow) if each.id in sink.inputs)
+
+
 def columns_of(flow: Flow, sink: Sink) -> tuple[Column, ...]:
     """Return the columns of what a sink writes."""
-    project = next(each for each in projections(flow) if each.id in sink.inputs)
-    return value_columns(sink, [column for column, _ in project.columns])
+    return value_columns(sink, [column for column, _ in project_of(flow, sink).columns])
 
 
 def topic_sinks(flow: Flow) -> tuple[TopicSink, ...]:

@@ -99,6 +99,14 @@ class QueryShape:
         """The column that is the key and no part of the value."""
         return next((output for output in self.outputs if output.is_key), None)
 
+    def column(self, name: str) -> OutputShape | None:
+        """Return a column of the result, in whatever case its name is written."""
+        return next((o for o in self.outputs if o.name.lower() == name.lower()), None)
+
+    def key_of(self, name: str | None) -> OutputShape | None:
+        """Return the column that is the key: the one of a name, or the one that says so itself."""
+        return self.key if name is None else self.column(name)
+
     def source(self, alias: str) -> SourceShape:
         """Return the source called `alias`."""
         return next(source for source in self.sources if source.alias == alias)
@@ -117,6 +125,15 @@ class QueryShape:
     @property
     def _lists(self) -> dict[tuple[str, str], Expr]:
         return {(each.alias, name): of for each in self.unnests for name, of in each.lists}
+
+
+def common_key(keys: Sequence[OutputShape | None]) -> OutputShape | None:
+    """Return the key of all outputs; None where one has none, or another one."""
+    first = keys[0]
+    if first is None:
+        return None
+    same = all(key is not None and key.expr.sql == first.expr.sql for key in keys)
+    return first if same else None
 
 
 def common_filters(shapes: Sequence[QueryShape]) -> tuple[Expr, ...]:

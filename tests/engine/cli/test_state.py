@@ -154,9 +154,9 @@ def test_show_finds_a_key_and_a_side_and_an_earlier_batch(root):
     assert seen(earlier, "users") == [("u1", {"u.tier": "silver"}, None, False)]
     due = data(root, "show", "shop", "--operator", 2, "--side", "due")
     assert [row["values"] for row in due] == [{"entry": "waiting"}] * 3
-    told = call(root, "show", "shop", "--limit", 1, "--operator", 2)
-    assert told.stderr.splitlines()[-1] == "1 rows of shop"
-    head, row = told.stdout.splitlines()
+    shown = call(root, "show", "shop", "--limit", 1, "--operator", 2)
+    assert shown.stderr.splitlines()[-1] == "1 rows of shop"
+    head, row = shown.stdout.splitlines()
     assert head.split() == "operator side key record event time age expires values".split()
     assert "u.tier=gold" in row
 
@@ -189,9 +189,9 @@ def test_size_counts_by_side_and_partition(root):
     parts = found[1, "payments"]["partitions"]
     assert sum(part["entries"] for part in parts) == 4
     assert sum(part["bytes"] for part in parts) == found[1, "payments"]["bytes"] > 100
-    told = call(root, "size", "shop")
-    assert told.stdout.splitlines()[1].split()[:4] == ["join", "payments", "payments", "4"]
-    assert "entries, " in told.stderr
+    shown = call(root, "size", "shop")
+    assert shown.stdout.splitlines()[1].split()[:4] == ["join", "payments", "payments", "4"]
+    assert "entries, " in shown.stderr
 
 
 def test_diff_says_what_was_added_removed_and_changed(root):
@@ -224,11 +224,11 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("arguments", "code", "said"), REFUSED)
-def test_what_cannot_be_done_is_told(root, arguments, code, said):
+def test_what_cannot_be_done_is_reported(root, arguments, code, said):
     assert said in call(root, *arguments, code=code).stderr
 
 
-def test_no_state_at_all_is_told(tmp_path):
+def test_no_state_at_all_is_reported(tmp_path):
     for command in (["show", "x"], ["size", "x"], ["verify", "x"], ["snapshot", "x"]):
         assert f"there is no state in '{tmp_path}'" in call(tmp_path, *command, code=14).stderr
 
@@ -238,11 +238,11 @@ def test_a_pipeline_that_runs_is_left_alone(own, command):
     before = data(own, "show", "shop", "--side", "waiting")
     name, *more = command
     with hold_lease(own / "shop"):
-        told = call(own, name, "shop", *more, code=14).stderr
+        shown = call(own, name, "shop", *more, code=14).stderr
         shown = data(own, "show", "shop", "--side", "waiting")
         assert data(own, "verify", "shop")["sound"]
-    assert "pipeline 'shop' runs (process " in told
-    assert "stop it first" in told
+    assert "pipeline 'shop' runs (process " in shown
+    assert "stop it first" in shown
     assert seen(shown, "waiting") == seen(before, "waiting")
 
 
@@ -255,9 +255,9 @@ def test_a_snapshot_is_taken_at_once(own):
 def test_a_batch_that_is_open_must_be_run_before_a_rescale(own):
     here = StateHere(own, PLAN)
     here.begin(record_table([record("users", 4, 5, "u9", id="u9", tier="x")]), START)
-    told = call(own, "rescale", "shop", "--partitions", 3, code=14).stderr
-    assert "batch 5 of pipeline 'shop' was begun and is not done" in told
-    assert "run the pipeline once, `kaflow run … --until-caught-up`" in told
+    shown = call(own, "rescale", "shop", "--partitions", 3, code=14).stderr
+    assert "batch 5 of pipeline 'shop' was begun and is not done" in shown
+    assert "run the pipeline once, `kaflow run … --until-caught-up`" in shown
 
 
 def test_the_state_of_a_backfill_is_not_rescaled(tmp_path):
@@ -265,5 +265,5 @@ def test_the_state_of_a_backfill_is_not_rescaled(tmp_path):
     here = StateHere(tmp_path, plan)
     assert here.state.fingerprint == fingerprint(plan)
     assert plan_text(plan) == here.log.load_plan(fingerprint(plan))
-    told = call(tmp_path, "rescale", "shop.backfill-1-2", "--partitions", 3, code=14).stderr
-    assert "'shop.backfill-1-2' is the state of a backfill" in told
+    shown = call(tmp_path, "rescale", "shop.backfill-1-2", "--partitions", 3, code=14).stderr
+    assert "'shop.backfill-1-2' is the state of a backfill" in shown

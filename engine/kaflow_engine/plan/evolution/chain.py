@@ -15,8 +15,7 @@ from kaflow_engine.flow.graph import (
     driving,
     joins,
     ledger_of,
-    projections,
-    sink_of,
+    project_of,
     source_of,
 )
 from kaflow_engine.flow.operators import KeyedJoin, Project, SideParams
@@ -163,14 +162,12 @@ def ends_of(plan: Document) -> dict[str, Document]:
 
 
 def _ends(flow: Flow) -> dict[str, Any]:
-    ends = {
-        sink_of(flow, project).target: _finish(project, sink_of(flow, project))
-        for project in projections(flow)
-    }
+    ends = {sink: _finish(project_of(flow, sink), sink) for sink in flow.sinks}
     if len(ends) == 1:
         return {"finish": next(iter(ends.values()))}
-    exchanges = {sink.target: sink.exchange for sink in flow.sinks}
-    return {"outputs": {name: {**end, "exchange": exchanges[name]} for name, end in ends.items()}}
+    return {
+        "outputs": {sink.target: {**end, "exchange": sink.exchange} for sink, end in ends.items()}
+    }
 
 
 def _finish(project: Project, sink: Sink) -> dict[str, Any]:

@@ -65,11 +65,11 @@ def obstacles(old: Flow, new: Flow) -> tuple[str, ...]:
     """
     new = inherit(old, new)
     rows = tuple(keeps_rows(old, step) for step in joins(old))
-    now = chain_of(new)
+    was, now = chain_of(old), chain_of(new)
     if has_joins_of(old, new):
-        now = _settled(chain_of(old), now, rows)
-    tables = _shared_tables(chain_of(old), now)
-    before, after = _kept(chain_of(old), rows, tables), _kept(now, rows, tables)
+        now = _settled(was, now, rows)
+    tables = _shared_tables(was, now)
+    before, after = _kept(was, rows, tables), _kept(now, rows, tables)
     if json.dumps(before) == json.dumps(after):
         return ()
     return differences(before, after) or ("columns are kept in another order",)

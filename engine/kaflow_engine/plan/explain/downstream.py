@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import projections, topic_sinks
+from kaflow_engine.flow.graph import project_of, topic_sinks
 from kaflow_engine.flow.sinks import TopicSink
 
 
@@ -80,11 +80,11 @@ class _Written:
 
 
 def _written(flow: Flow, sink: TopicSink) -> _Written:
-    project = next(each for each in projections(flow) if each.id in sink.inputs)
+    columns = project_of(flow, sink).columns
     return _Written(
         format=sink.format,
         key=sink.key,
-        columns={column.name: (column.type, sql) for column, sql in project.columns},
+        columns={column.name: (column.type, sql) for column, sql in columns},
     )
 
 

@@ -1,7 +1,6 @@
 """Explains a pipeline file, as far as the columns of its topics are known."""
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import zip_longest
 from pathlib import Path
 
 from kaflow_engine.connectors.sinks import sink_kind
@@ -25,7 +24,7 @@ from kaflow_engine.plan.planner.pipeline_plan import build_plan, check_pipeline,
 from kaflow_engine.plan.planner.topics import TopicRole, topic_roles
 from kaflow_engine.sql.pipeline import pipeline_shapes, pipeline_topics
 from kaflow_engine.sql.scope import NeedsSchema
-from kaflow_engine.sql.shape import MATCHED, Expr, QueryShape, common_filters
+from kaflow_engine.sql.shape import MATCHED, Expr, QueryShape, common_filters, common_key
 
 Columns = Mapping[str, tuple[Column, ...]]
 Resolver = Callable[[PipelineSpec, Config, Sequence[str]], Columns]
@@ -166,15 +165,14 @@ def _required(spec: PipelineSpec, shapes: Sequence[QueryShape]) -> tuple[str, ..
     """Return what must not be NULL: what the author says, and the key, where all have the same."""
     if spec.emission.type != "smart":
         return ()
-    keys = [_key_name(write, shape) or "" for write, shape in zip_longest(spec.writes, shapes)]
-    same = {key.lower() for key in keys}
+    keys = [write.output.key for write in spec.writes]
+    named = {(key or "").lower() for key in keys}
+    common = keys[0] if len(named) == 1 else None
     if shapes:
-        same = {
-            next((o.expr.sql for o in shape.outputs if o.name.lower() == key.lower()), None)
-            for shape, key in zip(shapes, keys, strict=True)
-        }
-    common = keys[:1] if all(keys) and len(same) == 1 else []
-    return tuple(dict.fromkeys([*spec.emission.require, *common]))
+        both = zip(shapes, keys, strict=True)
+        key = common_key([shape.key_of(name) for shape, name in both])
+        common = None if key is None else keys[0] or key.name
+    return tuple(dict.fromkeys([*spec.emission.require, *([common] if common else [])]))
 
 
 def _key_name(write: Write, shape: QueryShape | None) -> str | None:

@@ -29,7 +29,7 @@ from kaflow_engine.plan.planner.wiring import (
     sink_of,
 )
 from kaflow_engine.sql.bind import Binder
-from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape, common_filters
+from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape, common_filters, common_key
 
 MAX_DEFAULT_PARTITIONS = 4
 
@@ -156,11 +156,10 @@ def _wanted(parts: ChainParts) -> list[OutputShape]:
         column
         for name in spec.emission.require
         for output in parts.outputs
-        if (column := output.column(name))
+        if (column := output.shape.column(name))
     ]
-    keys = [output.key for output in parts.outputs]
-    key = keys[0]
-    if key is not None and all(other and other.expr.sql == key.expr.sql for other in keys):
+    key = common_key([output.key for output in parts.outputs])
+    if key is not None:
         found += _filled(parts.outputs[0].shape, key)
     return list({column.expr.sql: column for column in found}.values())
 

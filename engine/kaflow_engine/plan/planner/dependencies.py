@@ -115,7 +115,7 @@ def _written(
             return {}
         plan = build_plan(spec, config, known).plan
     except ModelError:
-        return {}  # it is told where that pipeline is checked
+        return {}  # it is reported where that pipeline is checked
     return {
         sink.topic: columns_of(plan, sink)
         for sink in topic_sinks(plan)

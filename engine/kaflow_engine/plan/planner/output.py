@@ -39,13 +39,7 @@ class OutputParts:
     @property
     def key(self) -> OutputShape | None:
         """The column that is the key."""
-        name = self.write.output.key
-        return self.shape.key if name is None else self.column(name)
-
-    def column(self, name: str) -> OutputShape | None:
-        """Return a column, in whatever case its name is written."""
-        named = (o for o in self.shape.outputs if o.name.lower() == name.lower())
-        return next(named, None)
+        return self.shape.key_of(self.write.output.key)
 
 
 def wrong_names(

@@ -74,7 +74,7 @@ def refuse_unnested(spec: PipelineSpec, outputs: Sequence[OutputParts]) -> None:
             "write the joined rows to a topic, and unnest them in another pipeline",
         )
     for i, name in enumerate(spec.emission.require):
-        columns = [(each.shape, column) for each in outputs if (column := each.column(name))]
+        columns = [(each.shape, column) for each in outputs if (column := each.shape.column(name))]
         if any(shape.lists_behind(column.expr) for shape, column in columns):
             raise ModelError(
                 f"the required column '{name}' is made of elements of an unnested list, and rows "
