@@ -10,6 +10,7 @@ from kaflow_engine.connectors.kafka.admin import create_topic, delete_topics
 from kaflow_engine.connectors.kafka.client import KafkaSettings, open_producer
 from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.flow.graph import topic_sinks
+from kaflow_engine.formats.contract import format_of
 from kaflow_engine.formats.schema_registry import Registry
 from kaflow_engine.model.config import Config
 from kaflow_engine.plan.planner.planned import PlannedPipeline
@@ -110,13 +111,14 @@ def new_topic(kafka: KafkaSettings, topic: str, partitions: int) -> None:
 
 
 def _registered(wire: Wire, config: Config) -> Wire:
-    """Register the schemas of Avro inputs, and use the registry's ids."""
+    """Register the schemas of inputs that have one, and use the registry's ids."""
     if not wire.ids:
         return wire
     assert config.kafka.schema_registry is not None
     registry = Registry(url=config.kafka.schema_registry)
+    forms = {topic.name: format_of(topic.format) for topic in wire.planned.plan.sources}
     ids = {
-        topic: registry.register(f"{topic}-value", wire.schemas[number], "AVRO")
+        topic: forms[topic].register(registry, f"{topic}-value", wire.schemas[number])
         for topic, number in wire.ids.items()
     }
     return replace(
@@ -154,7 +156,7 @@ def _ran(
 
 
 def _schemas_of(rows: pa.Table, config: Config) -> Mapping[int, str]:
-    """Ask the registry for every schema that Avro values name."""
+    """Ask the registry for every schema that values name."""
     assert config.kafka.schema_registry is not None
     registry = Registry(url=config.kafka.schema_registry)
     ids = {int.from_bytes(value[1:5]) for value in rows["value"].to_pylist()}

@@ -36,6 +36,8 @@ class Traits:
     """Schemas are in the schema registry, and each value names its own by id."""
     is_json: bool
     """A value is JSON text: it can be shown as it is, and made of the columns of a file."""
+    positional: bool = False
+    """Cells have no names: whoever decodes a value asks for all columns, in their order."""
 
 
 def no_schema(schema_id: int) -> str:
@@ -91,6 +93,16 @@ class Format(Protocol):
     @property
     def traits(self) -> Traits:
         """What it is like."""
+        ...
+
+    def declared(self, columns: tuple[Column, ...] | None) -> tuple[Column, ...] | None:
+        """Return the columns of a topic for which a file declares these, None: it declares none.
+
+        None: they are to be learned from `Evidence`.
+
+        Raises:
+            ModelError: Values cannot have such columns, or a file must declare them.
+        """
         ...
 
     def columns(self, evidence: Evidence) -> tuple[Column, ...] | None:

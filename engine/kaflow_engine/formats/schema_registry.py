@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 from kaflow_engine.errors import SinkError, SourceError
+from kaflow_engine.formats.references import with_references
 
 if TYPE_CHECKING:
-    from confluent_kafka.schema_registry import SchemaRegistryClient
+    from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
 _Found = TypeVar("_Found")
 _FIRST_PAUSE = 0.1
@@ -42,6 +43,7 @@ class RegisteredSchema:
     id: int
     version: int
     schema: str
+    """Its text, with those that it refers to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ class Registry:
             client.clear_latest_caches()
             found = client.get_latest_version(subject)
             return RegisteredSchema(
-                _given(found.schema_id), _given(found.version), _given(found.schema.schema_str)
+                _given(found.schema_id), _given(found.version), _whole(client, found.schema)
             )
 
         try:
@@ -87,13 +89,16 @@ class Registry:
             raise self._unusable(refused, f"subject '{subject}'") from None
 
     def by_id(self, schema_id: int) -> str:
-        """Return the text of a schema; raise UnknownSchema where there is none of this id."""
+        """Return the text of a schema; raise UnknownSchema where there is none of this id.
+
+        Schemas that it refers to are part of the text; see `references.parts_of`.
+        """
         return _by_id(self, schema_id)
 
     def fetch(self, schema_id: int) -> str:
         """As `by_id`, past the cache."""
         try:
-            return self._ask(lambda client: _given(client.get_schema(schema_id).schema_str))
+            return self._ask(lambda client: _whole(client, client.get_schema(schema_id)))
         except _Refused as refused:
             if _is_absent(refused):
                 raise UnknownSchema(schema_id) from None
@@ -168,6 +173,21 @@ def _client(registry: Registry) -> "SchemaRegistryClient":
         settings["url"] = registry.address
         settings["basic.auth.user.info"] = f"{registry.user}:{registry.password or ''}"
     return SchemaRegistryClient(settings)
+
+
+def _whole(client: "SchemaRegistryClient", schema: "Schema") -> str:
+    found: dict[str, str] = {}
+    _collect(client, schema, found)
+    return with_references(_given(schema.schema_str), found)
+
+
+def _collect(client: "SchemaRegistryClient", schema: "Schema", found: dict[str, str]) -> None:
+    for reference in schema.references or ():
+        name, subject = _given(reference.name), _given(reference.subject)
+        if name not in found:
+            other = client.get_version(subject, _given(reference.version)).schema
+            found[name] = _given(other.schema_str)
+            _collect(client, other, found)
 
 
 def _reason(error: Exception) -> str:

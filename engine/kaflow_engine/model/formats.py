@@ -1,5 +1,6 @@
 """The formats of records, by the names that files give them."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import BeforeValidator
@@ -7,9 +8,27 @@ from pydantic_core import PydanticCustomError
 
 FORMATS: dict[str, str] = {
     "avro": "kaflow_engine.formats.avro.format:AvroFormat",
+    "csv": "kaflow_engine.formats.csv.format:CsvFormat",
     "json": "kaflow_engine.formats.json.format:JsonFormat",
+    "json_schema": "kaflow_engine.formats.json_schema.format:JsonSchemaFormat",
+    "protobuf": "kaflow_engine.formats.protobuf.format:ProtobufFormat",
+    "raw": "kaflow_engine.formats.raw.format:RawFormat",
 }
 """Name → module and class of a `formats.contract.Format`; imported when it is used."""
+
+WITH_SCHEMA = ("avro", "json_schema", "protobuf")
+"""Those whose schemas are in the schema registry, under a name that an author may choose."""
+WITH_FIELDS = ("avro",)
+"""Those whose schema an author may give field by field."""
+
+
+def one_of(names: Sequence[str]) -> str:
+    """Return names as a choice.
+
+    >>> one_of(("a", "b", "c"))
+    'a, b or c'
+    """
+    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _known(name: object) -> object:

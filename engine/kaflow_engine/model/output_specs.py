@@ -12,10 +12,11 @@ from kaflow_engine.model.names import Filled, TableName, Topic
 from kaflow_engine.model.spec import Path, Spec
 
 
-class AvroSpec(Spec):
-    """The Avro record that the output is written as."""
+class SchemaSpec(Spec):
+    """The schema that the values of an output have."""
 
     name: Filled = "Value"
+    """Of the record, message or object."""
     fields: tuple[dict[str, object], ...] | None = None
     """The fields, as in an Avro schema; None: derived from the query."""
 
@@ -35,7 +36,7 @@ class OutputSpec(Spec):
     format: FormatName = "json"
     key: Filled | None = None
     """The output column that becomes the record's key; None: records without a key."""
-    schema_: AvroSpec | None = Field(default=None, alias="schema")
+    schema_: SchemaSpec | None = Field(default=None, alias="schema")
     table: TableName | None = None
     """A Delta table: its folder in the warehouse."""
     partition: Literal["hour", "day"] = "day"

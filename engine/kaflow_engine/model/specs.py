@@ -92,7 +92,7 @@ class TopicSpec(Spec):
     on_data_loss: Literal["fail", "continue"] = "fail"
     """What to do when records that were not read yet are gone."""
     on_schema_change: Literal["ignore", "add_nullable", "fail"] = "ignore"
-    """What to do when an Avro topic has records of another schema than at the start."""
+    """What to do when records name another registered schema than at the start."""
     lookup: Literal["current", "as_of"] = "current"
     history: Annotated[HistorySpec, BeforeValidator(_history)] = HistorySpec()
     """A duration alone is `keep`."""

@@ -20,6 +20,9 @@ class PairsFormat:
 
     traits = Traits(title="pairs", value="list of pairs", registered=False, is_json=False)
 
+    def declared(self, columns: tuple[Column, ...] | None) -> tuple[Column, ...] | None:
+        return columns
+
     def columns(self, evidence: Evidence) -> tuple[Column, ...] | None:
         values = evidence.sample()
         names = [pair.partition("=")[0] for pair in values[0].decode().split(";")] if values else []

@@ -9,9 +9,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from kaflow_engine.errors import SinkError, SourceError
+from kaflow_engine.formats.references import parts_of
 from kaflow_engine.formats.schema_registry import RegisteredSchema, Registry, UnknownSchema
 
 LONG = '{"type":"record","name":"V","fields":[{"name":"a","type":"long"}]}'
+
+
+def referring(text, subject):
+    reference = {"name": f"{subject}.json", "subject": subject, "version": 4}
+    return {"schemaType": "JSON", "schema": text, "references": [reference]}
 
 
 class Fake(BaseHTTPRequestHandler):
@@ -27,6 +33,14 @@ class Fake(BaseHTTPRequestHandler):
             return self.answer(200, found)
         if self.path.startswith("/schemas/ids/1"):
             return self.answer(200, {"schema": LONG})
+        if self.path.startswith("/schemas/ids/2"):
+            return self.answer(200, referring("outer", "inner"))
+        if self.path.startswith("/subjects/inner/versions/4"):
+            found = {"subject": "inner", "version": 4, "id": 3, **referring("middle", "leaf")}
+            return self.answer(200, found)
+        if self.path.startswith("/subjects/leaf/versions/4"):
+            found = {"subject": "leaf", "version": 4, "id": 4, "schema": "last"}
+            return self.answer(200, {**found, "schemaType": "JSON"})
         if self.path.startswith("/schemas/ids/"):
             return self.answer(404, {"error_code": 40403, "message": "Schema not found"})
         if self.path.startswith("/subjects/secret"):
@@ -78,6 +92,12 @@ def test_by_id_is_asked_once(server):
     found = registry(server)
     assert found.by_id(1) == pickle.loads(pickle.dumps(found)).by_id(1) == LONG
     assert len(server.seen) == 1
+
+
+def test_what_a_schema_refers_to_comes_with_it(server):
+    found = registry(server).by_id(2)
+    assert parts_of(found) == ("outer", {"inner.json": "middle", "leaf.json": "last"})
+    assert parts_of(registry(server).by_id(1)) == (LONG, {})
 
 
 def test_an_unknown_id(server):

@@ -16,6 +16,7 @@ from kaflow_engine.formats.avro.schema import record_of
 from kaflow_engine.formats.avro.types import Array, Avro, MapOf, Primitive, Record, nullable
 from kaflow_engine.formats.avro.write import BulkWriter
 from kaflow_engine.formats.decoded import BadValue, Encoded, shown
+from kaflow_engine.formats.framing import header
 
 
 class AvroEncoder:
@@ -24,7 +25,7 @@ class AvroEncoder:
     def __init__(self, schema: str, schema_id: int) -> None:
         self._record = record_of(schema)
         self._parsed = fastavro.parse_schema(json.loads(schema))
-        self._header = b"\0" + schema_id.to_bytes(4, "big")
+        self._header = header(schema_id)
 
     def encode(self, table: pa.Table) -> Encoded:
         """Encode every row; a row that the schema cannot hold is bad, the others are not."""

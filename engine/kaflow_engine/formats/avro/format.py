@@ -21,6 +21,10 @@ class AvroFormat:
 
     traits = Traits(title="Avro", value="Avro record", registered=True, is_json=False)
 
+    def declared(self, columns: tuple[Column, ...] | None) -> tuple[Column, ...] | None:
+        """Return what is declared: fields are found by name."""
+        return columns
+
     def columns(self, evidence: Evidence) -> tuple[Column, ...] | None:
         """Return the fields of the registered schema."""
         from kaflow_engine.formats.avro.schema import columns_of  # it imports pyarrow

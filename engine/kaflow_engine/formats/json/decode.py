@@ -6,11 +6,9 @@ VARCHAR as their JSON text, strings that spell a number or a boolean for those t
 value is good depends on it and the columns alone, never on its neighbours.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,29 +17,19 @@ from kaflow_engine.formats.decoded import BadValue, Decoded, Unreadable, gathere
 from kaflow_engine.formats.json.bulk import LaneSql, lane_sql, lanes_of
 from kaflow_engine.formats.json.reference import read_object
 from kaflow_engine.formats.pick import keep
+from kaflow_engine.formats.text import Texts, texts_of
 from kaflow_engine.model.columns import Column
 
 FEW = 200
 """So few texts that even the closer lanes are not sure of are read one by one: that is cheaper."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Texts:
-    values: pa.Array
-    """string"""
-    rows: pa.Array
-    """int64: the input row of each value"""
-
-    def keep(self, mask: pa.Array) -> "_Texts":
-        return _Texts(self.values.filter(mask), self.rows.filter(mask))
-
-
 def decode_json(values: pa.Array | pa.ChunkedArray, columns: Sequence[Column]) -> Decoded:
     """Decode `values` (binary, none null), one JSON object each, into `columns`."""
-    texts, bad = _texts(values)
+    texts, bad = texts_of(values)
     tables: list[pa.Table] = []
     rows: list[pa.Array] = []
-    doubtful: list[_Texts] = []
+    doubtful: list[Texts] = []
     for number, lane in enumerate(lanes_of(columns)):
         if len(texts.values) <= (FEW if number > 1 else 0):
             break
@@ -59,7 +47,7 @@ def decode_json(values: pa.Array | pa.ChunkedArray, columns: Sequence[Column]) -
     return gathered(tables, rows, bad, schema)
 
 
-def _in_lane(sql: LaneSql, texts: _Texts) -> tuple[pa.Table, _Texts, list[_Texts]]:
+def _in_lane(sql: LaneSql, texts: Texts) -> tuple[pa.Table, Texts, list[Texts]]:
     """Run a lane over texts; where one is no JSON at all, without those, which are returned too.
 
     One broken text would make DuckDB look at two thousand of them one after the other.
@@ -74,41 +62,8 @@ def _in_lane(sql: LaneSql, texts: _Texts) -> tuple[pa.Table, _Texts, list[_Texts
     return queries.query(sql.careful, rows=pa.table({"v": texts.values})), texts, [broken]
 
 
-def _texts(values: pa.Array | pa.ChunkedArray) -> tuple[_Texts, list[BadValue]]:
-    array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    texts = _Texts(array, pa.array(np.arange(len(array))))
-    try:
-        return _Texts(array.cast(pa.string()), texts.rows), []
-    except pa.ArrowInvalid:
-        broken = dict(_broken(array))
-    mask = np.ones(len(array), np.bool_)
-    mask[list(broken)] = False
-    good = texts.keep(pa.array(mask))
-    bad = [BadValue(row, "NotUtf8", why) for row, why in broken.items()]
-    return _Texts(good.values.cast(pa.string()), good.rows), bad
-
-
-def _broken(array: pa.Array) -> Iterator[tuple[int, str]]:
-    """Find the values that are no text: only those with a byte beyond ASCII can be."""
-    array = array.cast(pa.binary())
-    offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset :][: len(array) + 1]
-    beyond = np.flatnonzero(np.frombuffer(array.buffers()[2], np.int8) < 0)
-    beyond = beyond[(beyond >= offsets[0]) & (beyond < offsets[-1])]
-    for row in np.unique(np.searchsorted(offsets, beyond, side="right") - 1).tolist():
-        if why := _not_text(array[row].as_py()):
-            yield row, why
-
-
-def _not_text(value: bytes) -> str | None:
-    try:
-        value.decode()
-    except UnicodeDecodeError as error:
-        return f"the value is not UTF-8: byte {value[error.start]:#04x} at {error.start}"
-    return None
-
-
 def _one_by_one(
-    texts: _Texts, columns: Sequence[Column], schema: pa.Schema
+    texts: Texts, columns: Sequence[Column], schema: pa.Schema
 ) -> tuple[pa.Table, pa.Array, list[BadValue]]:
     cells: list[list[object]] = []
     good: list[int] = []

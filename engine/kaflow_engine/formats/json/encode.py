@@ -59,6 +59,18 @@ def _at_once(fields: Sequence[tuple[str, Type, str]]) -> str:
     return f"CAST(to_json(struct_pack({packed})) AS VARCHAR)"
 
 
+def plain_text_sql(kind: Scalar | Decimal, sql: str) -> str:
+    """Return a VARCHAR expression of a value without parts, as it stands between JSON's quotes.
+
+    NULL for NULL and for what JSON writes as null.
+    """
+    if isinstance(kind, Decimal):
+        return _value(kind, sql, 0)
+    if kind.name in ("DOUBLE", "FLOAT"):
+        return _scalar(kind.name, sql)
+    return _text(kind.name, sql)
+
+
 def _object(fields: Sequence[tuple[str, Type, str]], depth: int) -> str:
     parts: list[str] = []
     for index, (name, kind, sql) in enumerate(fields):

@@ -21,6 +21,10 @@ class JsonFormat:
 
     traits = Traits(title="JSON", value="JSON object", registered=False, is_json=True)
 
+    def declared(self, columns: tuple[Column, ...] | None) -> tuple[Column, ...] | None:
+        """Return what is declared: fields are found by name."""
+        return columns
+
     def columns(self, evidence: Evidence) -> tuple[Column, ...] | None:
         """Return the columns of the objects in the sample."""
         from kaflow_engine.formats.json.sample import columns_of_sample

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.files.mistakes import REQUIRED, dotted, place
 from kaflow_engine.model.files.tree import Entries, Items, Node, Scalar, brief
-from kaflow_engine.model.formats import FORMATS
+from kaflow_engine.model.formats import FORMATS, WITH_FIELDS, WITH_SCHEMA, one_of
 from kaflow_engine.model.spec import Path
 
 Rule = Callable[[Entries], Iterator[ModelError]]
@@ -47,17 +47,25 @@ def keys_of_smart_emission(tree: Entries) -> Iterator[ModelError]:
         )
 
 
-def schema_without_avro(tree: Entries) -> Iterator[ModelError]:
-    """A schema describes Avro output."""
+def schema_without_registry(tree: Entries) -> Iterator[ModelError]:
+    """A schema is given where it is registered, and its fields where the format takes them."""
     for path, output in _outputs(tree):
-        if output.get("schema") is None:
+        given, form = output.get("schema"), _text(output, "format") or "json"
+        if given is None or form not in FORMATS:
             continue
-        form = _text(output, "format") or "json"
-        if form in FORMATS and form != "avro":  # what output.schema says is an Avro record
+        key = f"{dotted(path)}.format"
+        if form not in WITH_SCHEMA:
             yield ModelError(
-                f"{dotted(path)}.schema is only for Avro output",
+                f"{dotted(path)}.schema is only for formats with schemas, and this one is {form}",
                 place(tree, (*path, "schema")),
-                f"set {dotted(path)}.format to avro, or remove the schema",
+                f"set {key} to {one_of(WITH_SCHEMA)}, or remove the schema",
+            )
+        elif form not in WITH_FIELDS and output.get("schema", "fields") is not None:
+            yield ModelError(
+                f"{dotted(path)}.schema.fields are not for {form}",
+                place(tree, (*path, "schema", "fields")),
+                f"remove them, for the query gives the fields, or set {key} to "
+                f"{one_of(WITH_FIELDS)}",
             )
 
 
@@ -233,7 +241,7 @@ RULES: tuple[Rule, ...] = (
     one_output_for_a_target,
     topic_in_two_roles,
     keys_of_smart_emission,
-    schema_without_avro,
+    schema_without_registry,
     fields_without_name,
     versions_of_dimensions,
     null_values_of_dimensions,

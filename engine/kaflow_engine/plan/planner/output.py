@@ -13,7 +13,7 @@ from kaflow_engine.model.checks import conditions, wrong_checks
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.files.mistakes import dotted
 from kaflow_engine.model.files.yaml_file import raise_all
-from kaflow_engine.model.output_specs import AvroSpec, Write
+from kaflow_engine.model.output_specs import SchemaSpec, Write
 from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.avro_fit import wrong_fields
@@ -166,7 +166,7 @@ def output_schema(spec: PipelineSpec, write: Write, columns: Sequence[Column]) -
     given = write.output.schema_
     if given is not None and given.fields is not None:
         return given_schema(spec, write, columns)
-    name = given.name if given is not None else AvroSpec().name
+    name = given.name if given is not None else SchemaSpec().name
     try:
         return format_of(write.output.format).schema_of(columns, name)
     except ModelError as error:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from kaflow_engine.errors import Location, ModelError
+from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.files.yaml_file import raise_all
@@ -41,14 +42,24 @@ def declared_columns(spec: PipelineSpec, topic: str) -> tuple[Column, ...] | Non
     """Return the columns that the file declares for a topic, with types as DuckDB writes them.
 
     Raises:
-        ModelError: a type that DuckDB does not know.
+        ModelError: a type that DuckDB does not know, or columns that the topic's format does not
+            have.
     """
-    columns = spec.topic(topic).columns
-    if columns is None:
-        return None
-    places = {name: spec.place("topics", topic, "columns", name) for name in columns}
-    raise_all(check_types(columns, places))
-    return tuple(Column(name, normal_type(kind)) for name, kind in columns.items())
+    said = spec.topic(topic)
+    columns = None
+    if said.columns is not None:
+        places = {name: spec.place("topics", topic, "columns", name) for name in said.columns}
+        raise_all(check_types(said.columns, places))
+        columns = tuple(Column(name, normal_type(kind)) for name, kind in said.columns.items())
+    if said.format is None:
+        return columns
+    try:
+        return format_of(said.format).declared(columns)
+    except ModelError as error:
+        path = ("topics", topic) if columns is None else ("topics", topic, "columns")
+        raise ModelError(
+            f"topic '{topic}': {error.message}", spec.place(*path), error.hint
+        ) from error
 
 
 def check_pipeline(spec: PipelineSpec, config: Config | None = None) -> tuple[ModelError, ...]:

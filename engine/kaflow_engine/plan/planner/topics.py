@@ -9,6 +9,7 @@ from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config, topic_format
+from kaflow_engine.model.formats import WITH_SCHEMA, one_of
 from kaflow_engine.model.record_columns import record_columns
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.history import history_params
@@ -154,7 +155,7 @@ def _check_schema_change(spec: PipelineSpec, config: Config, topic: str) -> None
         raise ModelError(
             f"'on_schema_change: {policy}' of '{topic}' has no effect on {traits.title}",
             spec.place("topics", topic, "on_schema_change"),
-            "set format: avro, or remove on_schema_change",
+            f"set format: {one_of(WITH_SCHEMA)}, or remove on_schema_change",
         )
 
 
@@ -166,7 +167,7 @@ def topic_params(
     used: Mapping[str, Collection[str]],
     schemas: Mapping[str, Sequence[Column]],
 ) -> tuple[TopicParams, ...]:
-    """Build how each topic is read."""
+    """Build how each topic is read: of values with names, only the columns that are used."""
     found: list[TopicParams] = []
     for index, role in enumerate(roles):
         topic = spec.topic(role.name)
@@ -181,12 +182,14 @@ def topic_params(
         }
         if clock is not None:
             names.add(clock.name.lower())
+        form = topic_format(spec, config, role.name)
+        every = format_of(form).traits.positional
         found.append(
             TopicParams(
                 name=role.name,
                 index=index,
-                format=topic_format(spec, config, role.name),
-                columns=tuple(c for c in columns if c.name.lower() in names),
+                format=form,
+                columns=tuple(c for c in columns if every or c.name.lower() in names),
                 record_columns=tuple(c for c in record_columns(columns) if c.name in names),
                 event_time=event_time,
                 dimension=role.name in spec.state.dimensions,

@@ -202,6 +202,6 @@ class WorkerTask:
 
 @cache
 def _registry(url: str) -> Any:
-    from kaflow_engine.formats.schema_registry import Registry  # its HTTP client is for Avro only
+    from kaflow_engine.formats.schema_registry import Registry  # few formats need its HTTP client
 
     return Registry(url=url, patience=_PATIENCE_S)  # then the batch is run again, with a backoff

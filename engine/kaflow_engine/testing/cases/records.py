@@ -12,7 +12,7 @@ from kaflow_engine.flow.records import DEAD_LETTER, RECORDS, ROW
 from kaflow_engine.flow.sinks import TopicSink
 from kaflow_engine.formats.contract import Evidence, IdSchema, format_of, no_schema
 from kaflow_engine.model.files.yaml_file import raise_all
-from kaflow_engine.model.output_specs import AvroSpec
+from kaflow_engine.model.output_specs import SchemaSpec
 from kaflow_engine.plan.planner.planned import PlannedPipeline
 from kaflow_engine.testing.cases.specs import Case, Given, Letter, Row
 from kaflow_engine.testing.cases.values import Json, parse_json
@@ -49,7 +49,7 @@ def wire_of(planned: PlannedPipeline) -> Wire:
     first = _FIRST_ID + len(planned.plan.sinks)
     for topic in planned.plan.sources:
         columns = planned.schemas[topic.name]
-        schema = format_of(topic.format).schema_of(columns, AvroSpec().name)
+        schema = format_of(topic.format).schema_of(columns, SchemaSpec().name)
         if schema is not None:
             ids[topic.name] = first + topic.index
             schemas[ids[topic.name]] = schema

@@ -1,0 +1,1 @@
+"""Lines of comma-separated values, without names."""

@@ -1,0 +1,1 @@
+"""Protobuf to columns and back."""
