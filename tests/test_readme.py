@@ -95,10 +95,28 @@ def test_the_example_of_several_outputs(tmp_path):
     spec = load_pipeline(file, {})
     assert check_pipeline(spec) == ()
     found = explain(spec, Config()).outputs
-    assert [(output.target, output.format, output.where) for output in found] == [
+    assert [(output.target, output.format, output.branches[0].where) for output in found] == [
         ("all_orders", "json", ()),
         ("dutch_orders", "avro", ("c.country = 'NL'",)),
         ("amounts", "delta", ()),
+    ]
+
+
+def test_the_example_of_a_union(tmp_path):
+    (block,) = [block for block in blocks("yaml") if "UNION ALL" in block]
+    file = tmp_path / "sales.yaml"
+    file.write_text(block)
+    spec = load_pipeline(file, {})
+    assert check_pipeline(spec) == ()
+    found = explain(spec, Config())
+    reads = [("web_orders", "customers"), ("shop_orders", "customers")]
+    assert [chain.topics for chain in found.chains] == reads
+    (output,) = found.outputs
+    assert [(column.name, column.type) for column in output.columns or ()] == [
+        ("source", "VARCHAR"),
+        ("order_id", "VARCHAR"),
+        ("amount", "DOUBLE"),
+        ("country", "VARCHAR"),
     ]
 
 

@@ -28,18 +28,18 @@ def build_kaflow_specs(
 def _without_rings(
     topics: Sequence[dg.AssetSpec], streams: Sequence[dg.AssetSpec]
 ) -> list[dg.AssetSpec]:
-    """Leave one topic out of what a stream reads, where streams feed each other: Dagster draws no
-    rings, and loads nothing that holds one.
+    """Leave one topic out of what a stream reads, where streams feed each other, and out of what
+    an output is made of: Dagster draws no rings, and loads nothing that holds one.
     """
     specs = {spec.key: spec for spec in (*topics, *streams)}
-    may_be_cut = {spec.key for spec in streams}
+    makers = {spec.key for spec in streams}
     while True:
         graph = {key: [dep.asset_key for dep in spec.deps] for key, spec in specs.items()}
         try:
             TopologicalSorter(graph).prepare()
         except CycleError as error:
             ring: list[dg.AssetKey] = error.args[1]
-            topic, reader = next(pair for pair in pairwise(ring) if pair[1] in may_be_cut)
+            topic, reader = next(pair for pair in pairwise(ring) if pair[0] not in makers)
             spec = specs[reader]
             specs[reader] = spec.replace_attributes(
                 deps=[dep for dep in spec.deps if dep.asset_key != topic],

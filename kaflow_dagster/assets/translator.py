@@ -131,7 +131,7 @@ class KaflowTranslator:
             key=dg.AssetKey(["tables", part.name]),
             description=table.output.about.description
             or f"Delta table of pipeline `{writer.name}`, by {part.partition}.",
-            deps=[self.stream_key(writer)],
+            deps=self._upstream(table.output),
             group_name=writer.asset_group,
             kinds={"deltalake"},
             owners=_owners(writer),
@@ -164,7 +164,7 @@ class KaflowTranslator:
         return dg.AssetSpec(
             key=key,
             description=said or f"{what} of pipeline `{writer.name}`.",
-            deps=[self.stream_key(writer)],
+            deps=self._upstream(topic.output) if topic.output else [self.stream_key(writer)],
             group_name=writer.asset_group,
             kinds={"kafka"},
             owners=_owners(writer),
@@ -175,6 +175,15 @@ class KaflowTranslator:
                 **self._columns(topic.output, topic.columns),
             },
         )
+
+    def _upstream(self, output: PipelineOutput) -> list[dg.AssetKey]:
+        """Return what an output is made of: the stream; where it reads for several chains, also
+        the topics of its own ones.
+        """
+        writer = output.pipeline
+        about = writer.explanation
+        topics = about.topics_of(output.part) if about and len(about.chains) > 1 else ()
+        return [self.stream_key(writer), *(self.topic_key(topic) for topic in topics)]
 
     def _columns(
         self, output: PipelineOutput | None, known: tuple[Column, ...] = ()

@@ -44,7 +44,7 @@ class Reports:
         """Begin with a session; partitions that were filled before it are known."""
         self._instance, self._assets, self._outputs = instance, assets, outputs
         self._closed = [
-            ClosedPartitions(key, table, instance.get_materialized_partitions(key))
+            (table.name, ClosedPartitions(key, table, instance.get_materialized_partitions(key)))
             for key, table in assets.tables
         ]
 
@@ -67,8 +67,8 @@ class Reports:
 
     def closed(self, progress: Progress) -> Iterator[dg.AssetMaterialization]:
         """Report the partitions of tables that the stream has finished since the last call."""
-        for table in self._closed:
-            yield from table.since(progress.watermark)
+        for name, table in self._closed:
+            yield from table.since(progress.watermarks.get(name))
 
 
 def report(progress: Progress, address: str | None = None) -> Mapping[str, dg.MetadataValue]:

@@ -29,7 +29,7 @@ class ClosedPartitions:
         """Yield what has closed since the last call.
 
         Args:
-            watermark: Of the stream, in epoch milliseconds.
+            watermark: Of the rows that come into the table, in epoch milliseconds.
         """
         if watermark is None:
             return

@@ -28,6 +28,7 @@ from kaflow_engine.connectors.kafka.delivery import deliver as kafka_sink
 from kaflow_engine.connectors.kafka.delivery.pace import Pace
 from kaflow_engine.connectors.kafka.read import read_ranges
 from kaflow_engine.errors import KaflowError
+from kaflow_engine.flow.chains import clocks
 from kaflow_engine.flow.flow import Backfill, Flow
 from kaflow_engine.flow.graph import last_level
 from kaflow_engine.flow.records import RECORDS
@@ -42,7 +43,7 @@ from kaflow_engine.runtime.batch import runner as batches
 from kaflow_engine.runtime.batch.progress import Watch
 from kaflow_engine.runtime.batch.stop import Limits
 from kaflow_engine.runtime.clock.batch_clock import BatchClock
-from kaflow_engine.runtime.clock.ticks import is_due
+from kaflow_engine.runtime.clock.ticks import due_chains
 from kaflow_engine.runtime.planning.prepare import prepare
 from kaflow_engine.runtime.source import record_source
 from kaflow_engine.runtime.tasks import crash
@@ -237,8 +238,8 @@ class _Live:
         run, at = self._run, self._run.standing
         everywhere = {(t, p): True for t, ps in at.offsets.items() for p in ps}
         now = max(run.runner.clock(), at.batch_time)
-        after = next_change(at.watermark, run.plan.sources, everywhere, now)
-        return is_due(after.value, at.next_due)
+        after = next_change(at.watermark, clocks(run.plan), everywhere, now)
+        return bool(due_chains(after.values, at.next_due))
 
 
 def _read(source: Any, ranges: Any) -> pa.Table:

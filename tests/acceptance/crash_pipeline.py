@@ -74,7 +74,8 @@ def crash_plan(
     """Plan pipeline `name` over the topics `<inputs>.<side>`.
 
     It writes the topic `<name>.out`, or the table `name` where there is a warehouse, or `several`
-    outputs: the first of two topics, JSON and Avro, and of two tables. A plan that is
+    outputs: the first of two topics, JSON and Avro, and of two tables. The second topic gets the
+    payments, too, which drive a chain of their own. A plan that is
     `changed` does not fit the state of one that is not. Bad records are skipped where there is a
     table, unless `on_error` says otherwise: dead letters would be transactions of Kafka.
     """
@@ -89,10 +90,16 @@ def crash_plan(
     into = {"partition": "hour", "interval": "100ms"}
     table = {"table": name, **into}
     paid = "SELECT id, n, amount FROM joined WHERE amount IS NOT NULL"
+    alone = f'SELECT amount, n, amount FROM "{inputs}.payments"'
     few = "SELECT n, tier, id FROM joined WHERE n > '2'"
     outputs = [
         {"from": "joined", **topic},
-        {"query": paid, "topic": f"{name}.paid", "format": "avro", "key": "n"},
+        {
+            "query": f"{paid} UNION ALL {alone}",
+            "topic": f"{name}.paid",
+            "format": "avro",
+            "key": "n",
+        },
         {"from": "joined", **table},
         {"query": few, "table": f"{name}.{FEW}", **into},
     ]

@@ -30,24 +30,20 @@ ASKED = os.environ.get("KAFLOW_KILLS", "")
 COUNT = int(ASKED) if ASKED.isdecimal() else 0
 SEED = int(os.environ.get("KAFLOW_KILLS_SEED", random.randrange(10**6)))
 CHOSEN = (
-    ("changes_written", "worker"),
     ("before_commit", "broker"),
     ("files_written", "worker"),
-    ("slot_claimed", "worker"),
     ("before_table", "driver"),
     ("before_commit_log", "jvm"),
-    ("committed", "worker"),
     ("before_commit", "sleeper"),
-    ("table_taken", "driver"),
 )
-"""Each victim, at steps that only it or another kind of output has; `all` tries the others."""
+"""Each victim once; `all` tries the others, and `test_crash_points.py` every step without Spark."""
 EVERY = tuple(
     (point, victim)
     for point in get_args(CrashPoint)
     for victim in VICTIMS
     if point not in (*OF_REPLACING, "piece_committed")  # no batch of these takes that long
 )
-RANDOM = ("driver", "jvm", "broker") + ("worker",) * 5
+RANDOM = ("driver", "jvm", "broker", "worker", "worker")
 OPENING = ("before_slot", "slot_claimed")
 """A run passes them once, at its first delivery."""
 EVENTS = 12_000 if ASKED else 4_000

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.operators.watermark import WatermarkState
+from kaflow_engine.operators.watermark import Mark, WatermarkState
 from kaflow_engine.runtime.planning.plan_codec import fingerprint, plan_text
 from kaflow_engine.state.log.batch_log import BatchLog, BatchRecord, CommitRecord, StateRecord
 from kaflow_engine.state.storage.store import LocalStore
@@ -45,15 +45,15 @@ def write_state(
                 epoch=1,
                 plan=mark,
                 batch_time=0,
-                watermark=None,
+                watermark={},
                 ranges={},
                 read_to_end=(),
                 bounded_end=False,
             )
         )
         if number <= batches:
-            watermark = WatermarkState(value=MARK).to_json()
+            watermark = WatermarkState(marks={0: Mark(value=MARK)}).to_json()
             log.commit(
-                CommitRecord(number=number, epoch=1, changes={}, watermark=watermark, next_due=None)
+                CommitRecord(number=number, epoch=1, changes={}, watermark=watermark, next_due={})
             )
     return log

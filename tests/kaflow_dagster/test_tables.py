@@ -13,6 +13,8 @@ import pytest
 from deltalake import DeltaTable
 
 from kaflow_dagster.build import build_kaflow_defs
+from kaflow_dagster.streams.outputs import OutputReports
+from kaflow_dagster.streams.reports import PipelineAssets, Reports
 from kaflow_dagster.tables.backfill import spark_settings, with_spark
 from kaflow_dagster.tables.closed_partitions import ClosedPartitions
 from kaflow_engine.connectors.delta.data_files import write_files
@@ -24,6 +26,7 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.explain.explanation import TablePart
 from kaflow_engine.plan.planner.pipeline_plan import build_plan
+from kaflow_engine.telemetry.progress import Progress
 from tests.engine.runtime.stream_here import write_stream
 
 ROOT = Path(__file__).parents[2]
@@ -130,21 +133,42 @@ def test_settings_of_a_resource_go_over_the_configuration():
         spark_settings(PySparkResource(spark_config={}))
 
 
-def test_closed_partitions_are_reported_once(tmp_path):
-    schema = pa.schema([("id", pa.int64()), ("_day", pa.string())])
-    sink = DeltaSink(tmp_path, schema, "_day", "w")
-    table = TablePart(
-        name="kept",
-        path=str(tmp_path),
-        partition="day",
-        interval=1,
-        start=date(2026, 1, 2),
-        schedule=None,
+SCHEMA = pa.schema([("id", pa.int64()), ("_day", pa.string())])
+
+
+def kept_in(folder, name="kept"):
+    """Return a table as a plan names it, whose first partition is the second of January."""
+    start = date(2026, 1, 2)
+    return TablePart(
+        name=name, path=str(folder), partition="day", interval=1, start=start, schedule=None
     )
+
+
+def test_partitions_close_by_the_watermark_of_their_own_table(tmp_path):
+    """Of two tables of one pipeline one follows a topic that is ahead."""
+    tables = []
+    for name in ("ahead", "behind"):
+        rows = pa.table([[1], ["2026-01-02"]], schema=SCHEMA)
+        sink = DeltaSink(tmp_path / name, SCHEMA, "_day", "w")
+        sink.add(1, write_files(tmp_path / name, "_day", rows, "1"))
+        tables.append((dg.AssetKey(name), kept_in(tmp_path / name, name)))
+    assets = PipelineAssets(stream=KEY, outputs=(), tables=tuple(tables))
+    with dg.DagsterInstance.ephemeral() as instance:
+        reports = Reports(instance, assets, OutputReports(instance, "run", 0, None))
+        for days, closed in ((1, []), (3, ["ahead"]), (4, [])):
+            marks = {"ahead": START + days * DAY, "behind": START + DAY}
+            progress = Progress(pipeline="p", watermark=START + DAY, watermarks=marks)
+            found = [event.asset_key.to_user_string() for event in reports.closed(progress)]
+            assert found == closed
+
+
+def test_closed_partitions_are_reported_once(tmp_path):
+    sink = DeltaSink(tmp_path, SCHEMA, "_day", "w")
+    table = kept_in(tmp_path)
     closed = ClosedPartitions(KEY, table, {"2026-01-03"})
 
     def add(batch, *days):
-        rows = pa.table([range(len(days)), days], schema=schema)
+        rows = pa.table([range(len(days)), days], schema=SCHEMA)
         sink.add(batch, write_files(tmp_path, "_day", rows, str(batch)))
 
     def reported(at):

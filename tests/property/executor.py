@@ -22,7 +22,7 @@ from tests.property.dice import Dice
 from tests.property.render import to_mapping
 from tests.property.scenario import Interpreted, Scenario
 from tests.reference.interpreter import CLASSES
-from tests.reference.records import Record
+from tests.reference.records import Batch, Record
 
 COUNTED = (
     "read",
@@ -36,7 +36,7 @@ COUNTED = (
 _ROW = 0
 
 
-Letter = tuple[str, int, int, str, bytes]
+Letter = tuple[str, int, int, str, str, bytes]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +45,10 @@ class Seen:
 
     rows: tuple[Mapping[str, list[tuple[str, int]]], ...]
     dead_letters: tuple[list[Letter], ...]
-    """Where each record was, why it is a dead letter, and its original bytes."""
+    """Where each record was, why it is a dead letter, in which chain, and its original bytes."""
     counters: Mapping[str, int]
-    watermarks: tuple[int | None, ...]
-    """At the start of each batch; None: not yet known, or the end."""
+    watermarks: tuple[tuple[int | None, ...], ...]
+    """Of each chain, at the start of each batch; None: not yet known, or the end."""
     stops: bool
     """The batch after these ends in an error."""
 
@@ -67,14 +67,13 @@ def seen_by_oracle(scenario: Scenario, said: Interpreted) -> Seen:
         rows=tuple(rows),
         dead_letters=tuple(
             sorted(
-                (*place, letter.phase, originals[place] or b"")
+                (*letter.place, letter.phase, letter.chain, originals[letter.place] or b"")
                 for letter in result.dead_letters
-                for place in [(letter.topic, letter.partition, letter.offset)]
             )
             for result in said.results
         ),
         counters={name: said.counters.get(name, 0) for name in COUNTED},
-        watermarks=tuple(_finite(result.watermark) for result in said.results),
+        watermarks=tuple(tuple(map(_finite, result.watermarks)) for result in said.results),
         stops=said.stops,
     )
 
@@ -161,8 +160,10 @@ def seen_by_engine(
         dead_letters=tuple(_dead_letters(output) for output in outputs),
         counters={name: pipeline.counters[name] for name in COUNTED},
         watermarks=tuple(
-            None if batch.last else mark
-            for mark, batch in zip([None, *(b.watermark for b in done)], said.batches, strict=False)
+            _watermarks(batch, marks, len(scenario.pipeline.chains))
+            for batch, marks in zip(
+                said.batches, [{}, *(each.watermarks for each in done)], strict=False
+            )
         )[: len(done)],
         stops=stops,
     )
@@ -196,6 +197,10 @@ def _finite(watermark: float | None) -> int | None:
     return None if watermark is None or watermark == inf else int(watermark)
 
 
+def _watermarks(batch: Batch, marks: Mapping[int, int], chains: int) -> tuple[int | None, ...]:
+    return tuple(None if batch.last else marks.get(number) for number in range(chains))
+
+
 def _dead_letters(output: list[dict]) -> list[Letter]:
     found: list[Letter] = []
     for row in output:
@@ -207,6 +212,7 @@ def _dead_letters(output: list[dict]) -> list[Letter]:
                     int(place["kaflow.partition"]),
                     int(place["kaflow.offset"]),
                     place["kaflow.phase"],
+                    place.get("kaflow.chain", ""),
                     row["value"] or b"",
                 )
             )

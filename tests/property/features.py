@@ -5,14 +5,15 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from tests.property.executor import How
+from tests.property.features_of_outputs import EXPECTED_OF_OUTPUTS, features_of_outputs
 from tests.property.pipelines import RECORD_COLUMNS, has_early_events
-from tests.property.render import to_mapping
 from tests.property.scenario import Scenario
+from tests.property.sql import is_right, is_using
 from tests.reference.conditions import AnyOf, Call, IsNull, Negated, aliases_of, column_of
-from tests.reference.pipeline import DAY, OraclePipeline, Write
+from tests.reference.pipeline import DAY, Chain, OraclePipeline, Write
 from tests.reference.records import Record
 
-EXPECTED = frozenset(
+EXPECTED = EXPECTED_OF_OUTPUTS | frozenset(
     """
     join:none join:left join:inner join:right join:using join:turned join:self join:composite
     join:expression join:dimension join:event join:several_events join:dimension_drives
@@ -22,10 +23,6 @@ EXPECTED = frozenset(
     history:forever tombstones:named key:id key:other key:absent
     select:coalesce select:upper select:plus select:integer
     where:none where:driving where:side where:or where:not where:null
-    outputs:2 outputs:3 outputs:from outputs:over_a_relation outputs:one_over_a_relation
-    outputs:repeat_the_joins outputs:same_key outputs:keys outputs:same_where outputs:wheres
-    outputs:early_events outputs:forced_together outputs:require_of_one outputs:take_other_rows
-    outputs:none_takes
     unnest:one unnest:several unnest:driving unnest:side unnest:key unnest:where
     time:column time:lateness time:max_future time:idle_timeout time:start time:bounded
     time:advance time:watermark_moves
@@ -51,7 +48,7 @@ def features(scenario: Scenario, how: How) -> frozenset[str]:
         [
             *_joins(scenario),
             *_rules(scenario.pipeline),
-            *_outputs(scenario),
+            *features_of_outputs(scenario),
             *_times(scenario),
             *_records(scenario),
             *_outcomes(scenario),
@@ -62,12 +59,23 @@ def features(scenario: Scenario, how: How) -> frozenset[str]:
 
 def _joins(scenario: Scenario) -> Iterator[str]:
     pipeline, writing = scenario.pipeline, scenario.writing
-    if not pipeline.joins:
+    if writing.turned and any(chain.joins for chain in pipeline.chains):
+        yield "join:turned"
+    for chain in pipeline.chains:
+        yield from _chain(pipeline, chain)
+        if is_right(chain, writing):
+            yield "join:right"
+        if any(is_using(chain, join, writing) for join in chain.joins):
+            yield "join:using"
+
+
+def _chain(pipeline: OraclePipeline, chain: Chain) -> Iterator[str]:
+    if not chain.joins:
         yield "join:none"
-    for join in pipeline.joins:
+    for join in chain.joins:
         yield "join:inner" if join.inner else "join:left"
         yield "join:dimension" if pipeline.is_dimension(join) else "join:event"
-        if join.topic == pipeline.driving_topic:
+        if join.topic == chain.driving_topic:
             yield "join:self"
         if len(join.on) > 1:
             yield "join:composite"
@@ -75,23 +83,17 @@ def _joins(scenario: Scenario) -> Iterator[str]:
             yield "join:expression"
         if any(column_of(term).name in RECORD_COLUMNS for pair in join.on for term in pair):
             yield "record_column:joined"
-    if pipeline.joins and pipeline.topics[pipeline.driving_topic].dimension:
+    if chain.joins and pipeline.topics[chain.driving_topic].dimension:
         yield "join:dimension_drives"
-    if len({join.topic for join in pipeline.joins}) < len(pipeline.joins):
+    if len({join.topic for join in chain.joins}) < len(chain.joins):
         yield "join:same_topic_twice"
-    for step in pipeline.steps:
+    for step in chain.steps:
         if sum(not pipeline.is_dimension(join) for join in step.joins) > 1:
             yield "join:several_events"
-    if pipeline.joins:
-        yield f"steps:{len(pipeline.steps)}"
-    if has_early_events(pipeline):
+    if chain.joins:
+        yield f"steps:{len(chain.steps)}"
+    if has_early_events(pipeline.topics, chain):
         yield "steps:early_events"
-    if writing.right:
-        yield "join:right"
-    if writing.using:
-        yield "join:using"
-    if writing.turned:
-        yield "join:turned"
 
 
 def _rules(pipeline: OraclePipeline) -> Iterator[str]:
@@ -102,7 +104,7 @@ def _rules(pipeline: OraclePipeline) -> Iterator[str]:
     if pipeline.reemit:
         yield "reemit:on"
     for write in pipeline.writes:
-        yield from _write(pipeline, write)
+        yield from _write(write)
     for topic in pipeline.topics.values():
         yield f"on_error:{topic.on_error}"
         yield f"on_null:{topic.on_null}"
@@ -114,7 +116,7 @@ def _rules(pipeline: OraclePipeline) -> Iterator[str]:
             yield "history:forever" if topic.history is None else "history:some"
 
 
-def _write(pipeline: OraclePipeline, write: Write) -> Iterator[str]:
+def _write(write: Write) -> Iterator[str]:
     yield "key:absent" if write.key is None else "key:id" if write.key == "id" else "key:other"
     for output in write.select:
         if isinstance(output.term, Call):
@@ -128,49 +130,18 @@ def _write(pipeline: OraclePipeline, write: Write) -> Iterator[str]:
             yield "unnest:key"
         if any(aliases_of(condition) & elements for condition in write.where):
             yield "unnest:where"
-        driving = {each.list.alias == pipeline.driving for each in write.unnests}
+        driving = {each.list.alias == write.chain.driving for each in write.unnests}
         yield from ("unnest:driving" if each else "unnest:side" for each in driving)
     if not write.where:
         yield "where:none"
     for condition in write.where:
-        yield "where:driving" if aliases_of(condition) <= {pipeline.driving} else "where:side"
+        yield "where:driving" if aliases_of(condition) <= {write.chain.driving} else "where:side"
         if isinstance(condition, AnyOf):
             yield "where:or"
         if isinstance(condition, Negated):
             yield "where:not"
         if isinstance(condition, IsNull):
             yield "where:null"
-
-
-def _outputs(scenario: Scenario) -> Iterator[str]:
-    pipeline, writing = scenario.pipeline, scenario.writing
-    if writing.relation and len(pipeline.writes) == 1:
-        yield "outputs:one_over_a_relation"
-    if len(pipeline.writes) == 1:
-        return
-    yield f"outputs:{len(pipeline.writes)}"
-    written = to_mapping(scenario)["outputs"]
-    if any("from" in output for output in written):
-        yield "outputs:from"
-    yield "outputs:over_a_relation" if writing.relation else "outputs:repeat_the_joins"
-    yield "outputs:same_key" if len({w.key_term for w in pipeline.writes}) == 1 else "outputs:keys"
-    yield "outputs:same_where" if len({w.where for w in pipeline.writes}) == 1 else "outputs:wheres"
-    if has_early_events(pipeline):
-        yield "outputs:early_events"
-        if pipeline.emission == "smart" and pipeline.on_expiry != "drop":
-            yield "outputs:forced_together"
-    if any(not all(_names(w, name) for w in pipeline.writes) for name in pipeline.require):
-        yield "outputs:require_of_one"
-    said = scenario.interpret()
-    places = Counter(row.topic for row in said.rows)
-    if len(places) == len(pipeline.writes) and len(set(places.values())) > 1:
-        yield "outputs:take_other_rows"
-    if any(letter.phase in ("sql", "encode") for letter in said.dead_letters):
-        yield "outputs:none_takes"
-
-
-def _names(write: Write, name: str) -> bool:
-    return any(output.name == name for output in write.select)
 
 
 def _times(scenario: Scenario) -> Iterator[str]:
@@ -189,8 +160,8 @@ def _times(scenario: Scenario) -> Iterator[str]:
         yield "time:bounded"
     if any(isinstance(item, int) for item in scenario.items):
         yield "time:advance"
-    marks = {result.watermark for result in scenario.interpret().results}
-    if len(marks) > 2:
+    marks = zip(*(result.watermarks for result in scenario.interpret().results), strict=True)
+    if any(len(set(each)) > 2 for each in marks):
         yield "time:watermark_moves"
 
 

@@ -1,12 +1,14 @@
 """Random pipelines that the engine accepts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tests.property.dice import Dice
-from tests.property.render import of_relation
+from tests.property.joins import DIMENSIONS, another_chain, random_chain
 from tests.property.scenario import Writing
+from tests.property.sql import of_relation
+from tests.property.unions import asked_of_all, with_types
 from tests.reference.conditions import (
     AnyOf,
     Call,
@@ -16,35 +18,34 @@ from tests.reference.conditions import (
     IsNull,
     Negated,
     Term,
+    column_of,
 )
-from tests.reference.pipeline import DAY, Join, OraclePipeline, Output, Topic, Write
+from tests.reference.pipeline import DAY, Chain, OraclePipeline, Output, Topic, Write
 
 AT = "at"
 """The column that holds the event time of some topics."""
-EVENTS = ("orders", "payments", "click-stream")
-DIMENSIONS = ("users", "shops.eu")
 RECORD_COLUMNS = ("_key", "_topic", "_partition", "_offset")
+NUMBERS = ("n", "_partition", "_offset")
 SECONDS = 1000
 
 TOPICS = ("out", "second-out", "third.out")
 _OUTPUTS = [1, 1, 1, 1, 2, 3]
-_JOINS = [0, 1, 1, 1, 1, 2, 2, 2, 3, 3]
+_CHAINS = [1, 1, 2]
+"""Of the second chains some are not what the engine takes."""
 
 
 def random_pipeline(dice: Dice) -> OraclePipeline:
-    """Choose a pipeline with up to three joins."""
-    driving = DIMENSIONS[0] if dice.one_in(8) else dice.pick(EVENTS)
-    joins = _joins(dice, driving)
+    """Choose a pipeline: one chain or two, with up to three joins each."""
+    first = random_chain(dice)
+    second = another_chain(dice, first) if dice.pick(_CHAINS) == 2 else None
+    chains = [first] if second is None else [first, second]
     pipeline = OraclePipeline(
-        driving="d",
-        driving_topic=driving,
-        topics=_topics(dice, sorted({driving, *(join.topic for join in joins)})),
-        joins=joins,
+        topics=_topics(dice, sorted(frozenset[str]().union(*(c.topics for c in chains)))),
         writes=(),
-        emission=dice.pick(_emissions(joins)),
+        emission=dice.pick(_emissions(chains)),
     )
-    pipeline = _within_limits(pipeline)
-    pipeline = replace(pipeline, writes=_writes(dice, pipeline))
+    pipeline = _within_limits(pipeline, chains)
+    pipeline = with_types(replace(pipeline, writes=_writes(dice, pipeline.topics, chains)))
     if pipeline.emission == "smart":
         every = [output for write in pipeline.writes for output in write.select]
         failing = {output.name for output in every if _may_fail(output.term)}
@@ -56,79 +57,26 @@ def random_pipeline(dice: Dice) -> OraclePipeline:
         )
     key = pipeline.writes[0].key_term
     own_key = len(pipeline.writes) == 1 and (key is None or key.alias == "d")
-    some = any(pipeline.is_dimension(join) for join in joins)
-    if some and pipeline.emission != "final" and len(pipeline.steps) == 1 and own_key:
+    some = any(pipeline.is_dimension(join) for join in first.joins)
+    if some and pipeline.emission != "final" and len(first.steps) == 1 and own_key:
         pipeline = replace(pipeline, reemit=dice.one_in(2))
     return pipeline
 
 
 def random_writing(dice: Dice, pipeline: OraclePipeline) -> Writing:
     """Choose how the queries are written down."""
-    wanted = {join.alias for join in pipeline.joins if dice.one_in(3)}
-    right = len(pipeline.joins) == 1 and not pipeline.joins[0].inner and dice.one_in(4)
+    several = len(pipeline.outputs) < len(pipeline.writes)
     return Writing(
         turned=dice.one_in(2),
-        right=right,
-        using=using_of(pipeline.joins) & wanted,
+        right=dice.one_in(4),
+        using=dice.one_in(3),
         relation=dice.one_in(2) if len(pipeline.writes) > 1 else dice.one_in(12),
+        united=several and dice.one_in(2),
     )
 
 
-def using_of(joins: Sequence[Join]) -> frozenset[str]:
-    """Return the joins that may be written with USING: a later one would be ambiguous."""
-    return frozenset(join.alias for join in joins[:1] if _may_use_using(join))
-
-
-def _may_use_using(join: Join) -> bool:
-    """Tell whether a join is over columns of one name, the left ones of the driving side."""
-    return all(
-        isinstance(left, Column)
-        and isinstance(right, Column)
-        and left.alias == "d"
-        and left.name == right.name
-        for left, right in join.on
-    )
-
-
-def _joins(dice: Dice, driving: str) -> tuple[Join, ...]:
-    made: list[Join] = []
-    for alias in ("a", "b", "c")[: dice.pick(_JOINS)]:
-        topic = dice.pick([*DIMENSIONS, *DIMENSIONS, *EVENTS, driving])
-        if made and dice.one_in(2):
-            lefts: list[Term] = list(made[0].key)
-        else:
-            earlier = ["d", "d", *(join.alias for join in made)]
-            name = "_key" if dice.one_in(6) else dice.pick("kkmn")
-            lefts = [_expression(dice, Column(dice.pick(earlier), name))]
-            if dice.one_in(5):
-                lefts.append(Column("d", "m" if _name(lefts[0]) == "k" else "k"))
-        on = tuple((left, _own(dice, alias, left)) for left in lefts)
-        if len({right for _, right in on}) < len(on):
-            on = tuple((left, Column(alias, _name(left))) for left in lefts)
-        made.append(Join(alias=alias, topic=topic, on=on, inner=dice.one_in(5)))
-    return tuple(made)
-
-
-def _name(term: Term) -> str:
-    return term.column.name if isinstance(term, Call) else term.name
-
-
-def _own(dice: Dice, alias: str, left: Term) -> Term:
-    name = _name(left)
-    if name == "n":
-        return _expression(dice, Column(alias, name))
-    return _expression(dice, Column(alias, dice.pick([name, name, "k", "m", "_key"])))
-
-
-def _expression(dice: Dice, column: Column) -> Term:
-    if not dice.one_in(9):
-        return column
-    if column.name == "n":
-        return dice.pick([Call("plus", column, 1), Call("coalesce", column, 2)])
-    return dice.pick([Call("upper", column), Call("coalesce", column, "u1")])
-
-
-def _emissions(joins: Sequence[Join]) -> list[Any]:
+def _emissions(chains: Sequence[Chain]) -> list[Any]:
+    joins = all(chain.joins for chain in chains)
     return ["immediate", "smart", "smart", "final"] if joins else ["immediate", "smart"]
 
 
@@ -161,47 +109,107 @@ def _topics(dice: Dice, names: Sequence[str]) -> dict[str, Topic]:
     return topics
 
 
-def has_early_events(pipeline: OraclePipeline) -> bool:
+def has_early_events(topics: Mapping[str, Topic], chain: Chain) -> bool:
     """Tell whether a step before the last one has an event side."""
-    return any(
-        not pipeline.is_dimension(join) for step in pipeline.steps[:-1] for join in step.joins
-    )
+    return any(not topics[join.topic].dimension for s in chain.steps[:-1] for join in s.joins)
 
 
-def _within_limits(pipeline: OraclePipeline) -> OraclePipeline:
+def _within_limits(pipeline: OraclePipeline, chains: Sequence[Chain]) -> OraclePipeline:
     """Turn what the engine refuses into something that it accepts."""
-    some_events = any(not pipeline.is_dimension(join) for join in pipeline.joins)
-    if pipeline.emission == "final" and some_events and len(pipeline.steps) > 1:
+    early = any(len(chain.steps) > 1 and not _looks_up(pipeline.topics, chain) for chain in chains)
+    if pipeline.emission == "final" and early:
         return replace(pipeline, emission="immediate")
     return pipeline
 
 
-def _writes(dice: Dice, pipeline: OraclePipeline) -> tuple[Write, ...]:
-    """Choose outputs; with several, one of them may be all of what the others read."""
-    topics = TOPICS[: dice.pick(_OUTPUTS)]
-    shared = _where(dice, pipeline) if len(topics) > 1 else ()
-    writes = [_write(dice, pipeline, topic, shared) for topic in topics]
+def _looks_up(topics: Mapping[str, Topic], chain: Chain) -> bool:
+    """Tell whether all sides are dimensions."""
+    return all(topics[join.topic].dimension for join in chain.joins)
+
+
+def _writes(dice: Dice, topics: Mapping[str, Topic], chains: Sequence[Chain]) -> tuple[Write, ...]:
+    """Choose outputs: those of the first chain, then what the second one writes, and a union."""
+    first, *others = chains
+    writes = _of_first(dice, topics, first, dice.pick([1, 1, 1, 2] if others else _OUTPUTS))
+    if others and not dice.one_in(3):
+        writes.append(_write(dice, topics, others[0], TOPICS[len(writes)], ()))
+        unites = dice.one_in(4)
+    else:
+        unites = bool(others) or dice.one_in(7)
+    if not unites:
+        return tuple(writes)
+    chosen = dice.pick(writes)
+    missing = [chain for chain in others if chain not in {write.chain for write in writes}]
+    return tuple(_with_union(dice, topics, writes, chosen, missing or chains))
+
+
+def _with_union(
+    dice: Dice,
+    topics: Mapping[str, Topic],
+    writes: Sequence[Write],
+    chosen: Write,
+    chains: Sequence[Chain],
+) -> list[Write]:
+    """Make a union of an output."""
+    count = dice.pick([1, 1, 2])
+    branches = [chosen, *(_like(dice, topics, chosen, dice.pick(chains)) for _ in range(count))]
+    if dice.one_in(2):
+        branches.reverse()
+    branches = [replace(each, branch=place) for place, each in enumerate(branches)]
+    if dice.one_in(3):
+        branches = asked_of_all(dice, branches)
+    return [each for write in writes for each in (branches if write is chosen else [write])]
+
+
+def _of_first(dice: Dice, topics: Mapping[str, Topic], chain: Chain, count: int) -> list[Write]:
+    """Choose outputs of one chain; with several, one of them may be all of what others read."""
+    names = TOPICS[:count]
+    shared = _where(dice, chain) if len(names) > 1 else ()
+    writes = [_write(dice, topics, chain, name, shared) for name in names]
     if len(writes) > 1 and dice.one_in(3):
         place = dice.number(0, len(writes) - 1)
         writes[place] = replace(writes[place], where=shared)
-        select = of_relation(replace(pipeline, writes=tuple(writes))).select
-        key = _key(dice, pipeline, select, "d_id")
-        writes[place] = replace(writes[place], select=select, key=key)
-    return tuple(writes)
+        below = of_relation(OraclePipeline(topics=topics, writes=tuple(writes)), chain)
+        key = _key(dice, topics, chain, below.select, "d_id")
+        writes[place] = replace(writes[place], select=below.select, key=key)
+    return writes
 
 
 def _write(
-    dice: Dice, pipeline: OraclePipeline, topic: str, shared: tuple[Condition, ...]
+    dice: Dice,
+    topics: Mapping[str, Topic],
+    chain: Chain,
+    name: str,
+    shared: tuple[Condition, ...],
 ) -> Write:
-    select = _select(dice, pipeline)
-    own = tuple(c for c in _where(dice, pipeline) if c not in shared)
-    key = _key(dice, pipeline, select, "id")
-    return Write(topic=topic, select=select, key=key, where=shared + own)
+    select = _select(dice, chain)
+    own = tuple(c for c in _where(dice, chain) if c not in shared)
+    key = _key(dice, topics, chain, select, "id")
+    return Write(topic=name, chain=chain, select=select, key=key, where=shared + own)
 
 
-def _select(dice: Dice, pipeline: OraclePipeline) -> tuple[Output, ...]:
+def _like(dice: Dice, topics: Mapping[str, Topic], like: Write, chain: Chain) -> Write:
+    """Choose another branch: columns of the same names, of whatever types."""
+    select: list[Output] = []
+    for output in like.select:
+        number = column_of(output.term).name in NUMBERS
+        names = NUMBERS if number != dice.one_in(8) else ("k", "m", "s", "id", "_key")
+        may_be_key = ["d"] if not _looks_up(topics, chain) else chain.sides
+        column = Column(
+            dice.pick(may_be_key if output.name == like.key else chain.sides), dice.pick(names)
+        )
+        term = Column("d", "id") if output.name == "id" else _output(dice, column)
+        key = output.name == like.key
+        select.append(replace(output, term=column if key and _may_fail(term) else term))
+    where = _where(dice, chain)
+    if chain == like.chain and dice.one_in(2):
+        where = tuple(dict.fromkeys((*like.where, *where)))
+    return replace(like, chain=chain, select=tuple(select), where=where)
+
+
+def _select(dice: Dice, chain: Chain) -> tuple[Output, ...]:
     outputs = [Output(name="id", term=Column("d", "id"))]
-    for alias in ["d", *(join.alias for join in pipeline.joins)]:
+    for alias in chain.sides:
         names = dice.some(["k", "m", "n", "s", dice.pick(RECORD_COLUMNS)], 2)
         for name in names or ["s"]:
             outputs.append(Output(name=f"{alias}_{name}", term=_output(dice, Column(alias, name))))
@@ -210,7 +218,7 @@ def _select(dice: Dice, pipeline: OraclePipeline) -> tuple[Output, ...]:
 
 def _output(dice: Dice, column: Column) -> Term:
     kind = dice.pick(["plain"] * 7 + ["coalesce", "other"])
-    number = column.name in ("n", "_partition", "_offset")
+    number = column.name in NUMBERS
     if kind == "coalesce":
         return Call("coalesce", column, 7 if number else "none")
     if kind == "other" and number:
@@ -224,23 +232,21 @@ def _may_fail(term: Term) -> bool:
     return isinstance(term, Call) and term.function == "integer"
 
 
-def _key(dice: Dice, pipeline: OraclePipeline, select: Sequence[Output], usual: str) -> str | None:
+def _key(
+    dice: Dice, topics: Mapping[str, Topic], chain: Chain, select: Sequence[Output], usual: str
+) -> str | None:
     if dice.one_in(8):
         return None
     if dice.one_in(5):
-        dimensions = all(pipeline.is_dimension(join) for join in pipeline.joins)
+        sides = chain.sides if _looks_up(topics, chain) else ("d",)
         return dice.pick(
-            [
-                o.name
-                for o in select
-                if (dimensions or o.term.alias == "d") and not _may_fail(o.term)
-            ]
+            [o.name for o in select if o.term.alias in sides and not _may_fail(o.term)]
         )
     return usual
 
 
-def _where(dice: Dice, pipeline: OraclePipeline) -> tuple[Condition, ...]:
-    aliases = ["d", "d", *(join.alias for join in pipeline.joins)]
+def _where(dice: Dice, chain: Chain) -> tuple[Condition, ...]:
+    aliases = ["d", *chain.sides]
     return tuple(_condition(dice, aliases) for _ in range(dice.pick([0, 0, 0, 1, 1, 2])))
 
 

@@ -1,86 +1,16 @@
-"""A scenario as an author would write it: SQL, the pipeline mapping, and a case of a case file."""
+"""A scenario as an author would write it: the pipeline mapping, and a case of a case file."""
 
 from base64 import b64encode
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, assert_never
+from typing import Any
 
 import yaml
 
 from tests.property.scenario import Scenario, Writing
-from tests.reference.conditions import (
-    AllOf,
-    AnyOf,
-    Call,
-    Column,
-    Compare,
-    Condition,
-    IsNull,
-    Negated,
-    Term,
-    aliases_of,
-)
-from tests.reference.pipeline import DAY, Join, OraclePipeline, Output, Topic, Write
+from tests.property.sql import Queries
+from tests.reference.pipeline import DAY, OraclePipeline, Topic
 from tests.reference.records import Record
-
-ELEMENTS = ("u", "v")
-"""The aliases of unnested lists."""
-
-Named = Callable[[Column], str]
-"""How a query names a column."""
-
-
-def _column(column: Column) -> str:
-    return f"{column.alias}.{column.name}"
-
-
-def _named(column: Column) -> str:
-    return f"{column.alias}{'.' if column.alias in ELEMENTS else '_'}{column.name}"
-
-
-RELATION = "joined"
-"""What a relation that holds the joins is called."""
-
-
-def to_sql(pipeline: OraclePipeline, writing: Writing, write: Write) -> str:
-    """Write the query of an output."""
-    lines = [_selected(write.select)]
-    first = f'"{pipeline.driving_topic}" {pipeline.driving}'
-    if writing.right:
-        (join,) = pipeline.joins
-        lines.append(f'FROM "{join.topic}" {join.alias}')
-        lines.append(f"RIGHT JOIN {first}{_on(join, writing)}")
-    else:
-        lines.append(f"FROM {first}")
-        for join in pipeline.joins:
-            kind = "INNER" if join.inner else "LEFT"
-            lines.append(f'{kind} JOIN "{join.topic}" {join.alias}{_on(join, writing)}')
-    return "\n".join([*lines, *_unnests(write), *_where(write.where)])
-
-
-def of_relation(pipeline: OraclePipeline) -> Write:
-    """Return what a relation holds that all outputs can read: their columns, and their filters."""
-    common = tuple(c for c in pipeline.common_where() if not aliases_of(c) & set(ELEMENTS))
-    rest = [replace(each, where=_without(each.where, common)) for each in pipeline.writes]
-    columns = sorted({column for each in rest for column in each.columns()}, key=repr)
-    return Write(
-        select=tuple(Output(name=f"{c.alias}_{c.name}", term=c) for c in columns), where=common
-    )
-
-
-def _over_relation(relation: Write, write: Write) -> dict[str, str]:
-    """Return an output that reads the relation: all of it, or by a query."""
-    where = _without(write.where, relation.where)
-    if write.select == relation.select and not where and not write.unnests:
-        return {"from": RELATION}
-    lines = [_selected(write.select, _named), f"FROM {RELATION}"]
-    lines += [*_unnests(write, _named), *_where(where, _named)]
-    return {"query": "\n".join(lines)}
-
-
-def _without(where: tuple[Condition, ...], gone: tuple[Condition, ...]) -> tuple[Condition, ...]:
-    return tuple(condition for condition in where if condition not in gone)
 
 
 def to_mapping(scenario: Scenario) -> dict[str, Any]:
@@ -112,23 +42,19 @@ def to_mapping(scenario: Scenario) -> dict[str, Any]:
 
 
 def _outputs(pipeline: OraclePipeline, writing: Writing) -> dict[str, Any]:
-    relation = of_relation(pipeline)
-    queries = [
-        _over_relation(relation, write)
-        if writing.relation
-        else {"query": to_sql(pipeline, writing, write)}
-        for write in pipeline.writes
-    ]
-    targets = [
-        {"topic": write.topic, "format": "json"} | ({"key": write.key} if write.key else {})
-        for write in pipeline.writes
+    written = Queries(pipeline, writing)
+    given = [
+        written.given[number]
+        | {"topic": branches[0].topic, "format": "json"}
+        | ({"key": branches[0].key} if branches[0].key else {})
+        for number, branches in enumerate(pipeline.outputs)
     ]
     below: dict[str, Any] = {}
-    if writing.relation:
-        below = {"relations": {RELATION: {"query": to_sql(pipeline, writing, relation)}}}
-    if len(targets) == 1 and "query" in queries[0]:
-        return {**below, **queries[0], "output": targets[0]}
-    return {**below, "outputs": [q | t for q, t in zip(queries, targets, strict=True)]}
+    if written.relations:
+        below = {"relations": {n: {"query": q} for n, q in written.relations.items()}}
+    if len(given) == 1 and "query" in given[0]:
+        return {**below, "query": given[0].pop("query"), "output": given[0]}
+    return {**below, "outputs": given}
 
 
 def to_case(scenario: Scenario, name: str = "random") -> dict[str, Any]:
@@ -206,79 +132,6 @@ def _topic(topic: Topic) -> dict[str, Any]:
     if topic.on_null != "skip":
         spec["on_null"] = topic.on_null
     return spec
-
-
-def _on(join: Join, writing: Writing) -> str:
-    if join.alias in writing.using:
-        return f" USING ({', '.join(_name(right) for _, right in join.on)})"
-    parts = [
-        f"{_term(right)} = {_term(left)}"
-        if place % 2 != writing.turned
-        else f"{_term(left)} = {_term(right)}"
-        for place, (left, right) in enumerate(join.on)
-    ]
-    return " ON " + " AND ".join(parts)
-
-
-def _name(term: Term) -> str:
-    return term.column.name if isinstance(term, Call) else term.name
-
-
-def _selected(select: tuple[Output, ...], named: Named = _column) -> str:
-    columns = ",\n  ".join(f"{_term(each.term, named)} AS {each.name}" for each in select)
-    return f"SELECT\n  {columns}"
-
-
-def _unnests(write: Write, named: Named = _column) -> list[str]:
-    return [
-        f"CROSS JOIN unnest({named(each.list)}) AS {each.alias}({each.name})"
-        for each in write.unnests
-    ]
-
-
-def _where(where: tuple[Condition, ...], named: Named = _column) -> list[str]:
-    return ["WHERE " + " AND ".join(_condition(part, named) for part in where)] if where else []
-
-
-def _term(term: Term, named: Named = _column) -> str:
-    if isinstance(term, Column):
-        return named(term)
-    column = named(term.column)
-    match term.function:
-        case "coalesce":
-            return f"coalesce({column}, {_literal(term.literal)})"
-        case "upper":
-            return f"upper({column})"
-        case "plus":
-            return f"{column} + {_literal(term.literal)}"
-        case "integer":
-            return f"CAST({column} AS BIGINT)"
-        case _:
-            assert_never(term.function)
-
-
-def _condition(condition: Condition, named: Named) -> str:
-    match condition:
-        case Compare(column, op, literal):
-            return f"{named(column)} {op} {_literal(literal)}"
-        case IsNull(column, negated):
-            return f"{named(column)} IS {'NOT ' if negated else ''}NULL"
-        case AnyOf(parts):
-            return "(" + " OR ".join(_condition(part, named) for part in parts) + ")"
-        case AllOf(parts):
-            return "(" + " AND ".join(_condition(part, named) for part in parts) + ")"
-        case Negated(part):
-            return f"NOT ({_condition(part, named)})"
-        case _:
-            assert_never(condition)
-
-
-def _literal(value: object) -> str:
-    if value is None:
-        return "NULL"
-    if isinstance(value, bool):
-        return str(value).upper()
-    return str(value) if isinstance(value, int | float) else f"'{value}'"
 
 
 def _duration(ms: int) -> str:

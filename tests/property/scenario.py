@@ -20,11 +20,13 @@ class Writing:
     turned: bool = False
     """Every other equality has its sides exchanged."""
     right: bool = False
-    """The one LEFT JOIN is written as a RIGHT JOIN."""
-    using: frozenset[str] = frozenset()
-    """The aliases that are joined by USING."""
+    """A LEFT JOIN that stands alone is written as a RIGHT JOIN."""
+    using: bool = False
+    """First joins are written with USING where they can be."""
     relation: bool = False
-    """The joins are in a relation, which the queries of the outputs read."""
+    """The joins of each chain are in a relation, which the queries of the outputs read."""
+    united: bool = False
+    """Unions are relations; what all their branches ask is asked of their rows."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,16 +1,17 @@
 """Makes a failing scenario small: whatever can go without ending the failure goes."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from time import monotonic
 
 from tests.property.executor import How
-from tests.property.pipelines import using_of
 from tests.property.scenario import Scenario, Writing
 from tests.property.strategies import with_items
+from tests.property.unions import with_types
 from tests.reference.conditions import Column, aliases_of, column_of
-from tests.reference.pipeline import OraclePipeline, Topic, Write
+from tests.reference.pipeline import Chain, OraclePipeline, Output, Topic, Write
 
 Candidate = tuple[Scenario, How]
 Fails = Callable[[Scenario, How], bool]
@@ -85,14 +86,12 @@ def _fewer_cuts(scenario: Scenario, how: How) -> Iterator[Candidate]:
 
 
 def _simpler_pipelines(scenario: Scenario, how: How) -> Iterator[Candidate]:
-    if scenario.writing != Writing():
-        yield replace(scenario, writing=Writing()), how
+    plain = Writing()
+    if scenario.writing != plain:
+        yield replace(scenario, writing=plain), how
+        for name in ("turned", "right", "using", "relation", "united"):
+            yield replace(scenario, writing=replace(scenario.writing, **{name: False})), how
     for pipeline in _simpler(scenario.pipeline):
-        writing = replace(
-            scenario.writing,
-            using=scenario.writing.using & using_of(pipeline.joins),
-            right=scenario.writing.right and len(pipeline.joins) == 1,
-        )
         items = tuple(
             item
             if isinstance(item, int)
@@ -100,7 +99,7 @@ def _simpler_pipelines(scenario: Scenario, how: How) -> Iterator[Candidate]:
             for item in scenario.items
         )
         if any(items):
-            yield with_items(replace(scenario, pipeline=pipeline, writing=writing), items), how
+            yield with_items(replace(scenario, pipeline=pipeline), items), how
 
 
 def _simpler_records(scenario: Scenario, how: How) -> Iterator[Candidate]:
@@ -119,48 +118,80 @@ def _simpler_records(scenario: Scenario, how: How) -> Iterator[Candidate]:
 
 
 def _simpler(pipeline: OraclePipeline) -> Iterator[OraclePipeline]:
-    for join in pipeline.joins:
-        if (without := _without(pipeline, join.alias)) is not None:
-            yield without
-    if len(pipeline.writes) > 1:
-        for gone in pipeline.writes:
-            yield _with_writes(pipeline, [each for each in pipeline.writes if each != gone])
+    for gone in pipeline.chains:
+        yield from _with_writes(pipeline, [w for w in pipeline.writes if w.chain != gone])
+    for chain in pipeline.chains:
+        for alias in chain.sides[1:]:
+            yield from _without(pipeline, chain, alias)
+    for gone in pipeline.outputs:
+        yield from _with_writes(pipeline, [w for w in pipeline.writes if w not in gone])
+    for gone in pipeline.writes:
+        yield from _with_writes(pipeline, [w for w in pipeline.writes if w != gone])
     for place, write in enumerate(pipeline.writes):
         for simpler in _simpler_writes(write):
             writes = [*pipeline.writes[:place], simpler, *pipeline.writes[place + 1 :]]
-            yield _with_writes(pipeline, writes)
+            yield from _with_writes(pipeline, writes)
+    for branches in pipeline.outputs:
+        for gone in branches[0].select:
+            if gone.name != branches[0].key and len(branches[0].select) > 1:
+                yield from _with_writes(pipeline, _without_column(pipeline, branches, gone))
     for gone in pipeline.require:
         yield replace(pipeline, require=tuple(n for n in pipeline.require if n != gone))
     if pipeline.reemit:
         yield replace(pipeline, reemit=False)
-    for join in pipeline.joins:
-        on = tuple((column_of(left), column_of(right)) for left, right in join.on)
-        for changed in (replace(join, inner=False), replace(join, on=on)):
-            if changed != join:
-                joins = tuple(changed if j == join else j for j in pipeline.joins)
-                yield replace(pipeline, joins=joins)
+    for chain in pipeline.chains:
+        for join in chain.joins:
+            on = tuple((column_of(left), column_of(right)) for left, right in join.on)
+            for changed in (replace(join, inner=False), replace(join, on=on)):
+                if changed != join:
+                    joins = tuple(changed if j == join else j for j in chain.joins)
+                    yield from _with_chain(pipeline, chain, replace(chain, joins=joins))
     for name, topic in pipeline.topics.items():
         for simpler in _simpler_topics(topic):
             yield replace(pipeline, topics={**pipeline.topics, name: simpler})
 
 
+def _without_column(
+    pipeline: OraclePipeline, branches: Sequence[Write], gone: Output
+) -> Iterator[Write]:
+    """Yield the writes without a column of one output."""
+    for write in pipeline.writes:
+        select = tuple(each for each in write.select if each.name != gone.name)
+        yield replace(write, select=select) if write in branches else write
+
+
+def _with_chain(pipeline: OraclePipeline, old: Chain, new: Chain) -> Iterator[OraclePipeline]:
+    writes = (replace(w, chain=new) if w.chain == old else w for w in pipeline.writes)
+    yield from _with_writes(pipeline, writes)
+
+
 def _simpler_writes(write: Write) -> Iterator[Write]:
     for gone in write.where:
         yield replace(write, where=tuple(c for c in write.where if c != gone))
-    for gone in write.select:
-        if gone.name != write.key and len(write.select) > 1:
-            yield replace(write, select=tuple(o for o in write.select if o != gone))
     for output in write.select:
         if not isinstance(output.term, Column):
             plain = replace(output, term=column_of(output.term))
             yield replace(write, select=tuple(plain if o == output else o for o in write.select))
 
 
-def _with_writes(pipeline: OraclePipeline, writes: Sequence[Write]) -> OraclePipeline:
-    """Return a pipeline with other outputs, which requires what they still have."""
-    names = {output.name for write in writes for output in write.select}
-    require = tuple(name for name in pipeline.require if name in names)
-    return replace(pipeline, writes=tuple(writes), require=require)
+def _with_writes(pipeline: OraclePipeline, writes: Iterable[Write]) -> Iterator[OraclePipeline]:
+    """Yield the pipeline with other outputs, which requires and reads what they still have."""
+    numbers = Counter[str]()
+    made: list[Write] = []
+    for write in writes:
+        made.append(replace(write, branch=numbers[write.topic]))
+        numbers[write.topic] += 1
+    names = {output.name for write in made for output in write.select}
+    read = {name for write in made for name in write.chain.topics}
+    if made:
+        yield with_types(
+            replace(
+                pipeline,
+                writes=tuple(made),
+                require=tuple(name for name in pipeline.require if name in names),
+                topics={name: topic for name, topic in pipeline.topics.items() if name in read},
+            )
+        )
 
 
 def _simpler_topics(topic: Topic) -> Iterator[Topic]:
@@ -173,23 +204,30 @@ def _simpler_topics(topic: Topic) -> Iterator[Topic]:
         yield replace(topic, lookup="current", history=None)
 
 
-def _without(pipeline: OraclePipeline, alias: str) -> OraclePipeline | None:
-    """Return the pipeline without a join, if nothing that stays needs it."""
-    joins = tuple(join for join in pipeline.joins if join.alias != alias)
+def _without(pipeline: OraclePipeline, chain: Chain, alias: str) -> Iterator[OraclePipeline]:
+    """Yield the pipeline without a join, if nothing that stays needs it."""
+    joins = tuple(join for join in chain.joins if join.alias != alias)
     if any(left.alias == alias for join in joins for left, _ in join.on):
-        return None
-    writes = [_write_without(write, alias) for write in pipeline.writes]
-    if any(not write.select or (write.key and write.key_term is None) for write in writes):
-        return None
-    topics = {pipeline.driving_topic, *(join.topic for join in joins)}
-    return replace(
-        _with_writes(pipeline, writes),
-        joins=joins,
-        topics={name: topic for name, topic in pipeline.topics.items() if name in topics},
+        return
+    smaller = replace(chain, joins=joins)
+    writes = [
+        replace(_write_without(write, alias, len(branches) > 1), chain=smaller)
+        if write.chain == chain
+        else write
+        for branches in pipeline.outputs
+        for write in branches
+    ]
+    if all(write.select and (not write.key or write.key_term is not None) for write in writes):
+        yield from _with_writes(pipeline, writes)
+
+
+def _write_without(write: Write, alias: str, in_union: bool) -> Write:
+    """Return a query without a side; in a union another column stands where one was."""
+    other = Column(write.chain.driving, "s")
+    select = tuple(
+        output if output.term.alias != alias else replace(output, term=other)
+        for output in write.select
+        if output.term.alias != alias or in_union
     )
-
-
-def _write_without(write: Write, alias: str) -> Write:
-    select = tuple(output for output in write.select if output.term.alias != alias)
     where = tuple(c for c in write.where if alias not in aliases_of(c))
     return replace(write, select=select, where=where)

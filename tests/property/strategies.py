@@ -92,8 +92,9 @@ def with_items(scenario: Scenario, items: Sequence[Item]) -> Scenario:
 
 
 def _record(dice: Dice, pipeline: OraclePipeline, now: int, partitions: dict[str, int]) -> Record:
-    sides = [join.topic for join in pipeline.joins]
-    topic = pipeline.topics[dice.pick([pipeline.driving_topic, pipeline.driving_topic, *sides])]
+    sides = [join.topic for chain in pipeline.chains for join in chain.joins]
+    driving = [chain.driving_topic for chain in pipeline.chains]
+    topic = pipeline.topics[dice.pick([*driving, *driving, *sides])]
     kind = dice.pick(["value"] * 22 + ["null", "null", "raw"])
     if topic.dimension and kind == "value" and dice.one_in(6):
         kind = "null"

@@ -12,7 +12,7 @@ from tests.property.executor import How, crash_at, seen_by_engine, seen_by_oracl
 from tests.property.scenario import Scenario
 from tests.property.strategies import T0, with_items
 from tests.reference.conditions import Column
-from tests.reference.pipeline import Join, OraclePipeline, Output, Topic, Write
+from tests.reference.pipeline import Chain, Join, OraclePipeline, Output, Topic, Write
 from tests.reference.records import Record
 
 STEPS: tuple[Protocol, ...] = (
@@ -31,20 +31,27 @@ def _scenario() -> Scenario:
     """
     columns = {"id": "VARCHAR", "k": "VARCHAR"}
     users = Topic(name="users", columns=columns, dimension=True)
-    pipeline = OraclePipeline(
+    chain = Chain(
         driving="d",
         driving_topic="orders",
-        topics={"orders": Topic(name="orders", columns=columns), "users": users},
         joins=(Join(alias="u", topic="users", on=((Column("d", "k"), Column("u", "k")),)),),
+    )
+    pipeline = OraclePipeline(
+        topics={"orders": Topic(name="orders", columns=columns), "users": users},
         writes=(
             Write(
+                chain=chain,
                 select=(
                     Output(name="id", term=Column("d", "id")),
                     Output(name="user", term=Column("u", "id")),
                 ),
                 key="id",
             ),
-            Write(topic="users-seen", select=(Output(name="user", term=Column("u", "id")),)),
+            Write(
+                topic="users-seen",
+                chain=chain,
+                select=(Output(name="user", term=Column("u", "id")),),
+            ),
         ),
         emission="smart",
         require=("user",),

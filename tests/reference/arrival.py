@@ -4,8 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from tests.reference.pipeline import OraclePipeline, Topic
-from tests.reference.records import Batch, DeadLetter, Fact, Record
-from tests.reference.rows import Driving
+from tests.reference.records import Batch, Fact, Record
 
 _DIMENSION, _EVENT_SIDE, _DRIVING = range(3)
 _PHASES = ("decode", "event_time")
@@ -21,10 +20,10 @@ class Arrivals:
 
     facts: tuple[Fact, ...]
     """In the one order of section 1."""
-    driving: tuple[Driving, ...]
-    """All driving records of the batch, bad and skipped ones too."""
-    dead_letters: tuple[DeadLetter, ...]
+    refused: tuple[tuple[Record, str], ...]
+    """Bad records with their phase, and those that are `skipped`."""
     side_counters: Counter[str]
+    """Of the refused ones that drive nothing."""
     seen: dict[tuple[str, int], int]
     """Greatest good ts by partition."""
 
@@ -32,36 +31,30 @@ class Arrivals:
 def arrive(pipeline: OraclePipeline, number: int, batch: Batch) -> Arrivals:
     """Sort a batch into facts, dead letters and skipped records."""
     facts: list[Fact] = []
-    driving: list[Driving] = []
-    dead: list[DeadLetter] = []
+    refused: list[tuple[Record, str]] = []
     counters: Counter[str] = Counter()
     seen: dict[tuple[str, int], int] = {}
+    used = {name: pipeline.used(name) for name in pipeline.topics}
+    drive = {chain.driving_topic for chain in pipeline.chains}
     for record in sorted(batch.records, key=lambda r: (r.topic, r.partition, r.offset)):
         topic = pipeline.topics[record.topic]
-        drives = record.topic == pipeline.driving_topic
-        what = _judge(topic, record, batch.time, pipeline.used(record.topic))
+        what = _judge(topic, record, batch.time, used[record.topic])
         if what in _PHASES and topic.on_error != "dead_letter":
             if topic.on_error == "fail":
                 raise Stopped(record.topic)
             what = "skipped"
-        if drives:
-            driving.append(Driving(record, dead=isinstance(what, str) and what != "skipped"))
         if isinstance(what, int):
             part = (record.topic, record.partition)
             seen[part] = max(what, seen.get(part, what))
             role = _role(pipeline, topic)
             place = (number, seen[part], role, record.topic, record.partition, record.offset)
             facts.append(Fact(_read(topic, record), what, place))
-        elif what != "skipped":
-            dead.append(DeadLetter(record.topic, record.partition, record.offset, what))
-        if isinstance(what, str) and not drives:
+            continue
+        refused.append((record, what))
+        if record.topic not in drive:
             counters["skipped_side" if what == "skipped" else "side_dead_letters"] += 1
     facts.sort(key=lambda fact: fact.position)
-    by_record = {_place(fact.record): fact for fact in facts}
-    for each in driving:
-        fact = by_record.get(_place(each.record))
-        each.fact = fact if fact is not None and fact.record.value is not None else None
-    return Arrivals(tuple(facts), tuple(driving), tuple(dead), counters, seen)
+    return Arrivals(tuple(facts), tuple(refused), counters, seen)
 
 
 def _judge(topic: Topic, record: Record, batch_time: int, used: frozenset[str]) -> int | str:
@@ -92,10 +85,6 @@ def _read(topic: Topic, record: Record) -> Record:
         _key=record.key, _topic=record.topic, _partition=record.partition, _offset=record.offset
     )
     return replace(record, value={**every, **(record.value or {})})
-
-
-def _place(record: Record) -> tuple[str, int, int]:
-    return record.topic, record.partition, record.offset
 
 
 def _breaks(kind: str, value: object) -> bool:

@@ -1,11 +1,12 @@
 """From a pipeline mapping, as an author writes it, to what the oracle is told."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from tests.reference.pipeline import DAY, HOUR, OraclePipeline, Topic, Write
-from tests.reference.query import NotExpressible, Query, read_query
+from tests.reference.query import read_query
+from tests.reference.unions import Columns, NotExpressible
 
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": HOUR, "d": DAY, "w": 7 * DAY}
 
@@ -46,13 +47,10 @@ def oracle_pipeline(
     }
     if any("TIMESTAMP" in kind for types in declared.values() for kind in types.values()):
         raise NotExpressible("TIMESTAMP columns")
-    query, writes = _read_writes(author, {name: list(types) for name, types in declared.items()})
-    names = {query.driving_topic, *(join.topic for join in query.joins)}
+    writes = _read_writes(author, declared)
+    names = {name for write in writes for name in write.chain.topics}
     emission = author.get("emission", {})
     return OraclePipeline(
-        driving=query.driving,
-        driving_topic=query.driving_topic,
-        joins=query.joins,
         writes=writes,
         topics={
             name: _topic(name, author, declared[name], default_ttl, (partitions or {}).get(name, 1))
@@ -65,28 +63,32 @@ def oracle_pipeline(
     )
 
 
-def _read_writes(
-    author: Mapping[str, Any], columns: Mapping[str, Sequence[str]]
-) -> tuple[Query, tuple[Write, ...]]:
-    """Return the query of the first output, and what each output writes."""
+def _read_writes(author: Mapping[str, Any], columns: Columns) -> tuple[Write, ...]:
+    """Return what each output writes, branch by branch."""
     relations = {name: spec["query"] for name, spec in author.get("relations", {}).items()}
     given = author.get("outputs") or [{"query": author["query"], **author["output"]}]
     queries = [
-        read_query(output.get("query") or relations[output["from"]], columns, relations)
+        read_query(output.get("query") or _named(output["from"], relations), columns, relations)
         for output in given
     ]
-    writes = tuple(
+    return tuple(
         Write(
             topic=output["topic"],
+            branch=branch,
+            chain=query.chain,
             key=output.get("key", "_key" if query.sets_key else None),
             key_in_value="key" in output or not query.sets_key,
             select=query.select,
             where=query.where,
             unnests=query.unnests,
         )
-        for output, query in zip(given, queries, strict=True)
+        for output, branches in zip(given, queries, strict=True)
+        for branch, query in enumerate(branches)
     )
-    return queries[0], writes
+
+
+def _named(name: str, relations: Mapping[str, str]) -> str:
+    return relations.get(name) or f'SELECT * FROM "{name}"'
 
 
 def _topic(

@@ -99,12 +99,22 @@ def batches_of(case: Case) -> Iterator[Batch]:
 def differences(case: Case, ran: Ran) -> list[str]:
     """Compare what a case expects with what the oracle says."""
     wrong: list[str] = []
-    topics = [write.topic for write in ran.pipeline.writes]
+    topics = [branches[0].topic for branches in ran.pipeline.outputs]
     wanted = Counter(_expected(row, topics) for row in case.get("expect", []))
     placed = [(number, row) for number, result in enumerate(ran.results, 1) for row in result.rows]
     actual = Counter(_actual(row) for _, row in placed)
     if "expect" in case and wanted != actual:
         wrong.append(f"rows: missing {dict(wanted - actual)}, unexpected {dict(actual - wanted)}")
+    for place in dict.fromkeys(row[:2] for row in wanted if row[1] is not None):
+        lists = [
+            [row for row in rows if row[:2] == place]
+            for rows in (
+                [_expected(row, topics) for row in case["expect"]],
+                [_actual(row) for _, row in placed],
+            )
+        ]
+        if lists[0] != lists[1]:
+            wrong.append(f"order of {place}: {lists[1]}")
     for row in (row for row in case.get("expect", []) if "in_batch" in row):
         found = [n for n, r in placed if _actual(r) == _expected(row, topics)]
         if row["in_batch"] not in found:

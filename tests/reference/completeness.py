@@ -1,7 +1,8 @@
 """When a row may leave a step (section 3, Steps) and when it never can."""
 
+from tests.reference.chain import OracleChain
 from tests.reference.conditions import Term, Values
-from tests.reference.pipeline import OraclePipeline, Step
+from tests.reference.pipeline import Step
 
 
 class Completeness:
@@ -11,10 +12,10 @@ class Completeness:
     a needed step: its key then counts as required in the steps before it.
     """
 
-    def __init__(self, pipeline: OraclePipeline) -> None:
-        self._steps = pipeline.steps
-        self._driving = pipeline.driving
-        self._required = pipeline.required()
+    def __init__(self, chain: OracleChain) -> None:
+        self._steps = chain.steps
+        self._driving = chain.driving
+        self._required = chain.required()
         self._keys: list[Term] = []
         for number, step in reversed(list(enumerate(self._steps))):
             own = {join.alias for join in step.joins}

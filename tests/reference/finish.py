@@ -1,7 +1,8 @@
 """Finished rows and the outputs that take them."""
 
+from tests.reference.chain import OracleChain
 from tests.reference.conditions import SqlFailure, Values, passes
-from tests.reference.pipeline import OraclePipeline, Write
+from tests.reference.pipeline import Write
 from tests.reference.records import Emitted
 from tests.reference.rows import Row
 
@@ -10,23 +11,25 @@ class NotTaken(Exception):
     """A row that an output cannot take; the text is the phase of the dead letter."""
 
 
-def finish(pipeline: OraclePipeline, row: Row) -> tuple[Emitted, ...]:
-    """Return what the outputs make of a row whose WHERE it fulfils; nothing: it was filtered.
+def finish(chain: OracleChain, row: Row) -> tuple[tuple[int, Emitted], ...]:
+    """Return what the queries make of a row whose WHERE it fulfils, with their place in a union.
+
+    Nothing: it was filtered.
 
     Raises:
         NotTaken: One of them cannot take it, so none does.
     """
     return tuple(
-        _taken(write, row, values)
-        for write in pipeline.writes
+        (write.branch, _taken(write, row, values))
+        for write in chain.writes
         for values in write.unnested(row.values)
-        if passes(pipeline.rest_where(write), values)
+        if passes(chain.rest_where(write), values)
     )
 
 
 def _taken(write: Write, row: Row, values: Values) -> Emitted:
     try:
-        value = {output.name: output.term.of(values) for output in write.select}
+        value = {output.name: output.of(values) for output in write.select}
     except SqlFailure as failure:
         raise NotTaken("sql") from failure
     key, value = write.keyed(value)

@@ -2,8 +2,9 @@
 
 from collections import Counter
 
+from tests.reference.chain import OracleChain
 from tests.reference.conditions import Column, Values
-from tests.reference.pipeline import Join, OraclePipeline, Step
+from tests.reference.pipeline import Join, Step
 from tests.reference.records import Fact
 from tests.reference.sides import DimensionSide, EventSide, Key, Version, expired
 
@@ -11,14 +12,14 @@ from tests.reference.sides import DimensionSide, EventSide, Key, Version, expire
 class Memory:
     """Updates and answers lookups of every side."""
 
-    def __init__(self, pipeline: OraclePipeline) -> None:
+    def __init__(self, chain: OracleChain) -> None:
         self.counters: Counter[str] = Counter()
-        self._pipeline = pipeline
+        self._chain = chain
         self._watermark: float | None = None
         self._events: dict[str, EventSide] = {}
         self._dimensions: dict[str, DimensionSide] = {}
-        for join in pipeline.joins:
-            topic = pipeline.topics[join.topic]
+        for join in chain.joins:
+            topic = chain.topics[join.topic]
             if topic.dimension:
                 self._dimensions[join.alias] = DimensionSide(topic)
             else:
@@ -31,7 +32,7 @@ class Memory:
     def update(self, fact: Fact) -> dict[str, Key]:
         """Bring a record to every side that reads it; return its keys by alias."""
         touched: dict[str, Key] = {}
-        for join in self._pipeline.sides_of(fact.record.topic):
+        for join in self._chain.sides_of(fact.record.topic):
             value = fact.record.value
             if value is None:
                 self._bury(fact, join)
@@ -43,7 +44,7 @@ class Memory:
             touched[join.alias] = key
             if join.alias in self._dimensions:
                 self._dimensions[join.alias].add(key, Version(fact, value))
-            elif not expired(fact.ts + self._pipeline.topics[join.topic].ttl, self._watermark):
+            elif not expired(fact.ts + self._chain.topics[join.topic].ttl, self._watermark):
                 self._events[join.alias].add(key, fact)
         return touched
 
@@ -52,7 +53,7 @@ class Memory:
         return {
             join.alias: []
             if None in key
-            else self._events[join.alias].matches(key, driving, self._pipeline.ttl, self._watermark)
+            else self._events[join.alias].matches(key, driving, self._chain.ttl, self._watermark)
             for join in step.joins
             if join.alias in self._events
         }
@@ -69,7 +70,7 @@ class Memory:
 
     def _bury(self, fact: Fact, join: Join) -> None:
         """Delete the entry that a tombstone names by its Kafka key."""
-        named = self._pipeline.topics[join.topic].key
+        named = self._chain.topics[join.topic].key
         if len(join.own) > 1 or (named and join.own != (Column(join.alias, named),)):
             self.counters["tombstones_ignored"] += 1
         elif fact.record.key is None:

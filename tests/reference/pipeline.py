@@ -12,7 +12,6 @@ from tests.reference.conditions import (
     Condition,
     Term,
     Values,
-    aliases_of,
     column_of,
     columns_of,
 )
@@ -87,6 +86,17 @@ class Output:
 
     name: str
     term: Term
+    as_text: bool = False
+    """A number that a union writes as text, because another of its branches has text."""
+
+    def of(self, values: Values) -> object:
+        """Compute the column.
+
+        Raises:
+            SqlFailure: The SQL fails on this row.
+        """
+        value = self.term.of(values)
+        return str(value) if self.as_text and value is not None else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,9 +108,48 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Write:
-    """What one output takes of the finished rows."""
+class Chain:
+    """What a query reads. Queries with equal chains share it, others share nothing."""
 
+    driving: str
+    """Alias of the driving side."""
+    driving_topic: str
+    joins: tuple[Join, ...] = ()
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Joins by key, in order of first appearance; a query without joins is one empty step."""
+        found: dict[tuple[Term, ...], list[Join]] = {}
+        for join in self.joins:
+            found.setdefault(join.key, []).append(join)
+        if not found:
+            return (Step(key=(), joins=()),)
+        return tuple(Step(key=key, joins=tuple(joins)) for key, joins in found.items())
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The aliases."""
+        return (self.driving, *(join.alias for join in self.joins))
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """The names of the topics that are read."""
+        return frozenset({self.driving_topic, *(join.topic for join in self.joins)})
+
+    def sides_of(self, topic: str) -> Iterator[Join]:
+        """Yield the joins that read a topic."""
+        return (join for join in self.joins if join.topic == topic)
+
+    def terms(self) -> tuple[Term, ...]:
+        """What the join conditions compare."""
+        return tuple(term for join in self.joins for pair in join.on for term in pair)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """One SELECT, and the output that its rows go to; those of a union have one output."""
+
+    chain: Chain
     select: tuple[Output, ...]
     key: str | None = None
     """Name of the output column that is the Kafka key; None: rows without a key."""
@@ -110,6 +159,8 @@ class Write:
     unnests: tuple[Unnest, ...] = ()
     """Lists of the finished row, one after the other."""
     topic: str = "out"
+    branch: int = 0
+    """Place in the union."""
 
     @property
     def key_term(self) -> Term | None:
@@ -150,88 +201,42 @@ class Write:
 class OraclePipeline:
     """A pipeline, described."""
 
-    driving: str
-    """Alias of the driving side."""
-    driving_topic: str
     topics: Mapping[str, Topic]
     writes: tuple[Write, ...]
-    """The outputs; the rows of all of them come from the same joins."""
-    joins: tuple[Join, ...] = ()
+    """In the order of the outputs, and of the branches of their unions."""
     emission: Emission = "immediate"
     require: tuple[str, ...] = ()
     on_expiry: OnExpiry = "drop"
     reemit: bool = False
 
     @property
-    def steps(self) -> tuple[Step, ...]:
-        """Joins by key, in order of first appearance; a query without joins is one empty step."""
-        found: dict[tuple[Term, ...], list[Join]] = {}
-        for join in self.joins:
-            found.setdefault(join.key, []).append(join)
-        if not found:
-            return (Step(key=(), joins=()),)
-        return tuple(Step(key=key, joins=tuple(joins)) for key, joins in found.items())
+    def chains(self) -> tuple[Chain, ...]:
+        """The chains, in the order in which the outputs name them."""
+        return tuple(dict.fromkeys(write.chain for write in self.writes))
 
     @property
-    def ttl(self) -> int:
-        """The TTL of the driving topic."""
-        return self.topics[self.driving_topic].ttl
-
-    def sides_of(self, topic: str) -> Iterator[Join]:
-        """Yield the joins that read a topic."""
-        return (join for join in self.joins if join.topic == topic)
+    def outputs(self) -> tuple[tuple[Write, ...], ...]:
+        """The branches of each output."""
+        topics = dict.fromkeys(write.topic for write in self.writes)
+        return tuple(tuple(w for w in self.writes if w.topic == topic) for topic in topics)
 
     def is_dimension(self, join: Join) -> bool:
         """Tell whether a join looks up a dimension."""
         return self.topics[join.topic].dimension
 
-    def event_topics(self) -> tuple[Topic, ...]:
-        """The topics that hold the watermark."""
-        names = sorted({self.driving_topic, *(join.topic for join in self.joins)})
-        return tuple(self.topics[name] for name in names if not self.topics[name].dimension)
+    def sides_of(self, topic: str) -> Iterator[Join]:
+        """Yield the joins that read a topic, in any chain."""
+        return (join for chain in self.chains for join in chain.sides_of(topic))
 
     def used(self, topic: str) -> frozenset[str]:
-        """The columns of a topic that the query reads; no other is looked at."""
-        terms = [term for join in self.joins for pair in join.on for term in pair]
-        columns = [column_of(term) for term in terms]
-        columns += [column for write in self.writes for column in write.columns()]
-        topics = {join.alias: join.topic for join in self.joins} | {
-            self.driving: self.driving_topic
-        }
+        """The columns of a topic that the queries read; no other is looked at."""
         clock = self.topics[topic].event_time
-        return frozenset(
-            [column.name for column in columns if topics[column.alias] == topic]
-            + ([clock] if clock else [])
-        )
-
-    def common_where(self) -> tuple[Condition, ...]:
-        """The conditions of all outputs."""
-        first, *others = self.writes
-        return tuple(c for c in first.where if all(c in other.where for other in others))
-
-    def driving_where(self) -> tuple[Condition, ...]:
-        """The conditions of all outputs that touch only the driving side."""
-        return tuple(c for c in self.common_where() if aliases_of(c) <= {self.driving})
-
-    def rest_where(self, write: Write) -> tuple[Condition, ...]:
-        """The other conditions of an output."""
-        early = self.driving_where()
-        return tuple(c for c in write.where if c not in early)
-
-    def required(self) -> tuple[Term, ...]:
-        """What must not be NULL under smart: `require` in any output, and a key of all.
-
-        Rows wait for the list of a side rather than for its elements.
-        """
-        if self.emission != "smart":
-            return ()
-        names = set(self.require)
-        terms = [o.term for write in self.writes for o in write.select if o.name in names]
-        keys = {write.key_term for write in self.writes}
-        if len(keys) == 1 and (key := keys.pop()) is not None:
-            column, behind = column_of(key), self.writes[0].list_behind(column_of(key))
-            if column == behind:
-                terms.append(key)
-            elif behind.alias != self.driving:
-                terms.append(behind)
-        return tuple(terms)
+        found = {clock} if clock else set[str]()
+        for chain in self.chains:
+            topics = {join.alias: join.topic for join in chain.joins}
+            topics[chain.driving] = chain.driving_topic
+            columns = [column_of(term) for term in chain.terms()]
+            own = (write for write in self.writes if write.chain == chain)
+            columns += [column for write in own for column in write.columns()]
+            found |= {column.name for column in columns if topics[column.alias] == topic}
+        return frozenset(found)

@@ -3,7 +3,7 @@
 This is a reader for tests, made for tidy queries; it does not say what is wrong with others.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,20 +20,15 @@ from tests.reference.conditions import (
     Negated,
     Term,
 )
-from tests.reference.pipeline import Join, Output, Unnest
-
-
-class NotExpressible(Exception):
-    """A query that the oracle cannot be told about."""
+from tests.reference.pipeline import Chain, Join, Output, Unnest
+from tests.reference.unions import OF_RECORDS, Columns, NotExpressible, united
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A query, read."""
+    """A query without UNION, read."""
 
-    driving: str
-    driving_topic: str
-    joins: tuple[Join, ...]
+    chain: Chain
     select: tuple[Output, ...]
     where: tuple[Condition, ...]
     unnests: tuple[Unnest, ...]
@@ -41,8 +36,6 @@ class Query:
     """The select list has `AS _key`."""
 
 
-_OF_RECORDS = {"_key", "_topic", "_partition", "_offset"}
-"""Columns that every record has; others are no plain values."""
 _OPS: dict[type[Any], tuple[Any, Any]] = {
     exp.EQ: ("=", "="),
     exp.NEQ: ("<>", "<>"),
@@ -57,38 +50,53 @@ _OPS: dict[type[Any], tuple[Any, Any]] = {
 
 
 def read_query(
-    sql: str, columns: Mapping[str, Sequence[str]], relations: Mapping[str, str] | None = None
-) -> Query:
+    sql: str, columns: Columns, relations: Mapping[str, str] | None = None
+) -> tuple[Query, ...]:
     """Read a query over topics with the given columns, or over one of the given relations.
+
+    Several are the branches of a UNION ALL.
 
     Raises:
         NotExpressible: for anything beyond plain columns, equalities and simple conditions.
     """
-    tree = parse_one(sql, dialect="duckdb")
-    if not isinstance(tree, exp.Select) or tree.ctes or tree.find(exp.Subquery):
-        raise NotExpressible(sql)
-    named = {table.name for table in tree.find_all(exp.Table)} & set(relations or {})
+    return _read(parse_one(sql, dialect="duckdb"), columns, relations or {})
+
+
+def _read(tree: exp.Expr, columns: Columns, relations: Mapping[str, str]) -> tuple[Query, ...]:
+    if isinstance(tree, exp.Query) and tree.ctes:
+        private = {cte.alias: cte.this.sql(dialect="duckdb") for cte in tree.ctes}
+        tree.set("with_", None)
+        return _read(tree, columns, {**relations, **private})
+    if isinstance(tree, exp.Union) and not tree.args.get("distinct"):
+        branches = (*_read(tree.left, columns, relations), *_read(tree.right, columns, relations))
+        selects = united(branches, columns)
+        return tuple(
+            replace(each, select=select, sets_key=branches[0].sets_key)
+            for each, select in zip(branches, selects, strict=True)
+        )
+    if not isinstance(tree, exp.Select) or tree.find(exp.Subquery):
+        raise NotExpressible(tree.sql())
+    named = {table.name for table in tree.find_all(exp.Table)} & set(relations)
     if not named:
-        return _Reader(tree, columns).read()
+        return (_Reader(tree, columns).read(),)
     if any(not isinstance(join.this, exp.Unnest) for join in tree.args.get("joins") or ()):
-        raise NotExpressible(sql)
-    return _Reader(tree, columns).over(
-        read_query((relations or {})[named.pop()], columns, relations)
-    )
+        raise NotExpressible(tree.sql())
+    below = read_query(relations[named.pop()], columns, relations)
+    return tuple(_Reader(tree, columns).over(each) for each in below)
 
 
 class _Reader:
-    def __init__(self, tree: exp.Select, columns: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, tree: exp.Select, columns: Columns) -> None:
         self._tree = tree
         self._columns = columns
         self._topics: dict[str, str] = {}
         self._preserved: dict[str, Column] = {}
-        self._below: dict[str, Term] = {}
+        self._below: dict[str, Output] = {}
         self._unnests: dict[str, Unnest] = {}
 
     def over(self, below: Query) -> Query:
         """Read a query over the rows of another one."""
-        self._below = {output.name: output.term for output in below.select}
+        self._below = {output.name: output for output in below.select}
         self._read_unnests()
         select, where = self._select(), (*below.where, *self._where())
         unnests = (*below.unnests, *self._unnests.values())
@@ -115,9 +123,7 @@ class _Reader:
         self._read_unnests()
         select, where = self._select(), self._where()
         return Query(
-            driving=order[0],
-            driving_topic=self._topics[order[0]],
-            joins=tuple(joins),
+            chain=Chain(driving=order[0], driving_topic=self._topics[order[0]], joins=tuple(joins)),
             select=select,
             where=where,
             unnests=tuple(self._unnests.values()),
@@ -193,10 +199,10 @@ class _Reader:
         if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
             raise NotExpressible(node.sql())
         if self._below and node.table not in self._unnests:
-            term = self._below.get(node.name)
-            if not isinstance(term, Column):
+            below = self._below.get(node.name)
+            if below is None or below.as_text or not isinstance(below.term, Column):
                 raise NotExpressible(node.sql())
-            return term
+            return below.term
         if node.table and self._has(node.table, node.name):
             return Column(node.table, node.name)
         if node.name in self._preserved:
@@ -212,11 +218,11 @@ class _Reader:
         if alias in self._unnests:
             return name == self._unnests[alias].name
         known = self._columns[self._topics[alias]] if alias in self._topics else None
-        return known is not None and (name in known or name in _OF_RECORDS)
+        return known is not None and (name in known or name in OF_RECORDS)
 
     def _item(self, item: exp.Expr) -> list[Output]:
         if isinstance(item, exp.Star) and self._below:
-            return [Output(name=name, term=term) for name, term in self._below.items()]
+            return list(self._below.values())
         if isinstance(item, exp.Star):
             shown: list[Output] = []
             for alias, topic in self._topics.items():
@@ -226,6 +232,8 @@ class _Reader:
                         shown.append(Output(name=name, term=column))
             return shown
         name, node = item.alias_or_name, item.unalias()
+        if isinstance(node, exp.Column) and not node.table and node.name in self._below:
+            return [replace(self._below[node.name], name=name)]
         return [Output(name=name, term=self._term(node))]
 
     def _condition(self, node: exp.Expr) -> Condition:

@@ -50,6 +50,13 @@ class DeadLetter:
     partition: int
     offset: int
     phase: str
+    chain: str = ""
+    """In which chain alone it failed; empty where it counts for all, or there is one."""
+
+    @property
+    def place(self) -> tuple[str, int, int]:
+        """Where the record was."""
+        return self.topic, self.partition, self.offset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +66,9 @@ class BatchResult:
     rows: tuple[Emitted, ...]
     dead_letters: tuple[DeadLetter, ...]
     counters: Mapping[str, int]
-    watermark: float | None
-    """At the start of the batch; None before anything is known."""
+    """Of driving records and sides the sums over the chains."""
+    watermarks: tuple[float | None, ...]
+    """Of each chain, at the start of the batch; None before anything is known."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product
 
-from tests.reference.pipeline import OraclePipeline
+from tests.reference.chain import OracleChain
 from tests.reference.records import DeadLetter, Emitted, Fact, Record
 from tests.reference.sides import Key
 
@@ -38,10 +38,10 @@ class Driving:
         }
         return next((name for name, holds in fits.items() if holds), "skipped")
 
-    def letter(self, phase: str) -> DeadLetter:
-        """The dead letter of this record."""
+    def letter(self, phase: str, chain: str) -> DeadLetter:
+        """The dead letter of this record in a chain."""
         record = self.record
-        return DeadLetter(record.topic, record.partition, record.offset, phase)
+        return DeadLetter(record.topic, record.partition, record.offset, phase, chain)
 
     def expiry_order(self) -> tuple[int, str, int, int]:
         """The order in which driving records expire at the start of a batch."""
@@ -58,12 +58,12 @@ class Row:
     members: Mapping[str, Fact | None]
     """The event sides."""
 
-    def order(self, pipeline: OraclePipeline) -> tuple[object, ...]:
+    def order(self, chain: OracleChain) -> tuple[object, ...]:
         """The position without its trigger: driving record, then the event sides, step by step.
 
         NULL comes first.
         """
-        joins = [join for step in pipeline.steps for join in step.joins]
+        joins = [join for step in chain.steps for join in step.joins]
         sides = [self.members.get(join.alias) for join in joins]
         return (self.fact.position, *(side.position if side else () for side in sides))
 

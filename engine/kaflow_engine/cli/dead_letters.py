@@ -74,8 +74,10 @@ def list_letters(
         print_json([letter.data() for letter in shown])
         return
     if shown:
-        head = ("letter", "record", "time", "phase", "error", "try", "message")
-        print_table([head, *(_row(letter) for letter in shown)])
+        by_chain = any(letter.chain for letter in shown)
+        chain = ("chain",) if by_chain else ()
+        head = ("letter", "record", "time", *chain, "phase", "error", "try", "message")
+        print_table([head, *(_row(letter, by_chain) for letter in shown)])
     click.echo(f"{len(shown)} of {len(found)} dead letters of {name}", err=True)
 
 
@@ -151,7 +153,8 @@ def redrive_letters(
     """Put dead letters of the pipeline NAME through it again, each once.
 
     Their records are sent to their topics as if they came now, with the header `kaflow.redrive`;
-    other pipelines do not see them. What fails again is a new dead letter.
+    other pipelines do not see them, nor do chains of this one that a letter is not about. What
+    fails again is a new dead letter.
     """
     kafka, spec, letters = _found(name, paths, config_path, settings)
     if dry_run:
@@ -190,11 +193,12 @@ def _found(
     return kafka, spec, find_letters(kafka, _topic(spec), name)
 
 
-def _row(letter: Letter) -> tuple[str, ...]:
+def _row(letter: Letter, by_chain: bool) -> tuple[str, ...]:
     return (
         letter.letter,
         f"{letter.topic}[{letter.partition}]@{letter.offset}",
         _time(letter.timestamp),
+        *((_text(letter.chain),) if by_chain else ()),
         letter.phase,
         letter.error,
         f"{letter.attempt}{' redriven' if letter.redriven else ''}",

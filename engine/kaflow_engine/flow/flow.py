@@ -56,3 +56,5 @@ class Flow:
     """Beyond this share of the records read a run stops."""
     backfill: Backfill | None = None
     """Only what belongs to driving records of its range is delivered; None: everything."""
+    retired: tuple[int, ...] = ()
+    """Numbers of chains that the state once had: no other chain gets them."""

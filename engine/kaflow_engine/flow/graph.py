@@ -55,12 +55,16 @@ def has_exchange(node: Operator | Sink) -> bool:
 
 
 def levels(flow: Flow) -> dict[str, int]:
-    """Return, by id, how many exchanges rows pass before a node; a task runs those of one level."""
+    """Return, by id, how many exchanges rows pass before a node; a task runs those of one level.
+
+    All sinks are at the last one, because a task delivers once.
+    """
     found: dict[str, int] = {}
     for node in (*flow.operators, *flow.sinks):
         before = max((found[name] for name in inputs_of(node)), default=0)
         found[node.id] = before + int(has_exchange(node))
-    return found
+    last = max(found.values())
+    return {**found, **{sink.id: last for sink in flow.sinks}}
 
 
 def level_of(flow: Flow, node: Operator | Sink) -> int:
@@ -125,26 +129,6 @@ def sides_of(flow: Flow, decode: Decode) -> tuple[tuple[KeyedJoin, int], ...]:
     )
 
 
-def driving(flow: Flow) -> Driving:
-    """Return the edge along which records make rows; several projections have the same one."""
-    (found,) = {
-        each.rows
-        for each in flow.operators
-        if isinstance(each, TakesRows) and isinstance(each.rows, Driving)
-    }
-    return found
-
-
-def driving_source(flow: Flow) -> TopicParams:
-    """Return the topic whose records make rows."""
-    return source_of(flow, driving(flow))
-
-
-def ledger_of(flow: Flow) -> Ledger | None:
-    """Return the ledger; None where rows of one driving record never part."""
-    return next((each for each in flow.operators if isinstance(each, Ledger)), None)
-
-
 def projections(flow: Flow) -> tuple[Project, ...]:
     """Return the projections, in the order of the outputs."""
     return tuple(each for each in flow.operators if isinstance(each, Project))
@@ -155,14 +139,14 @@ def sink_of(flow: Flow, project: Project) -> Sink:
     return next(sink for sink in flow.sinks if project.id in sink.inputs)
 
 
-def project_of(flow: Flow, sink: Sink) -> Project:
-    """Return the projection whose rows a sink takes."""
-    return next(each for each in projections(flow) if each.id in sink.inputs)
+def projects_of(flow: Flow, sink: Sink) -> tuple[Project, ...]:
+    """Return the projections whose rows a sink takes: one for each branch of a union."""
+    return tuple(each for each in projections(flow) if each.id in sink.inputs)
 
 
 def columns_of(flow: Flow, sink: Sink) -> tuple[Column, ...]:
-    """Return the columns of what a sink writes."""
-    return value_columns(sink, [column for column, _ in project_of(flow, sink).columns])
+    """Return the columns of what a sink writes; those of all branches are the same."""
+    return value_columns(sink, [column for column, _ in projects_of(flow, sink)[0].columns])
 
 
 def topic_sinks(flow: Flow) -> tuple[TopicSink, ...]:

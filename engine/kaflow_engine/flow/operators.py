@@ -35,6 +35,8 @@ class Driving:
     on_expiry: Literal["drop", "emit", "dead_letter"]
     reemit: bool
     """Rows are formed again when a dimension changes."""
+    chain: int = 0
+    """The number of the chain that its rows go through (see `flow.chains`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ ABOUT = (
 
 PREFIX = "kaflow."
 
-COLUMNS = ("letter", *ABOUT, "key", "value", "redriven", "backfill")
+COLUMNS = ("letter", *ABOUT, "key", "value", "redriven", "backfill", "chain")
 """What a condition may name; `letter` is partition:offset of the dead letter itself."""
 
 BACKFILL = "kaflow.backfill"
@@ -23,6 +23,11 @@ BACKFILL = "kaflow.backfill"
 
 REDRIVE = "kaflow.redrive"
 """Header of a redriven record: `<attempt>:<pipeline id>`; other pipelines do not see the record."""
+
+CHAIN = "kaflow.chain"
+"""Header of dead letters about one of several chains of a pipeline, and of their records when they
+are redriven: the first output of the chain, and which branch of it. Other chains do not see the
+record."""
 
 
 def redrive_mark(attempt: int, pipeline: str) -> bytes:

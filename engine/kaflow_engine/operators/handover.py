@@ -7,6 +7,7 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kaflow_engine.flow.operators import TakesRows
 from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.rows.schemas import ORIGIN, TRIGGER
@@ -83,6 +84,14 @@ def by_all_or_none(each: Sequence[Taken]) -> Taken:
         bit=each[0].bit,
         bad=tuple(bad.values()),
     )
+
+
+class HandTo(Protocol):
+    """Gives rows to some of the operators that may take them in the same task."""
+
+    def __call__(self, readers: Sequence[TakesRows], leaving: Leaving) -> Taken:
+        """Hand rows to each of them."""
+        ...
 
 
 class HandOn(Protocol):

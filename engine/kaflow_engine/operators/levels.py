@@ -1,5 +1,6 @@
 """The levels of a flow: what one task runs between two exchanges."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import assert_never
 
@@ -7,7 +8,7 @@ import pyarrow as pa
 
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import last_level, levels, readers_of
-from kaflow_engine.flow.operators import Decode, KeyedJoin, Ledger, Operator, Project, TakesRows
+from kaflow_engine.flow.operators import Decode, KeyedJoin, Ledger, Project, TakesRows
 from kaflow_engine.operators.handover import HandOn, Leaving, Taken, by_all_or_none
 from kaflow_engine.operators.join.enter import enter_join
 from kaflow_engine.operators.join.keyed_join import run_join
@@ -40,7 +41,7 @@ def run_level(flow: Flow, level: int, batch: BatchContext, rows: pa.Table, task:
             continue
         match operator:
             case Decode():
-                made = run_decode(flow, operator, batch, rows, task, _hand_on(flow, operator))
+                made = run_decode(flow, operator, batch, rows, task, partial(_take, flow))
                 found = pa.concat_tables([found, made])
             case KeyedJoin():
                 found = run_join(flow, operator, batch, found, task, _hand_on(flow, operator))
@@ -63,13 +64,13 @@ def run_levels(flow: Flow, batch: BatchContext, records: pa.Table, task: Task) -
     return rows
 
 
-def _hand_on(flow: Flow, operator: Operator) -> HandOn:
-    """Return what takes the rows that leave an operator."""
-    return partial(_take, flow, operator.id)
+def _hand_on(flow: Flow, join: KeyedJoin) -> HandOn:
+    """Return what takes the rows that leave a join."""
+    return partial(_take, flow, readers_of(flow, join.id))
 
 
-def _take(flow: Flow, name: str, leaving: Leaving) -> Taken:
-    return by_all_or_none([_taken_by(flow, each, leaving) for each in readers_of(flow, name)])
+def _take(flow: Flow, readers: Sequence[TakesRows], leaving: Leaving) -> Taken:
+    return by_all_or_none([_taken_by(flow, each, leaving) for each in readers])
 
 
 def _taken_by(flow: Flow, reader: TakesRows, leaving: Leaving) -> Taken:

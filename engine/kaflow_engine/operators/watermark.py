@@ -1,11 +1,12 @@
 """The watermark: how far event time has come, as a pure function of what batches read."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.operators.rows.reports import BatchReport
+from kaflow_engine.state.log.by_chain import from_stored, known, to_stored
 
 END = 1 << 61
 """The watermark at the end of a bounded run: after every event time."""
@@ -13,25 +14,52 @@ END = 1 << 61
 Place = tuple[str, int]
 """A topic and one of its partitions."""
 
+Clocks = Mapping[int, Sequence[TopicParams]]
+"""The topics that the watermark of each chain follows, by the number of the chain."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WatermarkState:
-    """Event time of each source partition; all times in epoch milliseconds."""
+class Mark:
+    """How far the event time of one chain has come, in epoch milliseconds."""
 
     value: int | None = None
     """The watermark; None before the first record of every event topic."""
     base: int | None = None
     """Its last value while some topic counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatermarkState:
+    """Event time of each chain and source partition; all times in epoch milliseconds."""
+
+    marks: Mapping[int, Mark] = field(default_factory=lambda: {0: Mark()})
+    """By the number of the chain."""
     latest: tuple[tuple[str, int, int], ...] = ()
     """(topic, partition, greatest event time)."""
     seen: tuple[tuple[str, int, int], ...] = ()
     """(topic, partition, batch time of its last record, or of the first batch)."""
 
+    @property
+    def values(self) -> dict[int, int]:
+        """The watermarks by chain; absent before the first record of every event topic of it."""
+        return known({chain: mark.value for chain, mark in self.marks.items()})
+
+    @property
+    def least(self) -> int | None:
+        """The watermark of the chain that is behind the others; None while one has none."""
+        return self.least_of(self.marks)
+
+    def least_of(self, numbers: Iterable[int]) -> int | None:
+        """Return the least watermark of some chains; None while one of them has none."""
+        found = {number: self.values.get(number) for number in numbers}
+        marks = known(found)
+        return min(marks.values()) if len(marks) == len(found) else None
+
     def to_json(self) -> dict[str, Any]:
         """Return plain data for the batch log."""
         return {
-            "value": self.value,
-            "base": self.base,
+            "value": to_stored({chain: mark.value for chain, mark in self.marks.items()}),
+            "base": to_stored({chain: mark.base for chain, mark in self.marks.items()}),
             "latest": [list(row) for row in self.latest],
             "seen": [list(row) for row in self.seen],
         }
@@ -39,9 +67,10 @@ class WatermarkState:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "WatermarkState":
         """Read what `to_json` wrote."""
+        value, base = from_stored(data["value"]), from_stored(data["base"])
+        numbers = value.keys() | base.keys() or {0}
         return cls(
-            value=data["value"],
-            base=data["base"],
+            marks={n: Mark(value=value.get(n), base=base.get(n)) for n in sorted(numbers)},
             latest=tuple((t, p, ts) for t, p, ts in data["latest"]),
             seen=tuple((t, p, ts) for t, p, ts in data["seen"]),
         )
@@ -49,24 +78,21 @@ class WatermarkState:
 
 def advance(
     state: WatermarkState,
-    topics: Sequence[TopicParams],
+    clocks: Clocks,
     report: BatchReport,
     batch_time: int,
     read_to_end: Mapping[Place, bool],
 ) -> WatermarkState:
-    """Return the watermark after a batch.
+    """Return the watermarks after a batch, of the chains that there are.
 
     Args:
         state: Before the batch.
-        topics: The topics of the flow; only event topics count.
+        clocks: Of the flow; only event topics count.
         report: What the batch read.
         batch_time: Epoch milliseconds.
         read_to_end: Every source partition, and whether it was read to its end.
     """
-    events = [topic for topic in topics if not topic.dimension]
-    if not events:
-        return replace(state, value=_later(state.value, batch_time))
-    names = {topic.name for topic in events}
+    names = {topic.name for topics in clocks.values() for topic in _events(topics)}
     latest = {(t, p): ts for t, p, ts in state.latest}
     seen = {(t, p): ts for t, p, ts in state.seen}
     for place in read_to_end:
@@ -76,8 +102,28 @@ def advance(
         if place[0] in names and partition.max_ts is not None:
             latest[place] = max(latest.get(place, partition.max_ts), partition.max_ts)
             seen[place] = batch_time
+    marks = {
+        chain: _advanced(
+            state.marks.get(chain, Mark()), _events(topics), latest, seen, batch_time, read_to_end
+        )
+        for chain, topics in sorted(clocks.items())
+    }
+    return WatermarkState(marks=marks, latest=_rows(latest), seen=_rows(seen))
+
+
+def _advanced(
+    mark: Mark,
+    events: Sequence[TopicParams],
+    latest: Mapping[Place, int],
+    seen: Mapping[Place, int],
+    batch_time: int,
+    read_to_end: Mapping[Place, bool],
+) -> Mark:
+    """Return the mark of a chain after a batch, of which `latest` and `seen` know."""
+    if not events:
+        return replace(mark, value=_later(mark.value, batch_time))
     marks, counting, idle_since = _marks(events, latest, seen, batch_time, read_to_end)
-    value, base = state.value, state.base
+    value, base = mark.value, mark.base
     if counting:
         if len(marks) == counting:
             value = _later(value, min(marks))
@@ -86,7 +132,13 @@ def advance(
         base = min(_known(events, latest), default=None) if base is None else base
     if not counting and base is not None:
         value = _later(value, base + max(0, batch_time - idle_since))
-    return WatermarkState(value=value, base=base, latest=_rows(latest), seen=_rows(seen))
+    return Mark(value=value, base=base)
+
+
+def ended(state: WatermarkState, numbers: Iterable[int]) -> WatermarkState:
+    """Return the watermarks of these chains at the end of a bounded run."""
+    marks = {n: replace(state.marks.get(n, Mark()), value=END) for n in sorted(numbers)}
+    return replace(state, marks=marks)
 
 
 def _marks(
@@ -119,30 +171,35 @@ def _marks(
 
 def _known(events: Sequence[TopicParams], latest: Mapping[Place, int]) -> list[int]:
     lateness = {topic.name: topic.lateness for topic in events}
-    return [ts - lateness[topic] for (topic, _), ts in latest.items()]
+    return [ts - lateness[topic] for (topic, _), ts in latest.items() if topic in lateness]
+
+
+def _events(topics: Sequence[TopicParams]) -> tuple[TopicParams, ...]:
+    return tuple(topic for topic in topics if not topic.dimension)
 
 
 def holder(
     state: WatermarkState,
-    topics: Sequence[TopicParams],
+    clocks: Clocks,
     batch_time: int,
     read_to_end: Mapping[Place, bool],
 ) -> tuple[Place, int | None] | None:
-    """Return which partition holds the watermark where it is, and its greatest event time.
+    """Return which partition holds the least watermark where it is, and its greatest event time.
 
-    None: no partition counts. A partition without a record holds it more than any other.
+    None: no partition of that chain counts. A partition without a record holds it more than any
+    other.
 
     Args:
         state: After a batch.
-        topics: The topics of the flow.
+        clocks: Of the flow.
         batch_time: Epoch milliseconds of that batch.
         read_to_end: Every source partition, and whether it was read to its end.
     """
     latest = {(t, p): ts for t, p, ts in state.latest}
     seen = {(t, p): ts for t, p, ts in state.seen}
     marks: list[tuple[int, Place]] = []
-    for topic in topics:
-        for place in (place for place in seen if place[0] == topic.name and not topic.dimension):
+    for topic in _events(clocks[last_chain(state, clocks)]):
+        for place in (place for place in seen if place[0] == topic.name):
             idle = batch_time >= seen[place] + topic.idle_timeout
             if not (idle and read_to_end.get(place, False)):
                 known = latest.get(place)
@@ -153,22 +210,38 @@ def holder(
     return place, latest.get(place)
 
 
+def last_chain(state: WatermarkState, clocks: Clocks) -> int:
+    """Return the chain whose watermark is behind the others; of equals the first one."""
+    values = state.values
+    return min(clocks, key=lambda chain: values.get(chain, -END))
+
+
 def next_change(
     state: WatermarkState,
-    topics: Sequence[TopicParams],
+    clocks: Clocks,
     read_to_end: Mapping[Place, bool],
     now: int,
 ) -> WatermarkState:
-    """Return what the watermark would be after an empty batch at `now`."""
-    return advance(state, topics, BatchReport(), now, read_to_end)
+    """Return what the watermarks would be after an empty batch at `now`."""
+    return advance(state, clocks, BatchReport(), now, read_to_end)
 
 
 def without(state: WatermarkState, places: frozenset[Place]) -> WatermarkState:
-    """Return the watermark without partitions that are no more: they would hold it for ever."""
+    """Return the watermarks without partitions that are no more: they would hold them for ever."""
     return replace(
         state,
         latest=tuple(row for row in state.latest if row[:2] not in places),
         seen=tuple(row for row in state.seen if row[:2] not in places),
+    )
+
+
+def of_topics(state: WatermarkState, topics: Collection[str]) -> WatermarkState:
+    """Return the watermarks without what is known of other topics, which may come back from their
+    beginning."""
+    return replace(
+        state,
+        latest=tuple(row for row in state.latest if row[0] in topics),
+        seen=tuple(row for row in state.seen if row[0] in topics),
     )
 
 

@@ -12,10 +12,11 @@ from pyspark.sql import SparkSession
 
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.errors import StateError
+from kaflow_engine.flow.chains import clocks
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.model.config import SparkConfig
-from kaflow_engine.operators.watermark import END
+from kaflow_engine.operators.watermark import ended
 from kaflow_engine.plan.planner.planned import PlannedPipeline
 from kaflow_engine.runtime.batch.position import Position
 from kaflow_engine.runtime.batch.runner import BatchRunner
@@ -53,7 +54,7 @@ class CaseSession:
         schemas: Mapping[int, str],
         spread: bool,
     ) -> None:
-        self._spark, self._replay = spark, replay
+        self._spark, self._plan, self._replay = spark, plan, replay
         self._width = _TASKS if spread else 1
         self._scratch = TemporaryDirectory(prefix="kaflow-case-")
         self._start = {topic: dict.fromkeys(some, 0) for topic, some in partitions.items()}
@@ -76,7 +77,7 @@ class CaseSession:
 
     def end(self, batch_time: int) -> CaseBatch:
         """Run the empty batch that ends a bounded run."""
-        endless = replace(self._standing.watermark, value=END)
+        endless = ended(self._standing.watermark, clocks(self._plan))
         self._standing = replace(self._standing, watermark=endless)
         return self.run(RECORDS.empty_table(), batch_time)
 

@@ -147,7 +147,7 @@ class PipelineRun:
         """Finish what earlier runs have left of a state that will be rebuilt, and leave it."""
         with ExitStack() as resources:
             run, log, state = self._begin(directory, kafka, control, resources, approved.plan)
-            recover(run, log, kafka)
+            recover(run, log, kafka, directory)
         begin(log, state, approved.approval)
 
     def _begin(
@@ -285,7 +285,7 @@ class PipelineRun:
         places = {topic: range(count) for topic, count in counts.items()}
         goal = run.ends.ask(places) if self.limits.until_caught_up else None
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", run.plan.pipeline)
-        recover(run, log, kafka)
+        recover(run, log, kafka, directory)
         if run.keeper is not None:
             run.keeper.take_first(run.plan, run.standing, self.clock())
         if ending := read_first(run, state, kafka, counts):

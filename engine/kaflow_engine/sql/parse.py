@@ -13,7 +13,8 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType  # pyright: ignore[reportPrivateImportUsage]
 
 from kaflow_engine.errors import Location, SqlError
-from kaflow_engine.sql.syntax import DIALECT, syntax_error, unfinished
+from kaflow_engine.sql.streamable import line_of, reject_set_operations
+from kaflow_engine.sql.syntax import DIALECT, at_line, syntax_error, unfinished
 
 _PLAIN = {TokenType.VAR, TokenType.NUMBER}
 _DASHED = re.compile(r"\w-\w")
@@ -29,14 +30,14 @@ class _AnyCall(DuckDB):
         FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
 
 
-def parse_query(sql: str, at: Location | None = None) -> exp.Select:
-    """Parse one SELECT in the DuckDB dialect.
+def parse_query(sql: str, at: Location | None = None) -> exp.Query:
+    """Parse one SELECT, or several with UNION ALL between them, in the DuckDB dialect.
 
     Topic names with dashes may stand unquoted after FROM and JOIN. The tree is shared by all who
     parse the same text: copy what you change.
 
     Raises:
-        SqlError: the text is not one SELECT.
+        SqlError: the text is something else.
     """
     try:
         statements = _parsed(sql)
@@ -51,24 +52,23 @@ def parse_query(sql: str, at: Location | None = None) -> exp.Select:
             "write one SELECT per pipeline",
         )
     tree = statements[0]
-    if isinstance(tree, exp.SetOperation):
-        name = type(tree).__name__.upper()
-        raise SqlError(
-            f"{name} cannot run in one pipeline",
-            at,
-            "write one pipeline per SELECT; several pipelines may share an output topic",
-        )
-    if not isinstance(tree, exp.Select):
+    if not isinstance(tree, exp.Select | exp.SetOperation):
         raise SqlError("the query is not a SELECT", at, "write SELECT … FROM topic …")
+    refusal = reject_set_operations(tree)
+    if refusal is not None:
+        raise SqlError(refusal[1], at_line(at, line_of(refusal[0])), refusal[2])
     return tree
 
 
 def output_names(sql: str) -> tuple[str, ...] | None:
     """Return the names of a query's columns as far as its text says them; None for `*`."""
     try:
-        parts = parse_query(sql).expressions
+        tree = parse_query(sql)
     except SqlError:
         return None
+    while not isinstance(tree, exp.Select):
+        tree = tree.this  # the names are those of the first branch
+    parts: list[exp.Expr] = tree.expressions
     if any(part.is_star for part in parts):
         return None
     return tuple(part.alias_or_name for part in parts if part.alias_or_name)

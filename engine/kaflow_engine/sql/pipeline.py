@@ -11,7 +11,7 @@ from kaflow_engine.model.files.yaml_file import raise_all
 from kaflow_engine.model.output_specs import Write
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.sql.parse import output_names, parse_query
-from kaflow_engine.sql.read import read_select
+from kaflow_engine.sql.read import read_branches
 from kaflow_engine.sql.relations import (
     NamedQuery,
     check_relations,
@@ -28,9 +28,9 @@ class _Read:
     """The query of an output, with the relations as it may name them."""
 
     write: Write
-    tree: exp.Select
+    tree: exp.Query
     start: Location
-    relations: dict[str, exp.Select]
+    relations: dict[str, exp.Query]
 
 
 def pipeline_topics(spec: PipelineSpec) -> tuple[str, ...]:
@@ -43,8 +43,8 @@ def pipeline_topics(spec: PipelineSpec) -> tuple[str, ...]:
     return tuple(dict.fromkeys(topic for topics in found for topic in topics))
 
 
-def pipeline_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[QueryShape, ...]:
-    """Read the query of each output into its shape, with relations merged into it.
+def pipeline_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[tuple[QueryShape, ...], ...]:
+    """Read the query of each output into the shapes of its branches, with relations merged into it.
 
     `AS _key` is the key of records where `output.key` is not given.
 
@@ -52,18 +52,18 @@ def pipeline_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[QueryShape, .
         ModelError: As `pipeline_topics`, or a query cannot run on a stream.
         NeedsSchema: Columns of a topic are needed that are not known yet.
     """
-    found: list[QueryShape] = []
+    found: list[tuple[QueryShape, ...]] = []
     wrong: list[ModelError] = []
     unknown: list[NeedsSchema] = []
     for each in _read(spec):
         try:
-            shape = read_select(each.tree, schemas, each.start, each.relations)
+            branches = read_branches(each.tree, schemas, each.start, each.relations)
         except NeedsSchema as notice:
             unknown.append(notice)
         except ModelError as error:
             wrong.append(error)
         else:
-            found.append(_keyed(each.write, shape))
+            found.append(tuple(_keyed(each.write, shape) for shape in branches))
     raise_all(_once(wrong))
     if unknown:
         raise unknown[0]
@@ -95,7 +95,7 @@ def _once(wrong: Sequence[ModelError]) -> list[ModelError]:
 def _read(spec: PipelineSpec) -> list[_Read]:
     relations = _named_queries(spec)
     trees = parse_relations(relations)
-    queries: list[tuple[Write, exp.Select, Location]] = []
+    queries: list[tuple[Write, exp.Query, Location]] = []
     wrong: list[ModelError] = []
     for write in spec.writes:
         start = spec.place(*write.query_at)
@@ -116,7 +116,7 @@ def _read(spec: PipelineSpec) -> list[_Read]:
     ]
 
 
-def _tree(write: Write, start: Location, relations: Sequence[NamedQuery]) -> exp.Select:
+def _tree(write: Write, start: Location, relations: Sequence[NamedQuery]) -> exp.Query:
     if write.query is not None:
         return parse_query(write.query, start)
     name = write.relation or ""

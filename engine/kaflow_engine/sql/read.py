@@ -1,15 +1,15 @@
-"""A SELECT to its shape: derived tables merged, columns resolved, joins read."""
+"""A query to its shapes: derived tables merged, unions distributed, columns and joins resolved."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from kaflow_engine.errors import Location, ModelError, SqlError
 from kaflow_engine.model.files.yaml_file import raise_all
 from kaflow_engine.model.record_columns import KEY
+from kaflow_engine.sql.flat import Flat
 from kaflow_engine.sql.joins import Condition, is_right, split_condition, turned
-from kaflow_engine.sql.parse import parse_query
 from kaflow_engine.sql.scope import (
     NeedsSchema,
     Relation,
@@ -17,70 +17,70 @@ from kaflow_engine.sql.scope import (
     Scope,
     matched,
     named_by,
-    to_expr,
     topic_relation,
 )
 from kaflow_engine.sql.select_list import conjuncts, key_of, resolved
-from kaflow_engine.sql.shape import (
-    Expr,
-    JoinShape,
-    OutputShape,
-    QueryShape,
-    SourceShape,
-    UnnestShape,
-)
-from kaflow_engine.sql.streamable import is_unnest, line_of, refusals
+from kaflow_engine.sql.shape import JoinShape, QueryShape
+from kaflow_engine.sql.streamable import is_unnest, line_of, refusals, reject_clauses
 from kaflow_engine.sql.syntax import at_line
-from kaflow_engine.sql.unnest import Lists, Unnester
+from kaflow_engine.sql.unions import aligned, by_place
+from kaflow_engine.sql.unnest import Unnester
 
 UNNAMED = "unnamed_subquery"
 """What DuckDB calls a derived table that has no name."""
 
 
-@dataclass(kw_only=True)
-class _Flat:
-    """A SELECT with everything below it merged into it."""
-
-    sources: list[tuple[str, str]]
-    filters: dict[str, list[exp.Expr]]
-    joins: list[JoinShape]
-    where: list[exp.Expr]
-    outputs: dict[str, exp.Expr]
-    unnests: list[Lists] = field(default_factory=list[Lists])
-    record: dict[str, exp.Expr] = field(default_factory=dict[str, exp.Expr])
-    """Record columns of its rows: those of the driving record, and a key of its own."""
-    key: str | None = None
-    """The output that gives its rows another key: `AS _key`."""
+Named = Mapping[str, exp.Query]
+"""Queries by the names that stand for them, in lower case."""
 
 
 @dataclass(kw_only=True)
 class _Reader:
     schemas: Schemas
     at: Location | None
-    aliases: set[str] = field(default_factory=set[str])
+    relations: Named
     wrong: list[ModelError] = field(default_factory=list[ModelError])
     """Mistakes after which reading could go on."""
 
-    def read(self, select: exp.Select, outer: dict[str, exp.Select]) -> _Flat:
-        raise_all(refusals(select, self.at))
-        known = {**outer, **self._ctes(select, outer)}
-        driving, joins = turned(select, self.at)
+    def read(self, query: exp.Query, outer: Named, taken: Set[str]) -> list[Flat]:
+        """Read a query into its branches: one, save where there is a UNION ALL in it.
+
+        Args:
+            query: The tree.
+            outer: The queries of each WITH around it.
+            taken: Aliases that sources beside it have, in lower case.
+        """
+        if not isinstance(query, exp.Select):
+            return self._union(query, outer, taken)
+        raise_all(refusals(query, self.at))
+        known = {**outer, **self._ctes(query)}
+        driving, joins = turned(query, self.at)
+        return [
+            self._select(query, driving, joins, flat, relation, known)
+            for flat, relation in self._relation(driving, known, taken)
+        ]
+
+    def _select(
+        self,
+        select: exp.Select,
+        driving: exp.Expr,
+        joins: Sequence[exp.Join],
+        below: Flat,
+        relation: Relation,
+        known: Named,
+    ) -> Flat:
         scope = Scope(at=self.at, named=named_by(select))
-        flat, relation = self._relation(driving, known)
         scope.add(relation, driving)
-        flat = _Flat(
-            sources=list(flat.sources),
-            filters=dict(flat.filters),
-            joins=list(flat.joins),
-            where=list(flat.where),
+        flat = replace(
+            below,
             outputs={},
             record=relation.record,
             key=key_of(select.expressions),
-            unnests=list(flat.unnests),
+            line=line_of(select),
         )
         unnester = Unnester(
             at=self.at,
-            unique=self._unique,
+            unique=flat.unique,
             wrong=self.wrong,
             unnests=flat.unnests,
             where=flat.where,
@@ -98,12 +98,43 @@ class _Reader:
         flat.outputs = unnester.selected(select, scope)
         return flat
 
-    def _ctes(self, select: exp.Select, outer: dict[str, exp.Select]) -> dict[str, exp.Select]:
-        found: dict[str, exp.Select] = {}
-        clause: exp.With | None = select.args.get("with_") or select.args.get("with")
+    def _union(self, query: exp.Query, outer: Named, taken: Set[str]) -> list[Flat]:
+        found: list[Flat] = []
+        wrong: list[ModelError] = []
+        unknown: list[NeedsSchema] = []
+        for number, (branch, known) in enumerate(self._branches(query, outer)):
+            try:
+                found += self.read(by_place(branch) if number else branch, known, taken)
+            except NeedsSchema as notice:
+                unknown.append(notice)
+            except ModelError as error:
+                wrong.append(error)
+        raise_all(wrong)
+        if unknown:
+            raise unknown[0]
+        return aligned(found, self.schemas, self.at)
+
+    def _branches(self, query: exp.Query, outer: Named) -> Iterator[tuple[exp.Select, Named]]:
+        """Yield the SELECTs of a UNION ALL however it is nested, with what names mean to each."""
+        if isinstance(query, exp.Select):
+            yield query, outer
+            return
+        for node, what, cure in reject_clauses(query):
+            raise SqlError(what, at_line(self.at, line_of(node)), cure)
+        known = {**outer, **self._ctes(query)}
+        inner: list[exp.Query] = [query.this]
+        if isinstance(query, exp.SetOperation):
+            inner.append(query.expression)
+        for each in inner:
+            yield from self._branches(each, known)
+
+    def _ctes(self, query: exp.Query) -> dict[str, exp.Query]:
+        found: dict[str, exp.Query] = {}
+        clause: exp.With | None = query.args.get("with_") or query.args.get("with")
         ctes: list[exp.CTE] = clause.expressions if clause else []
         for cte in ctes:
-            if not isinstance(cte.this, exp.Select) or (clause and clause.args.get("recursive")):
+            plain = isinstance(cte.this, exp.Select | exp.SetOperation)
+            if not plain or (clause and clause.args.get("recursive")):
                 raise SqlError(
                     f"the WITH query '{cte.alias}' is not a plain SELECT",
                     at_line(self.at, line_of(cte)),
@@ -112,51 +143,50 @@ class _Reader:
             found[cte.alias.lower()] = cte.this
         return found
 
-    def _relation(self, node: exp.Expr, known: dict[str, exp.Select]) -> tuple[_Flat, Relation]:
+    def _means(self, name: str, known: Named) -> tuple[exp.Query, Named] | None:
+        """Return the query that a name stands for, and the WITH that it sees; None of a topic."""
+        if name in known:
+            return known[name], {other: query for other, query in known.items() if other != name}
+        return (self.relations[name], {}) if name in self.relations else None
+
+    def _relation(
+        self, node: exp.Expr, known: Named, taken: Set[str]
+    ) -> list[tuple[Flat, Relation]]:
+        """Read what stands after FROM or JOIN: one relation, or one for each branch of a union."""
         line = at_line(self.at, line_of(node))
         if isinstance(node, exp.Table) and not isinstance(node.this, exp.Identifier | exp.Dot):
             raise SqlError("a table function cannot be read as a stream", line, "name a topic")
         if isinstance(node, exp.Table):
             topic = ".".join(part.name for part in node.parts)
-            if topic.lower() in known:
-                inner = {name: cte for name, cte in known.items() if name != topic.lower()}
-                return self._derived(known[topic.lower()], node.alias_or_name, inner)
+            found = self._means(topic.lower(), known)
+            if found is not None:
+                read = self.read(*found, taken)
+                return [_derived(flat, node.alias_or_name) for flat in read]
             alias = node.alias or (topic if len(node.parts) == 1 else node.parts[-1].name)
-            unique = self._unique(alias)
-            relation = topic_relation(alias, unique, topic, self.schemas(topic))
-            return _Flat(
-                sources=[(unique, topic)], filters={}, joins=[], where=[], outputs={}
-            ), relation
-        if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
-            return self._derived(node.this, node.alias or UNNAMED, known)
+            flat = Flat(aliases=set(taken))
+            unique = flat.unique(alias)
+            flat.sources.append((unique, topic))
+            return [(flat, topic_relation(alias, unique, topic, self.schemas(topic)))]
+        if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select | exp.SetOperation):
+            read = self.read(node.this, known, taken)
+            return [_derived(flat, node.alias or UNNAMED) for flat in read]
         raise SqlError(
             "only topics and plain derived tables can be read",
             line,
             "write FROM topic or FROM (SELECT … FROM topic) name",
         )
 
-    def _derived(
-        self, select: exp.Select, alias: str, known: dict[str, exp.Select]
-    ) -> tuple[_Flat, Relation]:
-        flat = self.read(select, known)
-        columns, record = flat.outputs, flat.record
-        if flat.key is not None:
-            columns = {name: tree for name, tree in columns.items() if name != flat.key}
-            record = {**record, KEY: flat.outputs[flat.key]}
-        relation = Relation(
-            alias=alias,
-            topics=tuple(topic for _, topic in flat.sources),
-            outputs=columns,
-            base=flat.sources[0][0],
-            record=record,
-        )
-        return flat, relation
-
-    def _join(
-        self, join: exp.Join, scope: Scope, flat: _Flat, known: dict[str, exp.Select]
-    ) -> None:
+    def _join(self, join: exp.Join, scope: Scope, flat: Flat, known: Named) -> None:
         line = line_of(join)
-        side, relation = self._relation(join.this, known)
+        (side, relation), *others = self._relation(join.this, known, flat.aliases)
+        if others:
+            raise SqlError(
+                f"'{relation.alias}' is a UNION ALL and is joined itself",
+                at_line(self.at, line),
+                "put it first after FROM, or write it to a topic, and join that in another "
+                "pipeline",
+            )
+        flat.aliases |= side.aliases
         if side.joins:
             raise SqlError(
                 f"the derived table '{relation.alias}' holds a join and is joined itself",
@@ -210,41 +240,43 @@ class _Reader:
         flat.filters.setdefault(alias, []).extend(side.where)
         flat.joins.append(JoinShape(alias=alias, kind=kind, keys=keys, line=line))
 
-    def _unique(self, alias: str) -> str:
-        name, number = alias.replace(".", "_"), 2
-        while name.lower() in self.aliases:
-            name, number = f"{alias.replace('.', '_')}_{number}", number + 1
-        self.aliases.add(name.lower())
-        return name
+
+def _derived(flat: Flat, alias: str) -> tuple[Flat, Relation]:
+    record = flat.record
+    if flat.key is not None:
+        record = {**record, KEY: flat.outputs[flat.key]}
+    relation = Relation(
+        alias=alias,
+        topics=tuple(topic for _, topic in flat.sources),
+        outputs=flat.values,
+        base=flat.sources[0][0],
+        record=record,
+    )
+    return flat, relation
 
 
-def read_query(sql: str, schemas: Schemas, at: Location | None = None) -> QueryShape:
-    """Parse a SELECT and read it into its shape; raises as `read_select`."""
-    return read_select(parse_query(sql, at), schemas, at, {})
+def read_branches(
+    query: exp.Query, schemas: Schemas, at: Location | None, relations: Named
+) -> tuple[QueryShape, ...]:
+    """Read a query into the shapes of its branches: SELECTs whose rows together are its own.
 
-
-def read_select(
-    query: exp.Select,
-    schemas: Schemas,
-    at: Location | None,
-    relations: Mapping[str, exp.Select],
-) -> QueryShape:
-    """Read a SELECT into its shape.
+    A query over a union is one over each of its branches. All have the same columns, with the names
+    of the first one and, as far as the columns of topics are known, the same types.
 
     Args:
         query: The tree.
         schemas: Columns of topics.
         at: Where its text begins.
-        relations: What other names mean, in lower case; their lines are counted from `at`, too.
+        relations: What other names mean; their lines are counted from `at`, too.
 
     Raises:
         SqlError: it cannot run on a stream.
         Problems: several mistakes.
         NeedsSchema: it needs columns of a topic that are not known yet.
     """
-    reader = _Reader(schemas=schemas, at=at)
+    reader = _Reader(schemas=schemas, at=at, relations=relations)
     try:
-        flat = reader.read(query, dict(relations))
+        found = reader.read(query, {}, frozenset())
     except NeedsSchema:
         raise_all(reader.wrong)
         raise
@@ -252,32 +284,7 @@ def read_select(
         raise_all([*reader.wrong, error])
         raise
     raise_all(reader.wrong)
-    filters = {
-        alias: tuple(_frozen(part) for part in parts) for alias, parts in flat.filters.items()
-    }
-    return QueryShape(
-        sources=tuple(
-            SourceShape(alias=alias, topic=topic, filter=filters.get(alias, ()))
-            for alias, topic in flat.sources
-        ),
-        joins=tuple(flat.joins),
-        where=tuple(_frozen(part) for part in flat.where),
-        outputs=tuple(
-            OutputShape(name=name, expr=_frozen(tree), is_key=name == flat.key)
-            for name, tree in flat.outputs.items()
-        ),
-        unnests=tuple(
-            UnnestShape(
-                alias=each.alias,
-                lists=tuple((name, _frozen(tree)) for name, tree in each.lists.items()),
-            )
-            for each in flat.unnests
-        ),
-    )
-
-
-def _frozen(tree: exp.Expr) -> Expr:
-    return to_expr(tree, line_of(tree))
+    return tuple(flat.shape() for flat in found)
 
 
 def _guarded(expression: exp.Expr, alias: str) -> exp.Expr:

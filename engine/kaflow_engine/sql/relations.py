@@ -22,13 +22,13 @@ class NamedQuery:
     """Where its SQL begins."""
 
 
-def parse_relations(relations: Sequence[NamedQuery]) -> dict[str, exp.Select]:
+def parse_relations(relations: Sequence[NamedQuery]) -> dict[str, exp.Query]:
     """Return the trees of relations by lower-case name.
 
     Raises:
         ModelError: One cannot be parsed.
     """
-    found: dict[str, exp.Select] = {}
+    found: dict[str, exp.Query] = {}
     wrong: list[ModelError] = []
     for relation in relations:
         try:
@@ -40,9 +40,9 @@ def parse_relations(relations: Sequence[NamedQuery]) -> dict[str, exp.Select]:
 
 
 def check_relations(
-    queries: Sequence[exp.Select],
+    queries: Sequence[exp.Query],
     relations: Sequence[NamedQuery],
-    trees: Mapping[str, exp.Select],
+    trees: Mapping[str, exp.Query],
 ) -> None:
     """Refuse relations that do not fit together.
 
@@ -75,8 +75,8 @@ def check_relations(
 
 
 def counted_from(
-    start: Location, relations: Sequence[NamedQuery], trees: Mapping[str, exp.Select]
-) -> dict[str, exp.Select]:
+    start: Location, relations: Sequence[NamedQuery], trees: Mapping[str, exp.Query]
+) -> dict[str, exp.Query]:
     """Return the trees of relations with lines counted from where another query begins."""
     return {
         relation.name.lower(): _moved(
@@ -86,7 +86,7 @@ def counted_from(
     }
 
 
-def topics_behind(query: exp.Select, relations: Mapping[str, exp.Select]) -> tuple[str, ...]:
+def topics_behind(query: exp.Query, relations: Mapping[str, exp.Query]) -> tuple[str, ...]:
     """Return the topics that a query reads, also through relations, in order of appearance."""
     found: dict[str, None] = {}
     for name in names_read(query):
@@ -96,18 +96,25 @@ def topics_behind(query: exp.Select, relations: Mapping[str, exp.Select]) -> tup
     return tuple(found)
 
 
-def names_read(query: exp.Select) -> tuple[str, ...]:
+def names_read(query: exp.Query) -> tuple[str, ...]:
     """Return the names after FROM and JOIN that are none of the query's own WITH."""
-    ctes = {cte.alias.lower() for cte in query.find_all(exp.CTE)}
-    names = [
-        ".".join(part.name for part in table.parts)
-        for table in query.find_all(exp.Table, bfs=False)
-        if isinstance(table.this, exp.Identifier | exp.Dot)
-    ]
-    return tuple(dict.fromkeys(name for name in names if name.lower() not in ctes))
+    found: dict[str, None] = {}
+    left: list[tuple[exp.Expr, frozenset[str]]] = [(query, frozenset())]
+    while left:
+        node, own = left.pop()
+        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier | exp.Dot):
+            name = ".".join(part.name for part in node.parts)
+            if name.lower() not in own:
+                found[name] = None
+        if isinstance(node, exp.CTE):
+            own -= {node.alias.lower()}  # in it the name means what it means outside
+        if isinstance(node, exp.Query):
+            own |= {cte.alias.lower() for cte in node.ctes}
+        left += [(child, own) for child in reversed(list(node.iter_expressions()))]
+    return tuple(found)
 
 
-def _reachable(query: exp.Select, relations: Mapping[str, exp.Select]) -> Iterator[str]:
+def _reachable(query: exp.Query, relations: Mapping[str, exp.Query]) -> Iterator[str]:
     seen: set[str] = set()
     left = [query]
     while left:
@@ -117,7 +124,7 @@ def _reachable(query: exp.Select, relations: Mapping[str, exp.Select]) -> Iterat
             yield name
 
 
-def _circle(name: str, relations: Mapping[str, exp.Select]) -> tuple[str, ...]:
+def _circle(name: str, relations: Mapping[str, exp.Query]) -> tuple[str, ...]:
     """Return a way from a relation back to itself; empty where there is none."""
     ways: list[tuple[str, ...]] = [(name,)]
     seen: set[str] = set()
@@ -146,7 +153,7 @@ def _reads_itself(relation: NamedQuery, circle: Sequence[str]) -> ModelError:
     )
 
 
-def _moved(tree: exp.Select, lines: int) -> exp.Select:
+def _moved(tree: exp.Query, lines: int) -> exp.Query:
     moved = tree.copy()
     for node in moved.walk():
         if isinstance(line := node.meta.get("line"), int):

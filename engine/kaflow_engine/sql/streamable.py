@@ -28,6 +28,10 @@ _CLAUSES: tuple[tuple[str, str, str], ...] = (
     ("sample", "SAMPLE cannot run on a stream", "filter with WHERE instead"),
     ("laterals", "LATERAL cannot run on a stream", "select from topics and joins only"),
 )  # fmt: skip
+_SET_OPERATIONS = {
+    "INTERSECT": "join the topics: … JOIN b ON a.x = b.x",
+    "EXCEPT": "use LEFT JOIN … ON a.x = b.x with WHERE b.x IS NULL",
+}
 _QUERIES = (exp.Select, exp.SetOperation)
 _VOLATILE_NODES = (exp.Rand, exp.Randn, exp.Uuid)
 _VOLATILE = {
@@ -50,12 +54,33 @@ _KEEPING = (
 _PLAIN_TABLE = {"this", "alias", "db", "catalog", "joins"}
 
 
-def reject_clauses(query: exp.Select) -> Iterator[Refusal]:
+def reject_clauses(query: exp.Query) -> Iterator[Refusal]:
     """Refuse clauses that need the whole of a table."""
     for name, what, cure in _CLAUSES:
         found: list[exp.Expr] | exp.Expr | None = query.args.get(name)
         if found and not (name == "having" and query.args.get("group")):
             yield (found[0] if isinstance(found, list) else found), what, cure
+
+
+def reject_set_operations(query: exp.Query) -> Refusal | None:
+    """Refuse what puts SELECTs together otherwise than one after the other."""
+    for node in query.find_all(exp.SetOperation):
+        clause = node.find_ancestor(exp.With)
+        if clause is not None and clause.recursive:
+            continue  # a recursive WITH is refused as such
+        name = type(node).__name__.upper()
+        if not isinstance(node, exp.Union):
+            return node.expression, f"{name} cannot run on a stream", _SET_OPERATIONS[name]
+        if node.args.get("distinct"):
+            return (
+                node.expression,
+                "UNION drops duplicates, which cannot run on a stream",
+                ("write UNION ALL; drop duplicates where the topic is read"),
+            )
+        if node.args.get("by_name"):
+            way_out = "select the columns in the same order in each branch, and write UNION ALL"
+            return node.expression, "UNION ALL BY NAME cannot run here", way_out
+    return None
 
 
 def reject_windows(query: exp.Select) -> Refusal | None:
@@ -75,7 +100,9 @@ def reject_subqueries(query: exp.Select) -> Refusal | None:
     for node in query.find_all(exp.Exists, exp.Subquery, exp.In, *_QUERIES):
         inside = isinstance(node, exp.Exists) or bool(node.args.get("query"))
         if isinstance(node, exp.Subquery):
-            inside = not isinstance(node.parent, exp.From | exp.Join | exp.Lateral)
+            inside = not isinstance(
+                node.parent, exp.From | exp.Join | exp.Lateral | exp.SetOperation
+            )
         elif isinstance(node, _QUERIES) and node is not query:
             inside = not isinstance(node.parent, exp.Subquery | exp.CTE | exp.SetOperation)
         if inside:

@@ -1,12 +1,13 @@
 """Unnested lists: `unnest(…)` in SELECT, after CROSS JOIN or a comma, and in LATERAL."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sqlglot import exp
 
 from kaflow_engine.errors import Location, ModelError, SqlError
 from kaflow_engine.model.files.yaml_file import raise_all
+from kaflow_engine.sql.flat import Lists
 from kaflow_engine.sql.scope import Relation, Scope, element, named_by
 from kaflow_engine.sql.select_list import conjuncts, resolved, selected_columns
 from kaflow_engine.sql.streamable import is_unnest, line_of, refusals
@@ -14,14 +15,6 @@ from kaflow_engine.sql.syntax import at_line
 
 UNNEST = "unnest"
 """What DuckDB calls an unnested list, and its column, that have no name."""
-
-
-@dataclass(kw_only=True)
-class Lists:
-    """Lists that are unnested side by side, their columns resolved."""
-
-    alias: str = ""
-    lists: dict[str, exp.Expr] = field(default_factory=dict[str, exp.Expr])
 
 
 @dataclass(kw_only=True)

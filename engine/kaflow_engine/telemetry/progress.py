@@ -56,7 +56,10 @@ class Progress:
     counters: Mapping[str, int] = field(default_factory=dict[str, int])
     """Since the state was created; what became of driving records adds up to `read`."""
     watermark: int | None = None
-    """Epoch milliseconds."""
+    """Epoch milliseconds; of several chains that of the one behind the others."""
+    watermarks: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Topic or table to the watermark of the rows that come there; absent before the first event
+    of each topic they are made of."""
     batch_time: int | None = None
     """Epoch milliseconds."""
     clock_ahead: int = 0
@@ -69,8 +72,11 @@ class Progress:
     """Topic and partition that hold the watermark where it is."""
     holder_at: int | None = None
     """The greatest event time of that partition; None: it has no record yet."""
-    waiting_since: int | None = None
-    """Event time of the oldest row that waits, or a little before it."""
+    holder_newest: int | None = None
+    """The greatest event time read of the topics of that watermark; None: nothing was read."""
+    waited: int | None = None
+    """Milliseconds of event time that the oldest row has waited, or a little more; None: there was
+    none, or no watermark."""
     lookups: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     """Joined topic to rows that left its join, and those with a match; of this process."""
     sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])

@@ -52,9 +52,9 @@ def lag_seconds(at: Progress, topic: str, now: float) -> float | None:
 
 def waiting_seconds(at: Progress) -> float | None:
     """Return the age of the oldest row that waits, in seconds of event time; None: none waits."""
-    if not at.waiting or at.waiting_since is None or at.watermark is None:
+    if not at.waiting or at.waited is None:
         return None
-    return max((at.watermark - at.waiting_since) / 1000, 0.0)
+    return max(at.waited / 1000, 0.0)
 
 
 def status(at: Progress, now: float) -> dict[str, Any]:

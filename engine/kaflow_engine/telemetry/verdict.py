@@ -98,7 +98,7 @@ def _bound(at: Progress, lag: int, evidence: dict[str, float]) -> Verdict:
 
 
 def _held(at: Progress, evidence: dict[str, float]) -> Verdict | None:
-    newest = max(at.newest.values(), default=None)
+    newest = at.holder_newest
     if at.holder is None or newest is None or not at.waiting:
         return None
     behind = None if at.holder_at is None else newest - at.holder_at

@@ -4,15 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from kaflow_engine.flow.chains import chains
 from kaflow_engine.flow.fingerprints import state_fingerprint
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import (
-    driving,
-    driving_source,
     joins,
     joins_before,
     last_level,
-    ledger_of,
     levels,
     operator_of,
     operator_of_state,
@@ -98,12 +96,13 @@ def test_rows_name_where_they_go_by_place(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_driving_records(name: str) -> None:
     found = flow(name)
-    assert driving(found).alias == "a"
-    assert driving_source(found).name == "a"
+    (chain,) = chains(found)
+    assert chain.driving.alias == "a"
+    assert source_of(found, chain.driving).name == "a"
     (decode,) = (each for each in found.operators if each.id == "decode:a")
     assert isinstance(decode, Decode)
     (reader,) = readers_of(found, decode.id)
-    assert reader.rows == driving(found)
+    assert reader.rows == chain.driving
     assert reader == (*joins(found), *projections(found))[0]
 
 
@@ -123,11 +122,12 @@ def test_sides_are_found_from_both_ends() -> None:
 
 def test_a_ledger_stands_between_what_it_accounts_for_and_the_sink() -> None:
     found = flow("ledger")
-    ledger = ledger_of(found)
+    (chain,) = chains(found)
+    ledger = chain.ledger
     assert ledger is not None
     assert ledger.inputs == ("join:1", "join:2", "project:ledger")
     assert found.sinks[0].inputs == ("project:ledger", "ledger")
-    assert ledger_of(flow("two_look_ups")) is None
+    assert [chain.ledger for chain in chains(flow("two_look_ups"))] == [None]
 
 
 def test_what_is_written() -> None:
@@ -143,7 +143,8 @@ def test_each_projection_has_its_sink() -> None:
     both = replace(found, operators=(*found.operators, second[0]), sinks=(sink, second[1]))
     assert [sink_of(both, each).id for each in projections(both)] == ["sink:o", "sink:p"]
     assert readers_of(both, "join:1") == projections(both)
-    assert driving(both) == driving(found)
+    (chain,) = chains(both)
+    assert chain.projections == projections(both)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -30,8 +30,8 @@ class Case:
     """Batches before and after a change, and the rows that come after it."""
 
     title: str
-    query: str
-    then: str
+    query: str | None
+    then: str | None
     before: dict[str, object] = field(default_factory=dict)
     after: dict[str, object] = field(default_factory=dict)
     columns: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Feed:
         later = self._plan(case.then, case.after, case.columns)
         assert obstacles(self.old, later) == ()
         self.new = read_plan(plan_text(inherit(self.old, later)))
-        topics = {topic.name: [0] for topic in self.new.sources}
+        topics = {topic.name: [0] for plan in (self.old, self.new) for topic in plan.sources}
         self.offsets = dict.fromkeys(topics, 0)
         self.time = START
         self.pipeline = LocalPipeline(

@@ -31,5 +31,21 @@ def header(value, key="kaflow.redrive"):
     ids=["no headers", "other headers", "for another", "among others", "unreadable"],
 )
 def test_a_pipeline_does_not_see_what_is_redriven_for_others(headers, offsets):
-    found = addressed(records(*headers), "mine")
+    found, meant = addressed(records(*headers), "mine")
     assert found.column("offset").to_pylist() == offsets
+    assert meant == {}
+
+
+@pytest.mark.parametrize(
+    ("headers", "meant"),
+    [
+        (([header(b"x", "kaflow.chain")],), {}),
+        (([header(b"2:mine")], [header(b"2:mine"), header(b"x", "kaflow.chain")]), {1: "x"}),
+        (([header(b"2:theirs")], [header(b"x", "kaflow.chain"), header(b"2:mine")]), {0: "x"}),
+        (([header(b"2:theirs"), header(b"x", "kaflow.chain")], None), {}),
+        (([header(b"2:mine"), header(None, "kaflow.chain")],), {}),
+    ],
+    ids=["not redriven", "one of them", "behind one for another", "for another", "unreadable"],
+)
+def test_a_redriven_record_says_for_which_chain_it_is(headers, meant):
+    assert addressed(records(*headers), "mine")[1] == meant

@@ -162,3 +162,25 @@ def test_a_pipeline_that_was_removed_touches_the_readers_of_all_its_topics():
     assert [(each.topic, each.breaking) for each in found] == [
         ("one", ("no one writes topic 'one' any more",))
     ]
+
+
+UNION = "SELECT a.id FROM orders a UNION ALL SELECT v.{} FROM visits v"
+
+
+def test_readers_of_a_union_are_touched_by_each_of_its_branches():
+    columns = (Column("id", "VARCHAR"), Column("page", "VARCHAR"))
+    plans = [
+        build_plan(
+            pipeline_from_mapping(
+                {"name": "a", "query": UNION.format(column), "output": {"topic": "one"}},
+                Location("a.yaml", 1),
+            ),
+            Config(),
+            dict.fromkeys(("orders", "visits"), columns),
+        ).plan
+        for column in ("id", "page")
+    ]
+    reader = Reader(pipeline="r", columns={"one": frozenset({"id"})})
+    (found,) = touched(*plans, [reader], ())
+    assert (found.breaking, found.others) == ((), ("column 'id' is computed otherwise",))
+    assert touched(plans[0], plans[0], [reader], ()) == ()

@@ -12,7 +12,7 @@ from kaflow_engine.flow.graph import joins
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
-from kaflow_engine.plan.evolution.chain import chain_of
+from kaflow_engine.plan.evolution.chain import document_of
 from kaflow_engine.plan.evolution.diff import change, obstacles
 from kaflow_engine.plan.evolution.diff_text import differences
 from kaflow_engine.plan.evolution.evolution import inherit
@@ -32,7 +32,7 @@ def plan_of(query: str, **more: object) -> Flow:
 
 
 def document(plan: Flow) -> Mapping[str, Any]:
-    return chain_of(plan)
+    return document_of(plan)
 
 
 ONE = "SELECT a.id, a.n FROM a"

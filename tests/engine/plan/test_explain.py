@@ -68,13 +68,13 @@ def test_all_parts() -> None:
     )
     assert "counted and ignored: the Kafka key is 'nick'" in str(people.tombstones)
     assert (shops.roles, shops.ttl_from) == (("event side",), "state.ttl of the configuration")
-    assert found.filters == ("e.n > 1",)
-    assert found.where == ("s.title <> 'x'",)
-    assert [step.key for step in found.steps] == [("e.id",), ("e.shop",)]
-    assert [step.inner for step in found.steps] == [(), ("s",)]
-    assert found.steps[0].require == ("p.name",)
-    assert found.require == ("name", "id")
-    assert found.wait == 7_200_000
+    assert found.chains[0].filters == ("e.n > 1",)
+    assert found.chains[0].where == ("s.title <> 'x'",)
+    assert [step.key for step in found.chains[0].steps] == [("e.id",), ("e.shop",)]
+    assert [step.inner for step in found.chains[0].steps] == [(), ("s",)]
+    assert found.chains[0].steps[0].require == ("p.name",)
+    assert found.chains[0].require == ("name", "id")
+    assert found.chains[0].wait == 7_200_000
     assert [column.name for column in found.outputs[0].columns or ()] == ["id", "name", "title"]
     assert [(part.column, part.sources) for part in found.outputs[0].lineage] == [
         ("id", (("events", "id"),)),
@@ -88,8 +88,8 @@ def test_all_parts() -> None:
 def test_what_is_known_without_columns() -> None:
     found = explained(columns=False)
     assert [topic.columns for topic in found.topics] == [None, None, None]
-    assert [step.key for step in found.steps] == [("e.id",), ("e.shop",)]
-    assert found.filters == ("e.n > 1",)
+    assert [step.key for step in found.chains[0].steps] == [("e.id",), ("e.shop",)]
+    assert found.chains[0].filters == ("e.n > 1",)
     assert found.outputs[0].columns is None
     assert "are not known yet" in found.notices[0]
 
@@ -97,7 +97,7 @@ def test_what_is_known_without_columns() -> None:
 def test_a_query_that_cannot_be_read_without_columns() -> None:
     found = explained(columns=False, query="SELECT * FROM events e JOIN shops s USING (shop)",
                       emission={}, state={}, topics={}, output={"topic": "out"})  # fmt: skip
-    assert found.driving is None
+    assert found.chains[0].driving is None
     assert [topic.roles for topic in found.topics] == [("driving",), ("event side",)]
     assert "the query reads columns that are not known yet" in "\n".join(draw(found))
 
@@ -184,3 +184,31 @@ def test_what_happens_to_lost_records_and_new_schemas() -> None:
     text = "\n".join(draw(found))
     assert text.count("counted and passed over") == 1
     assert text.count("another schema of the registry stops the pipeline") == 1
+
+
+CHAIN_KEYS = {"driving", "filters", "steps", "where", "require", "wait", "ledger"}
+
+
+def test_the_json_of_one_chain_has_its_parts_beside_the_others() -> None:
+    found = explained().data()
+    assert CHAIN_KEYS <= set(found)
+    assert "chains" not in found
+    (output,) = found["outputs"]
+    assert {"unnests", "where", "lineage"} <= set(output)
+    assert "branches" not in output
+
+
+def test_chains_of_their_own() -> None:
+    outputs = [
+        {"query": "SELECT e.id FROM events e WHERE e.n > 1", "topic": "x"},
+        {"query": "SELECT s.title FROM shops s WHERE s.title <> 'y'", "topic": "y"},
+    ]
+    found = explained(query=None, output=None, outputs=outputs, emission={}, state={}, topics={})
+    assert [(chain.topics, chain.filters) for chain in found.chains] == [
+        (("events",), ("e.n > 1",)),
+        (("shops",), ("s.title <> 'y'",)),
+    ]
+    assert [found.topics_of(output) for output in found.outputs] == [("events",), ("shops",)]
+    data = found.data()
+    assert [set(chain) for chain in data["chains"]] == [CHAIN_KEYS | {"name", "topics"}] * 2
+    assert not CHAIN_KEYS & set(data)

@@ -3,7 +3,7 @@
 import pytest
 
 from kaflow_engine.errors import Location
-from kaflow_engine.flow.graph import driving
+from kaflow_engine.flow.chains import chains
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
@@ -48,4 +48,5 @@ def test_rows_whose_key_may_be_null_carry_them(
         "state": {"dimensions": ["users"]},
     }
     spec = pipeline_from_mapping(mapping, Location("p"), {})
-    assert driving(build_plan(spec, Config(), SCHEMAS).plan).raw == raw
+    (chain,) = chains(build_plan(spec, Config(), SCHEMAS).plan)
+    assert chain.driving.raw == raw

@@ -9,7 +9,7 @@ from kaflow_engine.flow.graph import columns_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
-from kaflow_engine.plan.evolution.chain import chain_of, flow_of_chain
+from kaflow_engine.plan.evolution.chain import document_of, flow_of_chain
 from kaflow_engine.plan.evolution.diff_text import differences
 from kaflow_engine.plan.explain.draw import draw
 from kaflow_engine.plan.explain.explain import explain
@@ -101,7 +101,7 @@ def test_lineage_shows_them_as_columns_of_the_topic():
     for schemas in (SCHEMAS, {}):
         found = explain(spec(query), Config(), schemas)
         assert found.outputs[0].lineage[1].sources == (("users", "_timestamp"),)
-        assert found.steps[0].sides[0].on == ("o._key = u._key",)
+        assert found.chains[0].steps[0].sides[0].on == ("o._key = u._key",)
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_a_key_that_is_set_is_required_and_shown():
     query = "SELECT o.id, u.name AS _key FROM orders o LEFT JOIN users u ON o.user_id = u._key"
     file = spec(query, emission={"type": "smart", "require": ["_key"]})
     found = explain(file, Config(), SCHEMAS)
-    assert (found.outputs[0].key, found.require) == ("_key", ("_key",))
-    assert found.steps[0].require == ("u.name",)
+    assert (found.outputs[0].key, found.chains[0].require) == ("_key", ("_key",))
+    assert found.chains[0].steps[0].require == ("u.name",)
     assert [column.name for column in found.outputs[0].columns or ()] == ["id"]
 
 
@@ -138,9 +138,9 @@ def test_a_plan_with_them_comes_back_from_both_its_forms():
     topics = {"orders": {"on_null": "row"}}
     flow = plan("SELECT id AS _key, _headers AS h FROM orders", topics=topics)
     assert plan_of(plan_text(flow)) == flow
-    document = chain_of(flow)
+    document = document_of(flow)
     assert flow_of_chain(document)["sinks"][0]["key_in_value"] is False
-    plain = chain_of(plan("SELECT id AS _key, _headers AS h FROM orders"))
+    plain = document_of(plan("SELECT id AS _key, _headers AS h FROM orders"))
     assert differences(plain, document) == (
         "topic 'orders': treatment of null values is row, was skip",
     )

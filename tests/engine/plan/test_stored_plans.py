@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kaflow_engine.errors import StateError
-from kaflow_engine.plan.evolution.chain import chain_of
+from kaflow_engine.plan.evolution.chain import document_of
 from kaflow_engine.plan.evolution.diff import obstacles
 from kaflow_engine.plan.evolution.evolution import inherit, migrations
 from kaflow_engine.plan.evolution.start_decision import StoredState, judge, pinned_schema_ids
@@ -45,7 +45,7 @@ def test_a_flow_comes_back_from_its_text(name: str) -> None:
 def test_the_form_in_which_plans_are_compared_stays(name: str) -> None:
     stored = stored_plan(name)
     assert plan_text(stored.flow) != stored.text
-    assert list(chain_of(stored.flow)) == list(stored.plan)
+    assert list(document_of(stored.flow)) == list(stored.plan)
     assert decided(stored.flow) == stored.decided
 
 

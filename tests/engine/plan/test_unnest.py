@@ -3,13 +3,14 @@
 from typing import Any
 
 from kaflow_engine.errors import Location
+from kaflow_engine.flow.chains import chains
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import driving, joins, ledger_of, projections
+from kaflow_engine.flow.graph import joins, projections
 from kaflow_engine.flow.operators import Unnest
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
-from kaflow_engine.plan.evolution.chain import chain_mark
+from kaflow_engine.plan.evolution.chain import document_mark
 from kaflow_engine.plan.planner.pipeline_plan import build_plan
 from kaflow_engine.runtime.planning.plan_codec import plan_of, plan_text
 
@@ -32,7 +33,7 @@ def test_conditions_are_asked_before_the_first_list_that_they_do_not_need() -> N
         f"{JOINED}, unnest(b.ys) AS u(y), unnest(a.xs) AS v(x), unnest(y) AS w(z) "
         "WHERE a.n > 1 AND a.n < len(b.ys) AND len(y) > 2 AND x > 3 AND z > 4 AND x < z"
     )
-    assert driving(flow).filter == '("a.n" > 1)'
+    assert chains(flow)[0].driving.filter == '("a.n" > 1)'
     (project,) = projections(flow)
     assert project.unnests == (
         Unnest(where='("a.n" < LENGTH("b.ys"))', lists=(("u.y", '"b.ys"'),)),
@@ -48,7 +49,7 @@ def test_conditions_are_asked_before_the_first_list_that_they_do_not_need() -> N
 def test_a_flow_with_lists_comes_back_from_its_text() -> None:
     flow = plan("SELECT id, unnest(xs) AS x FROM a")
     assert plan_of(plan_text(flow)) == flow
-    assert chain_mark(flow) != chain_mark(plan("SELECT id, n AS x FROM a"))
+    assert document_mark(flow) != document_mark(plan("SELECT id, n AS x FROM a"))
 
 
 def test_rows_wait_for_the_list_of_a_joined_side_that_the_key_is_made_of() -> None:
@@ -56,16 +57,18 @@ def test_rows_wait_for_the_list_of_a_joined_side_that_the_key_is_made_of() -> No
     smart: dict[str, Any] = {"emission": {"type": "smart"}, "state": {"dimensions": ["b"]}}
     by_side = plan(query, output={"topic": "out", "key": "z"}, **smart)
     assert [join.require for join in joins(by_side)] == ['("b.ys") IS NOT NULL']
-    assert driving(by_side).raw == "TRUE"  # an element may be NULL, and is no key then
+    assert chains(by_side)[0].driving.raw == "TRUE"  # an element may be NULL, and is no key then
     by_record = plan(query, output={"topic": "out", "key": "x"}, **smart)
     assert [join.require for join in joins(by_record)] == [None]
-    assert driving(by_record).needs is None
+    assert chains(by_record)[0].driving.needs is None
 
 
 def test_a_ledger_settles_rows_of_a_record_some_of_whose_lists_may_be_empty() -> None:
     chain = "FROM a LEFT JOIN b ON a.id = b.id LEFT JOIN b c ON b.k = c.k"
-    assert ledger_of(plan(f"SELECT a.id {chain}")) is None
-    assert ledger_of(plan(f"SELECT a.id {chain}, unnest(a.xs) AS u(x)")) is not None
+    (plain,) = chains(plan(f"SELECT a.id {chain}"))
+    assert plain.ledger is None
+    (with_list,) = chains(plan(f"SELECT a.id {chain}, unnest(a.xs) AS u(x)"))
+    assert with_list.ledger is not None
 
 
 def test_outputs_may_call_elements_of_other_types_the_same() -> None:

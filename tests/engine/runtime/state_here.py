@@ -8,6 +8,7 @@ from random import Random
 
 import pyarrow as pa
 
+from kaflow_engine.flow.chains import clocks
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.records import HEADERS, RECORDS
 from kaflow_engine.model.columns import Column
@@ -21,7 +22,7 @@ from kaflow_engine.plan.planner.pipeline_plan import build_plan
 from kaflow_engine.runtime.batch.position import Position, counted, load_standing, next_due
 from kaflow_engine.runtime.batch.snapshots import SnapshotKeeper, in_this_process
 from kaflow_engine.runtime.batch.task_metrics import changes_of
-from kaflow_engine.runtime.clock.ticks import is_due
+from kaflow_engine.runtime.clock.ticks import due_chains
 from kaflow_engine.runtime.planning.plan_codec import fingerprint, plan_of, plan_text
 from kaflow_engine.runtime.source.offsets import empty_ranges, ends_of
 from kaflow_engine.runtime.tasks.worker import TaskSettings, WorkerTask
@@ -45,13 +46,17 @@ JOINS = {
 
 
 def state_plan(*joins: str, name: str = "shop", partitions: int = 4, **more: object) -> Flow:
-    """Plan events with what they join: `users` (a dimension), `payments` (an event side)."""
+    """Plan events with what they join: `users` (a dimension), `payments` (an event side).
+
+    Of `outputs` among what is given beside, the joins are the topics that their queries read.
+    """
     columns = {"users": ", u.tier", "payments": ", y.amount"}
     chosen = "".join(columns[join] for join in joins)
+    query = f"SELECT e.id, e.n{chosen} FROM events e " + " ".join(map(JOINS.get, joins))
+    written = {"query": query, "output": {"topic": f"{name}.out", "format": "json", "key": "id"}}
     spec = {
         "name": name,
-        "query": f"SELECT e.id, e.n{chosen} FROM events e " + " ".join(map(JOINS.get, joins)),
-        "output": {"topic": f"{name}.out", "format": "json", "key": "id"},
+        **({} if "outputs" in more else written),
         "state": {
             "dimensions": [topic for topic in ("users",) if topic in joins],
             "events": {"default_ttl": "20m"},
@@ -65,6 +70,22 @@ def state_plan(*joins: str, name: str = "shop", partitions: int = 4, **more: obj
         for topic in ("events", *joins)
     }
     return build_plan(PipelineSpec.model_validate(spec), Config(), schemas).plan
+
+
+OUTPUTS = [
+    {
+        "query": "SELECT e.id, y.amount FROM events e JOIN payments y ON e.n = y.n",
+        "topic": "paid",
+        "key": "id",
+    },
+    {
+        "query": "SELECT e.id, e.n, u.tier, y.amount FROM events e JOIN payments y ON e.n = y.n "
+        "JOIN users u ON e.id = u.id",
+        "topic": "tiers",
+    },
+    {"query": "SELECT n, amount FROM payments", "topic": "amounts", "key": "n"},
+]
+"""Of three chains; rows of the second one part."""
 
 
 class StateHere:
@@ -120,7 +141,7 @@ class StateHere:
                 epoch=1,
                 plan=self.state.fingerprint,
                 batch_time=max(batch_time, standing.batch_time),
-                watermark=standing.watermark.value,
+                watermark=standing.watermark.values,
                 ranges=ranges,
                 read_to_end=tuple((t, p) for t, ps in ranges.items() for p in ps),
                 bounded_end=False,
@@ -137,21 +158,21 @@ class StateHere:
         context = BatchContext(
             batch=batch.number,
             batch_time=batch.batch_time,
-            watermark=batch.watermark,
+            watermarks=batch.watermark,
             epoch=1,
-            due=is_due(batch.watermark, standing.next_due),
+            due=due_chains(batch.watermark, standing.next_due),
         )
         with WorkerTask(self._settings(plan), context, range(plan.partitions)) as task:
             reports = run_levels(plan, context, records, task)
         report = read_reports(pa.concat_tables([reports, self._notes(task)]))
         places = dict.fromkeys(batch.read_to_end, True)
-        watermark = advance(standing.watermark, plan.sources, report, batch.batch_time, places)
+        watermark = advance(standing.watermark, clocks(plan), report, batch.batch_time, places)
         done = Position(
             batch=batch.number,
             batch_time=batch.batch_time,
             offsets=ends_of(batch.ranges),
             watermark=watermark,
-            next_due=next_due(standing, batch, report),
+            next_due=next_due(standing, batch, report, watermark.marks),
             counters=counted(standing.counters, report),
         )
         self.log.commit(
@@ -160,7 +181,7 @@ class StateHere:
                 epoch=batch.epoch,
                 changes=dict(changes_of(report)),
                 watermark=watermark.to_json(),
-                next_due=done.next_due,
+                next_due=dict(done.next_due),
                 counters=dict(done.counters),
             )
         )

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from kaflow_engine.errors import StateError
+from kaflow_engine.flow.chains import chains
 from kaflow_engine.flow.flow import Backfill
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
@@ -43,7 +44,8 @@ WAITS = [
 
 @pytest.mark.parametrize(("joins", "more", "wait"), WAITS)
 def test_how_long_a_row_waits(joins, more, wait):
-    assert longest_wait(state_plan(*joins, **more)) == wait
+    plan = state_plan(*joins, **more)
+    assert [longest_wait(plan, chain) for chain in chains(plan)] == [wait]
 
 
 SETTLED = [

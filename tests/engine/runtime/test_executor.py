@@ -27,7 +27,7 @@ pytestmark = pytest.mark.spark
 PLAN = lookup_plan("p", "events", "profiles", "out")
 EVENTS = records("events", [{"id": f"u{i % 7}", "n": str(i)} for i in range(3000)])
 PROFILES = records("profiles", [{"id": f"u{i}", "tier": f"t{i}"} for i in range(5)])
-CONTEXT = BatchContext(batch=1, batch_time=5000, watermark=None, epoch=1)
+CONTEXT = BatchContext(batch=1, batch_time=5000, watermarks={}, epoch=1)
 
 
 def shipment(directory):

@@ -98,7 +98,7 @@ BATCH = BatchRecord(
     epoch=1,
     plan="p",
     batch_time=5,
-    watermark=None,
+    watermark={},
     ranges={"b": {1: (0, 3), 0: (2, 4)}, "a": {0: (0, 0)}},
     read_to_end=(("a", 0),),
     bounded_end=False,
@@ -113,7 +113,7 @@ BATCH = BatchRecord(
         ({"ranges": {"a": {0: (0, 0)}, "b": {0: (2, 4), 1: (0, 2)}}}, False),
         ({"number": 8}, False),
         ({"batch_time": 6}, False),
-        ({"watermark": 1}, False),
+        ({"watermark": {0: 1}}, False),
         ({"plan": "q"}, False),
         ({"read_to_end": ()}, False),
         ({"bounded_end": True}, False),
@@ -121,3 +121,16 @@ BATCH = BatchRecord(
 )
 def test_a_mark_is_of_all_that_must_be_equal(change, same):
     assert (batch_mark(replace(BATCH, **change)) == batch_mark(BATCH)) is same
+
+
+@pytest.mark.parametrize(
+    ("watermarks", "mark"),
+    [
+        ({}, "2307a2b755602c1a"),
+        ({0: 1}, "4e3a54c39d48c5f0"),
+        ({0: 1, 2: 1}, "2bef87ba22fea968"),
+        ({2: 1}, "d7f42aa0f2ac4e83"),
+    ],
+)
+def test_sinks_hold_marks_of_earlier_versions(watermarks, mark):
+    assert batch_mark(replace(BATCH, watermark=watermarks)) == mark

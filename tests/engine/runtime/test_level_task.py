@@ -54,12 +54,12 @@ def settings(tmp_path, log):
 
 
 def context(batch):
-    return BatchContext(batch=batch, batch_time=5000, watermark=None, epoch=1)
+    return BatchContext(batch=batch, batch_time=5000, watermarks={}, epoch=1)
 
 
 def commit(log, batch, report):
     changes = dict(changes_of(report))
-    log.commit(CommitRecord(number=batch, epoch=1, changes=changes, watermark={}, next_due=None))
+    log.commit(CommitRecord(number=batch, epoch=1, changes=changes, watermark={}, next_due={}))
 
 
 def result(batches):

@@ -1,6 +1,15 @@
 from dataclasses import replace
 
-from kaflow_engine.runtime.planning.plan_codec import fingerprint, made_lenient, plan_of, plan_text
+from kaflow_engine.flow.graph import with_avro_ids
+from kaflow_engine.flow.numbers import renumbered
+from kaflow_engine.runtime.planning.plan_codec import (
+    decided,
+    fingerprint,
+    made_lenient,
+    plan_of,
+    plan_text,
+)
+from tests.engine.plan.test_numbering import plan_with
 from tests.engine.runtime.plans_here import filter_plan, lookup_plan
 
 
@@ -21,3 +30,36 @@ def test_a_batch_that_was_refused_follows_the_new_word():
     assert made_lenient(strict, plan) == plan
     skipping = replace(plan, sources=tuple(replace(t, on_error="skip") for t in plan.sources))
     assert made_lenient(skipping, plan) == skipping
+
+
+def test_the_text_of_a_plan_of_one_chain_stays():
+    """States have it, and batches name its fingerprint."""
+    plan = lookup_plan("p", "events", "profiles", "out")
+    text = plan_text(plan)
+    assert '"chain"' not in text
+    assert '"retired"' not in text
+    later = renumbered(replace(plan, retired=(0,)), {0: 1})
+    assert '"chain":1' in plan_text(later)
+    assert plan_of(plan_text(later)) == later
+
+
+OUTPUTS = {"o": "SELECT e.id, e.n FROM events e", "q": "SELECT c.id, c.n FROM clicks c"}
+
+
+def test_a_decision_names_all_chains_of_a_plan():
+    plan = plan_with(OUTPUTS)
+    assert plan_of(plan_text(plan)) == plan
+    marks = {
+        mark(other)
+        for mark in (decided, fingerprint)
+        for other in (
+            plan,
+            plan_with({**OUTPUTS, "q": "SELECT c.id, c.n FROM clicks c WHERE c.n > 1"}),
+            plan_with({"o": OUTPUTS["o"]}),
+            plan_with({"o": f"{OUTPUTS['o']} UNION ALL {OUTPUTS['q']}"}),
+            renumbered(plan, {1: 4}),
+        )
+    }
+    assert len(marks) == 10
+    with_ids = with_avro_ids(plan, {sink.id: 7 for sink in plan.sinks})
+    assert decided(with_ids) == decided(plan)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from kaflow_engine.flow.graph import driving
+from kaflow_engine.flow.chains import chains, clocks
 from kaflow_engine.operators.rows.reports import BatchReport, PartitionReport
-from kaflow_engine.operators.watermark import WatermarkState, holder
+from kaflow_engine.operators.watermark import Mark, WatermarkState, holder
 from kaflow_engine.runtime.batch.position import Position
 from kaflow_engine.runtime.batch.progress import Watch, lag_of, level_name, operator_name
 from kaflow_engine.runtime.batch.runner import BatchDone
@@ -41,8 +41,8 @@ def done(batch, seconds, newest, **report):
             batch=batch,
             batch_time=50_000,
             offsets={"events": {0: 10 * batch}},
-            watermark=WatermarkState(value=newest),
-            next_due=newest + driving(PLAN).ttl - 7_000,
+            watermark=WatermarkState(marks={0: Mark(value=newest)}),
+            next_due={0: newest + chains(PLAN)[0].driving.ttl - 7_000},
         ),
         report=found,
         size=10,
@@ -75,7 +75,8 @@ def test_what_batches_say_adds_up():
     assert (at.delivered, at.letters) == (3 + 2 + 3, 1)
     assert at.offsets == {"events": {0: 20}}
     assert (at.holder, at.holder_at) == (("events", 1), None)
-    assert at.waiting_since == 1_000
+    assert at.waited == 7_000
+    assert (at.watermark, at.watermarks) == (8_000, {"out": 8_000})
 
 
 def test_the_ledger_is_an_operator_of_its_own():
@@ -133,8 +134,8 @@ def test_the_newest_size_of_a_state_partition_counts():
     ids=["nothing read", "one", "the slowest", "one without a record", "an idle one lets go"],
 )
 def test_who_holds_the_watermark(latest, seen, to_end, expected):
-    state = WatermarkState(value=5, latest=latest, seen=seen)
-    assert holder(state, PLAN.sources, 10**9, to_end) == expected
+    state = WatermarkState(marks={0: Mark(value=5)}, latest=latest, seen=seen)
+    assert holder(state, clocks(PLAN), 10**9, to_end) == expected
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ RECORD = BatchRecord(
     epoch=2,
     plan="f",
     batch_time=5,
-    watermark=4,
+    watermark={0: 4},
     ranges={"a": {0: (0, 400)}},
     read_to_end=(("a", 0),),
     bounded_end=True,
@@ -108,7 +108,7 @@ def test_the_first_quarter_comes_first(ranges, fewer, read_to_end):
     found = smaller(replace(RECORD, ranges=ranges, read_to_end=ends), 4)
     assert (found.ranges, found.read_to_end) == (fewer, read_to_end)
     assert (found.number, found.epoch, found.bounded_end) == (1, 4, False)
-    assert (found.plan, found.batch_time, found.watermark) == ("f", 5, 4)
+    assert (found.plan, found.batch_time, found.watermark) == ("f", 5, {0: 4})
 
 
 @pytest.mark.parametrize(
@@ -152,8 +152,8 @@ def test_a_run_that_still_works_on_the_old_cut_cannot_commit_it(log):
     log.begin(recut(newer, log, RECORD))
     at = Position(batch=0, batch_time=0, offsets={})
     with pytest.raises(StateError, match="another run has cut batch 1 again"):
-        stale._commit(at, RECORD, SimpleNamespace(sources=()), BatchReport())
+        stale._commit(at, RECORD, SimpleNamespace(operators=()), BatchReport())
     assert log.last_commit() is None
-    log.commit(CommitRecord(number=1, epoch=2, changes={}, watermark={}, next_due=None))
+    log.commit(CommitRecord(number=1, epoch=2, changes={}, watermark={}, next_due={}))
     with pytest.raises(Damaged, match="was committed as run 2 cut it, and run 4 has cut it again"):
         load_standing(log, STATE)

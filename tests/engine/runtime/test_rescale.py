@@ -7,7 +7,8 @@ from math import inf
 import pytest
 
 from kaflow_engine.errors import StateError
-from kaflow_engine.flow.graph import joins, ledger_of, state_names
+from kaflow_engine.flow.chains import chains
+from kaflow_engine.flow.graph import joins, state_names
 from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.runtime.maintenance.rescale import rescale
 from kaflow_engine.runtime.takeover.restore import RESTORED
@@ -16,7 +17,7 @@ from kaflow_engine.state.copies.snapshots import snapshot_batches
 from kaflow_engine.state.log.batch_log import BatchLog
 from kaflow_engine.state.storage.copy_location import COPIES
 from kaflow_engine.state.storage.store import LocalStore
-from tests.engine.runtime.state_here import StateHere, random_batches, state_plan
+from tests.engine.runtime.state_here import OUTPUTS, StateHere, random_batches, state_plan
 
 pytestmark = pytest.mark.slow
 
@@ -26,6 +27,7 @@ PLANS = {
     "one decision": state_plan("payments", emission={"type": "final"}, partitions=4),
     "formed again": state_plan("users", on_dimension_update="reemit", partitions=4),
     "without state": state_plan(),
+    "three chains": state_plan("payments", "users", outputs=OUTPUTS, partitions=3),
 }
 PARTITIONS = {1: 5, 3: 2}
 """How many there shall be before which batch."""
@@ -62,8 +64,9 @@ def do(here: StateHere, partitions: int, store=None):
 
 
 def test_the_plans_have_what_can_go_wrong():
-    assert any(ledger_of(plan) for plan in PLANS.values())
-    assert {len(joins(plan)) for plan in PLANS.values()} == {0, 1, 2}
+    assert any(chain.ledger for plan in PLANS.values() for chain in chains(plan))
+    assert {len(joins(plan)) for plan in PLANS.values()} == {0, 1, 2, 3}
+    assert state_names(PLANS["three chains"]) == (1, 1001, 1002, 1003)
 
 
 @pytest.mark.parametrize(("seed", "name"), list(enumerate(PLANS)))

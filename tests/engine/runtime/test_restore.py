@@ -1,6 +1,9 @@
 # pyright: basic
 """When a state is taken from its checkpoints, and which batches are then run again."""
 
+import json
+from dataclasses import replace
+
 import pytest
 
 from kaflow_engine.errors import StateError
@@ -66,7 +69,7 @@ def record(number):
         epoch=1,
         plan="f",
         batch_time=number,
-        watermark=None,
+        watermark={},
         ranges={"t": {0: (number, number + 1)}},
         read_to_end=(("t", 0),),
         bounded_end=False,
@@ -82,7 +85,7 @@ def log(tmp_path):
         found.begin(record(number))
         if number < 3:
             found.commit(
-                CommitRecord(number=number, epoch=1, changes={}, watermark={}, next_due=None)
+                CommitRecord(number=number, epoch=1, changes={}, watermark={}, next_due={})
             )
     return found
 
@@ -94,6 +97,17 @@ def test_which_batches_run_again(log, numbers, again):
     found = batches_left(log, {n: to_kept(record(n), None) for n in numbers}, 7, "p")
     assert [each.number for each in found] == again
     assert [each.ranges for each in found] == [record(n).ranges for n in again]
+
+
+STORED = [({}, None), ({0: 7}, 7), ({0: 7, 2: 9}, {"0": 7, "2": 9}), ({2: 9}, {"2": 9})]
+
+
+@pytest.mark.parametrize(("watermarks", "stored"), STORED)
+def test_watermarks_are_kept_as_before_where_chain_0_is_the_only_one(log, watermarks, stored):
+    kept_batch = json.loads(json.dumps(to_kept(replace(record(4), watermark=watermarks), None)))
+    assert kept_batch["watermark"] == stored
+    _, found = batches_left(log, {3: to_kept(record(3), None), 4: kept_batch}, 7, "p")
+    assert found.watermark == watermarks
 
 
 def test_a_batch_that_only_a_checkpoint_covers(log):

@@ -137,7 +137,7 @@ def run_task(plan, folder, batch=1, values=(b'{"id":"a","n":1}', b'{"id":"b","n"
         }
         for n, value in enumerate(values)
     ]
-    context = BatchContext(batch=batch, batch_time=START, watermark=None, epoch=1, mark=str(batch))
+    context = BatchContext(batch=batch, batch_time=START, watermarks={}, epoch=1, mark=str(batch))
     with WorkerTask(settings, context, range(plan.partitions)) as task:
         run_levels(plan, context, pa.Table.from_pylist(given, RECORDS), task)
     return FinishedBatch(number=batch, mark=str(batch), notes=task.notes())

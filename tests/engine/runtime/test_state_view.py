@@ -7,10 +7,20 @@ from kaflow_engine.operators.inspect.state_rows import decode
 from kaflow_engine.operators.inspect.state_sides import chosen_sides, describe, state_sides
 from kaflow_engine.runtime.maintenance.diff import differences
 from kaflow_engine.runtime.maintenance.rescale import rescale
+from kaflow_engine.runtime.maintenance.rows import StateTable
+from kaflow_engine.runtime.maintenance.sizes import sizes
 from kaflow_engine.runtime.maintenance.view import open_view
 from kaflow_engine.state.log.batch_log import BatchLog
 from kaflow_engine.state.storage.store import LocalStore
-from tests.engine.runtime.state_here import MINUTE, START, StateHere, record_table, state_plan
+from tests.engine.runtime.state_here import (
+    MINUTE,
+    OUTPUTS,
+    START,
+    StateHere,
+    random_batches,
+    record_table,
+    state_plan,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -135,3 +145,25 @@ def test_a_batch_that_is_removed_meanwhile_is_told(tmp_path):
         open_view(log, store, 2),
     ):
         pass
+
+
+def test_the_states_of_several_chains(tmp_path):
+    plan = state_plan("payments", "users", outputs=OUTPUTS, partitions=2)
+    here = StateHere(tmp_path, plan)
+    for records, at in random_batches(3, plan, 3, 16):
+        here.run(records, at)
+    with (
+        open_view(here.log, here.log.store, at=2) as old,
+        open_view(here.log, here.log.store) as new,
+    ):
+        assert {each.step for each in sizes(new)} == {1, 1001, 1002, 1003}
+        assert new.moment.watermarks.keys() == {0, 1, 2}
+        found = list(differences(old, new))
+        places = [(each.step, each.side) for each in found]
+        assert [step for step, _ in places] == sorted(step for step, _ in places)
+        assert {step for step, _ in places} == {1, 1001, 1002, 1003}
+        shown = StateTable()
+        for side in chosen_sides(plan):
+            for entries in new.ranges(side.step, side.byte):
+                shown.add(new, side, decode(plan, side, entries.keys, entries.values), START)
+        assert shown.rows == sum(each.entries for each in sizes(new) if each.side != "due")

@@ -5,10 +5,10 @@ import pytest
 from kaflow_engine.duck import binding
 from kaflow_engine.errors import ModelError, SqlError
 from kaflow_engine.model.columns import Column
-from kaflow_engine.sql.bind import Binder, expressions
 from kaflow_engine.sql.parse import parse_query
-from kaflow_engine.sql.read import read_query
+from kaflow_engine.sql.read import read_branches
 from kaflow_engine.sql.shape import Expr, QueryShape
+from kaflow_engine.sql.types.bind import Binder, expressions
 
 COLUMNS = (
     Column("id", "VARCHAR"),
@@ -21,7 +21,9 @@ COLUMNS = (
 
 
 def read(select: str) -> QueryShape:
-    return read_query(f"SELECT {select} FROM a", {"a": COLUMNS}.get)
+    query = parse_query(f"SELECT {select} FROM a")
+    (shape,) = read_branches(query, {"a": COLUMNS}.get, None, {})
+    return shape
 
 
 def types(select: str) -> list[str]:
@@ -86,8 +88,10 @@ def test_nothing_of_the_machine_can_be_reached() -> None:
 def test_a_parsed_query_is_not_changed_by_reading_it() -> None:
     derived = "(SELECT * FROM a WHERE n > 1) x"
     sql = f"SELECT x.* EXCLUDE (n), x.s.x AS y FROM {derived} RIGHT JOIN b USING (id)"
+    sql = f"{sql} UNION ALL SELECT id, d, t, s, l, n + 1 FROM a"
     before = parse_query(sql).sql()
     schemas = {"a": COLUMNS, "b": (Column("id", "VARCHAR"),)}
-    assert read_query(sql, schemas.get) == read_query(sql, schemas.get)
+    first, again = (read_branches(parse_query(sql), schemas.get, None, {}) for _ in range(2))
+    assert first == again
     assert parse_query(sql) is parse_query(sql)
     assert parse_query(sql).sql() == before

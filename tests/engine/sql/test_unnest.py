@@ -3,9 +3,10 @@
 import pytest
 
 from kaflow_engine.model.columns import Column
-from kaflow_engine.sql.bind import with_elements
-from kaflow_engine.sql.read import read_query
+from kaflow_engine.sql.parse import parse_query
+from kaflow_engine.sql.read import read_branches
 from kaflow_engine.sql.shape import QueryShape
+from kaflow_engine.sql.types.bind import with_elements
 
 COLUMNS = (
     Column("id", "VARCHAR"),
@@ -17,7 +18,8 @@ COLUMNS = (
 
 
 def read(sql: str) -> QueryShape:
-    return read_query(sql, lambda _: COLUMNS)
+    (shape,) = read_branches(parse_query(sql), lambda _: COLUMNS, None, {})
+    return shape
 
 
 def lists(shape: QueryShape) -> list[dict[str, str]]:

@@ -30,13 +30,13 @@ BATCH = BatchRecord(
     epoch=1,
     plan="p1",
     batch_time=10,
-    watermark=None,
+    watermark={},
     ranges={"t": {0: (5, 9)}},
     read_to_end=(("t", 0),),
     bounded_end=False,
 )
 COMMIT = CommitRecord(
-    number=1, epoch=1, changes={}, watermark={"t": [1, 2]}, next_due=None, counters={"read": 4}
+    number=1, epoch=1, changes={}, watermark={"t": [1, 2]}, next_due={}, counters={"read": 4}
 )
 
 Puts = Mapping[bytes, bytes | None]

@@ -57,6 +57,29 @@ def test_files_have_the_documented_members(log: BatchLog, batch: BatchRecord, co
     }
 
 
+TIMES: list[tuple[dict[int, int], object]] = [
+    ({}, None),
+    ({0: 7}, 7),
+    ({0: 7, 2: 9}, {"0": 7, "2": 9}),
+    ({2: 9}, {"2": 9}),
+]
+
+
+@pytest.mark.parametrize(("times", "stored"), TIMES)
+def test_times_are_stored_as_before_where_chain_0_is_the_only_one(
+    log: BatchLog,
+    batch: BatchRecord,
+    commit: CommitRecord,
+    times: dict[int, int],
+    stored: object,
+):
+    log.begin(replace(batch, watermark=times))
+    log.commit(replace(commit, next_due=times))
+    assert json.loads(log.store.get("batches/1.json"))["watermark"] == stored
+    assert json.loads(log.store.get("commits/1.json"))["next_due"] == stored
+    assert again(log).load_batch(1).watermark == again(log).load_commit(1).next_due == times
+
+
 def test_a_second_writer_is_refused(
     log: BatchLog, record: StateRecord, batch: BatchRecord, commit: CommitRecord
 ):

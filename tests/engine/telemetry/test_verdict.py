@@ -61,7 +61,8 @@ READ = {"state": "running", "lag": {"a": 0}, "busy": 0.1}
             READ
             | {
                 "counters": {"waiting": 3},
-                "newest": {"a": 300_000, "b": 10_000},
+                "newest": {"a": 300_000, "b": 10_000, "c": 900_000},
+                "holder_newest": 300_000,
                 "holder": ("b", 1),
                 "holder_at": 10_000,
             },
@@ -69,12 +70,12 @@ READ = {"state": "running", "lag": {"a": 0}, "busy": 0.1}
             "by topic b partition 1, which is 290 s behind the newest; 3 rows wait",
         ),
         (
-            READ | {"counters": {"waiting": 1}, "newest": {"a": 5}, "holder": ("b", 0)},
+            READ | {"counters": {"waiting": 1}, "holder_newest": 5, "holder": ("b", 0)},
             "watermark held",
             "by topic b partition 0, which has no record yet; 1 rows wait",
         ),
         (
-            READ | {"newest": {"a": 300_000}, "holder": ("b", 0)},
+            READ | {"holder_newest": 300_000, "holder": ("b", 0)},
             "waiting for input",
             "all topics are read; a batch runs 10% of the time",
         ),
@@ -82,7 +83,8 @@ READ = {"state": "running", "lag": {"a": 0}, "busy": 0.1}
             READ
             | {
                 "counters": {"waiting": 3},
-                "newest": {"a": 30_000},
+                "newest": {"a": 30_000, "c": 900_000},
+                "holder_newest": 30_000,
                 "holder": ("a", 1),
                 "holder_at": 10_000,
             },

@@ -19,8 +19,8 @@ from kaflow_engine.cli.run.standby import take_states
 from kaflow_engine.cli.run.summary import summary_data, summary_lines
 from kaflow_engine.connectors.kafka.client import KafkaSettings, open_admin
 from kaflow_engine.errors import Location, ModelError, SourceError
+from kaflow_engine.flow.chains import chains
 from kaflow_engine.flow.flow import Backfill
-from kaflow_engine.flow.graph import driving
 from kaflow_engine.flow.sinks import Sink, TableSink, TopicSink
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
@@ -246,7 +246,8 @@ def _arrow(planned: PlannedPipeline) -> str:
     topics = ", ".join(topic.name for topic in plan.sources)
     targets = ", ".join(sink.target for sink in plan.sinks)
     forms = ", ".join(dict.fromkeys(_form(sink) for sink in plan.sinks))
-    return f"{plan.name}: {topics} -> {targets} ({driving(plan).emission}, {forms})"
+    emissions = ", ".join(dict.fromkeys(chain.driving.emission for chain in chains(plan)))
+    return f"{plan.name}: {topics} -> {targets} ({emissions}, {forms})"
 
 
 def _form(sink: Sink) -> str:

@@ -12,6 +12,7 @@ from kaflow_engine.cli.options import configuration, json_option
 from kaflow_engine.cli.output import Steps, print_json, print_table
 from kaflow_engine.cli.state.state_list import configured, time_text
 from kaflow_engine.errors import StateError, UnknownName
+from kaflow_engine.flow.chains import number_of_state
 from kaflow_engine.flow.graph import state_names
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.durations import format_duration
@@ -164,24 +165,18 @@ class Shown:
 _HEAD = ("operator", "side", "key", "record", "event time", "age", "expires", "values")
 
 
-def row_data(view: StateView, side: StateSide, row: dict[str, Any]) -> dict[str, Any]:
-    """Return what says which entry a row is."""
-    return {
-        "step": side.step,
-        "operator": operator_called(side.step, view.moment.plan),
-        "side": side.name,
-        "kind": side.kind,
-        "key": row["key"],
-        "record": row["record"],
-    }
-
-
 def _data(view: StateView, side: StateSide, found: Decoded, now: int) -> Iterator[dict[str, Any]]:
-    mark = view.moment.watermark
+    mark = view.moment.watermarks.get(number_of_state(side.step))
+    operator = operator_called(side.step, view.moment.plan)
     for row in found.json_rows():
         ts, due = row["ts"], row["due"]
         yield {
-            **row_data(view, side, row),
+            "step": side.step,
+            "operator": operator,
+            "side": side.name,
+            "kind": side.kind,
+            "key": row["key"],
+            "record": row["record"],
             "event_time": time_text(ts),
             "age_seconds": None if ts is None else round((now - ts) / 1000, 1),
             "expires": time_text(due),

@@ -12,17 +12,11 @@ import pyarrow.compute as pc
 from kaflow_engine.duck.queries import query
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import (
-    driving,
-    driving_source,
-    joins_before,
-    operator_of_state,
-    source_of,
-)
+from kaflow_engine.flow.graph import joins_before, operator_of_state, source_of
 from kaflow_engine.flow.operators import KeyedJoin, Ledger, SideParams
 from kaflow_engine.formats.json.encode import json_object_sql
 from kaflow_engine.model.columns import Column
-from kaflow_engine.operators.inspect.state_sides import StateSide, state_sides
+from kaflow_engine.operators.inspect.state_sides import StateSide, driving_behind, state_sides
 from kaflow_engine.operators.join.row_codec import read_drivers, read_events
 from kaflow_engine.operators.join.temporal_join import read_versions
 from kaflow_engine.operators.keyed_state import read_place
@@ -79,7 +73,7 @@ def decode(flow: Flow, side: StateSide, keys: Sequence[bytes], values: Sequence[
         case "due":
             return _due(flow, side, keys)
         case "accounts":
-            return _accounts(flow, keys, values)
+            return _accounts(flow, side, keys, values)
         case "dimension":
             return _versions(flow, side, keys, values)
         case "events":
@@ -113,7 +107,7 @@ def _drivers(
 ) -> Decoded:
     join = _join(flow, side)
     suffixes = [split_entry(key)[2] for key in keys]
-    found = read_drivers(driving(flow).ttl, -1, list(keys), suffixes, list(values))
+    found = read_drivers(driving_behind(flow, side).ttl, -1, list(keys), suffixes, list(values))
     texts = [None] * len(keys) if side.kind == "keyless" else _texts(keys)
     packed: dict[str, Any] = {"d": found["d"]}
     chosen = [("d", join.before)]
@@ -130,7 +124,7 @@ def _drivers(
     if side.kind in ("kept", "keyless"):
         packed["flags"] = found["flags"]
         more = [(Column("outcome", "VARCHAR"), f"coalesce({class_sql('flags', '0')}, 'sent on')")]
-    rows = _rows(texts, _origins(flow, suffixes), found["ts"], found["due"], **packed)
+    rows = _rows(texts, _origins(flow, side, suffixes), found["ts"], found["due"], **packed)
     return _decoded(rows, chosen, more)
 
 
@@ -154,7 +148,7 @@ def _matches(
     nothing = [None] * len(keys)
     rows = _rows(
         _texts(keys),
-        _origins(flow, suffixes),
+        _origins(flow, side, suffixes),
         nothing,
         nothing,
         **packed,
@@ -164,14 +158,16 @@ def _matches(
     return _decoded(rows, chosen, [(Column("match", "VARCHAR"), "matched")])
 
 
-def _accounts(flow: Flow, keys: Sequence[bytes], values: Sequence[bytes]) -> Decoded:
+def _accounts(
+    flow: Flow, side: StateSide, keys: Sequence[bytes], values: Sequence[bytes]
+) -> Decoded:
     found = [read_account(value) for value in values]
     stamps = pa.array([ts for _, _, ts in found], pa.int64())
     rows = _rows(
         [None] * len(keys),
-        _origins(flow, [split_entry(key)[0][1:] for key in keys]),
+        _origins(flow, side, [split_entry(key)[0][1:] for key in keys]),
         stamps,
-        pc.add(stamps, driving(flow).ttl),
+        pc.add(stamps, driving_behind(flow, side).ttl),
         flags=pa.array([flags for flags, _, _ in found], pa.int64()),
         waits=pa.array([waits for _, waits, _ in found], pa.int64()),
     )
@@ -187,7 +183,9 @@ def _due(flow: Flow, side: StateSide, keys: Sequence[bytes]) -> Decoded:
     nothing: list[str | None] = [None] * len(keys)
     rows = _rows(
         nothing if ledger else _texts(entries),
-        _origins(flow, [split_entry(entry)[0][1:] for entry in entries]) if ledger else nothing,
+        _origins(flow, side, [split_entry(entry)[0][1:] for entry in entries])
+        if ledger
+        else nothing,
         [None] * len(keys),
         [due for _, due, _ in found],
         of=pa.array([names[entry[1]] for entry in entries], pa.string()),
@@ -245,9 +243,9 @@ def _texts(keys: Sequence[bytes]) -> list[str | None]:
     return [split_entry(key)[0][1:].decode(errors="replace") for key in keys]
 
 
-def _origins(flow: Flow, suffixes: Sequence[bytes]) -> list[str]:
+def _origins(flow: Flow, side: StateSide, suffixes: Sequence[bytes]) -> list[str]:
     """Return the driving records that stand at the head of suffixes."""
-    topic = driving_source(flow).name
+    topic = source_of(flow, driving_behind(flow, side)).name
     return [_record(topic, *read_place(suffix)) for suffix in suffixes]
 
 

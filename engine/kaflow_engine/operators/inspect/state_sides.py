@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
+from kaflow_engine.flow.chains import chain_called, chain_of, chains, driving_of
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import driving_source, joins, ledger_of, operator_of_state, source_of
-from kaflow_engine.flow.operators import KeyedJoin, Ledger
+from kaflow_engine.flow.graph import operator_of_state, source_of
+from kaflow_engine.flow.operators import Driving, KeyedJoin, Ledger
 from kaflow_engine.operators.keyed_state import DRIVER, EMITTED, KEYLESS, MATCH, WAITING
 from kaflow_engine.state.keys import DUE
 
@@ -41,27 +42,33 @@ class StateSide:
 def state_sides(flow: Flow) -> tuple[StateSide, ...]:
     """Return all sides of a flow, by state and side byte."""
     found: list[StateSide] = []
-    for join in joins(flow):
-        for byte, side in enumerate(join.sides):
-            found.append(
-                StateSide(
-                    step=join.state,
-                    byte=byte,
-                    kind="dimension" if side.role == "dimension" else "events",
-                    name=source_of(flow, side).name,
-                    alias=side.alias,
+    for chain in sorted(chains(flow), key=lambda each: each.number):
+        for join in chain.joins:
+            for byte, side in enumerate(join.sides):
+                found.append(
+                    StateSide(
+                        step=join.state,
+                        byte=byte,
+                        kind="dimension" if side.role == "dimension" else "events",
+                        name=source_of(flow, side).name,
+                        alias=side.alias,
+                    )
                 )
-            )
-        found += [_own(join.state, byte, kind) for byte, kind in _OWN]
-    ledger = ledger_of(flow)
-    if ledger is not None:
-        found += [_own(ledger.state, 0, "accounts"), _own(ledger.state, DUE, "due")]
+            found += [_own(join.state, byte, kind) for byte, kind in _OWN]
+        if chain.ledger is not None:
+            state = chain.ledger.state
+            found += [_own(state, 0, "accounts"), _own(state, DUE, "due")]
     return tuple(found)
+
+
+def driving_behind(flow: Flow, side: StateSide) -> Driving:
+    """Return the edge along which the records come that make the rows of a side's chain."""
+    return driving_of(flow, operator_of_state(flow, side.step))
 
 
 def describe(side: StateSide, flow: Flow) -> str:
     """Say what the entries of a side are."""
-    driving = driving_source(flow).name
+    driving = source_of(flow, driving_behind(flow, side)).name
     match side.kind:
         case "dimension":
             return f"value of dimension '{side.name}'"
@@ -84,14 +91,18 @@ def describe(side: StateSide, flow: Flow) -> str:
 
 
 def operator_called(state: int, flow: Flow) -> str:
-    """Return what the operator of a state is called: `join <topics>`, or `ledger`."""
+    """Return what the operator of a state is called: `join <topics>`, or `ledger`; where there are
+    several chains, also what its rows are for.
+    """
     operator = operator_of_state(flow, state)
+    chain = chain_of(flow, operator)
+    whose = f" for {chain_called(flow, chain)}" if len(chains(flow)) > 1 else ""
     match operator:
         case Ledger():
-            return "ledger"
+            return f"ledger{whose}"
         case KeyedJoin(sides=sides):
             names = dict.fromkeys(source_of(flow, side).name for side in sides)
-            return f"join {', '.join(names)}"
+            return f"join {', '.join(names)}{whose}"
         case _:
             assert_never(operator)
 

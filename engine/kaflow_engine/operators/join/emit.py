@@ -19,7 +19,7 @@ from kaflow_engine.operators.outcomes.outcomes import (
     SKIPPED,
 )
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
-from kaflow_engine.operators.row_errors.dead_letters import refusal
+from kaflow_engine.operators.row_errors.dead_letters import letter_side, refusal
 from kaflow_engine.operators.row_errors.dead_letters import why as reason
 from kaflow_engine.operators.rows.layout import carried, carried_rows, join_rows
 from kaflow_engine.operators.rows.partitioning import SHARDS, parts_of, record_part, spread
@@ -178,6 +178,7 @@ def dead_letters(
         target=target,
         part=part,
         kind=DEAD,
+        side=letter_side(flow, work.chain),
         d_part=rows["d_part"],
         d_off=rows["d_off"],
         forced=expired,

@@ -37,10 +37,10 @@ _UNSETTLED = f"flags & {EMITTED | FILTERED} = 0"
 
 def expire(work: JoinWorkspace, counters: Counter[str]) -> list[pa.Table]:
     """Expire what lies behind the watermark; returns rows that leave because of it."""
-    if not work.batch.due:
+    if not work.batch.may_be_due(work.chain.number):
         return []
     found: list[pa.Table] = []
-    for entries in work.state.due(work.batch.horizon):
+    for entries in work.state.due(work.horizon):
         found += _expire(work, entries, counters)
     return found
 
@@ -90,7 +90,7 @@ def _take(work: JoinWorkspace, entries: list[tuple[int, bytes]]) -> Stored:
         key, side, suffix = split_entry(entry)
         if value is not None:
             due = stored_ts(value) + ttls.get(side, work.driving.ttl)
-            if due >= work.batch.horizon:  # the TTL has grown since
+            if due >= work.horizon:  # the TTL has grown since
                 state.postpone(entry, at, due)
                 continue
         gone.append((at, entry))

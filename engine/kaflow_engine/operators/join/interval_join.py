@@ -19,7 +19,7 @@ def load_events(work: JoinWorkspace, keys: list[bytes]) -> None:
         work.build(
             f"e{i}",
             f"SELECT {columns}, ts + {ttl} AS due FROM incoming "
-            f"WHERE ts + {ttl} >= {work.batch.horizon} UNION ALL "
+            f"WHERE ts + {ttl} >= {work.horizon} UNION ALL "
             f"SELECT key, pos, ts, [{work.batch.batch}, t_time, t_part, t_off], payload, "
             f"ts + {ttl} FROM r WHERE kind = {SIDE} AND side = {i}",
             pa.table(
@@ -71,7 +71,7 @@ def pair(work: JoinWorkspace) -> None:
     The later one comes within the TTL of the earlier one; the one that was processed first had not
     expired at the start of the batch.
     """
-    horizon = work.batch.horizon
+    horizon = work.horizon
     for i in work.events:
         work.run(
             f"""

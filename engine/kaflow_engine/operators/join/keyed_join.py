@@ -33,7 +33,7 @@ from kaflow_engine.operators.outcomes.outcomes import DEAD_LETTER, EXPIRED, FORC
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.dead_letters import expiry_letter
 from kaflow_engine.operators.row_errors.quarantine import BadRow
-from kaflow_engine.operators.rows.reports import report_rows
+from kaflow_engine.operators.rows.reports import due_report, report_rows
 from kaflow_engine.operators.rows.schemas import DRIVING, SIDE, TRIGGER
 from kaflow_engine.operators.rows.task import BatchContext, Task
 
@@ -79,7 +79,7 @@ def run_join(
         due = work.state.write()
     report = {
         "counters": dict(counters),
-        "due": [] if due is None else [due],
+        "due": due_report(work.chain.number, due),
         "lookups": lookups(work),
     }
     found.append(report_rows([report]))
@@ -148,7 +148,7 @@ def _load_rows(work: JoinWorkspace, here: pa.Table) -> None:
         f"d_batch = {batch.batch} AND t_phase = 1 AND t_topic = {work.topic.index} "
         "AND t_part = d_part AND t_off = d_off"
     )
-    late = f"ts + {ttl} < {batch.horizon}"
+    late = f"ts + {ttl} < {work.horizon}"
     lost = "FALSE" if work.final else "key IS NULL"
     values = {
         "did": "rn",

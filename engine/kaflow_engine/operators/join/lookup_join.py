@@ -130,7 +130,7 @@ def _complete(work: JoinWorkspace, rows: pa.Table) -> tuple[Mask, Mask]:
 
 def _may_wait(work: JoinWorkspace, rows: pa.Table) -> Mask:
     """Which rows have a key and are not late."""
-    late = rows["ts"].to_numpy() + work.driving.ttl < work.batch.horizon
+    late = rows["ts"].to_numpy() + work.driving.ttl < work.horizon
     return rows["key"].is_valid().to_numpy() & ~late
 
 

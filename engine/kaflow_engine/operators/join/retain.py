@@ -46,7 +46,7 @@ def keep_waiting(work: JoinWorkspace, rows: pa.Table) -> None:
 def _events(work: JoinWorkspace) -> None:
     for i in work.moved.intersection(work.events):
         rows = work.table(
-            f"SELECT key, ts, ord, s, due FROM e{i} WHERE pos > 0 AND due >= {work.batch.horizon}"
+            f"SELECT key, ts, ord, s, due FROM e{i} WHERE pos > 0 AND due >= {work.horizon}"
         ).combine_chunks()
         orders = rows["ord"].combine_chunks()
         keys = entry_keys(rows["key"].combine_chunks(), i, order_suffixes(orders))

@@ -212,7 +212,7 @@ def row_table(work: JoinWorkspace, rows: pa.Table) -> pa.Table:
 def load_stored(work: JoinWorkspace, keys: Sequence[bytes], first_did: int = -1) -> Stored:
     """Read the driving records and waiting rows under join keys that have not expired."""
     ttl = work.driving.ttl
-    horizon = work.batch.horizon - ttl
+    horizon = work.horizon - ttl
     index, suffixes, values = work.state.entries(DRIVER, keys) if work.retains else ([], [], [])
     drivers = read_drivers(ttl, first_did, [keys[i] for i in index], suffixes, values)
     current = pc.greater_equal(drivers["ts"], horizon).combine_chunks()

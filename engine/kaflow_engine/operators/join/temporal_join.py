@@ -99,7 +99,7 @@ def _store_history(work: JoinWorkspace, j: int, rows: pa.Table) -> None:
 
 def _prune(work: JoinWorkspace, j: int, keys: list[bytes]) -> None:
     """Delete stored versions that a newer one has put out of reach."""
-    limit = work.batch.horizon - work.join.sides[j].keep
+    limit = work.horizon - work.join.sides[j].keep
     work.load("stored", _stored(work, j, keys))
     for key, ts in work.rows(
         f"""
@@ -149,7 +149,7 @@ def _current(work: JoinWorkspace, j: int, name: str) -> str:
 
 def _as_of(work: JoinWorkspace, j: int, name: str) -> str:
     """The newest version with ts <= the row's, unless one beyond `history` has followed it."""
-    limit = work.batch.horizon - work.join.sides[j].keep
+    limit = work.horizon - work.join.sides[j].keep
     return f"""
         SELECT f.*, CASE WHEN a.base IS NOT NULL AND (a.seen).ts < a.base THEN NULL
                          ELSE (a.seen).s END AS s{j}

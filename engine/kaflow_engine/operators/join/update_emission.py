@@ -35,7 +35,7 @@ def load_emitted(
         `stored` with the driving records of these rows, and the rows (see Stored).
     """
     ttl = work.driving.ttl
-    horizon = work.batch.horizon - ttl
+    horizon = work.horizon - ttl
     owners = zip(*(stored.drivers[name].to_pylist() for name in ("key", "suffix")), strict=True)
     known = dict(zip(owners, stored.drivers["did"].to_pylist(), strict=True))
     index, suffixes, values = work.state.entries(EMITTED, keys)

@@ -19,8 +19,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from kaflow_engine.flow.chains import Chain, chain_of
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import driving, driving_source, joins_before, ledger_of, readers_of
+from kaflow_engine.flow.graph import joins_before, readers_of, source_of
 from kaflow_engine.flow.operators import Driving, KeyedJoin, Ledger
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.operators.handover import HandOn
@@ -80,19 +81,29 @@ class JoinWorkspace:
         return self.join.events
 
     @cached_property
+    def chain(self) -> Chain:
+        """The chain that the join belongs to."""
+        return chain_of(self.flow, self.join)
+
+    @property
     def driving(self) -> Driving:
         """How driving records become rows."""
-        return driving(self.flow)
+        return self.chain.driving
+
+    @property
+    def horizon(self) -> int:
+        """The watermark of the chain, or a time before all others."""
+        return self.batch.horizon(self.chain.number)
 
     @cached_property
     def topic(self) -> TopicParams:
         """The topic of driving records."""
-        return driving_source(self.flow)
+        return source_of(self.flow, self.driving)
 
-    @cached_property
+    @property
     def ledger(self) -> Ledger | None:
         """Accounts for rows that part; None where they do not."""
-        return ledger_of(self.flow)
+        return self.chain.ledger
 
     @property
     def dimensions(self) -> tuple[int, ...]:

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.duck.queries import cursor
+from kaflow_engine.flow.chains import Chain, chain_of
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import driving, driving_source, target_of
+from kaflow_engine.flow.graph import sink_of, source_of, target_of
 from kaflow_engine.flow.operators import Ledger
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.operators.keyed_state import StepState, place_suffix
@@ -28,7 +29,7 @@ from kaflow_engine.operators.outcomes.outcomes import (
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.dead_letters import refusal
 from kaflow_engine.operators.rows.partitioning import SHARDS, output_parts, record_part
-from kaflow_engine.operators.rows.reports import report_rows
+from kaflow_engine.operators.rows.reports import due_report, report_rows
 from kaflow_engine.operators.rows.schemas import DEAD, EXCHANGE, LETTERS, NOTE, READY
 from kaflow_engine.operators.rows.task import BatchContext, Task
 from kaflow_engine.state.keys import entry_key
@@ -44,15 +45,17 @@ def run_ledger(
     mine = pc.equal(rows["target"], target_of(flow, ledger))
     here = rows.filter(mine)
     found = [EXCHANGE.empty_table(), rows.filter(pc.invert(mine))]
+    chain = chain_of(flow, ledger)
+    number, horizon = chain.number, batch.horizon(chain.number)
     state = StepState(task, ledger.state, flow.partitions)
     counters: Counter[str] = Counter()
     if here.num_rows:
-        found.append(_settle(flow, batch, here, _accounts(state, here), state, counters))
-    if batch.due:
-        for due in state.due(batch.horizon):
+        accounts = _accounts(state, here)
+        found.append(_settle(flow, chain, horizon, here, accounts, state, counters))
+    if batch.may_be_due(number):
+        for due in state.due(horizon):
             state.forget(due)
-    next_due = state.write()
-    report = {"counters": dict(counters), "due": [] if next_due is None else [next_due]}
+    report = {"counters": dict(counters), "due": due_report(number, state.write())}
     found.append(report_rows([report]))
     return pa.concat_tables(found)
 
@@ -71,7 +74,8 @@ def _accounts(state: StepState, here: pa.Table) -> list[dict[str, Any]]:
 
 def _settle(
     flow: Flow,
-    batch: BatchContext,
+    chain: Chain,
+    horizon: int,
     here: pa.Table,
     accounts: list[dict[str, Any]],
     state: StepState,
@@ -107,8 +111,8 @@ def _settle(
             "SELECT d_part, d_off, flags, waits, ts FROM a "
             "WHERE ts IS NOT NULL AND (NOT known OR flags <> was OR waits <> waited)"
         ).fetchall():
-            due = ts + driving(flow).ttl
-            if due >= batch.horizon:
+            due = ts + chain.driving.ttl
+            if due >= horizon:
                 state.put(_entry(part, off), _ACCOUNT.pack(flags, waits, ts), due)
         sent = con.execute(
             f"""
@@ -118,8 +122,9 @@ def _settle(
               OR row_number() OVER (PARTITION BY h.kind, h.d_part, h.d_off, h.members) = 1
             """
         ).to_arrow_table()
-    _refuse(driving_source(flow), sent)
-    return _onward(flow, sent)
+    topic = source_of(flow, chain.driving)
+    _refuse(topic, sent)
+    return _onward(flow, chain, topic, sent)
 
 
 def _refuse(topic: TopicParams, sent: pa.Table) -> None:
@@ -131,15 +136,21 @@ def _refuse(topic: TopicParams, sent: pa.Table) -> None:
         raise refusal(topic, partition, offset, BadRecord(row=0, **why))
 
 
-def _onward(flow: Flow, sent: pa.Table) -> pa.Table:
+def _onward(flow: Flow, chain: Chain, topic: TopicParams, sent: pa.Table) -> pa.Table:
     """Address what is sent to those who deliver it."""
     sent = sent.cast(EXCHANGE)
     ready = sent.filter(pc.equal(sent["kind"], READY))
     dead = sent.filter(pc.equal(sent["kind"], DEAD))
-    dead_parts = record_part(driving_source(flow).index, dead["d_part"], flow)
+    dead_parts = record_part(topic.index, dead["d_part"], flow)
+    projects = pa.array([target_of(flow, project) for project in chain.projections])
+    sinks = pa.array([target_of(flow, sink_of(flow, project)) for project in chain.projections])
     return pa.concat_tables(
         [
-            _addressed(ready, ready["side"], output_parts(ready["key"], flow.partitions)),
+            _addressed(
+                ready,
+                sinks.take(pc.index_in(ready["side"], projects)),
+                output_parts(ready["key"], flow.partitions),
+            ),
             _addressed(dead, pa.repeat(LETTERS, dead.num_rows), dead_parts),
         ]
     )

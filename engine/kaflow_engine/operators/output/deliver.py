@@ -9,17 +9,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.duck.queries import query
+from kaflow_engine.flow.chains import chain_name, chains
 from kaflow_engine.flow.flow import Backfill, Flow
 from kaflow_engine.flow.graph import target_of
 from kaflow_engine.flow.records import DEAD_LETTER, OUTPUT, ROW, TABLE_ROW
 from kaflow_engine.flow.sinks import Sink, TableSink, TopicSink
 from kaflow_engine.formats.pick import keep, pick
-from kaflow_engine.model.letters import ABOUT, BACKFILL, PREFIX, REDRIVE, read_mark
+from kaflow_engine.model.letters import ABOUT, BACKFILL, CHAIN, PREFIX, REDRIVE, read_mark
 from kaflow_engine.operators.rows.row_order import has_members, order_of
 from kaflow_engine.operators.rows.schemas import DEAD, ORIGIN, READY, REPORT, TRIGGER
 from kaflow_engine.operators.rows.task import BatchContext, Task
 
-_ORDER = (*TRIGGER, *ORIGIN)
+_ORDER = (*TRIGGER, "side", *ORIGIN)
+"""What one record triggers leaves a union branch by branch."""
+_LETTER = ("t_topic", "t_part", "t_off", "side")
+_NO_CHAIN = -1
 _SENT = ["part", "target", "key", "value", "ts", "d_part", "d_off"]
 _WHY = ("phase", "error", "message")
 _HEADERS = [f"{PREFIX}{name}" for name in ABOUT]
@@ -52,15 +56,14 @@ def run_deliver(flow: Flow, batch: BatchContext, rows: pa.Table, task: Task) -> 
 
 
 def _output(flow: Flow, ready: pa.Table) -> pa.Table:
-    several = ("target",) if len(flow.sinks) > 1 else ()
     if has_members(ready):
-        places = ", ".join((*_ORDER, "members", *several))
+        places = ", ".join((*_ORDER, "members"))
         ordered = query(
             f"SELECT {', '.join(_SENT)} FROM rows ORDER BY {places}",
             rows=ready.drop_columns(["payload", "raw"]),
         )
     else:
-        ordered = pick(ready.select(_SENT), pa.array(order_of(ready, (*_ORDER, *several))))
+        ordered = pick(ready.select(_SENT), pa.array(order_of(ready, _ORDER)))
     count = ordered.num_rows
     columns: dict[str, Any] = {
         "slot": ordered["part"],
@@ -114,8 +117,13 @@ def _mark(backfill: Backfill | None, count: int) -> pa.Array:
 
 
 def _letters(flow: Flow, dead: pa.Table) -> pa.Table:
-    places = pa.array(order_of(dead, ("t_topic", "t_part", "t_off")))
-    rows = dead.select(["t_topic", "t_part", "t_off", "part", "raw", "payload"]).take(places)
+    at = dead.column_names.index("side")
+    dead = dead.set_column(at, "side", pc.fill_null(dead["side"], _NO_CHAIN))
+    places = pa.array(order_of(dead, _LETTER))
+    rows = dead.select([*_LETTER, "part", "raw", "payload"]).take(places)
+    about = {
+        target_of(flow, chain.projections[0]): chain_name(flow, chain) for chain in chains(flow)
+    }
     originals: list[dict[str, Any]] = [
         json.loads(raw) if raw else {} for raw in rows["raw"].to_pylist()
     ]
@@ -123,10 +131,12 @@ def _letters(flow: Flow, dead: pa.Table) -> pa.Table:
     names: list[str] = []
     values: list[bytes | None] = []
     starts = [0]
-    dead_rows: zip[tuple[int, int, int, Any]] = zip(
-        *(rows[n].to_pylist() for n in ("t_topic", "t_part", "t_off", "payload")), strict=True
+    dead_rows: zip[tuple[int, int, int, int, Any]] = zip(
+        *(rows[name].to_pylist() for name in (*_LETTER, "payload")), strict=True
     )
-    for original, (topic, partition, offset, payload) in zip(originals, dead_rows, strict=True):
+    for original, (topic, partition, offset, side, payload) in zip(
+        originals, dead_rows, strict=True
+    ):
         attempt = 1
         for name, value in original.get("h") or ():
             names.append(name)
@@ -147,7 +157,8 @@ def _letters(flow: Flow, dead: pa.Table) -> pa.Table:
                 attempt,
             )
         ]
-        for name, value in mark:
+        chain = [] if side == _NO_CHAIN else [(CHAIN, about[side].encode())]
+        for name, value in (*chain, *mark):
             names.append(name)
             values.append(value)
         starts.append(len(names))

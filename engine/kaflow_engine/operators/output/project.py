@@ -7,8 +7,9 @@ import pyarrow.compute as pc
 
 from kaflow_engine.duck.queries import query
 from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.flow.chains import chain_of
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import ledger_of, sink_of, target_of
+from kaflow_engine.flow.graph import sink_of, target_of
 from kaflow_engine.flow.operators import Project
 from kaflow_engine.flow.sinks import Sink
 from kaflow_engine.operators.handover import Leaving, Taken, position_of
@@ -36,13 +37,13 @@ def run_project(flow: Flow, project: Project, leaving: Leaving) -> Taken:
     if places:
         passed = first_of_each(kept.drop_columns([places]))
         kept = ordered_by_place(kept)
-    target, part = _address(flow, sink, kept)
+    target, part = _address(flow, project, sink, kept)
     rows = exchange_rows(
         kept.num_rows,
         target=target,
         part=part,
         kind=READY,
-        side=target_of(flow, sink),
+        side=target_of(flow, project),
         key=kept["out_key"],
         value=kept["value"],
         **position_of(kept),
@@ -61,13 +62,13 @@ def _projected(project: Project, typed: str) -> str:
     return f"SELECT {chosen} FROM ({typed}){where}"
 
 
-def _address(flow: Flow, sink: Sink, rows: pa.Table) -> tuple[Any, Any]:
+def _address(flow: Flow, project: Project, sink: Sink, rows: pa.Table) -> tuple[Any, Any]:
     """Return target and partition of rows; a ledger decides about forced ones."""
     to_sink = target_of(flow, sink)
     if not sink.exchange:
         return to_sink, rows["part"]
     part = output_parts(rows["out_key"], flow.partitions)
-    ledger = ledger_of(flow)
+    ledger = chain_of(flow, project).ledger
     if ledger is None or not pc.any(rows["forced"]).as_py():
         return to_sink, part
     places = query(

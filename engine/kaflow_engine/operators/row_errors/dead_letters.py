@@ -7,7 +7,9 @@ import pyarrow as pa
 
 from kaflow_engine.duck.queries import query
 from kaflow_engine.errors import SourceError
+from kaflow_engine.flow.chains import Chain, chains
 from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import target_of
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.rows.partitioning import record_part
@@ -35,8 +37,17 @@ def expiry_letter(ttl: int) -> BadRecord:
     return BadRecord(row=0, phase="expiry", error="Expired", message=message)
 
 
+def letter_side(flow: Flow, chain: Chain) -> int | None:
+    """Return the `side` of dead letters about a chain; None where it is the only one."""
+    return target_of(flow, chain.projections[0]) if len(chains(flow)) > 1 else None
+
+
 def source_letters(
-    flow: Flow, topic: TopicParams, records: pa.Table, bad: Sequence[BadRecord]
+    flow: Flow,
+    topic: TopicParams,
+    records: pa.Table,
+    bad: Sequence[BadRecord],
+    sides: Sequence[int | None],
 ) -> pa.Table:
     """Build dead letters of a topic's records.
 
@@ -45,6 +56,7 @@ def source_letters(
         topic: Where the records come from.
         records: Schema RECORDS, one for each of `bad`.
         bad: Why.
+        sides: What `letter_side` says of each; None: it is about no single chain.
 
     Returns:
         Schema EXCHANGE.
@@ -56,6 +68,7 @@ def source_letters(
         target=LETTERS,
         part=record_part(topic.index, partition, flow),
         kind=DEAD,
+        side=pa.array(sides, pa.int32()),
         t_phase=1,
         t_topic=topic.index,
         t_part=partition,

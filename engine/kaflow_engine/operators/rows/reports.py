@@ -32,8 +32,8 @@ class BatchReport:
     counters: Mapping[str, int] = field(default_factory=dict[str, int])
     sizes: Mapping[str, int] = field(default_factory=dict[str, int])
     """Bytes that were read of each topic: keys, values and headers."""
-    next_due: int | None = None
-    """A lower bound of what falls due next, among what this batch touched."""
+    next_due: Mapping[int, int] = field(default_factory=dict[int, int])
+    """By chain: a lower bound of what falls due next, among what this batch touched."""
     lookups: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     """By joined topic: rows that left the join, and those of them that have a match."""
     notes: tuple[Mapping[str, Any], ...] = ()
@@ -50,6 +50,11 @@ def report_rows(reports: Iterable[Mapping[str, Any]]) -> pa.Table:
         kind=REPORT,
         payload=pa.array(payloads, pa.string()),
     )
+
+
+def due_report(chain: int, due: int | None) -> Mapping[int, int]:
+    """Report what falls due next in the state of an operator; None: nothing that is known of."""
+    return {} if due is None else {chain: due}
 
 
 def partition_reports(
@@ -98,7 +103,7 @@ def read_reports(rows: pa.Table) -> BatchReport:
     partitions: dict[tuple[str, int], PartitionReport] = {}
     counters: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
-    dues: list[int] = []
+    dues: dict[int, int] = {}
     lookups: dict[str, tuple[int, int]] = {}
     notes: list[Mapping[str, Any]] = []
     for payload in rows.column("payload").to_pylist():
@@ -110,7 +115,8 @@ def read_reports(rows: pa.Table) -> BatchReport:
             )
         counters.update(report.get("counters", {}))
         sizes.update(report.get("sizes", {}))
-        dues += report.get("due", [])
+        for chain, due in report.get("due", {}).items():
+            dues[int(chain)] = min(due, dues.get(int(chain), due))
         for topic, (rows_left, matched) in report.get("lookups", {}).items():
             known = lookups.get(topic, (0, 0))
             lookups[topic] = known[0] + rows_left, known[1] + matched
@@ -120,7 +126,7 @@ def read_reports(rows: pa.Table) -> BatchReport:
         partitions=partitions,
         counters={name: count for name, count in sorted(counters.items()) if count},
         sizes=dict(sizes),
-        next_due=min(dues, default=None),
+        next_due=dues,
         lookups=lookups,
         notes=tuple(notes),
     )

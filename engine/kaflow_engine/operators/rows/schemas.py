@@ -6,7 +6,8 @@ DRIVING, SIDE, DEAD, REPORT, READY, NOTE = range(6)
 """Kinds of travelling rows: a driving row, a side's record, a dead letter, a report to the driver,
 a finished output row, and a note to the ledger (`side` holds bits of what happened to rows of the
 driving record, `t_off` by how many its waiting rows changed). `side` of a finished row is the
-target of its sink, also while a ledger has it."""
+target of its projection, also while a ledger has it; of a dead letter about one of several chains,
+the target of that chain's first projection."""
 
 LETTERS, REPORTS = -1, -2
 """Targets that are no operator: dead letters leave at the last level, reports go to the driver."""

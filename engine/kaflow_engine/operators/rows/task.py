@@ -1,6 +1,6 @@
 """The outside world of one task of one batch, as the operators see it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,18 +16,22 @@ class BatchContext:
     batch: int
     batch_time: int
     """Epoch milliseconds."""
-    watermark: int | None
-    """Epoch milliseconds; None before the first record."""
+    watermarks: Mapping[int, int]
+    """Epoch milliseconds by chain; absent before its first record."""
     epoch: int
-    due: bool = True
-    """Something may have fallen due; False spares the look into the time index."""
+    due: frozenset[int] | None = None
+    """The chains in which something may have fallen due, None: any; others are spared the look into
+    the time index."""
     mark: str = ""
     """`batch_mark` of the batch; empty where nothing is logged."""
 
-    @property
-    def horizon(self) -> int:
-        """The watermark, or a time before all others."""
-        return -(1 << 62) if self.watermark is None else self.watermark
+    def horizon(self, chain: int) -> int:
+        """Return the watermark of a chain, or a time before all others."""
+        return self.watermarks.get(chain, -(1 << 62))
+
+    def may_be_due(self, chain: int) -> bool:
+        """Tell whether something of a chain may have fallen due."""
+        return self.due is None or chain in self.due
 
 
 class Task(Protocol):

@@ -1,6 +1,6 @@
 """The records of one topic in one task: decoded, timed, and put in order."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from kaflow_engine.formats.decoded import Decoded
 from kaflow_engine.formats.pick import keep, pick
 from kaflow_engine.formats.schema_changes import refuse_changes
 from kaflow_engine.model.columns import Column
-from kaflow_engine.model.letters import REDRIVE, read_mark
+from kaflow_engine.model.letters import CHAIN, REDRIVE, read_mark
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.quarantine import guarded
 from kaflow_engine.operators.source.record_values import with_record_columns
@@ -29,21 +29,31 @@ class Intake:
     """Good records: rn, $ts and $time (order time) in epoch milliseconds, and `c.<column>`."""
     tombstones: pa.Table
     """Null values of a dimension: rn, $ts, $time."""
-    nulls: int
-    """Null values that are no rows, whatever the role."""
+    nulls: pa.Array
+    """The `rn` of null values that are no rows, whatever the role."""
     bad: tuple[BadRecord, ...]
 
 
-def addressed(records: pa.Table, pipeline: str) -> pa.Table:
-    """Return the records (schema RECORDS) without those that are redriven for other pipelines."""
+def addressed(records: pa.Table, pipeline: str) -> tuple[pa.Table, Mapping[int, str]]:
+    """Return the records (schema RECORDS) without those that are redriven for other pipelines.
+
+    Returns:
+        The records, and by their place the names of the chains for which some are redriven.
+    """
     headers = records.column("headers")
     if headers.null_count == len(headers) or not pc.any(_marked(headers)).as_py():
-        return records
-    mine = [
-        all(h["key"] != REDRIVE or read_mark(h["value"] or b"")[1] == pipeline for h in row or ())
-        for row in headers.to_pylist()
-    ]
-    return records.filter(pa.array(mine, pa.bool_()))
+        return records, {}
+    mine: list[int] = []
+    meant: dict[int, str] = {}
+    for place, row in enumerate(headers.to_pylist()):
+        marks = [read_mark(h["value"] or b"")[1] for h in row or () if h["key"] == REDRIVE]
+        names = [h["value"] for h in row or () if h["key"] == CHAIN and h["value"] is not None]
+        if any(mark != pipeline for mark in marks):
+            continue
+        if marks and names:
+            meant[len(mine)] = names[-1].decode(errors="replace")
+        mine.append(place)
+    return records.take(pa.array(mine, pa.int64())), meant
 
 
 def _marked(headers: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -92,9 +102,16 @@ def read_topic(
         records=records,
         rows=_ordered(rows, tombstones, records),
         tombstones=_ordered(tombstones, rows, records),
-        nulls=len(missing) - len(early_tombstones),
+        nulls=_without(missing, early_tombstones),
         bad=(*bad, *early, *unread, *early_tombstones),
     )
+
+
+def _without(numbers: pa.Array, bad: Sequence[BadRecord]) -> pa.Array:
+    if not bad:
+        return numbers
+    gone = pa.array([one.row for one in bad], numbers.type)
+    return numbers.filter(pc.invert(pc.is_in(numbers, gone)))
 
 
 def _decode(topic: TopicParams, values: pa.Array, schema_by_id: Callable[[int], str]) -> Decoded:

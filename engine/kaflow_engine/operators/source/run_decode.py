@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, assert_never
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,16 +10,15 @@ import pyarrow.compute as pc
 from kaflow_engine.duck.queries import query
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import driving, readers_of, sides_of, target_of
-from kaflow_engine.flow.operators import Decode, Driving, KeyedJoin, Project, TakesRows
+from kaflow_engine.flow.graph import target_of
+from kaflow_engine.flow.operators import Decode, Driving, KeyedJoin
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.formats.pick import keep, pick
-from kaflow_engine.operators.handover import HandOn, Leaving
+from kaflow_engine.operators.handover import HandTo, Leaving
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.dead_letters import (
     RAW,
     expiry_letter,
-    refusal,
     source_letters,
 )
 from kaflow_engine.operators.row_errors.quarantine import BadRow, guarded
@@ -34,7 +33,9 @@ from kaflow_engine.operators.rows.reports import (
 from kaflow_engine.operators.rows.schemas import DRIVING, EXCHANGE, SIDE
 from kaflow_engine.operators.rows.task import BatchContext, Task
 from kaflow_engine.operators.source.decode import Intake, addressed, read_topic
+from kaflow_engine.operators.source.failures import Failures
 from kaflow_engine.operators.source.places import places_of
+from kaflow_engine.operators.source.roles import Roles, roles_of, without
 
 
 def run_decode(
@@ -43,7 +44,7 @@ def run_decode(
     batch: BatchContext,
     records: pa.Table,
     task: Task,
-    hand_on: HandOn,
+    hand_to: HandTo,
 ) -> pa.Table:
     """Turn the raw records of a topic into rows for the operators that read them.
 
@@ -53,7 +54,7 @@ def run_decode(
         batch: Which batch.
         records: Schema RECORDS; any topics and partitions, each partition in offset order.
         task: Where writer schemas come from.
-        hand_on: Takes the rows of driving records, where no join does.
+        hand_to: Gives rows of driving records to projections, where no join takes them.
 
     Returns:
         Schema EXCHANGE.
@@ -63,68 +64,56 @@ def run_decode(
     """
     topic = flow.sources[decode.source]
     chosen = keep(records, pc.equal(records.column("topic"), topic.name))
-    chosen = addressed(chosen, flow.pipeline)
+    chosen, meant = addressed(chosen, flow.pipeline)
     if not chosen.num_rows:
         return EXCHANGE.empty_table()
     intake = read_topic(topic, chosen, batch.batch_time, task.avro_schema)
-    return pa.concat_tables(_Decoded(flow, decode, batch, intake, hand_on).rows())
+    roles = roles_of(flow, decode, meant)
+    return pa.concat_tables(_Decoded(flow, roles, batch, intake, hand_to).rows())
 
 
 class _Decoded:
     """The rows that one topic's records make."""
 
     def __init__(
-        self, flow: Flow, decode: Decode, batch: BatchContext, intake: Intake, hand_on: HandOn
+        self, flow: Flow, roles: Roles, batch: BatchContext, intake: Intake, hand_to: HandTo
     ) -> None:
-        self.flow, self.batch, self.intake, self.hand_on = flow, batch, intake, hand_on
-        self.sides = sides_of(flow, decode)
-        self.readers = readers_of(flow, decode.id)
+        self.flow, self.batch, self.intake, self.hand_to = flow, batch, intake, hand_to
+        self.roles = roles
         self.topic: TopicParams = intake.topic
         self.good: pa.Table = intake.rows
         self.counters: Counter[str] = Counter()
-        self.bad: dict[int, BadRecord] = {}
-        for bad in intake.bad:
-            self.bad.setdefault(bad.row, bad)
+        self.failures = Failures(flow, intake, roles)
 
     def rows(self) -> Iterator[pa.Table]:
         known = -1
         used: list[pa.Table] = []
-        while known < len(self.bad):  # a record that fails in one role is taken out of all
-            known = len(self.bad)
+        while known < len(self.failures):  # a record that fails in one role is taken out of all
+            known = len(self.failures)
             self.counters.clear()
-            self.good = self._without_bad()
+            self.good = without(self.intake.rows, self.failures.numbers)
             used = list(self._uses())
-            if self._roles <= 1:
+            if self.roles.count <= 1:
                 break
         yield from used
-        yield self._dead()
-        self._count()
+        yield self.failures.letters()
+        self.failures.count(self.counters)
         timed = [t.select(["rn", "$ts"]) for t in (self.intake.rows, self.intake.tombstones)]
         read = partition_reports(self.topic.name, self.intake.records, pa.concat_tables(timed))
         sizes = {self.topic.name: bytes_of(self.intake.records)}
         own = {"counters": dict(self.counters), "sizes": sizes}
         yield report_rows([*read, own])
 
-    @property
-    def _roles(self) -> int:
-        return len(self.sides) + int(bool(self.readers))
-
     def _uses(self) -> Iterator[pa.Table]:
-        for join, index in self.sides:
+        for join, index in self.roles.sides:
             yield self._side(join, index)
             yield self._tombstones(join, index)
-        if self.readers:
-            yield self._driving(driving(self.flow), self.readers[0])
+        for edge in self.roles.readers:
+            yield self._driving(edge)
 
-    def _without_bad(self) -> pa.Table:
-        rows = self.intake.rows
-        if not self.bad:
-            return rows
-        return rows.filter(pc.invert(pc.is_in(rows["rn"], pa.array(list(self.bad), pa.int64()))))
-
-    def _source(self, alias: str, raw: bool = False) -> tuple[str, pa.Table]:
+    def _source(self, role: Driving | None, alias: str, raw: bool = False) -> tuple[str, pa.Table]:
         """Return a SELECT with columns named `alias.column`, and the rows it reads."""
-        rows = self.good
+        rows = self.roles.seen(role, self.good)
         names = [
             f"{identifier(f'c.{c.name}')} AS {identifier(f'{alias}.{c.name}')}"
             for c in (*self.topic.columns, *self.topic.record_columns)
@@ -139,7 +128,7 @@ class _Decoded:
 
     def _side(self, join: KeyedJoin, index: int) -> pa.Table:
         side, target = join.sides[index], target_of(self.flow, join)
-        source, rows = self._source(side.alias)
+        source, rows = self._source(None, side.alias)
         payload = packed(side.alias, side.columns)
         where = ""
         if side.filter and side.role == "event":
@@ -157,7 +146,7 @@ class _Decoded:
         )
 
     def _tombstones(self, join: KeyedJoin, index: int) -> pa.Table:
-        dead, side = self.intake.tombstones, join.sides[index]
+        dead, side = self.roles.seen(None, self.intake.tombstones), join.sides[index]
         if side.role != "dimension" or not dead.num_rows:
             return EXCHANGE.empty_table()
         if not side.tombstones:
@@ -174,20 +163,18 @@ class _Decoded:
         target = target_of(self.flow, join)
         return self._travelling(found.filter(known), dead, target=target, kind=SIDE, side=index)
 
-    def _driving(self, driving: Driving, reader: TakesRows) -> pa.Table:
-        source, rows = self._source(driving.alias, raw=driving.raw is not None)
-        horizon = pa.scalar(self.batch.horizon - driving.ttl, pa.int64())
+    def _driving(self, driving: Driving) -> pa.Table:
+        source, rows = self._source(driving, driving.alias, raw=driving.raw is not None)
+        horizon = pa.scalar(self.batch.horizon(driving.chain) - driving.ttl, pa.int64())
         self.counters["late"] += pc.sum(pc.less(rows.column("$ts"), horizon)).as_py() or 0
         where = f" WHERE {driving.filter}" if driving.filter else ""
-        match reader:
-            case Project():
+        match self.roles.readers[driving]:
+            case [KeyedJoin() as join]:
+                return self._to_join(driving, join, f"{source}{where}", rows)
+            case _:
                 typed = f"SELECT * FROM {source}{where}"
                 gone, rows = self._expired(driving, typed, rows)
                 return pa.concat_tables([gone, self._handed_on(driving, typed, rows)])
-            case KeyedJoin():
-                return self._to_join(driving, reader, f"{source}{where}", rows)
-            case _:
-                assert_never(reader)
 
     def _to_join(self, driving: Driving, join: KeyedJoin, source: str, rows: pa.Table) -> pa.Table:
         payload = packed(driving.alias, driving.columns)
@@ -226,7 +213,9 @@ class _Decoded:
         letters = EXCHANGE.empty_table()
         if on_expiry == "dead_letter":
             why = [expiry_letter(driving.ttl)] * len(gone)
-            letters = source_letters(self.flow, self.topic, self.intake.records.take(gone), why)
+            sides = [self.failures.side_of(driving)] * len(gone)
+            records = self.intake.records.take(gone)
+            letters = source_letters(self.flow, self.topic, records, why, sides)
         self.counters["dead_letter" if letters.num_rows else "expired"] += len(gone)
         return letters, keep(rows, pc.invert(pc.is_in(rows["rn"], value_set=gone)))
 
@@ -240,7 +229,8 @@ class _Decoded:
             part = record_part(self.topic.index, found["t_part"], self.flow)
             return found.append_column("part", part)
 
-        taken = self.hand_on(
+        taken = self.hand_to(
+            self.roles.readers[driving],
             Leaving(
                 rows=rows,
                 typed=typed,
@@ -248,13 +238,25 @@ class _Decoded:
                     f"SELECT rn, {packed(alias, columns)} AS payload FROM ({typed})"
                 ),
                 placed=placed,
-            )
+            ),
         )
         self.counters["filtered"] += rows.num_rows - taken.passed.num_rows - len(taken.bad)
         self.counters["emitted"] += taken.passed.num_rows
-        for bad in taken.bad:
-            self.bad.setdefault(bad.row, bad)
+        self._fail_in_chain(driving, typed, rows, taken.bad)
         return taken.rows
+
+    def _fail_in_chain(
+        self, driving: Driving, typed: str, rows: pa.Table, bad: Sequence[BadRecord]
+    ) -> None:
+        """Take out of a chain what fails in its projections, and of all roles what fails before."""
+        if bad and driving.filter and self.roles.count > 1:
+            failing = pa.array([record.row for record in bad], pa.int64())
+            rows = keep(rows, pc.is_in(rows["rn"], failing))
+            before = guarded(f"SELECT rn FROM ({typed})", rows)[1]
+            self._fail(before)
+            early = {record.row for record in before}
+            bad = [record for record in bad if record.row not in early]
+        self.failures.set_of_chain(driving, bad)
 
     def _travelling(self, found: pa.Table, timed: pa.Table, **columns: Any) -> pa.Table:
         """Address rows by their key, and add where they come from."""
@@ -270,29 +272,7 @@ class _Decoded:
         )
 
     def _fail(self, failed: Sequence[BadRow]) -> None:
-        for bad in failed:
-            record = BadRecord(row=bad.row, phase="sql", error=bad.error, message=bad.message)
-            self.bad.setdefault(bad.row, record)
-
-    def _dead(self) -> pa.Table:
-        bad = sorted(self.bad.values(), key=lambda record: record.row)
-        if not bad or self.topic.on_error == "skip":
-            return EXCHANGE.empty_table()
-        records = self.intake.records.take([record.row for record in bad])
-        if self.topic.on_error == "fail":
-            partition, offset = (records[name][0].as_py() for name in ("partition", "offset"))
-            raise refusal(self.topic, partition, offset, bad[0])
-        return source_letters(self.flow, self.topic, records, bad)
-
-    def _count(self) -> None:
-        bad = "skipped" if self.topic.on_error == "skip" else "dead_letter"
-        if self.topic.driving:
-            self.counters["read"] += self.intake.records.num_rows
-            self.counters["skipped"] += self.intake.nulls
-            self.counters[bad] += len(self.bad)
-        else:
-            self.counters["side_read"] += self.intake.records.num_rows
-            if not self.topic.dimension:
-                self.counters["skipped_side"] += self.intake.nulls
-            name = "skipped_side" if bad == "skipped" else "side_dead_letters"
-            self.counters[name] += len(self.bad)
+        self.failures.add(
+            BadRecord(row=bad.row, phase="sql", error=bad.error, message=bad.message)
+            for bad in failed
+        )

@@ -1,7 +1,8 @@
-"""A flow of one chain as one document: how plans are compared, and how they were once stored.
+"""A flow as a document: how plans are compared, and how those of one chain were once stored.
 
-The chain has a driving side, steps of joins, and what finishes a row. Its form stays as it is:
-plans in states of earlier versions have it, and decisions name its fingerprint.
+A chain has a driving side and steps of joins; outputs finish its rows. Where there is one chain,
+the form stays as it is: plans in states of earlier versions have it, and decisions name its
+fingerprint.
 """
 
 import json
@@ -9,18 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TypeAlias
 
+from kaflow_engine.flow.chains import Chain, chain_called, chains
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import (
-    decode_id,
-    driving,
-    joins,
-    ledger_of,
-    project_of,
-    source_of,
-)
+from kaflow_engine.flow.graph import decode_id, projects_of, source_of
+from kaflow_engine.flow.numbers import join_id, ledger_id, state_in
 from kaflow_engine.flow.operators import KeyedJoin, Project, SideParams
 from kaflow_engine.flow.sinks import Sink, TopicSink
-from kaflow_engine.plan.planner.wiring import LEDGER, sink_id
+from kaflow_engine.plan.planner.wiring import sink_id
 from kaflow_engine.state.log.batch_log import plan_mark
 
 Document: TypeAlias = Mapping[str, Any]
@@ -40,35 +36,72 @@ _OF_TOPIC = ("avro_schema", "avro_id", "key_in_value")
 ADDED_TO_TOPICS: Mapping[str, Any] = {"record_columns": (), "on_null": "skip"}
 ADDED_TO_FINISH: Mapping[str, Any] = {"key_in_value": True}
 """Fields that stored chains do not have, with what their absence means."""
+CALLED_ALONE = ""
+"""What the only chain of a document is called: there is nothing to tell it from."""
 
 
-def chain_of(flow: Flow) -> dict[str, Any]:
-    """Return a flow of one chain as a document."""
-    whole = asdict(flow)
-    edge, steps = driving(flow), joins(flow)
-    rows = {**asdict(edge), "topic": source_of(flow, edge).index}
+def document_of(flow: Flow) -> dict[str, Any]:
+    """Return a flow as a document.
+
+    Its chains are a list only where it has several, or an output writes a union.
+    """
+    found, whole = chains(flow), asdict(flow)
+    one = len(found) == 1 and all(len(projects_of(flow, sink)) == 1 for sink in flow.sinks)
+    rows = asdict(found[0].driving)
     return {
         "pipeline": flow.pipeline,
         "name": flow.name,
         "topics": [_without(ADDED_TO_TOPICS, topic) for topic in whole["sources"]],
+        **(
+            _rows_of(flow, found[0])
+            if one
+            else {"chains": [_numbered(flow, chain) for chain in found]}
+        ),
+        **_ends(flow, several=not one or len(flow.sinks) > 1),
+        **{name: rows[name] for name in _OF_ROWS},
+        "partitions": flow.partitions,
+        **({"ledger": found[0].ledger is not None} if one else {}),
+        **({"last_exchange": flow.sinks[0].exchange} if one and len(flow.sinks) == 1 else {}),
+        **{name: whole[name] for name in _OF_FLOW},
+        **({"chain": found[0].number} if one and found[0].number else {}),
+    }
+
+
+def document_mark(flow: Flow) -> str:
+    """Return the fingerprint of a flow's document."""
+    text = json.dumps(document_of(flow), separators=(",", ":"), ensure_ascii=False)
+    return plan_mark(text)
+
+
+def chains_of(plan: Document) -> dict[int, Document]:
+    """Return the chains of a document, by number."""
+    several = plan.get("chains")
+    if several is not None:
+        return {chain["number"]: chain for chain in several}
+    own = {name: plan[name] for name in ("driving", "steps", "ledger") if name in plan}
+    return {plan.get("chain", 0): {**own, "called": CALLED_ALONE}}
+
+
+def _rows_of(flow: Flow, chain: Chain) -> dict[str, Any]:
+    """Return how the rows of a chain come about."""
+    edge, steps = chain.driving, chain.joins
+    rows = {**asdict(edge), "topic": source_of(flow, edge).index}
+    return {
         "driving": {name: rows[name] for name in _OF_DRIVING},
         "steps": [
             _step(flow, step, next_one)
             for step, next_one in zip(steps, (*steps[1:], None), strict=False)
         ],
-        **_ends(flow),
-        **{name: rows[name] for name in _OF_ROWS},
-        "partitions": flow.partitions,
-        "ledger": ledger_of(flow) is not None,
-        **({"last_exchange": flow.sinks[0].exchange} if len(flow.sinks) == 1 else {}),
-        **{name: whole[name] for name in _OF_FLOW},
     }
 
 
-def chain_mark(flow: Flow) -> str:
-    """Return the fingerprint of a flow's document."""
-    text = json.dumps(chain_of(flow), separators=(",", ":"), ensure_ascii=False)
-    return plan_mark(text)
+def _numbered(flow: Flow, chain: Chain) -> dict[str, Any]:
+    return {
+        "number": chain.number,
+        "called": chain_called(flow, chain),
+        **_rows_of(flow, chain),
+        "ledger": chain.ledger is not None,
+    }
 
 
 def is_chain(plan: Document) -> bool:
@@ -93,8 +126,8 @@ def flow_of_chain(plan: Document) -> dict[str, Any]:
     for number, step in enumerate(plan["steps"], 1):
         join: dict[str, Any] = {
             "type": "keyed_join",
-            "id": f"join:{number}",
-            "state": number,
+            "id": join_id(0, number),
+            "state": state_in(0, number),
             "rows": rows,
             "before": step["before"],
             "sides": [
@@ -113,10 +146,9 @@ def flow_of_chain(plan: Document) -> dict[str, Any]:
     )
     written = [project]
     if plan["ledger"]:
-        state = len(plan["steps"]) + 1
-        inputs = [*passed, project]
-        found.append({"type": "ledger", "id": LEDGER, "state": state, "inputs": inputs})
-        written.append(LEDGER)
+        state, inputs = state_in(0, len(plan["steps"]) + 1), [*passed, project]
+        found.append({"type": "ledger", "id": ledger_id(0), "state": state, "inputs": inputs})
+        written.append(ledger_id(0))
     return {
         **{name: plan[name] for name in ("pipeline", "name", "partitions")},
         "sources": plan["topics"],
@@ -161,21 +193,20 @@ def ends_of(plan: Document) -> dict[str, Document]:
     return {finish["topic"] or finish["table"]["name"]: finish}
 
 
-def _ends(flow: Flow) -> dict[str, Any]:
-    ends = {sink: _finish(project_of(flow, sink), sink) for sink in flow.sinks}
-    if len(ends) == 1:
+def _ends(flow: Flow, *, several: bool) -> dict[str, Any]:
+    ends = {sink: _finish(projects_of(flow, sink), sink) for sink in flow.sinks}
+    if not several:
         return {"finish": next(iter(ends.values()))}
     return {
         "outputs": {sink.target: {**end, "exchange": sink.exchange} for sink, end in ends.items()}
     }
 
 
-def _finish(project: Project, sink: Sink) -> dict[str, Any]:
+def _finish(projects: Sequence[Project], sink: Sink) -> dict[str, Any]:
     topic = sink if isinstance(sink, TopicSink) else None
+    selected = [_selected(project) for project in projects]
     found = {
-        **({"unnests": [asdict(each) for each in project.unnests]} if project.unnests else {}),
-        "where": project.where,
-        "outputs": [[asdict(column), sql] for column, sql in project.columns],
+        **(selected[0] if len(selected) == 1 else {"branches": selected}),
         "key": sink.key,
         "topic": topic.topic if topic else None,
         "format": topic.format if topic else "texts",
@@ -185,6 +216,15 @@ def _finish(project: Project, sink: Sink) -> dict[str, Any]:
         "key_in_value": topic.key_in_value if topic else True,
     }
     return _without(ADDED_TO_FINISH, found)
+
+
+def _selected(project: Project) -> dict[str, Any]:
+    """Return what a SELECT does with finished rows."""
+    return {
+        **({"unnests": [asdict(each) for each in project.unnests]} if project.unnests else {}),
+        "where": project.where,
+        "outputs": [[asdict(column), sql] for column, sql in project.columns],
+    }
 
 
 def _sink(finish: Document, inputs: Sequence[str], exchange: bool) -> dict[str, Any]:

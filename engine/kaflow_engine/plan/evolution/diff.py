@@ -1,17 +1,18 @@
 """Compatibility of two plans: whether a state made for the first fits the second."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from kaflow_engine.errors import StateError
+from kaflow_engine.flow.chains import Chain, topics_of
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import joins
 from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.rows.layout import is_gone
-from kaflow_engine.plan.evolution.chain import Document, chain_of, ends_of
+from kaflow_engine.plan.evolution.chain import Document, chains_of, document_of, ends_of
 from kaflow_engine.plan.evolution.diff_text import differences
-from kaflow_engine.plan.evolution.evolution import has_joins_of, inherit, keeps_rows
+from kaflow_engine.plan.evolution.evolution import has_joins_of, inherit, keeps_rows, pairs_of
+from kaflow_engine.plan.evolution.left_behind import left_behind
 from kaflow_engine.sql.shape import MATCHED
 
 WAY_OUT = "keep the file as it was, or give it a new `id:` to start afresh"
@@ -22,7 +23,8 @@ KEPT_OF_SIDE = ("alias", "topic", "role", "columns", "key", "filter", "lookup", 
 KEPT_OF_TABLE = ("name", "partition")
 """What every state depends on: how its keys and entries are written, and the clock of topics."""
 
-ROWS_OF_PLAN = ("emission", "reemit", "ledger")
+ROWS_OF_PLAN = ("emission", "reemit")
+ROWS_OF_CHAIN = ("ledger",)
 ROWS_OF_DRIVING = ("alias", "topic", "raw", "ttl")
 ROWS_OF_STEP = ("before", "require")
 """What a state depends on in which rows of the driving side rest."""
@@ -34,6 +36,7 @@ WIDER: Mapping[str, Sequence[str]] = {
     "BIGINT": ("HUGEINT",),
 }
 """Types that read the text of another one as the same value."""
+REORDERED = ("columns are kept in another order",)
 
 
 def change(old: Flow, new: Flow) -> None:
@@ -64,15 +67,52 @@ def obstacles(old: Flow, new: Flow) -> tuple[str, ...]:
         new: The plan that is to run, as it inherits the state.
     """
     new = inherit(old, new)
-    rows = tuple(keeps_rows(old, step) for step in joins(old))
-    was, now = chain_of(old), chain_of(new)
-    if has_joins_of(old, new):
-        now = _settled(was, now, rows)
+    pairs = pairs_of(old, new)
+    was, now = document_of(old), document_of(new)
+    resting = {a.number: tuple(keeps_rows(old, step) for step in a.joins) for a, _ in pairs}
+    before = {number: chain for number, chain in chains_of(was).items() if number in resting}
+    after = {number: chains_of(now)[number] for number in before}
+    alike = {a.number for a, b in pairs if has_joins_of(a, b)}
+    settled = {
+        number: _settled(before[number], chain, resting[number]) if number in alike else chain
+        for number, chain in after.items()
+    }
     tables = _shared_tables(was, now)
-    before, after = _kept(was, rows, tables), _kept(now, rows, tables)
-    if json.dumps(before) == json.dumps(after):
-        return ()
-    return differences(before, after) or ("columns are kept in another order",)
+    kept = [
+        _kept(plan, parts, resting, clocks, tables)
+        for plan, parts, clocks in (
+            (was, before, _clocks(old, new, [a for a, _ in pairs])),
+            (now, settled, _clocks(new, old, [b for _, b in pairs], alike)),
+        )
+    ]
+    if "chains" in was or "chains" in now:
+        called = {number: chain["called"] for number, chain in after.items()}
+        kept = [_by_chain(plan, called) for plan in kept]
+    else:
+        kept = [_flat(plan) for plan in kept]
+    found = () if json.dumps(kept[0]) == json.dumps(kept[1]) else differences(*kept) or REORDERED
+    return (*found, *left_behind(old, new))
+
+
+def _clocks(
+    flow: Flow, other: Flow, parts: Sequence[Chain], alike: Collection[int] = ()
+) -> frozenset[str]:
+    """Return the topics of a plan whose clocks matter: what the state knows was measured by them.
+
+    Args:
+        flow: The plan.
+        other: The one that it is compared with.
+        parts: Its chains that both have.
+        alike: Numbers of chains that may join more dimensions than before.
+    """
+    known = {topic.name for topic in other.sources}
+    reached = {
+        topic.name
+        for chain in parts
+        for topic in topics_of(flow, chain)
+        if not (chain.number in alike and topic.dimension)
+    }
+    return frozenset(reached | {topic.name for topic in flow.sources if topic.name in known})
 
 
 def _shared_tables(old: Document, new: Document) -> frozenset[str] | None:
@@ -86,40 +126,72 @@ def _shared_tables(old: Document, new: Document) -> frozenset[str] | None:
     return frozenset(tables[0] & tables[1])
 
 
-def _kept(plan: Document, rows: Sequence[bool], tables: frozenset[str] | None) -> Document:
-    """Return what a state depends on, where rows rest in some of its steps.
+def _kept(
+    plan: Document,
+    parts: Mapping[int, Document],
+    resting: Mapping[int, Sequence[bool]],
+    clocks: Collection[str],
+    tables: frozenset[str] | None,
+) -> dict[str, Any]:
+    """Return what a state depends on.
 
     Args:
         plan: The document.
-        rows: Where rows of the driving side rest.
+        parts: The chains that matter, by number.
+        resting: Of each, in which of its steps rows of the driving side rest.
+        clocks: The topics that matter.
         tables: The outputs that matter, by name; None: the only one does.
     """
     names = [topic["name"] for topic in plan["topics"]]
-    driving = {**plan["driving"], "topic": names[plan["driving"]["topic"]]}
-    kept: dict[str, Any] = {
+    return {
         **_only(plan, KEPT_OF_PLAN),
-        **_only(plan, ROWS_OF_PLAN if any(rows) else ()),
+        **_only(plan, ROWS_OF_PLAN if any(any(rows) for rows in resting.values()) else ()),
         "topics": [
-            _only(topic, KEPT_OF_TOPIC) for topic in plan["topics"] if not topic.get("added")
+            _only(topic, KEPT_OF_TOPIC) for topic in plan["topics"] if topic["name"] in clocks
         ],
-        "driving": {
-            **_only(driving, ROWS_OF_DRIVING if any(rows) else ()),
-            **_only(driving, ("key",) if any(rows[:1]) else ()),
+        "chains": {
+            number: _kept_of_chain(chain, resting[number], names) for number, chain in parts.items()
         },
-        "steps": [],
         **_kept_of_ends(plan, tables),
     }
-    for n, step in enumerate(plan["steps"]):
+
+
+def _flat(plan: dict[str, Any]) -> Document:
+    """Return what is kept of a plan of one chain as its document is written."""
+    (chain,) = plan.pop("chains").values()
+    return {**plan, **chain}
+
+
+def _by_chain(plan: dict[str, Any], called: Mapping[int, str]) -> Document:
+    """Return what is kept of a plan of several chains; they are called as they are now."""
+    several = [
+        {**chain, "number": number, "called": called[number]}
+        for number, chain in plan.pop("chains").items()
+    ]
+    return {**plan, "chains": several}
+
+
+def _kept_of_chain(chain: Document, rows: Sequence[bool], names: Sequence[str]) -> Document:
+    driving = {**chain["driving"], "topic": names[chain["driving"]["topic"]]}
+    steps: list[Document] = []
+    for n, step in enumerate(chain["steps"]):
         here = n < len(rows) and rows[n]
         sides = [{**side, "topic": names[side["topic"]]} for side in step["sides"]]
-        kept["steps"].append(
+        steps.append(
             {
                 **_only(step, ROWS_OF_STEP if here else ()),
                 **_only(step, ("next_key",) if any(rows[n + 1 : n + 2]) else ()),
                 "sides": [_kept_of_side(side, here) for side in sides],
             }
         )
-    return kept
+    return {
+        **_only(chain, ROWS_OF_CHAIN if any(rows) else ()),
+        "driving": {
+            **_only(driving, ROWS_OF_DRIVING if any(rows) else ()),
+            **_only(driving, ("key",) if any(rows[:1]) else ()),
+        },
+        "steps": steps,
+    }
 
 
 def _kept_of_ends(plan: Document, tables: frozenset[str] | None) -> Document:
@@ -143,16 +215,11 @@ def _kept_of_side(side: Document, rows: bool) -> Document:
 
 
 def _settled(old: Document, new: Document, rows: Sequence[bool]) -> Document:
-    """Return a plan without those differences that do no harm: stored columns, more dimensions.
+    """Return a chain without those differences that do no harm: stored columns, more dimensions.
 
     Nothing is stored of a dimension that is new, and it is loaded before events go on. Where rows
     rest, it must not be one that they have to wait for.
     """
-    names = {topic["name"] for topic in old["topics"]}
-    topics = [
-        {**topic, "added": topic["dimension"] and topic["name"] not in names}
-        for topic in new["topics"]
-    ]
     steps: list[Document] = []
     for n, step in enumerate(new["steps"]):
         if n >= len(old["steps"]):
@@ -180,12 +247,12 @@ def _settled(old: Document, new: Document, rows: Sequence[bool]) -> Document:
         driving = {**driving, "raw": before["raw"]}
     if _lasts_longer(before, driving, old):
         driving = {**driving, "ttl": before["ttl"]}
-    return {**new, "topics": topics, "steps": steps, "driving": driving}
+    return {**new, "steps": steps, "driving": driving}
 
 
-def _lasts_longer(old: Document, new: Document, plan: Document) -> bool:
+def _lasts_longer(old: Document, new: Document, chain: Document) -> bool:
     """Tell whether a longer TTL may be given to what rests; the ledger knows only the old one."""
-    return old["ttl"] <= new["ttl"] and not plan["ledger"]
+    return old["ttl"] <= new["ttl"] and not chain["ledger"]
 
 
 def _harmless(old: Sequence[Document], new: Sequence[Document]) -> list[Document]:

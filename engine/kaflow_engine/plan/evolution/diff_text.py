@@ -2,12 +2,19 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias, cast
 
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.durations import LONGEST, format_duration
 from kaflow_engine.operators.rows.layout import is_gone
-from kaflow_engine.plan.evolution.chain import ADDED_TO_FINISH, ADDED_TO_TOPICS, Document, ends_of
+from kaflow_engine.plan.evolution.chain import (
+    ADDED_TO_FINISH,
+    ADDED_TO_TOPICS,
+    Document,
+    chains_of,
+    ends_of,
+)
 
 WHOLE = "pipeline"
 """The part that everything belongs to which is no part of its own."""
@@ -47,8 +54,23 @@ WORDS: Mapping[str, str] = {
 
 DURATIONS = frozenset({"ttl", "lateness", "idle_timeout", "max_future", "keep"})
 
+SELECTED = ("unnests", "where", "outputs")
+"""What of an output belongs to a SELECT, of which a union has several."""
+
 Parts: TypeAlias = dict[str, dict[str, str]]
 """Part of a plan, in words, to its fields in words, to their values as text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Naming:
+    """What parts are called, which depends on both plans."""
+
+    outputs: bool
+    """Outputs are named."""
+    chains: Mapping[int, str] | None
+    """What chains are called that both have, by number; None: each has one."""
+    unions: frozenset[str]
+    """Outputs of which one of the plans writes a union."""
 
 
 def differences(old: Document, new: Document) -> tuple[str, ...]:
@@ -58,8 +80,18 @@ def differences(old: Document, new: Document) -> tuple[str, ...]:
         old: The plan that state was made for, as JSON.
         new: The plan that is to run.
     """
-    named = "outputs" in old or "outputs" in new
-    before, after = _parts(old, named), _parts(new, named)
+    both = (old, new)
+    naming = _Naming(
+        outputs=any("outputs" in plan for plan in both),
+        chains=_called(old, new) if any("chains" in plan for plan in both) else None,
+        unions=frozenset(
+            name
+            for plan in both
+            for name, end in plan.get("outputs", {}).items()
+            if "branches" in end
+        ),
+    )
+    before, after = _parts(old, naming), _parts(new, naming)
     lines: list[str] = []
     for part in dict.fromkeys([*before, *after]):
         if part not in after:
@@ -69,6 +101,16 @@ def differences(old: Document, new: Document) -> tuple[str, ...]:
         else:
             lines += _changes(part, before[part], after[part])
     return tuple(lines)
+
+
+def _called(old: Document, new: Document) -> dict[int, str]:
+    """Return what chains are called that are in both plans: as in the new one, if it says it."""
+    known = chains_of(old)
+    return {
+        number: chain["called"] or known[number]["called"]
+        for number, chain in chains_of(new).items()
+        if number in known
+    }
 
 
 def _changes(part: str, before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
@@ -85,34 +127,64 @@ def _changes(part: str, before: Mapping[str, str], after: Mapping[str, str]) -> 
             yield f"{whose}{field} is {new}, was {old}"
 
 
-def _parts(plan: Document, named: bool) -> Parts:
+def _parts(plan: Document, naming: _Naming) -> Parts:
     parts: Parts = {WHOLE: {}}
     topics = [{**ADDED_TO_TOPICS, **topic} for topic in _list(plan, "topics")]
     names = [str(topic["name"]) for topic in topics]
     for name, topic in zip(names, topics, strict=True):
         parts[f"topic '{name}'"] = _fields(topic, names, without=("name", "index"))
-    driving = cast(Document, plan.get("driving", {}))
-    parts["driving side"] = _fields(driving, names)
-    for number, step in enumerate(_list(plan, "steps"), 1):
+    for number, chain in chains_of(plan).items():
+        if naming.chains is None:
+            parts |= _chain(chain, names, "")
+        elif number in naming.chains:
+            parts |= _chain(chain, names, f"{naming.chains[number]}, ")
+    if naming.outputs:
+        for name, end in ends_of(plan).items():
+            parts |= _named_output(name, end, names, union=name in naming.unions)
+    else:
+        parts["output"] = _output(cast(Document, plan.get("finish", {})), names)
+    apart = ["topics", "chain", "chains", "driving", "steps", "finish", "outputs"]
+    apart += ["last_exchange"] if naming.outputs else []
+    apart += ["ledger"] if naming.chains is not None else []
+    parts[WHOLE] = _fields(plan, names, without=apart)
+    if naming.chains is not None:
+        for number, called in naming.chains.items():
+            ledger = chains_of(plan)[number].get("ledger")
+            parts[f"{called}, rows"] = {"ledger": _shown("ledger", ledger)}
+    return parts
+
+
+def _chain(chain: Document, topics: Sequence[str], whose: str) -> Parts:
+    driving = cast(Document, chain.get("driving", {}))
+    parts = {f"{whose}driving side": _fields(driving, topics)}
+    for number, step in enumerate(_list(chain, "steps"), 1):
         aliases = ", ".join(str(side["alias"]) for side in _list(step, "sides"))
-        parts[f"step {number}"] = {
-            **_fields(step, names, without=("sides",)),
+        parts[f"{whose}step {number}"] = {
+            **_fields(step, topics, without=("sides",)),
             WORDS["sides"]: aliases,
         }
         for side in _list(step, "sides"):
-            parts[f"step {number}, side '{side['alias']}'"] = _fields(side, names)
-    if named:
-        for name, end in ends_of(plan).items():
-            parts[f"output '{name}'"] = _output(end, names)
-    else:
-        parts["output"] = _output(cast(Document, plan.get("finish", {})), names)
-    apart = ("topics", "driving", "steps", "finish", "outputs", "last_exchange" if named else "")
-    parts[WHOLE] = _fields(plan, names, without=apart)
+            parts[f"{whose}step {number}, side '{side['alias']}'"] = _fields(side, topics)
+    return parts
+
+
+def _named_output(name: str, end: Document, topics: Sequence[str], *, union: bool) -> Parts:
+    output = f"output '{name}'"
+    if not union:
+        return {output: _output(end, topics)}
+    branches = end.get("branches") or [{field: end[field] for field in SELECTED if field in end}]
+    whole = {field: value for field, value in end.items() if field not in (*SELECTED, "branches")}
+    parts = {output: _output(whole, topics)}
+    for number, branch in enumerate(branches, 1):
+        parts[f"branch {number} of {output}"] = _end(branch, topics)
     return parts
 
 
 def _output(end: Document, topics: Sequence[str]) -> dict[str, str]:
-    end = {**ADDED_TO_FINISH, **end}
+    return _end({**ADDED_TO_FINISH, **end}, topics)
+
+
+def _end(end: Document, topics: Sequence[str]) -> dict[str, str]:
     found = _fields(end, topics, without=("outputs", "unnests", "table", "exchange"))
     if lists := list(_unnests(end)):
         found["unnested lists"] = ", then ".join(lists)

@@ -8,56 +8,80 @@ removed stays and holds NULL: no stored value has to be written again.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from kaflow_engine.flow.chains import Chain, chain_called, chains, driving_of
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import driving, joins
+from kaflow_engine.flow.graph import source_of
+from kaflow_engine.flow.numbers import renumbered, used_numbers
 from kaflow_engine.flow.operators import Driving, KeyedJoin, Operator, SideParams, TakesRows
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.durations import format_duration
 from kaflow_engine.operators.rows.layout import GONE, is_gone
+from kaflow_engine.plan.evolution.numbering import numbers_of
 
 
 def keeps_rows(plan: Flow, step: KeyedJoin) -> bool:
     """Tell whether rows of the driving side rest in a step: waiting, or to meet others later."""
     waits = step.require is not None or bool(step.inner)
-    edge = driving(plan)
+    edge = driving_of(plan, step)
     return waits or bool(step.events) or edge.emission == "final" or edge.reemit
 
 
 def inherit(old: Flow, new: Flow) -> Flow:
-    """Return the new plan with the partitions of the old one, and stored columns where they are.
+    """Return the new plan with the partitions and chains of the old one, and columns where they
+    are stored.
 
-    Sides of a step that are new come behind those that have entries, too.
+    A chain that goes on has the number of the old one; numbers of chains that are gone are never
+    used again. Sides of a step that are new come behind those that have entries.
 
     Args:
         old: The plan of the state.
-        new: The plan of the file; where its joins are others, only its partitions change.
+        new: The plan of the file; chains whose joins are others keep their columns as they are.
     """
-    new = replace(new, partitions=old.partitions)
-    if not has_joins_of(old, new):
-        return new
-    befores = [step.before for step in joins(new)]
-    sides = [step.sides for step in joins(new)]
-    for n, known in enumerate(joins(old)):
-        if keeps_rows(old, known):
-            befores[n] = inherited(known.before, befores[n])
-        sides[n] = _sides(known.sides, sides[n])
-    if not befores:
-        return new
-    edge = driving(new)
-    head = f"{edge.alias}."
+    new = renumbered(new, numbers_of(old, new, has_joins_of))
+    gone = used_numbers(old) - {chain.number for chain in chains(new)}
+    new = replace(new, partitions=old.partitions, retired=tuple(sorted(gone)))
+    for known, chain in pairs_of(old, new):
+        if has_joins_of(known, chain) and chain.joins:
+            new = _laid_out(old, known, new, chain)
+    return new
+
+
+def pairs_of(old: Flow, new: Flow) -> tuple[tuple[Chain, Chain], ...]:
+    """Return the chains that both plans have.
+
+    Args:
+        old: The plan of the state.
+        new: The plan that is to run, as it inherits the state.
+    """
+    known = {chain.number: chain for chain in chains(old)}
+    found = (chain for chain in chains(new) if chain.number in known)
+    return tuple((known[chain.number], chain) for chain in found)
+
+
+def _laid_out(old: Flow, known: Chain, new: Flow, chain: Chain) -> Flow:
+    """Return the new plan with the columns of a chain where they are stored."""
+    befores = [step.before for step in chain.joins]
+    sides = [step.sides for step in chain.joins]
+    for n, step in enumerate(known.joins):
+        if keeps_rows(old, step):
+            befores[n] = inherited(step.before, befores[n])
+        sides[n] = _sides(step.sides, sides[n])
+    head = f"{chain.driving.alias}."
     columns = tuple(Column(c.name.removeprefix(head), c.type) for c in befores[0])
+    edge = replace(chain.driving, columns=columns)
     layouts = {
         step.id: replace(step, before=before, sides=some)
-        for step, before, some in zip(joins(new), befores, sides, strict=True)
+        for step, before, some in zip(chain.joins, befores, sides, strict=True)
     }
     operators = (layouts.get(each.id, each) for each in new.operators)
-    edge = replace(edge, columns=columns)
-    return replace(new, operators=tuple(_driven_by(edge, each) for each in operators))
+    return replace(
+        new, operators=tuple(_driven_by(chain.driving, edge, each) for each in operators)
+    )
 
 
-def _driven_by(edge: Driving, operator: Operator) -> Operator:
-    if isinstance(operator, TakesRows) and isinstance(operator.rows, Driving):
-        return replace(operator, rows=edge)
+def _driven_by(before: Driving, now: Driving, operator: Operator) -> Operator:
+    if isinstance(operator, TakesRows) and operator.rows == before:
+        return replace(operator, rows=now)
     return operator
 
 
@@ -83,22 +107,61 @@ def migrations(old: Flow, new: Flow) -> tuple[str, ...]:
         old: The plan of the state.
         new: The plan that goes on with it, as it inherits the state.
     """
+    pairs = pairs_of(old, new)
+    alone = len(chains(old)) == len(chains(new)) == 1
     found: list[str] = []
-    for before, step in zip(joins(old), joins(new), strict=False):
+    for known, chain in pairs:
+        whose = "" if alone else f"{chain_called(new, chain)}: "
+        found += [whose + line for line in _read_by(old, known, chain)]
+    stays = {chain.number for chain, _ in pairs}
+    for chain in chains(old):
+        if chain.number not in stays and chain.joins:
+            found.append(f"{chain_called(old, chain)}: {_dropped(old, chain)}")
+    for chain in chains(new):
+        if chain.number not in stays:
+            found += [f"{chain_called(new, chain)}: {line}" for line in _begins(old, new, chain)]
+    return tuple(dict.fromkeys(found))
+
+
+def _read_by(old: Flow, known: Chain, chain: Chain) -> Iterator[str]:
+    """Yield what is read otherwise by a chain that goes on."""
+    for before, step in zip(known.joins, chain.joins, strict=False):
         if keeps_rows(old, before):
-            found += _read_otherwise("rows that wait", before.before, step.before)
-            found += _lasting("rows that wait", driving(old).ttl, driving(new).ttl)
-        for known, side in zip(before.sides, step.sides, strict=False):
+            yield from _read_otherwise("rows that wait", before.before, step.before)
+            yield from _lasting("rows that wait", known.driving.ttl, chain.driving.ttl)
+        for there, side in zip(before.sides, step.sides, strict=False):
             kept = "entries" if side.role == "dimension" else "records"
             owner = f"{kept} of {side.role} '{side.alias}'"
-            found += _read_otherwise(owner, known.columns, side.columns)
+            yield from _read_otherwise(owner, there.columns, side.columns)
             if side.role == "event":
-                found += _lasting(owner, known.ttl, side.ttl)
-    if has_joins_of(old, new):
-        known = {side.alias for step in joins(old) for side in step.sides}
-        added = [side for step in joins(new) for side in step.sides if side.alias not in known]
-        found += [f"{side.role} '{side.alias}' is loaded to its end first" for side in added]
-    return tuple(dict.fromkeys(found))
+                yield from _lasting(owner, there.ttl, side.ttl)
+    if has_joins_of(known, chain):
+        aliases = {side.alias for step in known.joins for side in step.sides}
+        for side in (side for step in chain.joins for side in step.sides):
+            if side.alias not in aliases:
+                yield f"{side.role} '{side.alias}' is loaded to its end first"
+
+
+def _dropped(old: Flow, chain: Chain) -> str:
+    rests = any(keeps_rows(old, step) for step in chain.joins)
+    return f"what its joins keep is dropped{', and the rows that wait' if rests else ''}"
+
+
+def _begins(old: Flow, new: Flow, chain: Chain) -> Iterator[str]:
+    """Yield where a chain begins that the state does not have."""
+    read = {topic.name for topic in old.sources}
+    topic = source_of(new, chain.driving).name
+    if topic in read:
+        yield f"begins with the next records of topic '{topic}', which the pipeline reads already"
+    else:
+        yield f"begins on topic '{topic}' where kafka.consumer.autoOffsetReset says"
+    sides = [side for step in chain.joins for side in step.sides]
+    events = [f"'{side.alias}'" for side in sides if side.role == "event"]
+    if events:
+        yield f"nothing is kept of {', '.join(events)} at first"
+    for side in sides:
+        if side.role == "dimension":
+            yield f"dimension '{side.alias}' is loaded to its end first"
 
 
 def _read_otherwise(whose: str, old: Sequence[Column], new: Sequence[Column]) -> Iterator[str]:
@@ -117,14 +180,14 @@ def _lasting(whose: str, old: int, new: int) -> Iterator[str]:
         yield f"{whose} that have not expired yet are kept for {format_duration(new)} in all"
 
 
-def has_joins_of(old: Flow, new: Flow) -> bool:
-    """Tell whether each join of the old plan is in the same step of the new one."""
-    if driving(old).alias != driving(new).alias or len(joins(old)) > len(joins(new)):
+def has_joins_of(old: Chain, new: Chain) -> bool:
+    """Tell whether each join of the old chain is in the same step of the new one."""
+    if old.driving.alias != new.driving.alias or len(old.joins) > len(new.joins):
         return False
     return all(
         {(side.alias, side.role) for side in known.sides}
         <= {(side.alias, side.role) for side in step.sides}
-        for known, step in zip(joins(old), joins(new), strict=False)
+        for known, step in zip(old.joins, new.joins, strict=False)
     )
 
 

@@ -1,15 +1,16 @@
 """What a start would do with an existing state; looking changes nothing."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.model.columns import Column
-from kaflow_engine.plan.evolution.chain import Document, chain_of, ends_of, is_chain
+from kaflow_engine.operators.watermark import WatermarkState
+from kaflow_engine.plan.evolution.chain import Document, document_of, ends_of, is_chain
 from kaflow_engine.plan.evolution.diff import obstacles
 from kaflow_engine.plan.evolution.diff_text import differences
 from kaflow_engine.plan.evolution.evolution import migrations
@@ -105,7 +106,7 @@ def _read_state(directory: Path) -> StoredState:
         state=state,
         committed=commit.number if commit else 0,
         opened=opened.number if opened else None,
-        watermark=_watermark(commit.watermark) if commit else None,
+        watermark=WatermarkState.from_json(commit.watermark).least if commit else None,
         holder=holder,
     )
 
@@ -166,7 +167,7 @@ def judge(
         return Verdict(
             status="new", reasons=("there is no state yet",), batch=1, running=stored.holder
         )
-    changes = differences(chain_of(old), _registered(chain_of(new), chain_of(old)))
+    changes = differences(document_of(old), _registered(document_of(new), document_of(old)))
     if against := obstacles(old, new):
         others = _headed(OTHERS, [line for line in changes if line not in against])
         return Verdict(
@@ -206,8 +207,3 @@ def _registered(new: Document, old: Document) -> Document:
     if "outputs" in new:
         return {**new, "outputs": known}
     return {**new, "finish": next(iter(known.values()))}
-
-
-def _watermark(state: Mapping[str, Any]) -> int | None:
-    value = state.get("value")
-    return value if isinstance(value, int) else None

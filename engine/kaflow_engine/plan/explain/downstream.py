@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import project_of, topic_sinks
+from kaflow_engine.flow.graph import projects_of, topic_sinks
 from kaflow_engine.flow.sinks import TopicSink
 
 
@@ -75,16 +75,19 @@ class _Written:
 
     format: str
     key: str | None
-    columns: Mapping[str, tuple[str, str]]
-    """Type and SQL, by name."""
+    columns: Mapping[str, tuple[str, tuple[str, ...]]]
+    """Type and SQL of each branch, by name."""
 
 
 def _written(flow: Flow, sink: TopicSink) -> _Written:
-    columns = project_of(flow, sink).columns
+    branches = [project.columns for project in projects_of(flow, sink)]
     return _Written(
         format=sink.format,
         key=sink.key,
-        columns={column.name: (column.type, sql) for column, sql in columns},
+        columns={
+            parts[0][0].name: (parts[0][0].type, tuple(sql for _, sql in parts))
+            for parts in zip(*branches, strict=True)
+        },
     )
 
 

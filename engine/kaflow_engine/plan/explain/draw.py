@@ -1,36 +1,26 @@
 """An explanation drawn in plain text, at most 100 columns wide."""
 
-from collections.abc import Iterator, Sequence
-
-from kaflow_engine.model.columns import Column
-from kaflow_engine.model.durations import format_duration
 from kaflow_engine.plan.explain.drawing import arrow, box, table, wrapped
 from kaflow_engine.plan.explain.explanation import (
+    BranchPart,
+    ChainPart,
     Explanation,
     OutputPart,
-    StepPart,
-    TopicPart,
+)
+from kaflow_engine.plan.explain.rows import (
+    around,
+    conditions,
+    finished,
+    lineage_text,
+    order_text,
+    reading,
+    selecting,
+    step_rows,
+    topic_rows,
+    written,
 )
 
-NOT_KNOWN = "not known yet"
-
-ON_EXPIRY = {
-    "drop": "dropped and counted",
-    "emit": "emitted as it is, save where an INNER side has no match",
-    "dead_letter": "sent to the dead letters",
-}
-ON_DATA_LOSS = {
-    "continue": "records that are gone before they were read are counted and passed over",
-}
-ON_SCHEMA_CHANGE = {
-    "fail": "another schema of the registry stops the pipeline",
-    "add_nullable": "new columns are taken up at the next start",
-}
-ON_ERROR = {
-    "dead_letter": "a bad record becomes a dead letter",
-    "skip": "a bad record is skipped and counted",
-    "fail": "a bad record stops the pipeline",
-}
+LEDGER = "by the driving record, to settle what became of its rows"
 
 
 def draw(explanation: Explanation) -> list[str]:
@@ -38,211 +28,138 @@ def draw(explanation: Explanation) -> list[str]:
     lines = [f"{explanation.name}  ({explanation.at})"]
     if explanation.description:
         lines += wrapped(f"  {' '.join(explanation.description.split())}")
-    if len(explanation.outputs) > 1:
+    outputs, (chain, *others) = explanation.outputs, explanation.chains
+    apart = others or any(len(output.branches) > 1 for output in outputs)
+    if apart:
+        lines += wrapped(f"  {_shared(explanation)}")
+    elif len(outputs) > 1:
         lines += wrapped(
-            f"  {len(explanation.outputs)} outputs share what is drawn above them: each record is "
+            f"  {len(outputs)} outputs share what is drawn above them: each record is "
             "read, joined and kept once."
         )
     for topic in explanation.topics:
-        lines += box(f"topic {topic.name}", table(list(_topic(topic))))
-    if explanation.driving is None:
-        lines += arrow("the query reads columns that are not known yet")
+        lines += box(f"topic {topic.name}", table(list(topic_rows(topic))))
+    if apart:
+        lines += _chains(explanation)
     else:
-        lines += arrow("decode, event time, order")
-        lines += box("read", table(list(_reading(explanation))))
-    for number, step in enumerate(explanation.steps, 1):
-        lines += arrow(f"by {', '.join(step.key)}")
-        lines += box(f"step {number}", table(list(_step(explanation, step))))
-    lines += _outputs(explanation)
+        lines += _chain(explanation, chain)
+        lines += _outputs(explanation, chain)
     for notice in explanation.notices:
         lines += wrapped(f"notice: {notice}")
     return lines
 
 
-Rows = Iterator[tuple[str, str]]
-
-
-def _topic(topic: TopicPart) -> Rows:
-    yield "role", ", ".join(topic.roles)
-    yield "format", topic.format
-    if topic.history is not None:
-        yield "history", f"{topic.history}, then the topic from where it ends"
-    if topic.ttl is None:
-        yield "kept", "for ever: the last record of each key"
+def _chain(explanation: Explanation, chain: ChainPart) -> list[str]:
+    """Draw what happens to records until they are finished rows."""
+    if chain.driving is None:
+        lines = arrow("the query reads columns that are not known yet")
     else:
-        yield "kept", f"{format_duration(topic.ttl)} ({topic.ttl_from})"
-    if topic.lookup == "as_of":
-        kept = "for ever" if topic.keep is None else format_duration(topic.keep)
-        yield "lookup", f"the version of the event's time; versions are kept {kept}"
-    elif topic.lookup == "current":
-        yield "lookup", "the value at the time of processing"
-    yield "time", f"column {topic.event_time}" if topic.event_time else "Kafka timestamp"
-    if topic.roles != ("dimension",):
-        yield (
-            "watermark",
-            f"the greatest time minus {format_duration(topic.lateness)}; a partition without "
-            f"records for {format_duration(topic.idle_timeout)} does not hold it back",
-        )
-    future = format_duration(topic.max_future)
-    yield "errors", f"{ON_ERROR[topic.on_error]}; so is a time {future} ahead"
-    if topic.on_data_loss in ON_DATA_LOSS:
-        yield "losses", ON_DATA_LOSS[topic.on_data_loss]
-    if topic.on_schema_change in ON_SCHEMA_CHANGE:
-        yield "schemas", ON_SCHEMA_CHANGE[topic.on_schema_change]
-    yield "nulls", topic.tombstones or NOT_KNOWN
-    yield "columns", _columns(topic.columns)
+        lines = arrow("decode, event time, order")
+        lines += box("read", table(list(reading(chain))))
+    for number, step in enumerate(chain.steps, 1):
+        lines += arrow(f"by {', '.join(step.key)}")
+        lines += box(f"step {number}", table(list(step_rows(explanation, chain, step))))
+    return lines
 
 
-def _reading(explanation: Explanation) -> Rows:
-    yield "drives", f"{explanation.driving}: each of its records makes rows"
-    for condition in explanation.filters:
-        yield "WHERE", f"{condition} (first: what does not pass never waits)"
-
-
-def _step(explanation: Explanation, step: StepPart) -> Rows:
-    for side in step.sides:
-        yield f"{side.kind} JOIN", f"{side.topic} {side.alias} ({side.role})"
-        yield "  on", " AND ".join(side.on)
-        for condition in side.filter:
-            yield "  only", condition
-    wait = format_duration(explanation.wait)
-    match explanation.emission:
-        case "final":
-            yield "waits", f"every row, until the watermark is {wait} past its record"
-        case "smart" if step.inner or step.require:
-            needs = [f"a match of {alias}" for alias in step.inner]
-            needs += [f"{column} not NULL" for column in step.require]
-            yield "waits", f"for {', '.join(needs)}; at most {wait}"
-        case "smart":
-            known = all(output.columns is not None for output in explanation.outputs)
-            yield "waits", "for nothing" if known else f"for required columns; at most {wait}"
-        case _ if step.inner:
-            yield "waits", f"for a match of {', '.join(step.inner)}; at most {wait}"
-        case _:
-            yield "waits", "for nothing: what does not match yet is NULL"
-    if any(side.role == "event" for side in step.sides) and explanation.emission != "final":
-        yield "later", "a match that comes after the row left makes one more row"
-
-
-def _outputs(explanation: Explanation) -> list[str]:
-    """Draw the output; of several, first what they share."""
+def _outputs(explanation: Explanation, chain: ChainPart) -> list[str]:
+    """Draw the output of the only chain; of several, first what they share."""
     if len(explanation.outputs) == 1:
         (output,) = explanation.outputs
         rows = [
-            *_conditions(explanation.where),
-            *_unnested(output),
-            *_finished(explanation),
-            *_written(output),
-            *_around(explanation),
+            *conditions(chain.where),
+            *selecting(output.branches[0]),
+            *finished(explanation, chain),
+            *written(output),
+            *around(explanation),
         ]
-        return [*arrow(_last_hop(explanation, output)), *box(_title(output), table(rows))]
-    lines = arrow(_LEDGER if explanation.ledger else "")
+        return [*arrow(_last_hop(explanation, chain, output)), *box(_title(output), table(rows))]
+    lines = arrow(LEDGER if chain.ledger else "")
     lines += box(
         "all outputs",
-        table([*_conditions(explanation.where), *_finished(explanation), *_around(explanation)]),
+        table([*conditions(chain.where), *finished(explanation, chain), *around(explanation)]),
     )
     lines += arrow("to each output whose WHERE is true")
     for output in explanation.outputs:
-        rows = [
-            *_unnested(output),
-            *_written(output),
-            ("lineage", _lineage(output)),
-            ("order", _order(explanation, output)),
-        ]
-        lines += box(_title(output), table(rows))
+        lines += box(_title(output), table(_alone(explanation, output)))
     return lines
+
+
+def _alone(explanation: Explanation, output: OutputPart) -> list[tuple[str, str]]:
+    """Return what is said of an output of one SELECT, beside what it shares with others."""
+    return [
+        *selecting(output.branches[0]),
+        *written(output),
+        ("lineage", lineage_text(output.lineage)),
+        ("order", order_text(explanation, output)),
+    ]
+
+
+def _shared(explanation: Explanation) -> str:
+    """Say what the chains of a pipeline share."""
+    outputs, chains = len(explanation.outputs), len(explanation.chains)
+    return (
+        f"{_counted(outputs, 'output')} of {_counted(chains, 'chain')}: each topic is read and "
+        "decoded once, and each chain joins and keeps records for itself."
+    )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _chains(explanation: Explanation) -> list[str]:
+    """Draw chain by chain what feeds the outputs, then unions, then what holds for all."""
+    lines: list[str] = []
+    for place, chain in enumerate(explanation.chains):
+        names = ", ".join(chain.topics)
+        if len(explanation.chains) > 1:
+            count = f"{place + 1} of {len(explanation.chains)}"
+            lines += wrapped(f"chain {chain.name} ({count}): {names}")
+        lines += _chain(explanation, chain)
+        lines += arrow(LEDGER if chain.ledger else "")
+        rows = [*conditions(chain.where), *finished(explanation, chain)]
+        lines += box("rows", table(rows))
+        fed = [
+            (output, number, branch)
+            for output in explanation.outputs
+            for number, branch in enumerate(output.branches, 1)
+            if branch.chain == place
+        ]
+        lines += arrow("to each WHERE that is true" if len(fed) > 1 else "")
+        for output, number, branch in fed:
+            lines += _fed(explanation, output, number, branch)
+    for output in explanation.outputs:
+        if len(output.branches) > 1:
+            lines += _union(explanation, output)
+    return [*lines, *box("all chains", table(list(around(explanation))))]
+
+
+def _fed(
+    explanation: Explanation, output: OutputPart, number: int, branch: BranchPart
+) -> list[str]:
+    """Draw an output below its chain, or that branch of its union."""
+    if len(output.branches) == 1:
+        return box(_title(output), table(_alone(explanation, output)))
+    rows = [*selecting(branch), ("lineage", lineage_text(branch.lineage))]
+    return box(f"branch {number} of {_title(output)}", table(rows))
+
+
+def _union(explanation: Explanation, output: OutputPart) -> list[str]:
+    """Draw an output behind the branches of its union."""
+    rows = [*written(output), ("order", order_text(explanation, output))]
+    count = len(output.branches)
+    return [
+        *arrow(f"the rows of {count} branches; those of one record in the order of the branches"),
+        *box(_title(output), table(rows)),
+    ]
 
 
 def _title(output: OutputPart) -> str:
     return f"table {output.table.name}" if output.table else f"output {output.topic}"
 
 
-_LEDGER = "by the driving record, to settle what became of its rows"
-
-
-def _last_hop(explanation: Explanation, output: OutputPart) -> str:
-    if explanation.ledger:
-        return f"{_LEDGER}; then by the output key"
-    return _order(explanation, output)
-
-
-def _order(explanation: Explanation, output: OutputPart) -> str:
-    if output.last_exchange and output.key is not None:
-        return f"by {output.key}, so that the rows of a key leave in order"
-    return "in the order of the records" if explanation.ordered else "in any order"
-
-
-def _unnested(output: OutputPart) -> Rows:
-    for lists in output.unnests:
-        yield "unnest", f"{lists}: a row for each element, in the order of the list"
-    yield from _conditions(output.where)
-
-
-def _conditions(where: Sequence[str]) -> Rows:
-    for condition in where:
-        yield "WHERE", condition
-
-
-def _finished(explanation: Explanation) -> Rows:
-    yield "emission", _emission(explanation)
-    if explanation.emission == "smart":
-        yield "expiry", f"an incomplete row is {ON_EXPIRY[explanation.on_expiry]}"
-    if explanation.on_dimension_update == "reemit":
-        yield "updates", "a changed dimension emits the rows of unexpired records again"
-
-
-def _written(output: OutputPart) -> Rows:
-    if into := output.table:
-        yield "place", into.path
-        yield "format", f"Delta, a partition for each {into.partition} of event time (UTC)"
-        yield "commits", f"one a batch, every {format_duration(into.interval)}"
-    else:
-        yield "key", output.key or "none: records go to any partition"
-        yield "format", output.format
-    yield "columns", _columns(output.columns)
-    yield "delivery", output.guarantee
-
-
-def _around(explanation: Explanation) -> Rows:
-    yield "errors", _dead_letters(explanation)
-    chosen = "partitions: one for each core, at most 4"
-    count = f"{explanation.partitions} partitions" if explanation.partitions else chosen
-    yield "state", f"{count}; fixed when the state is created"
-
-
-def _lineage(output: OutputPart) -> str:
-    if not output.lineage:
-        return NOT_KNOWN
-    return "; ".join(
-        f"{part.column} from {', '.join(f'{t}.{c}' for t, c in part.sources) or 'no column'}"
-        for part in output.lineage
-    )
-
-
-def _emission(explanation: Explanation) -> str:
-    wait = format_duration(explanation.wait)
-    match explanation.emission:
-        case "smart":
-            return (
-                f"smart: when {', '.join(explanation.require) or 'nothing'} "
-                f"{'is' if len(explanation.require) == 1 else 'are'} not NULL; at most {wait} later"
-            )
-        case "final":
-            return f"final: once for each record, when the watermark is {wait} past it"
-        case _:
-            return "immediate: as soon as a record is read, and INNER sides matched"
-
-
-def _dead_letters(explanation: Explanation) -> str:
-    budgets = [
-        *([f"{explanation.max_count} of them"] if explanation.max_count else []),
-        *([f"a rate of {explanation.max_rate:g}"] if explanation.max_rate else []),
-    ]
-    stops = f"; stops beyond {' or '.join(budgets)}" if budgets else ""
-    return f"dead letters go to {explanation.dead_letters}{stops}"
-
-
-def _columns(columns: tuple[Column, ...] | None) -> str:
-    if columns is None:
-        return NOT_KNOWN
-    return ", ".join(f"{column.name} {column.type}" for column in columns) or "none"
+def _last_hop(explanation: Explanation, chain: ChainPart, output: OutputPart) -> str:
+    if chain.ledger:
+        return f"{LEDGER}; then by the output key"
+    return order_text(explanation, output)

@@ -5,26 +5,29 @@ from pathlib import Path
 
 from kaflow_engine.connectors.sinks import sink_kind
 from kaflow_engine.errors import ModelError
+from kaflow_engine.flow.chains import chains
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import columns_of, ledger_of
+from kaflow_engine.flow.graph import columns_of
 from kaflow_engine.flow.sinks import Sink, TopicSink
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config, topic_format
 from kaflow_engine.model.output_specs import OutputSpec, Write
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.explain.explanation import (
+    BranchPart,
     Explanation,
     LineagePart,
     OutputPart,
     TablePart,
     TopicPart,
 )
-from kaflow_engine.plan.explain.steps import steps_of, text_of
+from kaflow_engine.plan.explain.steps import chain_part, shared_filters, text_of, unknown_chain
 from kaflow_engine.plan.planner.pipeline_plan import build_plan, check_pipeline, declared_columns
 from kaflow_engine.plan.planner.topics import TopicRole, topic_roles
+from kaflow_engine.sql.chain_shapes import BranchShape, ChainShape, chain_shapes
 from kaflow_engine.sql.pipeline import pipeline_shapes, pipeline_topics
 from kaflow_engine.sql.scope import NeedsSchema
-from kaflow_engine.sql.shape import MATCHED, Expr, QueryShape, common_filters, common_key
+from kaflow_engine.sql.shape import MATCHED, Expr, QueryShape
 
 Columns = Mapping[str, tuple[Column, ...]]
 Resolver = Callable[[PipelineSpec, Config, Sequence[str]], Columns]
@@ -48,15 +51,15 @@ def explain(spec: PipelineSpec, config: Config, columns: Columns | None = None) 
     schemas = {name: some for name, some in found.items() if some is not None}
     if len(schemas) == len(names):
         planned = build_plan(spec, config, schemas)
-        return _explanation(spec, config, planned.shapes, planned.roles, schemas, (), planned.plan)
+        return _explanation(spec, config, planned.chains, planned.roles, schemas, (), planned.plan)
     notices = check_pipeline(spec, config)
     try:
-        shapes = pipeline_shapes(spec, schemas.get)
+        queries = chain_shapes(pipeline_shapes(spec, schemas.get))
     except NeedsSchema:
-        shapes = ()
-    read = [source.topic for source in shapes[0].sources] if shapes else names
-    roles = topic_roles(spec, config, read)
-    return _explanation(spec, config, shapes, roles, schemas, notices, None)
+        queries = ()
+    reads = [[source.topic for source in each.shape.sources] for each in queries] or [names]
+    roles = topic_roles(spec, config, reads)
+    return _explanation(spec, config, queries, roles, schemas, notices, None)
 
 
 def unknown_topics(spec: PipelineSpec) -> tuple[str, ...]:
@@ -68,48 +71,42 @@ def unknown_topics(spec: PipelineSpec) -> tuple[str, ...]:
 def _explanation(
     spec: PipelineSpec,
     config: Config,
-    shapes: Sequence[QueryShape],
+    queries: Sequence[ChainShape],
     roles: Sequence[TopicRole],
     schemas: Columns,
     notices: Sequence[ModelError],
     plan: Flow | None,
 ) -> Explanation:
-    shape = shapes[0] if shapes else None  # all outputs have the same sources and joins
-    shared = common_filters(shapes) if shapes else ()
-    driving = {shape.driving.alias} if shape else set[str]()
+    planned = {chain.number: chain for chain in chains(plan)} if plan else {}
+    shown = [chain_part(spec, each, roles, planned.get(each.number)) for each in queries]
+    wait = next((role.ttl for role in roles if role.driving), 0)
     return Explanation(
         name=spec.name,
         id=spec.id,
         at=str(spec.at),
         description=spec.description,
-        topics=tuple(_topic(spec, config, role, shape, schemas) for role in roles),
-        driving=shape.driving.alias if shape else None,
-        filters=tuple(
-            text_of(part)
-            for part in ((*shape.driving.filter, *shared) if shape else ())
-            if part.aliases <= driving
-        ),
-        steps=steps_of(shape, roles, plan),
-        where=tuple(text_of(part) for part in shared if not part.aliases <= driving),
+        topics=tuple(_topic(spec, config, role, queries, schemas) for role in roles),
+        chains=tuple(shown) or (unknown_chain(spec, wait),),
         emission=spec.emission.type,
-        require=_required(spec, shapes),
         on_expiry=spec.emission.on_expiry,
         on_dimension_update=spec.on_dimension_update,
-        wait=next((role.ttl for role in roles if role.driving), 0),
         outputs=tuple(
             _output(
                 spec,
                 config,
                 write,
-                shapes[number] if shapes else None,
-                shared,
+                [
+                    (place, branch, shared_filters(each))
+                    for place, each in enumerate(queries)
+                    for branch in each.branches
+                    if branch.output == number
+                ],
                 (plan, plan.sinks[number]) if plan else None,
             )
             for number, write in enumerate(spec.writes)
         ),
         delivery=spec.delivery,
         ordered=spec.ordered,
-        ledger=ledger_of(plan) is not None if plan else None,
         dead_letters=spec.dead_letters.topic or "",
         max_rate=spec.dead_letters.max_rate,
         max_count=spec.dead_letters.max_count,
@@ -122,24 +119,42 @@ def _output(
     spec: PipelineSpec,
     config: Config,
     write: Write,
-    shape: QueryShape | None,
-    shared: Sequence[Expr],
+    branches: Sequence[tuple[int, BranchShape, Sequence[Expr]]],
     planned: tuple[Flow, Sink] | None,
 ) -> OutputPart:
-    output, known = write.output, {part.sql for part in shared}
+    """Explain an output.
+
+    Args:
+        spec: What the author wrote.
+        config: For defaults.
+        write: What is written.
+        branches: Its SELECTs, each with the place of its chain, and the filters of that one.
+        planned: The plan, and the sink; None where columns are not known yet.
+    """
+    output = write.output
     sink = planned[1] if planned else None
+    in_order = sorted(branches, key=lambda each: each[1].branch)
     return OutputPart(
         topic=output.topic,
         table=_table(spec, config, output),
         format="delta" if output.table else output.format,
-        key=_key_name(write, shape),
-        unnests=_unnests(shape) if shape else (),
-        where=tuple(text_of(p) for p in (shape.where if shape else ()) if p.sql not in known),
+        key=_key_name(write, in_order[0][1].shape if in_order else None),
+        branches=tuple(_branch(place, each.shape, shared) for place, each, shared in in_order)
+        or (BranchPart(chain=0, unnests=(), where=(), lineage=()),),
         columns=columns_of(*planned) if planned else None,
-        lineage=_lineage(shape) if shape else (),
         avro_schema=sink.avro_schema if isinstance(sink, TopicSink) else None,
         guarantee=_guarantee(spec, output),
         last_exchange=sink.exchange if sink else None,
+    )
+
+
+def _branch(place: int, shape: QueryShape, shared: Sequence[Expr]) -> BranchPart:
+    known = {part.sql for part in shared}
+    return BranchPart(
+        chain=place,
+        unnests=_unnests(shape),
+        where=tuple(text_of(part) for part in shape.where if part.sql not in known),
+        lineage=_lineage(shape),
     )
 
 
@@ -161,20 +176,6 @@ def _table(spec: PipelineSpec, config: Config, output: OutputSpec) -> TablePart 
     )
 
 
-def _required(spec: PipelineSpec, shapes: Sequence[QueryShape]) -> tuple[str, ...]:
-    """Return what must not be NULL: what the author says, and the key, where all have the same."""
-    if spec.emission.type != "smart":
-        return ()
-    keys = [write.output.key for write in spec.writes]
-    named = {(key or "").lower() for key in keys}
-    common = keys[0] if len(named) == 1 else None
-    if shapes:
-        both = zip(shapes, keys, strict=True)
-        key = common_key([shape.key_of(name) for shape, name in both])
-        common = None if key is None else keys[0] or key.name
-    return tuple(dict.fromkeys([*spec.emission.require, *([common] if common else [])]))
-
-
 def _key_name(write: Write, shape: QueryShape | None) -> str | None:
     named = shape.key if shape else None
     return named.name if named else write.output.key
@@ -184,7 +185,7 @@ def _topic(
     spec: PipelineSpec,
     config: Config,
     role: TopicRole,
-    shape: QueryShape | None,
+    queries: Sequence[ChainShape],
     schemas: Columns,
 ) -> TopicPart:
     topic = spec.topic(role.name)
@@ -206,21 +207,26 @@ def _topic(
         lookup=topic.lookup if role.dimension else None,
         keep=topic.history.keep,
         history=topic.history.path,
-        tombstones=_tombstones(spec, role, shape),
+        tombstones=_tombstones(spec, role, [each.shape for each in queries]),
         columns=schemas.get(role.name),
     )
 
 
-def _tombstones(spec: PipelineSpec, role: TopicRole, shape: QueryShape | None) -> str | None:
+def _tombstones(spec: PipelineSpec, role: TopicRole, shapes: Sequence[QueryShape]) -> str | None:
     """Say what a null value of a topic does; None where the query is not known yet."""
     if not role.dimension:
         if spec.topic(role.name).on_null == "row":
             return "a record without a value is a row of NULLs"
         return "a record without a value is skipped and counted"
-    if shape is None:
+    if not shapes:
         return None
     key = spec.topic(role.name).key
-    joins = [join for join in shape.joins if shape.source(join.alias).topic == role.name]
+    joins = [
+        join
+        for shape in shapes
+        for join in shape.joins
+        if shape.source(join.alias).topic == role.name
+    ]
     if any(len(join.keys) > 1 for join in joins):
         return "a record without a value is counted and ignored: the join key has several columns"
     own = {name.lower() for join in joins for _, name in join.keys[0].inner.uses}

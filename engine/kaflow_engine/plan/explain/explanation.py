@@ -88,6 +88,44 @@ class TablePart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChainPart:
+    """What happens to the records of one topic until they are finished rows."""
+
+    name: str
+    """As dead letters name it."""
+    topics: tuple[str, ...]
+    """Those that it reads, the driving one first; empty where the query is not known yet."""
+    driving: str | None
+    """The alias of the driving topic; None: the query cannot be read without columns."""
+    filters: tuple[str, ...]
+    """WHERE of all that it feeds over the driving side alone: before anything waits."""
+    steps: tuple[StepPart, ...]
+    where: tuple[str, ...]
+    """The rest of WHERE of all that it feeds, over the finished row."""
+    require: tuple[str, ...]
+    """Columns that must not be NULL under smart emission."""
+    wait: int
+    """Milliseconds that a row waits at most: the TTL of the driving topic."""
+    ledger: bool | None
+    """Rows of one record part before they are settled, so that what became of them is noted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchPart:
+    """One SELECT of an output: the only one, or one of a union."""
+
+    chain: int
+    """Place of the chain whose rows it takes."""
+    unnests: tuple[str, ...]
+    """Lists that become rows of the finished row, and what an element is called; those that stand
+    side by side in one text."""
+    where: tuple[str, ...]
+    """WHERE over the finished row, where others of the chain have another one, or over elements."""
+    lineage: tuple[LineagePart, ...]
+    """One for each column; empty where the query is not known yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OutputPart:
     """What is written to one topic or table."""
 
@@ -97,15 +135,10 @@ class OutputPart:
     format: str
     """`delta` of a table."""
     key: str | None
-    unnests: tuple[str, ...]
-    """Lists that become rows of the finished row, and what an element is called; those that stand
-    side by side in one text."""
-    where: tuple[str, ...]
-    """WHERE over the finished row, where other outputs have another one, or over elements."""
+    branches: tuple[BranchPart, ...]
+    """Several where it writes a union; their rows leave in this order."""
     columns: tuple[Column, ...] | None
     """None: not known yet."""
-    lineage: tuple[LineagePart, ...]
-    """One for each column; empty where the query is not known yet."""
     avro_schema: str | None
     guarantee: str
     """What the sink gives, and for whom."""
@@ -117,6 +150,27 @@ class OutputPart:
         """The name of the topic or table."""
         return self.table.name if self.table else self.topic or ""
 
+    @property
+    def lineage(self) -> tuple[LineagePart, ...]:
+        """Where each column comes from, in whatever branch; columns are called as in the first."""
+        columns = zip(*(branch.lineage for branch in self.branches), strict=True)
+        return tuple(
+            LineagePart(
+                column=parts[0].column,
+                sources=tuple(sorted({source for part in parts for source in part.sources})),
+            )
+            for parts in columns
+        )
+
+    def data(self) -> dict[str, Any]:
+        """Return plain data for JSON; what a query does stands in the output where it has one."""
+        found = asdict(self)
+        branches = found.pop("branches")
+        if len(branches) == 1:
+            own = {name: branches[0][name] for name in ("unnests", "where", "lineage")}
+            return {**found, **own}
+        return {**found, "branches": branches, "lineage": [asdict(part) for part in self.lineage]}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
@@ -127,26 +181,16 @@ class Explanation:
     at: str
     description: str | None
     topics: tuple[TopicPart, ...]
-    driving: str | None
-    """The alias of the driving topic; None: the query cannot be read without columns."""
-    filters: tuple[str, ...]
-    """WHERE of all outputs over the driving side alone: before anything waits."""
-    steps: tuple[StepPart, ...]
-    where: tuple[str, ...]
-    """The rest of WHERE of all outputs, over the finished row."""
+    chains: tuple[ChainPart, ...]
+    """In the order in which the file names them; one where the query is not known yet."""
     emission: str
-    require: tuple[str, ...]
     on_expiry: str
     on_dimension_update: str
-    wait: int
-    """Milliseconds that a row waits at most: the TTL of the driving topic."""
     outputs: tuple[OutputPart, ...]
     """In the order of the file."""
     delivery: str
     """As the author asks for it."""
     ordered: bool
-    ledger: bool | None
-    """Rows of one record part before they are settled, so that what became of them is noted."""
     dead_letters: str
     max_rate: float | None
     max_count: int | None
@@ -154,6 +198,18 @@ class Explanation:
     """None: chosen from the machine."""
     notices: tuple[str, ...]
 
+    def topics_of(self, output: OutputPart) -> tuple[str, ...]:
+        """Return the topics of which the rows of an output are made."""
+        chains = (self.chains[branch.chain] for branch in output.branches)
+        return tuple(dict.fromkeys(topic for chain in chains for topic in chain.topics))
+
     def data(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        return asdict(self)
+        """Return plain data for JSON; the parts of the only chain stand beside the others."""
+        found = asdict(self)
+        chains = found.pop("chains")
+        alone = {n: part for n, part in chains[0].items() if n not in ("name", "topics")}
+        return {
+            **found,
+            **(alone if len(chains) == 1 else {"chains": chains}),
+            "outputs": [output.data() for output in self.outputs],
+        }

@@ -1,30 +1,94 @@
-"""The joins of a query as `kaflow explain` shows them."""
+"""The chains of a pipeline, and their joins, as `kaflow explain` shows them."""
 
 from collections.abc import Sequence
 
-from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import joins
-from kaflow_engine.plan.explain.explanation import SidePart, StepPart
+from kaflow_engine.flow.chains import Chain
+from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.explain.explanation import ChainPart, SidePart, StepPart
 from kaflow_engine.plan.planner.topics import TopicRole
-from kaflow_engine.sql.shape import Expr, JoinShape, QueryShape
+from kaflow_engine.plan.planner.wiring import relation_of
+from kaflow_engine.sql.chain_shapes import ChainShape
+from kaflow_engine.sql.shape import Expr, JoinShape, QueryShape, common_filters, common_key
 
 
-def steps_of(
-    shape: QueryShape | None, roles: Sequence[TopicRole], plan: Flow | None
+def unknown_chain(spec: PipelineSpec, wait: int) -> ChainPart:
+    """Return what there is to say where columns are needed to read the queries."""
+    return ChainPart(
+        name=relation_of(spec, (0, 0)),
+        topics=(),
+        driving=None,
+        filters=(),
+        steps=(),
+        where=(),
+        require=_required(spec, None),
+        wait=wait,
+        ledger=None,
+    )
+
+
+def chain_part(
+    spec: PipelineSpec, queries: ChainShape, roles: Sequence[TopicRole], planned: Chain | None
+) -> ChainPart:
+    """Return what happens in a chain.
+
+    Args:
+        spec: What the author wrote.
+        queries: Its queries.
+        roles: Of the topics of the pipeline.
+        planned: Its operators; None where columns are not known yet.
+    """
+    shape, driving = queries.shape, {queries.shape.driving.alias}
+    shared = shared_filters(queries)
+    first = queries.branches[0]
+    return ChainPart(
+        name=relation_of(spec, (first.output, first.branch)),
+        topics=tuple(dict.fromkeys(source.topic for source in shape.sources)),
+        driving=shape.driving.alias,
+        filters=tuple(
+            text_of(part) for part in (*shape.driving.filter, *shared) if part.aliases <= driving
+        ),
+        steps=_steps_of(shape, roles, planned),
+        where=tuple(text_of(part) for part in shared if not part.aliases <= driving),
+        require=_required(spec, queries),
+        wait=next(role.ttl for role in roles if role.name == shape.driving.topic),
+        ledger=None if planned is None else planned.ledger is not None,
+    )
+
+
+def shared_filters(queries: ChainShape) -> tuple[Expr, ...]:
+    """Return the filters that all queries of a chain have."""
+    return common_filters([branch.shape for branch in queries.branches])
+
+
+def _required(spec: PipelineSpec, queries: ChainShape | None) -> tuple[str, ...]:
+    """Return what must not be NULL: what the author says, and the key, where all have the same."""
+    if spec.emission.type != "smart":
+        return ()
+    if queries is None:
+        keys = [write.output.key for write in spec.writes]
+        common = keys[0] if len({(key or "").lower() for key in keys}) == 1 else None
+    else:
+        keys = [spec.writes[branch.output].output.key for branch in queries.branches]
+        both = zip(queries.branches, keys, strict=True)
+        key = common_key([branch.shape.key_of(name) for branch, name in both])
+        common = None if key is None else keys[0] or key.name
+    return tuple(dict.fromkeys([*spec.emission.require, *([common] if common else [])]))
+
+
+def _steps_of(
+    shape: QueryShape, roles: Sequence[TopicRole], planned: Chain | None
 ) -> tuple[StepPart, ...]:
     """Return the joins by key, with the sides of each."""
     groups: dict[tuple[str, ...], list[JoinShape]] = {}
-    if shape is None:
-        return ()
-    if plan is not None:
+    if planned is not None:
         by_alias = {join.alias: join for join in shape.joins}
-        for number, operator in enumerate(joins(plan)):
+        for number, operator in enumerate(planned.joins):
             together = [by_alias[side.alias] for side in operator.sides]
             groups[(str(number), *_key(together[0]))] = together
     else:
         for join in shape.joins:
             groups.setdefault(("", *_key(join)), []).append(join)
-    needs = [operator.require for operator in joins(plan)] if plan else [None] * len(groups)
+    needs = [join.require for join in planned.joins] if planned else [None] * len(groups)
     dimensions = {role.name for role in roles if role.dimension}
     return tuple(
         StepPart(

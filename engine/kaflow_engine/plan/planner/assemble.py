@@ -1,4 +1,4 @@
-"""The parts of a planned pipeline put together: one chain of joins, and its outputs."""
+"""The parts of a planned pipeline put together: its chains, and the sinks behind them."""
 
 import os
 from collections.abc import Sequence
@@ -11,8 +11,8 @@ from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.layout import key_text
 from kaflow_engine.plan.planner.original_bytes import raw_condition
-from kaflow_engine.plan.planner.output import OutputParts
-from kaflow_engine.plan.planner.refusals import refuse_chains, refuse_reemit
+from kaflow_engine.plan.planner.output import BranchParts, OutputParts
+from kaflow_engine.plan.planner.refusals import refuse_final, refuse_reemit
 from kaflow_engine.plan.planner.steps import (
     KeyStep,
     keyed_joins,
@@ -22,64 +22,102 @@ from kaflow_engine.plan.planner.steps import (
 )
 from kaflow_engine.plan.planner.topics import TopicRole
 from kaflow_engine.plan.planner.wiring import (
-    chained,
+    ChainOperators,
+    in_order,
     ledger_after,
     projection,
     refuse_unnested,
+    relation_of,
     sink_of,
 )
-from kaflow_engine.sql.bind import Binder
+from kaflow_engine.sql.chain_shapes import ChainShape
 from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape, common_filters, common_key
+from kaflow_engine.sql.types.bind import Binder
 
 MAX_DEFAULT_PARTITIONS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainParts:
+    """What a chain is put together from."""
+
+    queries: ChainShape
+    steps: Sequence[KeyStep]
+    types: dict[tuple[str, str], str]
+    """Of the columns of its topics, by alias."""
+    binder: Binder
+    branches: tuple[BranchParts, ...]
+
+    @property
+    def shape(self) -> QueryShape:
+        """The first query: its sources and joins are those of all."""
+        return self.queries.shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanParts:
     """What a plan is put together from."""
 
     spec: PipelineSpec
-    shape: QueryShape
-    """Of the first output: its sources and joins are those of all."""
-    steps: Sequence[KeyStep]
     roles: tuple[TopicRole, ...]
-    types: dict[tuple[str, str], str]
     topics: tuple[TopicParams, ...]
-    binder: Binder
+    chains: tuple[ChainParts, ...]
     outputs: tuple[OutputParts, ...]
 
 
-def assemble(parts: ChainParts) -> Flow:
+def assemble(parts: PlanParts) -> Flow:
     """Put a flow together.
 
     Raises:
         ModelError: What the author asks of emission does not fit the joins.
     """
-    spec, shape, steps = parts.spec, parts.shape, parts.steps
+    spec = parts.spec
+    for chain in parts.chains:
+        refuse_final(spec, chain.shape, chain.steps, parts.roles)
+    steps = max(len(chain.steps) for chain in parts.chains)
+    refuse_reemit(spec, [chain.queries for chain in parts.chains], steps)
+    refuse_unnested(spec, [branch for output in parts.outputs for branch in output.branches])
+    chains = [_chain(spec, parts.roles, chain) for chain in parts.chains]
+    return Flow(
+        pipeline=spec.id,
+        name=spec.name,
+        sources=parts.topics,
+        operators=in_order([topic.name for topic in parts.topics], chains),
+        sinks=tuple(sink_of(spec, output, chains) for output in parts.outputs),
+        partitions=spec.partitions or min(os.cpu_count() or 1, MAX_DEFAULT_PARTITIONS),
+        dead_letter_topic=spec.dead_letters.topic or f"{spec.name}.dead_letters",
+        delivery=spec.delivery,
+        dimensions_first=spec.dimensions_first,
+        max_dead_letters=spec.dead_letters.max_count,
+        max_dead_rate=spec.dead_letters.max_rate,
+    )
+
+
+def _chain(spec: PipelineSpec, roles: tuple[TopicRole, ...], parts: ChainParts) -> ChainOperators:
+    shape, steps, number = parts.shape, parts.steps, parts.queries.number
     alias = shape.driving.alias
-    refuse_chains(spec, shape, steps, parts.roles)
-    refuse_reemit(spec, len(steps))
-    refuse_unnested(spec, parts.outputs)
-    shapes = [output.shape for output in parts.outputs]
-    before = [part for part in common_filters(shapes) if part.aliases <= {alias}]
+    shared = common_filters([branch.shape for branch in parts.branches])
+    before = [part for part in shared if part.aliases <= {alias}]
     early = {part.sql for part in before}
     after = [
-        [part for part in output.shape.where if part.sql not in early] for output in parts.outputs
+        [part for part in branch.shape.where if part.sql not in early] for branch in parts.branches
     ]
-    wanted = _wanted(parts)
+    wanted = _wanted(spec, parts.branches)
     needs = required(spec, steps, wanted)
     finishing = [
-        (expr, output.binder)
-        for output, own in zip(parts.outputs, after, strict=True)
-        for expr in (*own, *_lists(output), *(expr for _, expr in output.columns))
+        (expr, branch.binder)
+        for branch, own in zip(parts.branches, after, strict=True)
+        for expr in (*own, *_lists(branch), *(expr for _, expr in branch.columns))
     ]
     later = [
         *finishing,
         *((e, parts.binder) for n in needs.steps for e in n),
         *((e, parts.binder) for s in steps[1:] for e in s.outer),
     ]
-    raw = raw_condition(spec, alias, _uncertain_keys(parts, wanted), later)
-    role = next(role for role in parts.roles if role.driving)
+    writes = [branch.write for branch in parts.branches]
+    uncertain = _uncertain_keys(spec, parts.branches, wanted)
+    raw = raw_condition(spec, writes, alias, uncertain, later)
+    role = next(role for role in roles if role.name == shape.driving.topic)
     driving = Driving(
         input=decode_id(role.name),
         alias=alias,
@@ -92,75 +130,57 @@ def assemble(parts: ChainParts) -> Flow:
         emission=spec.emission.type,
         on_expiry=spec.emission.on_expiry,
         reemit=spec.on_dimension_update == "reemit",
+        chain=number,
     )
     driving, joined = keyed_joins(
-        spec,
-        shape,
-        steps,
-        needs,
-        [expr for expr, _ in finishing],
-        parts.roles,
-        parts.types,
-        driving,
+        spec, shape, steps, needs, [expr for expr, _ in finishing], roles, parts.types, driving
     )
     filters = [part for own in after for part in own]
-    filters += [of for output in parts.outputs for of in _lists(output)]
-    early_parting = parts_early(spec, shape, steps, parts.roles, filters, fails=raw == "TRUE")
-    projects = [
-        projection(
-            spec.name if len(parts.outputs) == 1 else output.write.output.target,
+    filters += [of for branch in parts.branches for of in _lists(branch)]
+    early_parting = parts_early(spec, shape, steps, roles, filters, fails=raw == "TRUE")
+    projects = {
+        branch.place: projection(
+            relation_of(spec, branch.place),
             joined[-1] if joined else driving,
             own,
-            tuple((column, expr.sql) for column, expr in output.columns),
-            output.shape.unnests,
+            tuple((column, expr.sql) for column, expr in branch.columns),
+            branch.shape.unnests,
         )
-        for output, own in zip(parts.outputs, after, strict=True)
-    ]
-    ledger = ledger_after(joined, projects) if early_parting else None
-    return Flow(
-        pipeline=spec.id,
-        name=spec.name,
-        sources=parts.topics,
-        operators=chained([topic.name for topic in parts.topics], joined, projects, ledger),
-        sinks=tuple(
-            sink_of(spec, output, steps, project, ledger)
-            for output, project in zip(parts.outputs, projects, strict=True)
-        ),
-        partitions=spec.partitions or min(os.cpu_count() or 1, MAX_DEFAULT_PARTITIONS),
-        dead_letter_topic=spec.dead_letters.topic or f"{spec.name}.dead_letters",
-        delivery=spec.delivery,
-        dimensions_first=spec.dimensions_first,
-        max_dead_letters=spec.dead_letters.max_count,
-        max_dead_rate=spec.dead_letters.max_rate,
+        for branch, own in zip(parts.branches, after, strict=True)
+    }
+    ledger = ledger_after(number, joined, list(projects.values())) if early_parting else None
+    return ChainOperators(
+        number=number, steps=steps, joins=joined, projects=projects, ledger=ledger
     )
 
 
-def _uncertain_keys(parts: ChainParts, wanted: Sequence[OutputShape]) -> list[Expr]:
+def _uncertain_keys(
+    spec: PipelineSpec, branches: Sequence[BranchParts], wanted: Sequence[OutputShape]
+) -> list[Expr]:
     """Return the keys of outputs that may be NULL in a finished row."""
-    complete = parts.spec.emission.on_expiry == "drop"
+    complete = spec.emission.on_expiry == "drop"
     certain = {column.expr.sql for column in wanted} if complete else set[str]()
-    keys = (output.key.expr for output in parts.outputs if output.key is not None)
+    keys = (branch.key.expr for branch in branches if branch.key is not None)
     return [key for key in keys if key.sql not in certain]
 
 
-def _lists(output: OutputParts) -> list[Expr]:
-    return [of for unnest in output.shape.unnests for _, of in unnest.lists]
+def _lists(branch: BranchParts) -> list[Expr]:
+    return [of for unnest in branch.shape.unnests for _, of in unnest.lists]
 
 
-def _wanted(parts: ChainParts) -> list[OutputShape]:
+def _wanted(spec: PipelineSpec, branches: Sequence[BranchParts]) -> list[OutputShape]:
     """Return what must not be NULL under smart emission: what is required, and a key of all."""
-    spec = parts.spec
     if spec.emission.type != "smart":
         return []
     found = [
         column
         for name in spec.emission.require
-        for output in parts.outputs
-        if (column := output.shape.column(name))
+        for branch in branches
+        if (column := branch.shape.column(name))
     ]
-    key = common_key([output.key for output in parts.outputs])
+    key = common_key([branch.key for branch in branches])
     if key is not None:
-        found += _filled(parts.outputs[0].shape, key)
+        found += _filled(branches[0].shape, key)
     return list({column.expr.sql: column for column in found}.values())
 
 

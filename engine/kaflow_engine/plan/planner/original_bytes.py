@@ -4,11 +4,12 @@ from collections.abc import Iterable, Sequence
 
 from sqlglot import exp
 
+from kaflow_engine.model.output_specs import Write
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.sql.bind import Binder
 from kaflow_engine.sql.parse import parse_expression
 from kaflow_engine.sql.shape import Expr
 from kaflow_engine.sql.syntax import DIALECT
+from kaflow_engine.sql.types.bind import Binder
 
 _HARMLESS = (
     exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Case, exp.If, exp.Coalesce,
@@ -20,6 +21,7 @@ _WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT"}
 
 def raw_condition(
     spec: PipelineSpec,
+    writes: Iterable[Write],
     driving: str,
     keys: Sequence[Expr],
     later: Iterable[tuple[Expr, Binder]],
@@ -28,6 +30,7 @@ def raw_condition(
 
     Args:
         spec: What the author wrote.
+        writes: The outputs of the chain.
         driving: The driving alias.
         keys: The expressions of the output keys that may be NULL in a finished row.
         later: Expressions that are computed after the records are decoded, each with what knows
@@ -35,7 +38,7 @@ def raw_condition(
     """
     if spec.emission.type == "smart" and spec.emission.on_expiry == "dead_letter":
         return "TRUE"
-    schemas = [write.output.schema_ for write in spec.writes]
+    schemas = [write.output.schema_ for write in writes]
     if any(schema is not None and schema.fields is not None for schema in schemas):
         return "TRUE"
     if any(not _harmless(expr, binder) for expr, binder in later):

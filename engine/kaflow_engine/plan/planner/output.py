@@ -17,10 +17,28 @@ from kaflow_engine.model.output_specs import SchemaSpec, Write
 from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.avro_fit import wrong_fields
-from kaflow_engine.sql.bind import Binder, check_types, normal_type
-from kaflow_engine.sql.conditions import check_condition
 from kaflow_engine.sql.scope import UnknownColumn
 from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape
+from kaflow_engine.sql.types.bind import Binder, check_types, normal_type
+from kaflow_engine.sql.types.conditions import check_condition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchParts:
+    """What is known of one SELECT of an output."""
+
+    place: tuple[int, int]
+    """Of the output, and of the branch of its UNION ALL."""
+    write: Write
+    shape: QueryShape
+    columns: tuple[tuple[Column, Expr], ...]
+    binder: Binder
+    """Knows its elements of lists, too."""
+
+    @property
+    def key(self) -> OutputShape | None:
+        """The column that is the key."""
+        return self.shape.key_of(self.write.output.key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,10 +46,8 @@ class OutputParts:
     """What is known of one output."""
 
     write: Write
-    shape: QueryShape
-    columns: tuple[tuple[Column, Expr], ...]
-    binder: Binder
-    """Knows its elements of lists, too."""
+    branches: tuple[BranchParts, ...]
+    """They have the same columns."""
     avro: str | None
     """The schema of Avro records."""
     table: TableParams | None
@@ -39,7 +55,7 @@ class OutputParts:
     @property
     def key(self) -> OutputShape | None:
         """The column that is the key."""
-        return self.shape.key_of(self.write.output.key)
+        return self.branches[0].key
 
 
 def wrong_names(

@@ -10,9 +10,10 @@ from kaflow_engine.model.files.yaml_file import raise_all
 from kaflow_engine.model.output_specs import Write
 from kaflow_engine.model.record_columns import readable
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.plan.planner.assemble import ChainParts, assemble
+from kaflow_engine.plan.planner.assemble import ChainParts, PlanParts, assemble
 from kaflow_engine.plan.planner.mistakes import Mistakes
 from kaflow_engine.plan.planner.output import (
+    BranchParts,
     OutputParts,
     output_schema,
     wrong_conditions,
@@ -20,12 +21,15 @@ from kaflow_engine.plan.planner.output import (
     wrong_types,
 )
 from kaflow_engine.plan.planner.planned import PlannedPipeline
-from kaflow_engine.plan.planner.refusals import require_one_chain
+from kaflow_engine.plan.planner.refusals import wrong_roles, wrong_tables
 from kaflow_engine.plan.planner.steps import key_steps
 from kaflow_engine.plan.planner.table import table_params
 from kaflow_engine.plan.planner.topics import check_topic_names, topic_params, topic_roles
-from kaflow_engine.sql.bind import (
-    AliasColumns,
+from kaflow_engine.sql.chain_shapes import ChainShape, chain_shapes
+from kaflow_engine.sql.pipeline import names_written, pipeline_shapes, pipeline_topics
+from kaflow_engine.sql.scope import NeedsSchema
+from kaflow_engine.sql.shape import OutputShape, QueryShape
+from kaflow_engine.sql.types.bind import (
     Binder,
     check_types,
     expressions,
@@ -33,9 +37,6 @@ from kaflow_engine.sql.bind import (
     used_columns,
     with_elements,
 )
-from kaflow_engine.sql.pipeline import names_written, pipeline_shapes, pipeline_topics
-from kaflow_engine.sql.scope import NeedsSchema
-from kaflow_engine.sql.shape import QueryShape
 
 
 def declared_columns(spec: PipelineSpec, topic: str) -> tuple[Column, ...] | None:
@@ -101,7 +102,6 @@ def _check(spec: PipelineSpec, config: Config, *, whole: bool) -> tuple[ModelErr
     written = [names_written(write) for write in spec.writes]
     try:
         shapes = pipeline_shapes(spec, schemas.get)
-        require_one_chain(spec, shapes)
     except NeedsSchema as notice:
         mistakes.found += wrong_names(spec, written)
         mistakes.raise_all()
@@ -110,7 +110,7 @@ def _check(spec: PipelineSpec, config: Config, *, whole: bool) -> tuple[ModelErr
         mistakes.found += [error, *wrong_names(spec, written, error)]
         mistakes.raise_all()
         raise
-    mistakes.found += wrong_names(spec, _names(shapes), keys=[shape.key for shape in shapes])
+    mistakes.found += wrong_names(spec, _names(shapes), keys=_keys(shapes))
     known = {topic: columns for topic, columns in schemas.items() if columns is not None}
     if len(known) < len(schemas):
         mistakes.raise_all()
@@ -134,85 +134,133 @@ def build_plan(
         ModelError: all mistakes that were found.
     """
     shapes = pipeline_shapes(spec, schemas.get)
-    require_one_chain(spec, shapes)
+    read = dict.fromkeys(
+        source.topic for branches in shapes for shape in branches for source in shape.sources
+    )
     found = [
-        *check_topic_names(spec, [source.topic for source in shapes[0].sources]),
-        *wrong_names(spec, _names(shapes), keys=[shape.key for shape in shapes]),
+        *check_topic_names(spec, list(read)),
+        *wrong_names(spec, _names(shapes), keys=_keys(shapes)),
     ]
     planned = _plan(spec, config, schemas, shapes, Mistakes(found=found), whole=True)
     assert planned is not None
     return planned
 
 
-def _names(shapes: Sequence[QueryShape]) -> list[list[str]]:
-    return [[output.name for output in shape.outputs] for shape in shapes]
+def _names(shapes: Sequence[Sequence[QueryShape]]) -> list[list[str]]:
+    return [[output.name for output in branches[0].outputs] for branches in shapes]
+
+
+def _keys(shapes: Sequence[Sequence[QueryShape]]) -> list[OutputShape | None]:
+    return [branches[0].key for branches in shapes]
 
 
 def _plan(
     spec: PipelineSpec,
     config: Config,
     schemas: Mapping[str, tuple[Column, ...]],
-    shapes: tuple[QueryShape, ...],
+    shapes: Sequence[Sequence[QueryShape]],
     mistakes: Mistakes,
     *,
     whole: bool,
 ) -> PlannedPipeline | None:
-    first = shapes[0]
-    topics = [source.topic for source in first.sources]
-    of_alias = {s.alias: readable(schemas[s.topic]) for s in first.sources}
-    binders = [
-        _binder(shape, of_alias, spec.place(*write.query_at))
-        for write, shape in zip(spec.writes, shapes, strict=True)
-    ]
+    chains = chain_shapes(shapes)
+    reads = [[source.topic for source in chain.shape.sources] for chain in chains]
+    columns = {topic: readable(schemas[topic]) for topics in reads for topic in topics}
     outputs = [
-        _output(spec, config, write, shape, binder, mistakes)
-        for write, shape, binder in zip(spec.writes, shapes, binders, strict=True)
+        _output(spec, config, number, branches, columns, mistakes)
+        for number, branches in enumerate(shapes)
     ]
-    for part in (part for source in first.sources for part in source.filter):
-        mistakes.attempt(lambda part=part: binders[0].check_condition(part))
-    steps = mistakes.attempt(lambda: key_steps(first, binders[0]))
-    roles = topic_roles(spec, config, topics)
-    used: dict[str, set[str]] = {}
-    for shape in shapes:
-        for alias, names in used_columns(shape).items():
-            used.setdefault(alias, set()).update(names)
-    params = mistakes.attempt(lambda: topic_params(spec, config, roles, first, used, schemas))
+    parts = [_chain(chain, outputs, columns, mistakes) for chain in chains]
+    roles = topic_roles(spec, config, reads)
+    used = used_columns(shape for branches in shapes for shape in branches)
+    params = mistakes.attempt(lambda: topic_params(spec, config, roles, used, schemas))
+    mistakes.found += wrong_tables(spec, chains)
     mistakes.raise_all()
     if not whole:
         return None  # how topics are joined and rows emitted may be what is left out
-    assert steps is not None
+    raise_all(wrong_roles(spec, chains))
     assert params is not None
-    parts = ChainParts(
-        spec=spec,
-        shape=first,
-        steps=steps,
-        roles=roles,
-        types={(alias, c.name): c.type for alias, some in of_alias.items() for c in some},
-        topics=params,
-        binder=binders[0],
-        outputs=tuple(outputs),
-    )
     return PlannedPipeline(
         spec=spec,
-        shapes=shapes,
+        chains=chains,
         roles=roles,
-        schemas={topic: tuple(columns) for topic, columns in schemas.items() if topic in topics},
-        plan=assemble(parts),
+        schemas={topic: tuple(schemas[topic]) for topic in columns},
+        plan=assemble(
+            PlanParts(
+                spec=spec,
+                roles=roles,
+                topics=params,
+                chains=tuple(part for part in parts if part is not None),
+                outputs=tuple(outputs),
+            )
+        ),
     )
 
 
-def _binder(shape: QueryShape, of_alias: AliasColumns, at: Location) -> Binder:
-    return Binder(with_elements(of_alias, shape, at), at, expressions(shape))
+def _chain(
+    chain: ChainShape,
+    outputs: Sequence[OutputParts],
+    columns: Mapping[str, Sequence[Column]],
+    mistakes: Mistakes,
+) -> ChainParts | None:
+    branches = tuple(outputs[each.output].branches[each.branch] for each in chain.branches)
+    binder = branches[0].binder
+    for part in (part for source in chain.shape.sources for part in source.filter):
+        mistakes.attempt(lambda part=part: binder.check_condition(part))
+    steps = mistakes.attempt(lambda: key_steps(chain.shape, binder))
+    if steps is None:
+        return None
+    return ChainParts(
+        queries=chain,
+        steps=steps,
+        types={
+            (source.alias, column.name): column.type
+            for source in chain.shape.sources
+            for column in columns[source.topic]
+        },
+        binder=binder,
+        branches=branches,
+    )
 
 
 def _output(
     spec: PipelineSpec,
     config: Config,
-    write: Write,
-    shape: QueryShape,
-    binder: Binder,
+    number: int,
+    shapes: Sequence[QueryShape],
+    columns: Mapping[str, Sequence[Column]],
     mistakes: Mistakes,
 ) -> OutputParts:
+    write = spec.writes[number]
+    branches = tuple(
+        _branch(write, (number, i), shape, columns, spec.place(*write.query_at), mistakes)
+        for i, shape in enumerate(shapes)
+    )
+    first = branches[0]
+    found = [column for column, _ in first.columns]
+    own_key = first.shape.key
+    values = [column for column in found if own_key is None or column.name != own_key.name]
+    mistakes.found += wrong_types(spec, write, found)
+    if len(found) == len(first.shape.outputs):
+        mistakes.found += wrong_conditions(spec, write, values)
+    return OutputParts(
+        write=write,
+        branches=branches,
+        avro=mistakes.attempt(lambda: output_schema(spec, write, values)),
+        table=mistakes.attempt(lambda: table_params(spec, config, write, found)),
+    )
+
+
+def _branch(
+    write: Write,
+    place: tuple[int, int],
+    shape: QueryShape,
+    columns: Mapping[str, Sequence[Column]],
+    at: Location,
+    mistakes: Mistakes,
+) -> BranchParts:
+    of_alias = {source.alias: columns[source.topic] for source in shape.sources}
+    binder = Binder(with_elements(of_alias, shape, at), at, expressions(shape))
     for part in shape.where:
         mistakes.attempt(lambda part=part: binder.check_condition(part))
     outputs = tuple(
@@ -220,16 +268,4 @@ def _output(
         for output in shape.outputs
         if (kind := mistakes.attempt(lambda o=output: binder.type_of(o.expr))) is not None
     )
-    columns = [column for column, _ in outputs]
-    values = [column for column in columns if shape.key is None or column.name != shape.key.name]
-    mistakes.found += wrong_types(spec, write, columns)
-    if len(outputs) == len(shape.outputs):
-        mistakes.found += wrong_conditions(spec, write, values)
-    return OutputParts(
-        write=write,
-        shape=shape,
-        columns=outputs,
-        binder=binder,
-        avro=mistakes.attempt(lambda: output_schema(spec, write, values)),
-        table=mistakes.attempt(lambda: table_params(spec, config, write, columns)),
-    )
+    return BranchParts(place=place, write=write, shape=shape, columns=outputs, binder=binder)

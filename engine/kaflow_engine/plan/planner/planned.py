@@ -8,16 +8,16 @@ from kaflow_engine.flow.graph import with_avro_ids
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.topics import TopicRole
-from kaflow_engine.sql.shape import QueryShape
+from kaflow_engine.sql.chain_shapes import ChainShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedPipeline:
-    """A plan beside the file and the shape that it was made from."""
+    """A plan beside the file and the queries that it was made from."""
 
     spec: PipelineSpec
-    shapes: tuple[QueryShape, ...]
-    """Of each output; their sources and joins are the same."""
+    chains: tuple[ChainShape, ...]
+    """The queries by what they read and join, numbered in the order of the file."""
     roles: tuple[TopicRole, ...]
     schemas: Mapping[str, tuple[Column, ...]]
     """The columns of every topic it reads."""

@@ -1,35 +1,19 @@
-"""What is asked of joins and outputs together, and cannot be done."""
+"""What is asked of chains, joins and outputs together, and cannot be done."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 from kaflow_engine.errors import ModelError, SqlError
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.steps import KeyStep, event_aliases
 from kaflow_engine.plan.planner.topics import TopicRole
-from kaflow_engine.sql.shape import Expr, QueryShape
+from kaflow_engine.sql.chain_shapes import ChainShape
+from kaflow_engine.sql.shape import QueryShape
 
 
-def require_one_chain(spec: PipelineSpec, shapes: Sequence[QueryShape]) -> None:
-    """Refuse outputs whose rows come from other topics, or from other joins.
-
-    Raises:
-        SqlError: with the way out.
-    """
-    first, *others = spec.writes
-    for write, shape in zip(others, shapes[1:], strict=True):
-        if _chain(shape) != _chain(shapes[0]):
-            raise SqlError(
-                f"'{write.output.target}' joins other topics than '{first.output.target}', "
-                "or joins them otherwise",
-                spec.place(*write.query_at),
-                "let both read the relation that holds the joins, or write two pipelines",
-            )
-
-
-def refuse_chains(
+def refuse_final(
     spec: PipelineSpec, shape: QueryShape, steps: Sequence[KeyStep], roles: Sequence[TopicRole]
 ) -> None:
-    """Refuse final emission where a side's records would be gone before the decision.
+    """Refuse final emission of a chain in which a side's records would be gone before the decision.
 
     Raises:
         SqlError: with the way out.
@@ -42,8 +26,13 @@ def refuse_chains(
         )
 
 
-def refuse_reemit(spec: PipelineSpec, steps: int) -> None:
+def refuse_reemit(spec: PipelineSpec, chains: Sequence[ChainShape], steps: int) -> None:
     """Refuse `on_dimension_update: reemit` where rows cannot be formed again in one place.
+
+    Args:
+        spec: What the author wrote.
+        chains: What its queries read and join.
+        steps: The greatest number of join keys of a chain.
 
     Raises:
         ModelError: with the way out.
@@ -56,6 +45,12 @@ def refuse_reemit(spec: PipelineSpec, steps: int) -> None:
             "'on_dimension_update: reemit' works with one output only",
             place,
             "write a pipeline for each output, or remove it",
+        )
+    if sum(len(chain.branches) for chain in chains) > 1:
+        raise ModelError(
+            "'on_dimension_update: reemit' does not work with UNION ALL",
+            place,
+            "write a pipeline for each SELECT, all to the same topic, or remove it",
         )
     if steps > 1:
         raise ModelError(
@@ -71,20 +66,50 @@ def refuse_reemit(spec: PipelineSpec, steps: int) -> None:
         )
 
 
-def _chain(shape: QueryShape) -> Hashable:
-    """Return what a query reads and joins, wherever it stands in a file."""
-    return (
-        tuple((each.alias, each.topic, _texts(each.filter)) for each in shape.sources),
-        tuple(
-            (
-                each.alias,
-                each.kind,
-                tuple((pair.outer.sql, pair.inner.sql) for pair in each.keys),
+def wrong_roles(spec: PipelineSpec, chains: Sequence[ChainShape]) -> list[ModelError]:
+    """Return an error for each dimension whose records make rows elsewhere: dimensions come first,
+    whatever their time is, and rows leave in the order of time.
+    """
+    found: list[ModelError] = []
+    for i, name in enumerate(spec.state.dimensions):
+        joining = {chain.number for chain in chains if name in _joined(chain)}
+        driven = {chain.number for chain in chains if chain.shape.driving.topic == name}
+        if any(driving != joined for driving in driven for joined in joining):
+            found.append(
+                ModelError(
+                    f"'{name}' is a dimension in one query, and another one makes rows of its "
+                    "records",
+                    spec.place("state", "dimensions", i),
+                    "write two pipelines, or remove it here: it is then joined as events",
+                )
             )
-            for each in shape.joins
-        ),
-    )
+    return found
 
 
-def _texts(parts: Sequence[Expr]) -> tuple[str, ...]:
-    return tuple(part.sql for part in parts)
+def _joined(chain: ChainShape) -> set[str]:
+    return {source.topic for source in chain.shape.sources[1:]}
+
+
+def wrong_tables(spec: PipelineSpec, chains: Sequence[ChainShape]) -> list[ModelError]:
+    """Return an error for each table whose rows come from records of several topics."""
+    found: list[ModelError] = []
+    for output, write in enumerate(spec.writes):
+        if write.output.table is None:
+            continue
+        driving = {
+            chain.shape.driving.topic
+            for chain in chains
+            if any(branch.output == output for branch in chain.branches)
+        }
+        if len(driving) > 1:
+            names = " and ".join(f"'{name}'" for name in sorted(driving))
+            found.append(
+                ModelError(
+                    f"table '{write.output.table}' would hold rows of {names}: each row names its "
+                    "record by partition and offset, not by topic",
+                    spec.place(*write.at, "table"),
+                    "write a table for each, or write the union to a topic, and that topic into "
+                    "the table",
+                )
+            )
+    return found

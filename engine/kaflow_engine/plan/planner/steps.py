@@ -6,13 +6,14 @@ from dataclasses import dataclass, field, replace
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.flow.graph import decode_id
+from kaflow_engine.flow.numbers import join_id, state_in
 from kaflow_engine.flow.operators import Driving, KeyedJoin, Rows, SideParams
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.layout import key_text
 from kaflow_engine.plan.planner.topics import TopicRole
-from kaflow_engine.sql.bind import Binder
 from kaflow_engine.sql.shape import MATCHED, Expr, JoinShape, OutputShape, QueryShape
+from kaflow_engine.sql.types.bind import Binder
 
 FOREVER = (1 << 61) + (1 << 60)  # also at the end of a bounded run, which is 1 << 61
 """Milliseconds; longer than any history."""
@@ -162,8 +163,8 @@ def keyed_joins(
         here_names |= {f"{s.alias}.{MATCHED}" for s in sides}
         found.append(
             KeyedJoin(
-                id=f"join:{n + 1}",
-                state=n + 1,
+                id=join_id(driving.chain, n + 1),
+                state=state_in(driving.chain, n + 1),
                 rows=rows,
                 before=before,
                 sides=sides,

@@ -13,7 +13,6 @@ from kaflow_engine.model.formats import WITH_SCHEMA, one_of
 from kaflow_engine.model.record_columns import record_columns
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.history import history_params
-from kaflow_engine.sql.shape import QueryShape
 
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 _TIMES = {"TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_MS", "TIMESTAMP_S", "TIMESTAMP_NS"}
@@ -46,26 +45,30 @@ def topic_ttl(spec: PipelineSpec, config: Config, topic: str) -> tuple[int, str]
     return config.state.ttl, "state.ttl of the configuration"
 
 
-def topic_roles(spec: PipelineSpec, config: Config, topics: Sequence[str]) -> tuple[TopicRole, ...]:
-    """Return the roles of a query's topics, ordered by code point.
+def topic_roles(
+    spec: PipelineSpec, config: Config, chains: Sequence[Sequence[str]]
+) -> tuple[TopicRole, ...]:
+    """Return the roles of the topics of a pipeline, ordered by code point.
 
     Args:
         spec: What the author wrote.
         config: For the default TTL.
-        topics: As the query reads them, one for each source; the first drives.
+        chains: Of each the topics as its query reads them, one for each source; the first drives.
     """
     roles: list[TopicRole] = []
-    for name in sorted(set(topics)):
+    joined = {name for topics in chains for name in topics[1:]}
+    first = {topics[0] for topics in chains}
+    for name in sorted(joined | first):
         dimension = name in spec.state.dimensions
         ttl, ttl_from = topic_ttl(spec, config, name)
-        driving = topics[0] == name
+        driving = name in first
         if dimension and driving:
             ttl, ttl_from = _driving_dimension(spec, config)
         roles.append(
             TopicRole(
                 name=name,
-                dimension=dimension and name in topics[1:],
-                side=not dimension and name in topics[1:],
+                dimension=dimension and name in joined,
+                side=not dimension and name in joined,
                 driving=driving,
                 ttl=ttl,
                 ttl_from=ttl_from,
@@ -163,23 +166,25 @@ def topic_params(
     spec: PipelineSpec,
     config: Config,
     roles: Sequence[TopicRole],
-    shape: QueryShape,
     used: Mapping[str, Collection[str]],
     schemas: Mapping[str, Sequence[Column]],
 ) -> tuple[TopicParams, ...]:
-    """Build how each topic is read: of values with names, only the columns that are used."""
+    """Build how each topic is read: of values with names, only the columns that are used.
+
+    Args:
+        spec: What the author wrote.
+        config: For defaults.
+        roles: The topics, in the order of their indices.
+        used: Of each topic the columns that some query reads.
+        schemas: Of each topic the columns that it has.
+    """
     found: list[TopicParams] = []
     for index, role in enumerate(roles):
         topic = spec.topic(role.name)
         columns = schemas[role.name]
         _check_schema_change(spec, config, role.name)
         event_time, clock = event_time_sql(spec, role.name, columns)
-        names = {
-            name.lower()
-            for source in shape.sources
-            if source.topic == role.name
-            for name in used[source.alias]
-        }
+        names = {name.lower() for name in used[role.name]}
         if clock is not None:
             names.add(clock.name.lower())
         form = topic_format(spec, config, role.name)

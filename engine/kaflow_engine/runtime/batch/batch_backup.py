@@ -12,6 +12,7 @@ from kaflow_engine.errors import StateError
 from kaflow_engine.operators.rows.reports import BatchReport
 from kaflow_engine.state.hints import NEW_ID_REPEATS
 from kaflow_engine.state.log.batch_log import BatchLog, BatchRecord
+from kaflow_engine.state.log.by_chain import from_stored, known, to_stored
 
 _WAYS_OUT = f"{NEW_ID_REPEATS}, or set `on_data_loss: continue` for topics that forget records"
 
@@ -107,7 +108,7 @@ def to_kept(record: BatchRecord, read_before: int | None) -> dict[str, Any]:
     return {
         "plan": record.plan,
         "batch_time": record.batch_time,
-        "watermark": record.watermark,
+        "watermark": to_stored(record.watermark),
         "ranges": {t: {str(p): list(r) for p, r in ps.items()} for t, ps in record.ranges.items()},
         "read_to_end": [list(place) for place in record.read_to_end],
         "bounded_end": record.bounded_end,
@@ -126,7 +127,7 @@ def _record(number: int, kept: Mapping[str, Any], epoch: int) -> BatchRecord:
         epoch=epoch,
         plan=kept["plan"],
         batch_time=kept["batch_time"],
-        watermark=kept["watermark"],
+        watermark=known(from_stored(kept["watermark"])),
         ranges=ranges,
         read_to_end=tuple((topic, p) for topic, p in kept["read_to_end"]),
         bounded_end=kept["bounded_end"],

@@ -8,8 +8,9 @@ from dataclasses import replace
 from kaflow_engine.connectors.kafka.admin import offsets
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.topics import topic_ids
+from kaflow_engine.flow.chains import driving_topics
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import driving_source, table_sinks
+from kaflow_engine.flow.graph import table_sinks
 from kaflow_engine.operators.watermark import Place, without
 from kaflow_engine.runtime.batch.position import Position
 from kaflow_engine.runtime.batch.progress import Watch
@@ -86,13 +87,13 @@ def settle_losses(
         losses = losses_of(merged(at, ahead), first, end, another)
     else:
         losses = _within(split(record.ranges, histories)[1], first, end, another)
-    at_stake = topic_at_stake(plan)
+    at_stake = topics_at_stake(plan)
     for loss in losses:
         between = is_ahead(loss) and loss.ids is None
         if plan.backfill is not None and not between and not loss.is_behind:
             raise bounds_error(loss)
         error = (gap_error if between else loss_error)(loss)
-        if loss.topic == at_stake:
+        if loss.topic in at_stake:
             raise DataLost(error.message, hint=_AT_STAKE)
         if loss.topic not in forgiving:
             raise error
@@ -125,16 +126,18 @@ def bounds_error(loss: Loss) -> DataLost:
     )
 
 
-def topic_at_stake(plan: Flow) -> str | None:
-    """Return the topic of which no record may be lost, whatever the author says.
+def topics_at_stake(plan: Flow) -> frozenset[str]:
+    """Return the topics of which no record may be lost, whatever the author says.
 
     A backfill would remove the rows that the stream has made of such records, and put none in their
     place.
     """
     wanted = plan.backfill
-    if wanted is None or wanted.force or not table_sinks(plan):
-        return None
-    return driving_source(plan).name
+    if wanted is None or wanted.force:
+        return frozenset()
+    return frozenset(
+        topic.name for sink in table_sinks(plan) for topic in driving_topics(plan, sink)
+    )
 
 
 def gap_error(loss: Loss) -> DataLost:

@@ -1,13 +1,13 @@
 """The position of a pipeline between two batches: all that the next one depends on."""
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 
 from kaflow_engine.operators.rows.reports import BatchReport
-from kaflow_engine.operators.watermark import WatermarkState
-from kaflow_engine.runtime.clock.ticks import is_due
-from kaflow_engine.runtime.source.offsets import ends_of, merged, recreated
+from kaflow_engine.operators.watermark import WatermarkState, of_topics
+from kaflow_engine.runtime.clock.ticks import due_chains
+from kaflow_engine.runtime.source.offsets import ends_of, merged, only, recreated
 from kaflow_engine.state.log.batch_log import (
     FIRST,
     BatchLog,
@@ -32,8 +32,8 @@ class Position:
     topic_ids: TopicIds = field(default_factory=dict[str, str])
     """Of the topics that `offsets` belong to."""
     watermark: WatermarkState = field(default_factory=WatermarkState)
-    next_due: int | None = None
-    """The watermark behind which something falls due; a lower bound."""
+    next_due: Mapping[int, int] = field(default_factory=dict[int, int])
+    """By chain: the watermark behind which something falls due; a lower bound."""
     counters: Mapping[str, int] = field(default_factory=dict[str, int])
     """Since the state was created."""
 
@@ -52,28 +52,64 @@ def load_standing(log: BatchLog, state: StateRecord) -> Position:
             f"{batch.epoch} has cut it again",
             hint="two runs wrote this state at once; restore the whole directory from one backup",
         )
-    another = recreated(state.topic_ids, batch.topic_ids)
+    counting = _counting(state, batch.number)
+    ids = only(batch.topic_ids, counting)
+    another = recreated(state.topic_ids, ids)
     start = {topic: ps for topic, ps in state.start.items() if topic not in another}
     return Position(
         batch=commit.number,
         batch_time=batch.batch_time,
-        offsets=merged(start, ends_of(batch.ranges)),
-        topic_ids={**state.topic_ids, **batch.topic_ids},
-        watermark=WatermarkState.from_json(commit.watermark),
+        offsets=merged(start, only(ends_of(batch.ranges), counting)),
+        topic_ids={**state.topic_ids, **ids},
+        watermark=of_topics(WatermarkState.from_json(commit.watermark), counting),
         next_due=commit.next_due,
         counters=commit.counters,
     )
 
 
-def next_due(standing: Position, batch: BatchRecord, report: BatchReport) -> int | None:
-    """Return what falls due next after a batch.
+def as_the_state_reads(standing: Position, state: StateRecord) -> Position:
+    """Return a position without topics that are read no more, those that came since at their start.
 
-    A batch that looked into the time index reports what is left there; otherwise what was known
-    before still stands. Entries may have been deleted since: it is a lower bound.
+    Batches of an earlier plan, which are run again, leave behind what they read.
     """
-    looked = is_due(batch.watermark, standing.next_due)
-    known = None if looked else standing.next_due
-    return min((due for due in (known, report.next_due) if due is not None), default=None)
+    counting = _counting(state, standing.batch)
+    return replace(
+        standing,
+        offsets={**state.start, **only(standing.offsets, counting)},
+        topic_ids={**state.topic_ids, **only(standing.topic_ids, counting)},
+        watermark=of_topics(standing.watermark, counting),
+    )
+
+
+def _counting(state: StateRecord, batch: int) -> frozenset[str]:
+    """Return the topics of a state that a batch has read for it."""
+    return frozenset(
+        topic for topic in state.start if state.added_behind.get(topic, FIRST - 1) < batch
+    )
+
+
+def next_due(
+    standing: Position, batch: BatchRecord, report: BatchReport, numbers: Collection[int]
+) -> dict[int, int]:
+    """Return what falls due next in each chain after a batch.
+
+    A batch that looked into the time index of a chain reports what is left there; otherwise what
+    was known before still stands. Entries may have been deleted since: it is a lower bound.
+
+    Args:
+        standing: Before the batch.
+        batch: Its record.
+        report: What it did.
+        numbers: The chains that there are.
+    """
+    looked = due_chains(batch.watermark, standing.next_due)
+    before = {chain: due for chain, due in standing.next_due.items() if chain not in looked}
+    dues = [*before.items(), *report.next_due.items()]
+    return {
+        chain: min(due for each, due in dues if each == chain)
+        for chain in sorted(numbers)
+        if any(each == chain for each, _ in dues)
+    }
 
 
 def counted(before: Mapping[str, int], report: BatchReport) -> dict[str, int]:

@@ -7,9 +7,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, assert_never
 
+from kaflow_engine.flow.chains import chains, chains_into, clocks
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import driving, joins, levels, operator_of_state, source_of
+from kaflow_engine.flow.graph import joins, levels, operator_of_state, source_of
 from kaflow_engine.flow.operators import KeyedJoin, Ledger
+from kaflow_engine.operators.watermark import WatermarkState, last_chain
+from kaflow_engine.runtime.batch.position import Position
 from kaflow_engine.runtime.batch.runner import BatchDone
 from kaflow_engine.runtime.batch.task_metrics import rows_written, skew, stage_spans, state_sizes
 from kaflow_engine.state.log.batch_log import Offsets
@@ -57,6 +60,7 @@ class Watch:
         self._note(_Recent(self._clock(), read, done.seconds, steps_of(done.phases)))
         self._sizes |= state_sizes(report)
         place, holder_at = done.holder or (None, None)
+        newest = _newest(before.newest, done)
         self.say(
             batch=at.batch,
             batch_records=read,
@@ -66,13 +70,15 @@ class Watch:
             lag=lag_of(at.offsets, ends),
             offsets=at.offsets,
             counters=at.counters,
-            watermark=at.watermark.value,
+            watermark=at.watermark.least,
+            watermarks=_by_target(at.watermark, plan),
             batch_time=at.batch_time,
             phases=done.phases,
-            newest=_newest(before.newest, done),
+            newest=newest,
             holder=place,
             holder_at=holder_at,
-            waiting_since=None if at.next_due is None else at.next_due - driving(plan).ttl,
+            holder_newest=_newest_of_last(at.watermark, newest, plan),
+            waited=_waited(at, plan),
             lookups=_added(before.lookups, report.lookups),
             sizes=_by_operator(self._sizes, plan),
             busy=min(self._per_second(last.seconds for last in self._after_first()), 1.0),
@@ -109,8 +115,8 @@ def operator_name(plan: Flow, partition: str) -> str:
     """Return the name of the operator whose state a partition `<state>-<p>` holds."""
     operator = operator_of_state(plan, int(partition.partition("-")[0]))
     match operator:
-        case Ledger():
-            return "ledger"
+        case Ledger(id=name):
+            return name
         case KeyedJoin(state=state):
             return f"{state}:{_joined(plan, operator)}"
         case _:
@@ -123,7 +129,7 @@ def level_name(plan: Flow, level: int) -> str:
         return "map"
     at = levels(plan)
     here = [f"join {_joined(plan, join)}" for join in joins(plan) if at[join.id] == level]
-    return ", ".join(here) or "deliver"
+    return ", ".join(dict.fromkeys(here)) or "deliver"
 
 
 def _joined(plan: Flow, join: KeyedJoin) -> str:
@@ -135,6 +141,34 @@ def _by_operator(sizes: Mapping[str, tuple[int, int]], plan: Flow) -> dict[str, 
     for partition, size in sorted(sizes.items()):
         found = _added(found, {operator_name(plan, partition): size})
     return found
+
+
+def _by_target(marks: WatermarkState, plan: Flow) -> dict[str, int]:
+    """Return the watermark of what each sink takes, where all chains into it have one."""
+    found = {
+        sink.target: marks.least_of(chain.number for chain in chains_into(plan, sink))
+        for sink in plan.sinks
+    }
+    return {target: mark for target, mark in found.items() if mark is not None}
+
+
+def _newest_of_last(marks: WatermarkState, newest: Mapping[str, int], plan: Flow) -> int | None:
+    """Return the greatest event time of the topics that the least watermark follows."""
+    topics = clocks(plan)[last_chain(marks, clocks(plan))]
+    return max((newest[topic.name] for topic in topics if topic.name in newest), default=None)
+
+
+def _waited(at: Position, plan: Flow) -> int | None:
+    """Return how long the row has waited that is due next in its chain, of all chains the most."""
+    marks = at.watermark.values
+    return max(
+        (
+            marks[chain.number] - (at.next_due[chain.number] - chain.driving.ttl)
+            for chain in chains(plan)
+            if chain.number in marks and chain.number in at.next_due
+        ),
+        default=None,
+    )
 
 
 def _newest(known: Mapping[str, int], done: BatchDone) -> dict[str, int]:

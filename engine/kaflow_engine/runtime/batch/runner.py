@@ -10,15 +10,16 @@ from pyspark.sql import DataFrame
 
 from kaflow_engine.connectors.contract import FinishedBatch, Sink
 from kaflow_engine.errors import StateError
+from kaflow_engine.flow.chains import clocks
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.operators.rows.reports import BatchReport
 from kaflow_engine.operators.rows.task import BatchContext
-from kaflow_engine.operators.watermark import END, Place, advance, holder
+from kaflow_engine.operators.watermark import Place, advance, ended, holder
 from kaflow_engine.runtime.batch.batch_backup import KeptBatches
 from kaflow_engine.runtime.batch.position import Position, counted, next_due
 from kaflow_engine.runtime.batch.task_metrics import changes_of, task_phases
 from kaflow_engine.runtime.clock.batch_clock import wall_clock
-from kaflow_engine.runtime.clock.ticks import is_due
+from kaflow_engine.runtime.clock.ticks import due_chains
 from kaflow_engine.runtime.failures.failures import to_error
 from kaflow_engine.runtime.sink.claims import Claims
 from kaflow_engine.runtime.source.offsets import empty_ranges, ends_of, merged, size_of
@@ -154,7 +155,7 @@ class BatchRunner:
             epoch=self.epoch,
             plan=self._fingerprint,
             batch_time=max(standing.batch_time, now),
-            watermark=standing.watermark.value,
+            watermark=standing.watermark.values,
             ranges=ranges,
             read_to_end=read_to_end,
             bounded_end=bounded_end,
@@ -181,9 +182,9 @@ class BatchRunner:
         context = BatchContext(
             batch=record.number,
             batch_time=record.batch_time,
-            watermark=record.watermark,
+            watermarks=record.watermark,
             epoch=self.epoch,
-            due=is_due(record.watermark, standing.next_due),
+            due=due_chains(record.watermark, standing.next_due),
             mark=batch_mark(record),
         )
         frame = records if size and records is not None else self._nothing
@@ -211,7 +212,7 @@ class BatchRunner:
             self._claims.begin()
         executed = self.execute(standing, record, records, shipment)
         ran = time.perf_counter()
-        sink = shipment.settings.sink
+        sink, plan = shipment.settings.sink, shipment.settings.plan
         finished = FinishedBatch(
             number=record.number,
             mark=batch_mark(record),
@@ -228,7 +229,7 @@ class BatchRunner:
             self._pass("before_table", record.number)
             each.commit(finished)
             self._pass("table_taken", record.number)
-        after = self._commit(standing, record, shipment.settings.plan, executed.report)
+        after = self._commit(standing, record, plan, executed.report)
         done = time.perf_counter()
         spent = {"log": logged - start, "execute": ran - logged, "commit": done - ran}
         return BatchDone(
@@ -238,9 +239,7 @@ class BatchRunner:
             seconds=done - start,
             phases={**{k: v * 1000 for k, v in spent.items()}, **task_phases(executed.report)},
             executed=executed,
-            holder=holder(
-                after.watermark, shipment.settings.plan.sources, after.batch_time, ended(record)
-            ),
+            holder=holder(after.watermark, clocks(plan), after.batch_time, read_to_end(record)),
         )
 
     def _committed_by(self, whom: Literal["task", "driver"]) -> Iterator[Sink]:
@@ -250,17 +249,17 @@ class BatchRunner:
         self, standing: Position, record: BatchRecord, plan: Flow, report: BatchReport
     ) -> Position:
         watermark = advance(
-            standing.watermark, plan.sources, report, record.batch_time, ended(record)
+            standing.watermark, clocks(plan), report, record.batch_time, read_to_end(record)
         )
         if record.bounded_end:
-            watermark = replace(watermark, value=END)
+            watermark = ended(watermark, watermark.marks)
         after = Position(
             batch=record.number,
             batch_time=record.batch_time,
             offsets=merged(standing.offsets, ends_of(record.ranges)),
             topic_ids={**standing.topic_ids, **record.topic_ids},
             watermark=watermark,
-            next_due=next_due(standing, record, report),
+            next_due=next_due(standing, record, report, watermark.marks),
             counters=counted(standing.counters, report),
         )
         self._pass("before_commit_log", record.number)
@@ -275,7 +274,7 @@ class BatchRunner:
                 epoch=self.epoch,
                 changes=dict(changes_of(report)),
                 watermark=watermark.to_json(),
-                next_due=after.next_due,
+                next_due=dict(after.next_due),
                 counters=dict(after.counters),
             )
         )
@@ -291,7 +290,7 @@ def tick_ranges(standing: Position) -> Ranges:
     return empty_ranges(standing.offsets)
 
 
-def ended(record: BatchRecord) -> dict[tuple[str, int], bool]:
+def read_to_end(record: BatchRecord) -> dict[tuple[str, int], bool]:
     """Return every source partition of a batch, and whether it was read to its end."""
     places = frozenset(record.read_to_end)
     return {(t, p): (t, p) in places for t, ps in record.ranges.items() for p in ps}

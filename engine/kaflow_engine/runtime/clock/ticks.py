@@ -1,5 +1,6 @@
 """Ticks: when an empty batch is needed although no record waits."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 QUIET_MS = 200
@@ -17,25 +18,33 @@ class Clockwork:
     last_batch_end: int
     last_tick_end: int
     """End of the last empty batch."""
-    next_due: int | None
-    """At which watermark something falls due next; None: nothing waits."""
-    watermark: int | None
-    """What the next batch would be handed."""
-    watermark_after: int | None
-    """What it would be after an empty batch now."""
+    next_due: Mapping[int, int]
+    """By chain: at which watermark something falls due next; absent: nothing waits."""
+    watermarks: Mapping[int, int]
+    """By chain: what the next batch would be handed."""
+    watermarks_after: Mapping[int, int]
+    """By chain: what they would be after an empty batch now."""
 
 
-def is_due(watermark: int | None, next_due: int | None) -> bool:
-    """Tell whether a batch with this watermark has something to expire or decide."""
-    return next_due is not None and watermark is not None and watermark > next_due
+def due_chains(watermarks: Mapping[int, int], next_due: Mapping[int, int]) -> frozenset[int]:
+    """Return the chains in which a batch with these watermarks has something to expire or decide.
+
+    Args:
+        watermarks: By chain; absent before its first record.
+        next_due: By chain; absent: nothing waits.
+    """
+    return frozenset(
+        chain for chain, due in next_due.items() if chain in watermarks and watermarks[chain] > due
+    )
 
 
 def wants_tick(at: Clockwork) -> bool:
     """Tell whether to run an empty batch now.
 
-    Either something is due, or an empty batch would move the watermark so far that it is: time
+    Either something is due, or an empty batch would move a watermark so far that it is: time
     passes only with batches, and a topic falls idle by time.
     """
     if at.now - at.last_batch_end < QUIET_MS or at.now - at.last_tick_end < TICK_MS:
         return False
-    return is_due(at.watermark, at.next_due) or is_due(at.watermark_after, at.next_due)
+    marks = (at.watermarks, at.watermarks_after)
+    return any(due_chains(each, at.next_due) for each in marks)

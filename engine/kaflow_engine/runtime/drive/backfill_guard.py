@@ -4,15 +4,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kaflow_engine.errors import Location, ModelError, StateError
+from kaflow_engine.flow.chains import Chain, chains
 from kaflow_engine.flow.flow import Backfill, Flow, instant
-from kaflow_engine.flow.graph import driving, joins, ledger_of
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.table_rows import is_whole, last_over, length_of
 from kaflow_engine.plan.evolution.evolution import keeps_rows
-from kaflow_engine.runtime.batch.position import load_standing
+from kaflow_engine.runtime.batch.position import Position, load_standing
 from kaflow_engine.runtime.planning.plan_codec import plan_of
-from kaflow_engine.state.log.batch_log import BatchLog, Offsets
+from kaflow_engine.state.log.batch_log import BatchLog, BatchRecord, Offsets
+from kaflow_engine.state.log.by_chain import known
 from kaflow_engine.state.storage.store import LocalStore
 
 
@@ -27,10 +28,10 @@ class Taken:
     write no row any more; None: it has read no event yet."""
 
 
-def longest_wait(plan: Flow) -> int:
-    """Return how many milliseconds of event time a row of a plan may wait, or be written again."""
-    rests = ledger_of(plan) is not None or any(keeps_rows(plan, join) for join in joins(plan))
-    return driving(plan).ttl if rests else 0
+def longest_wait(plan: Flow, chain: Chain) -> int:
+    """Return how many milliseconds of event time a row of a chain may wait, or be written again."""
+    rests = chain.ledger is not None or any(keeps_rows(plan, join) for join in chain.joins)
+    return chain.driving.ttl if rests else 0
 
 
 def taken(directory: Path) -> Taken | None:
@@ -50,12 +51,21 @@ def taken(directory: Path) -> Taken | None:
     standing = load_standing(log, state)
     if not standing.batch:
         return Taken(offsets=standing.offsets, settled=None)
-    batch, after = log.load_batch(standing.batch), standing.watermark.value
-    marks = [] if batch.watermark is None else [batch.watermark]
+    batch = log.load_batch(standing.batch)
+    plan = plan_of(log.load_plan(batch.plan))
+    settled = {chain.number: _settled(plan, chain, batch, standing) for chain in chains(plan)}
+    marks = known(settled)
+    least = min(marks.values()) if len(marks) == len(settled) else None
+    return Taken(offsets=standing.offsets, settled=least)
+
+
+def _settled(plan: Flow, chain: Chain, batch: BatchRecord, standing: Position) -> int | None:
+    """Return up to when a chain is settled; None: it has read no event yet."""
+    marks = [before for n, before in batch.watermark.items() if n == chain.number]
+    after = standing.watermark.values.get(chain.number)
     if after is not None:
-        marks.append(after if standing.next_due is None else min(after, standing.next_due))
-    wait = longest_wait(plan_of(log.load_plan(batch.plan)))
-    return Taken(offsets=standing.offsets, settled=max(marks) - wait if marks else None)
+        marks.append(min(after, standing.next_due.get(chain.number, after)))
+    return max(marks) - longest_wait(plan, chain) if marks else None
 
 
 def last_settled(spec: PipelineSpec, config: Config, now: int) -> str:

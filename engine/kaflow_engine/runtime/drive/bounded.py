@@ -9,12 +9,14 @@ from kaflow_engine.connectors.kafka.admin import offsets, topic_settings
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.topics import topic_ids
 from kaflow_engine.errors import StateError
+from kaflow_engine.flow.chains import chains, driving_topics
 from kaflow_engine.flow.flow import Backfill, Flow
-from kaflow_engine.flow.graph import driving, driving_source, joins, source_of, table_sinks
+from kaflow_engine.flow.graph import source_of, table_sinks
+from kaflow_engine.flow.operators import Driving, SideParams
 from kaflow_engine.operators.watermark import END
 from kaflow_engine.runtime.batch.run import Run
 from kaflow_engine.runtime.batch.stop import Ending
-from kaflow_engine.runtime.clock.ticks import is_due
+from kaflow_engine.runtime.clock.ticks import due_chains
 from kaflow_engine.runtime.drive.backfill_guard import require_settled
 from kaflow_engine.runtime.planning.plan_codec import fingerprint
 from kaflow_engine.runtime.source.history import Histories, begin_in_histories
@@ -50,27 +52,35 @@ Reach = tuple[int | None, int | None]
 
 
 def reach(plan: Flow, wanted: Backfill) -> dict[str, Reach]:
-    """Return which records of each topic matter, in epoch milliseconds.
+    """Return which records of each topic matter, in epoch milliseconds, to any chain.
 
     A side's record meets driving records up to its own TTL later, and completes those that are at
     most the driving TTL older. Dimensions count from their first record; with `dimensions_first`
     they are read to their end before the first event, as a new pipeline does.
     """
-    driven = driving_source(plan).index
-    since: dict[int, int | None] = {driven: wanted.start - wanted.slack}
-    until: dict[int, int | None] = {driven: wanted.end + wanted.slack}
-    late = wanted.end + driving(plan).ttl + wanted.slack
-    for side in (side for join in joins(plan) for side in join.sides):
-        topic = source_of(plan, side).index
-        if side.role == "dimension":
-            since[topic] = None
-            until[topic] = None if plan.dimensions_first else late
-            continue
-        before = wanted.start - side.ttl - wanted.slack
-        known = since.get(topic, before)
-        since[topic] = None if known is None else min(known, before)
-        until[topic] = late
-    return {plan.sources[i].name: (since[i], until[i]) for i in sorted(since)}
+    found: dict[int, Reach] = {}
+    for chain in chains(plan):
+        late = wanted.end + chain.driving.ttl + wanted.slack
+        own = (wanted.start - wanted.slack, wanted.end + wanted.slack)
+        reaches: list[tuple[Driving | SideParams, Reach]] = [(chain.driving, own)]
+        for side in (side for join in chain.joins for side in join.sides):
+            if side.role == "dimension":
+                reaches.append((side, (None, None if plan.dimensions_first else late)))
+            else:
+                reaches.append((side, (wanted.start - side.ttl - wanted.slack, late)))
+        for edge, each in reaches:
+            topic = source_of(plan, edge).index
+            found[topic] = _wider(found.get(topic, each), each)
+    return {plan.sources[i].name: found[i] for i in sorted(found)}
+
+
+def _wider(one: Reach, other: Reach) -> Reach:
+    """Return the reach that holds both."""
+    (since, until), (earlier, later) = one, other
+    return (
+        None if since is None or earlier is None else min(since, earlier),
+        None if until is None or later is None else max(until, later),
+    )
 
 
 def new_backfill_state(
@@ -116,11 +126,10 @@ def new_backfill_state(
             earlier = {name: history.until(until) for name, history in histories.items()}
             goal |= _at(kafka, only, until, last, earlier)
     if taken is not None:
-        driven = driving_source(plan).name
-        mine = taken.offsets.get(driven, {})
-        goal[driven] = {
-            p: max(start[driven][p], min(end, mine.get(p, 0))) for p, end in goal[driven].items()
-        }
+        for driven in (topic.name for topic in plan.sources if topic.driving):
+            mine = taken.offsets.get(driven, {})
+            ends = goal[driven].items()
+            goal[driven] = {p: max(start[driven][p], min(end, mine.get(p, 0))) for p, end in ends}
     loaded = [t.name for t in plan.sources if t.dimension] if plan.dimensions_first else []
     return StateRecord(
         state_id=token_hex(8),
@@ -140,17 +149,21 @@ def refuse_compacted(plan: Flow, wanted: Backfill, kafka: KafkaSettings) -> None
     """Refuse to replace rows of records that the broker may have removed among those it keeps.
 
     Raises:
-        StateError: The topic of driving records is compacted.
+        StateError: The topic of the driving records of a table is compacted.
     """
-    topic, tables = driving_source(plan).name, table_sinks(plan)
-    if wanted.force or not tables:
+    if wanted.force:
         return
-    if "compact" in topic_settings(kafka, topic).get("cleanup.policy", ""):
-        raise StateError(
-            f"topic '{topic}' is compacted: table '{tables[0].target}' may have rows of "
-            "records that are gone, which a backfill would remove",
-            hint="force the backfill, and the table has rows of the records that are left",
-        )
+    tables: dict[str, str] = {}
+    for sink in table_sinks(plan):
+        for topic in driving_topics(plan, sink):
+            tables.setdefault(topic.name, sink.target)
+    for topic, table in tables.items():
+        if "compact" in topic_settings(kafka, topic).get("cleanup.policy", ""):
+            raise StateError(
+                f"topic '{topic}' is compacted: table '{table}' may have rows of records that are "
+                "gone, which a backfill would remove",
+                hint="force the backfill, and the table has rows of the records that are left",
+            )
 
 
 class BoundedRead:
@@ -170,9 +183,9 @@ class BoundedRead:
                 return ending
         if run.limits.stop.is_set():
             return "drained"
-        if run.standing.watermark.value != END:
+        if run.standing.watermark.least != END:
             run.tick(bounded_end=True)
-        while is_due(run.standing.watermark.value, run.standing.next_due):
+        while due_chains(run.standing.watermark.values, run.standing.next_due):
             run.tick(bounded_end=True)
         return "caught up"
 

@@ -10,11 +10,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.errors import DrainIncomplete, KaflowError, RunError
+from kaflow_engine.flow.chains import clocks
 from kaflow_engine.flow.graph import table_sinks
 from kaflow_engine.operators.watermark import next_change
 from kaflow_engine.runtime.batch.run import Run
 from kaflow_engine.runtime.batch.stop import Ending
-from kaflow_engine.runtime.clock.ticks import QUIET_MS, TICK_MS, Clockwork, is_due, wants_tick
+from kaflow_engine.runtime.clock.ticks import QUIET_MS, TICK_MS, Clockwork, due_chains, wants_tick
 from kaflow_engine.runtime.failures.failures import to_error
 from kaflow_engine.runtime.source.kafka import stream_frame
 from kaflow_engine.runtime.source.offsets import logged_ends, merged, reaches
@@ -112,7 +113,7 @@ class LiveStream:
 
     def _tick(self, goal: Offsets | None) -> None:
         run = self._run
-        if run.standing.next_due is None or not self._lock.acquire(blocking=False):
+        if not run.standing.next_due or not self._lock.acquire(blocking=False):
             return
         try:
             caught_up = goal is not None and reaches(run.standing.offsets, goal)
@@ -130,7 +131,7 @@ class LiveStream:
             return False
         everywhere = {(t, p): True for t, ps in standing.offsets.items() for p in ps}
         after = next_change(
-            standing.watermark, run.plan.sources, everywhere, max(now, standing.batch_time)
+            standing.watermark, clocks(run.plan), everywhere, max(now, standing.batch_time)
         )
         return wants_tick(
             Clockwork(
@@ -138,8 +139,8 @@ class LiveStream:
                 last_batch_end=self._last_end,
                 last_tick_end=self._last_tick,
                 next_due=standing.next_due,
-                watermark=standing.watermark.value,
-                watermark_after=after.value,
+                watermarks=standing.watermark.values,
+                watermarks_after=after.values,
             )
         )
 
@@ -148,7 +149,7 @@ class LiveStream:
             return ending
         standing = self._run.standing
         if goal is not None and reaches(standing.offsets, goal):
-            due = is_due(standing.watermark.value, standing.next_due)
+            due = due_chains(standing.watermark.values, standing.next_due)
             return None if due and not self._settled else "caught up"
         return None
 

@@ -11,13 +11,14 @@ from itertools import count
 from pathlib import Path
 
 from kaflow_engine.errors import StateError
+from kaflow_engine.flow.chains import clocks
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import state_names
 from kaflow_engine.operators.rows.partitioning import SHARDS, part_of_shard, shards_of
 from kaflow_engine.operators.rows.reports import BatchReport
 from kaflow_engine.operators.watermark import advance
 from kaflow_engine.runtime.batch.position import Position, load_standing
-from kaflow_engine.runtime.clock.ticks import is_due
+from kaflow_engine.runtime.clock.ticks import due_chains
 from kaflow_engine.runtime.planning.plan_codec import fingerprint, plan_of, plan_text
 from kaflow_engine.runtime.source.offsets import empty_ranges, size_of
 from kaflow_engine.runtime.takeover.restore import RESTORED
@@ -152,7 +153,7 @@ def check_rescale(log: BatchLog, state: StateRecord) -> Flow:
 def _is_idle(batch: BatchRecord, standing: Position) -> bool:
     """Tell whether a batch reads nothing and has nothing due, and so has no effect."""
     reads = batch.bounded_end or size_of(batch.ranges) > 0
-    return not reads and not is_due(batch.watermark, standing.next_due)
+    return not reads and not due_chains(batch.watermark, standing.next_due)
 
 
 def _finish_idle_batch(log: BatchLog, state: StateRecord, plan: Flow, epoch: int) -> None:
@@ -171,7 +172,7 @@ def _close_generation(
             epoch=epoch,
             plan=state.fingerprint,
             batch_time=standing.batch_time,
-            watermark=None,  # nothing is due before the first event
+            watermark={},  # nothing is due before the first event
             ranges=empty_ranges(standing.offsets),
             read_to_end=(),
             bounded_end=False,
@@ -185,14 +186,14 @@ def _commit_idle(
     log: BatchLog, plan: Flow, standing: Position, batch: BatchRecord, epoch: int
 ) -> None:
     places = {(t, p): (t, p) in batch.read_to_end for t, ps in batch.ranges.items() for p in ps}
-    watermark = advance(standing.watermark, plan.sources, BatchReport(), batch.batch_time, places)
+    watermark = advance(standing.watermark, clocks(plan), BatchReport(), batch.batch_time, places)
     log.commit(
         CommitRecord(
             number=batch.number,
             epoch=epoch,
             changes={},
             watermark=watermark.to_json(),
-            next_due=standing.next_due,
+            next_due=dict(standing.next_due),
             counters=dict(standing.counters),
         )
     )

@@ -10,6 +10,7 @@ import duckdb
 from kaflow_engine.duck.queries import SETTINGS
 from kaflow_engine.duck.quoting import identifier, literal
 from kaflow_engine.errors import StateError
+from kaflow_engine.flow.chains import number_of_state
 from kaflow_engine.operators.inspect.state_rows import FIXED, Decoded, decode
 from kaflow_engine.operators.inspect.state_sides import StateSide, operator_called
 from kaflow_engine.operators.rows.partitioning import part_of_shard
@@ -94,7 +95,7 @@ class StateTable:
 
     def add(self, view: StateView, side: StateSide, found: Decoded, now: int) -> None:
         """Add rows of one side; `now` in epoch milliseconds."""
-        mark = view.moment.watermark
+        mark = view.moment.watermarks.get(number_of_state(side.step))
         operator = operator_called(side.step, view.moment.plan)
         expired = "FALSE" if mark is None else f"coalesce(due < {mark}, FALSE)"
         head = ", ".join(

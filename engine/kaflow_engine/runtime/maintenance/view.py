@@ -4,7 +4,7 @@ Nothing of the state is opened that a run might want: partitions are built from 
 that reaches the batch, and the change files behind it.
 """
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +14,7 @@ from kaflow_engine.errors import StateError
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import state_names
 from kaflow_engine.operators.rows.partitioning import SHARDS, part_of_shard, shards_of
+from kaflow_engine.operators.watermark import WatermarkState
 from kaflow_engine.runtime.planning.plan_codec import plan_of
 from kaflow_engine.state.copies.copies import EMPTY, ready_copy
 from kaflow_engine.state.copies.rocks import RocksCopy
@@ -34,8 +35,8 @@ class Moment:
     ref: StateRef
     batch: int
     plan: Flow
-    watermark: int | None
-    """Epoch milliseconds."""
+    watermarks: Mapping[int, int]
+    """Epoch milliseconds by chain; absent before its first record."""
     batch_time: int
     """Epoch milliseconds."""
 
@@ -147,7 +148,7 @@ def moment_of(log: BatchLog, at: int | None = None) -> Moment:
             ref=state.ref,
             batch=EMPTY,
             plan=plan_of(log.load_plan(state.fingerprint)),
-            watermark=None,
+            watermarks={},
             batch_time=state.created_ms,
         )
     number = newest if at is None else at
@@ -160,12 +161,11 @@ def moment_of(log: BatchLog, at: int | None = None) -> Moment:
     commit, batch = log.load_commit(number), log.load_batch(number)
     now = number == newest  # its state may have been given another generation since
     ref = state.ref if now else StateRef(state.state_id, commit.generation)
-    mark = commit.watermark.get("value")
     return Moment(
         ref=ref,
         batch=number,
         plan=plan_of(log.load_plan(state.fingerprint if now else batch.plan)),
-        watermark=mark if isinstance(mark, int) else None,
+        watermarks=WatermarkState.from_json(commit.watermark).values,
         batch_time=batch.batch_time,
     )
 

@@ -6,18 +6,24 @@ from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter
+from pydantic.main import IncEx
 
 from kaflow_engine.errors import StateError
+from kaflow_engine.flow.chains import chains
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import with_avro_ids
 from kaflow_engine.flow.sources import TopicParams
-from kaflow_engine.plan.evolution.chain import chain_mark, flow_of_chain, is_chain
+from kaflow_engine.plan.evolution.chain import document_mark, flow_of_chain, is_chain
 from kaflow_engine.state.log.batch_log import plan_mark
+
+_UNNUMBERED: IncEx = {"retired": True, "operators": {"__all__": {"rows": {"chain"}}}}
+"""Where the one chain is called 0, plans are written as before there were numbers."""
 
 
 def plan_text(plan: Flow) -> str:
     """Return a plan as JSON."""
-    return _adapter().dump_json(plan).decode()
+    numbered = any(chain.number for chain in chains(plan)) or plan.retired
+    return _adapter().dump_json(plan, exclude=None if numbered else _UNNUMBERED).decode()
 
 
 def plan_of(text: str) -> Flow:
@@ -59,7 +65,7 @@ def fingerprint(plan: Flow) -> str:
 def decided(plan: Flow) -> str:
     """Return the fingerprint that decisions name: of a plan without what only a registry knows."""
     sources = tuple(replace(topic, schema_id=None) for topic in plan.sources)
-    return chain_mark(with_avro_ids(replace(plan, sources=sources), {}))
+    return document_mark(with_avro_ids(replace(plan, sources=sources), {}))
 
 
 @cache

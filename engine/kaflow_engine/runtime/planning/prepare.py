@@ -1,6 +1,6 @@
 """Prepares plans for a run: columns resolved, schemas registered, topics created."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,9 @@ from kaflow_engine.connectors.kafka.topic_schemas import (
 )
 from kaflow_engine.connectors.kafka.wait import await_brokers
 from kaflow_engine.errors import ModelError, Problems, SourceError
-from kaflow_engine.flow.graph import driving_source, topic_sinks
+from kaflow_engine.flow.chains import driving_topics
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import topic_sinks
 from kaflow_engine.flow.sinks import TopicSink
 from kaflow_engine.formats.contract import format_of
 from kaflow_engine.formats.schema_registry import Registry
@@ -113,17 +115,33 @@ def _prepare(spec: PipelineSpec, config: Config, say: Say, waiting: Waiting) -> 
             if isinstance(sink, TopicSink) and sink.avro_schema is not None
         }
     )
-    driving = driving_source(planned.plan).name
-    written = [*(sink.topic for sink in topic_sinks(planned.plan)), planned.plan.dead_letter_topic]
-    partitions = dict.fromkeys(written, counts[driving])
+    partitions = partitions_of(planned.plan, counts)
     replication = Replication.of(config.kafka)
     for created in create_outputs(kafka, partitions, replication, config.retry_deadline):
-        count = counts[driving]
+        count = partitions[created]
         say(f"created topic '{created}' with {count} partition{'' if count == 1 else 's'}")
-    loses = dict.fromkeys(written, "rows that were delivered are lost")
+    loses = dict.fromkeys(partitions, "rows that were delivered are lost")
     forgets = "it is forgotten which rows were delivered, and they are written again"
     warn_of_single_copies(kafka, {**loses, control_topic(planned.plan.pipeline): forgets})
     return planned
+
+
+def partitions_of(plan: Flow, counts: Mapping[str, int]) -> dict[str, int]:
+    """Return how many partitions the topics get that a plan writes, where they do not exist.
+
+    A topic has as many as the one that its rows are made of: of several the most; that of the dead
+    letters as many as any of them.
+
+    Args:
+        plan: What writes them.
+        counts: The partitions of the topics that it reads.
+    """
+    found = {
+        sink.topic: max(counts[topic.name] for topic in driving_topics(plan, sink))
+        for sink in topic_sinks(plan)
+    }
+    most = max(counts[topic.name] for topic in plan.sources if topic.driving)
+    return {**found, plan.dead_letter_topic: most}
 
 
 def plan_pipeline(

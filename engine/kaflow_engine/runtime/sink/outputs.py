@@ -7,7 +7,6 @@ from dataclasses import replace
 from kaflow_engine.connectors.contract import Bounded, Owner, Replaced, Sink
 from kaflow_engine.connectors.holding import Holding
 from kaflow_engine.flow.flow import Backfill, Flow
-from kaflow_engine.flow.graph import driving_source
 from kaflow_engine.operators.rows.table_rows import SOURCE, partitions_between
 from kaflow_engine.runtime.tasks.crash import crash_point
 from kaflow_engine.runtime.tasks.outputs import ColumnOutput, column_outputs
@@ -37,7 +36,7 @@ def open_outputs(
         bounded = None
         if plan.backfill is not None:
             bounded = Bounded(
-                replaced=replaced_by(plan, into, plan.backfill, state),
+                replaced=replaced_by(into, plan.backfill, state),
                 store=store,
                 require_newest=require_newest,
                 passing=lambda point: crash_point(point, 0, os.getpid()),  # of all batches, of none
@@ -102,13 +101,12 @@ def owner_of(state: StateRecord) -> Owner:
     return Owner(state=state.state_id, generation=state.generation)
 
 
-def replaced_by(plan: Flow, into: ColumnOutput, wanted: Backfill, state: StateRecord) -> Replaced:
+def replaced_by(into: ColumnOutput, wanted: Backfill, state: StateRecord) -> Replaced:
     """Return the rows of an output that a backfill replaces."""
-    topic = driving_source(plan).name
-    goal = state.goal.get(topic, {})
+    goal = state.goal.get(into.driving, {})
     return Replaced(
         partitions=frozenset(partitions_between(wanted.start, wanted.end, into.partition)),
         source=SOURCE,
-        read={p: (first, goal[p]) for p, first in state.start[topic].items() if p in goal},
+        read={p: (first, goal[p]) for p, first in state.start[into.driving].items() if p in goal},
         unknown=wanted.force,
     )

@@ -4,9 +4,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from kaflow_engine.runtime.failures.failures import DataLost
 from kaflow_engine.state.log.batch_log import Offsets, Ranges, TopicIds
+
+V = TypeVar("V")
 
 HEADER_LINES = 2
 """Lines of a file of Spark's offset log before those of the sources."""
@@ -42,8 +45,8 @@ def merged(first: Offsets, second: Offsets) -> Offsets:
     return {t: {**first.get(t, {}), **second.get(t, {})} for t in first.keys() | second.keys()}
 
 
-def only(offsets: Offsets, topics: frozenset[str]) -> Offsets:
-    """Return the offsets of some topics."""
+def only(offsets: Mapping[str, V], topics: frozenset[str]) -> dict[str, V]:
+    """Return the offsets, or what else there is by topic, of some topics."""
     return {topic: ps for topic, ps in offsets.items() if topic in topics}
 
 

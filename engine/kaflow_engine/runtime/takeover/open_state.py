@@ -14,7 +14,7 @@ from kaflow_engine.flow.flow import Flow
 from kaflow_engine.plan.evolution.evolution import inherit
 from kaflow_engine.runtime.planning.plan_codec import fingerprint, plan_of, plan_text
 from kaflow_engine.runtime.source.history import Histories, begin_in_histories
-from kaflow_engine.runtime.source.offsets import merged
+from kaflow_engine.runtime.source.offsets import merged, only
 from kaflow_engine.state.log.batch_log import BatchLog, StateRecord
 
 LOGGER = logging.getLogger("kaflow.runtime")
@@ -81,17 +81,33 @@ def open_state(
     added = {topic: count for topic, count in counts.items() if topic not in state.start}
     if added or mark != state.fingerprint:
         log.save_plan(mark, plan_text(plan))
-        fresh = new_state(added)
-        state = replace(
-            state,
-            fingerprint=mark,
-            start=merged(state.start, fresh.start),
-            dimension_ends=merged(state.dimension_ends, fresh.dimension_ends),
-            topic_ids={**state.topic_ids, **fresh.topic_ids},
-            schemas=_grown(state.schemas, plan),
-        )
+        left = log.open_batch()
+        last = log.next_number() - 1 if left is None else left.number
+        state = _read_on(state, plan, new_state(added), last)
         log.replace_state(state)
     return state, plan
+
+
+def _read_on(state: StateRecord, plan: Flow, fresh: StateRecord, batch: int) -> StateRecord:
+    """Return the state for a plan, with the topics that it reads and no others.
+
+    Args:
+        state: Of another plan.
+        plan: What is to run, as it inherits the state.
+        fresh: Says where topics begin that the state does not have.
+        batch: The last one that was begun.
+    """
+    names = frozenset(topic.name for topic in plan.sources)
+    added = {topic: batch for topic in fresh.start}
+    return replace(
+        state,
+        fingerprint=fingerprint(plan),
+        start=merged(only(state.start, names), fresh.start),
+        dimension_ends=merged(only(state.dimension_ends, names), fresh.dimension_ends),
+        topic_ids={**only(state.topic_ids, names), **fresh.topic_ids},
+        schemas=_grown(only(state.schemas, names), plan),
+        added_behind={**only(state.added_behind, names), **added},
+    )
 
 
 def _grown(pinned: Schemas, plan: Flow) -> Schemas:

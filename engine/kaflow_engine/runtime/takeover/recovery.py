@@ -1,13 +1,17 @@
 """Recovery: open batches and initial loads before a stream is live."""
 
 import logging
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 
 from kaflow_engine.connectors.kafka.admin import require
 from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.flow.chains import number_of_state
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.runtime.batch.data_loss import settle_losses
+from kaflow_engine.runtime.batch.position import as_the_state_reads
 from kaflow_engine.runtime.batch.run import Run
 from kaflow_engine.runtime.batch.stop import Ending
 from kaflow_engine.runtime.clock.batch_clock import warn_of_future
@@ -18,15 +22,25 @@ from kaflow_engine.runtime.source.history_files import check_unchanged
 from kaflow_engine.runtime.source.offsets import at_most, only, reaches, unread
 from kaflow_engine.runtime.takeover.recut import recut
 from kaflow_engine.runtime.takeover.restore import RESTORED
+from kaflow_engine.state.copies.rocks import wipe
 from kaflow_engine.state.log.batch_log import BatchLog, Offsets, StateRecord
+from kaflow_engine.state.storage.copy_location import COPIES
 from kaflow_engine.telemetry.progress import RunState
 
 LOGGER = logging.getLogger("kaflow.runtime")
 
 
-def recover(run: Run, log: BatchLog, kafka: KafkaSettings) -> None:
-    """Run the batches again that earlier runs left, each with all outputs that it was begun for."""
-    check_unchanged(run.spark, run.histories, run.standing.offsets)
+def recover(run: Run, log: BatchLog, kafka: KafkaSettings, directory: Path) -> None:
+    """Run the batches again that earlier runs left, each with all outputs that it was begun for.
+
+    Args:
+        run: Nothing was read yet.
+        log: The batch log.
+        kafka: Where the topics are.
+        directory: Of the state.
+    """
+    at = run.standing.offsets
+    check_unchanged(run.spark, {t: h for t, h in run.histories.items() if t in at}, at)
     left = [*run.left[:-1], *(recut(run, log, last) for last in run.left[-1:])]
     counts = require(kafka, [topic.name for topic in run.plan.sources]) if left else {}
     for record in left:
@@ -43,6 +57,18 @@ def recover(run: Run, log: BatchLog, kafka: KafkaSettings) -> None:
         with _all_outputs(run, begun, log):
             run.replay(record, made_lenient(begun, run.plan), rest)
     log.store.delete(RESTORED)  # only now the log has all that was delivered
+    _leave_topics(run, log)
+    drop_copies(directory / COPIES, run.plan.retired)
+
+
+def _leave_topics(run: Run, log: BatchLog) -> None:
+    """Go on with the topics of the plan alone; batches that were run again may have read others."""
+    state, source = log.load_state(), run.runner.source
+    if state is None:
+        return
+    histories = only(source.histories, frozenset(state.start))
+    run.runner.source = replace(source, histories=histories)
+    run.go_on(as_the_state_reads(run.standing, state))
 
 
 @contextmanager
@@ -55,6 +81,19 @@ def _all_outputs(run: Run, begun: Flow, log: BatchLog) -> Generator[None]:
         yield
     finally:
         run.runner.sinks = own
+
+
+def drop_copies(folder: Path, retired: Collection[int]) -> None:
+    """Remove the copies of chains that the plan has no more; snapshots without them follow.
+
+    Args:
+        folder: Of the copies, `<state>-<p>`.
+        retired: Numbers of chains.
+    """
+    for path in folder.iterdir() if retired and folder.is_dir() else ():
+        state = path.name.partition("-")[0]
+        if state.isdecimal() and number_of_state(int(state)) in retired:
+            wipe(path)
 
 
 def read_first(

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from kaflow_engine.connectors.contract import Outlet, Output, SinkKind
 from kaflow_engine.connectors.sinks import sink_kind
+from kaflow_engine.flow.chains import driving_topics
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.records import OUTPUT
 from kaflow_engine.flow.sinks import Sink, TableSink, TopicSink
@@ -22,6 +23,8 @@ class ColumnOutput:
     output: Output
     partition: Literal["hour", "day"]
     """What one of its partitions covers."""
+    driving: str
+    """The topic that the offsets in its rows belong to."""
     typed: Callable[[pa.Table], pa.Table]
     """Makes typed columns of rows of schema OUTPUT."""
 
@@ -44,20 +47,22 @@ def kind_of(sink: Sink) -> SinkKind:
 
 def column_outputs(plan: Flow) -> tuple[ColumnOutput, ...]:
     """Return the outputs of a plan whose rows are columns; those of others leave as records."""
-    found = (_column_output(sink) for sink in plan.sinks)
+    found = (_column_output(plan, sink) for sink in plan.sinks)
     return tuple(output for output in found if output is not None)
 
 
-def _column_output(sink: Sink) -> ColumnOutput | None:
+def _column_output(plan: Flow, sink: Sink) -> ColumnOutput | None:
     outlet = kind_of(sink).outlet
     if outlet is None or not isinstance(sink, TableSink):
         return None
     table = sink.table
+    (driving,) = driving_topics(plan, sink)
     return ColumnOutput(
         outlet=outlet,
         output=Output(
             name=table.name, place=table.path, partition=partition_column(table.partition)
         ),
         partition=table.partition,
+        driving=driving.name,
         typed=lambda rows: typed_rows(table, rows),
     )

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 from pydantic import TypeAdapter, ValidationError
 
 from kaflow_engine.errors import StateError
+from kaflow_engine.state.log.by_chain import ByChain
 from kaflow_engine.state.log.changes import ChangeFile
 from kaflow_engine.state.reader import StateRef
 from kaflow_engine.state.storage.sealed import damaged, seal, unseal
@@ -48,6 +49,8 @@ class StateRecord:
     """Where a backfill ends; empty for a stream."""
     topic_ids: TopicIds = field(default_factory=dict[str, str])
     """Of the topics that `start`, `dimension_ends` and `goal` belong to."""
+    added_behind: dict[str, int] = field(default_factory=dict[str, int])
+    """Topic to the batch behind which it was added: what earlier ones read of it does not count."""
 
     @property
     def ref(self) -> StateRef:
@@ -65,8 +68,8 @@ class BatchRecord:
     """Fingerprint of the plan."""
     batch_time: int
     """Epoch milliseconds."""
-    watermark: int | None
-    """Epoch milliseconds; None before the first event."""
+    watermark: ByChain
+    """Of each chain; absent before its first event."""
     ranges: Ranges
     read_to_end: tuple[tuple[str, int], ...]
     """The partitions (topic, partition) that these ranges read to their end."""
@@ -89,8 +92,8 @@ class CommitRecord:
     """Per state partition `<step>-<p>`; None, or absent, where nothing changed."""
     watermark: dict[str, Any]
     """For the log, opaque JSON."""
-    next_due: int | None
-    """Epoch milliseconds at which something falls due next."""
+    next_due: ByChain
+    """The watermark behind which something of a chain falls due; absent where nothing waits."""
     counters: dict[str, int] = field(default_factory=dict[str, int])
     generation: int = 0
     """Set by the log."""

@@ -4,6 +4,7 @@ import json
 from hashlib import sha256
 
 from kaflow_engine.state.log.batch_log import BatchRecord
+from kaflow_engine.state.log.by_chain import to_stored
 
 
 def batch_mark(batch: BatchRecord) -> str:
@@ -15,7 +16,7 @@ def batch_mark(batch: BatchRecord) -> str:
         "number": batch.number,
         "plan": batch.plan,
         "batch_time": batch.batch_time,
-        "watermark": batch.watermark,
+        "watermark": to_stored(batch.watermark),
         "ranges": batch.ranges,
         "read_to_end": sorted(batch.read_to_end),
         "bounded_end": batch.bounded_end,

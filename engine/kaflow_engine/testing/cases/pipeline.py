@@ -22,9 +22,9 @@ from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.pipeline_plan import build_plan, declared_columns
 from kaflow_engine.plan.planner.planned import PlannedPipeline
 from kaflow_engine.plan.planner.project import load_one
-from kaflow_engine.sql.bind import check_types, normal_type
 from kaflow_engine.sql.pipeline import pipeline_topics
 from kaflow_engine.sql.scope import NeedsSchema
+from kaflow_engine.sql.types.bind import check_types, normal_type
 from kaflow_engine.testing.cases.specs import Case
 
 

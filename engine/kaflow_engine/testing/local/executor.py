@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.errors import StateError
+from kaflow_engine.flow.chains import clocks
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import last_level
 from kaflow_engine.flow.records import RECORDS
@@ -15,7 +16,7 @@ from kaflow_engine.operators.levels import run_level, run_levels
 from kaflow_engine.operators.rows.reports import BatchReport, read_reports
 from kaflow_engine.operators.rows.schemas import EXCHANGE
 from kaflow_engine.operators.rows.task import BatchContext
-from kaflow_engine.operators.watermark import END, WatermarkState, advance
+from kaflow_engine.operators.watermark import END, WatermarkState, advance, ended
 from kaflow_engine.state.copies.memory import MemoryState
 from kaflow_engine.testing.local.world import Crashed, LocalWorld, LoggedBatch, Point
 
@@ -34,8 +35,8 @@ class LocalBatch:
     """Schema OUTPUT: rows and dead letters, those of one key in order."""
     counters: Mapping[str, int]
     """How the counters changed."""
-    watermark: int | None
-    """The watermark of the next batch."""
+    watermarks: Mapping[int, int]
+    """The watermarks of the next batch, by chain; absent before its first record."""
 
 
 class _LocalTask:
@@ -93,11 +94,6 @@ class LocalPipeline:
         self._at_end = False
 
     @property
-    def watermark(self) -> int | None:
-        """The watermark of the next batch, epoch milliseconds."""
-        return self._standing().value
-
-    @property
     def counters(self) -> Counter[str]:
         """Totals so far."""
         total: Counter[str] = Counter()
@@ -117,12 +113,14 @@ class LocalPipeline:
             batch_time: Epoch milliseconds, never less than the one before.
         """
         number = len(self._world.commits) + 1
-        watermark = END if self._at_end else self.watermark
+        standing = self._standing()
+        if self._at_end:
+            standing = ended(standing, clocks(self._plan))
         batch = LoggedBatch(
             number=number,
             plan=self._plan,
             batch_time=batch_time,
-            watermark=watermark,
+            watermarks=standing.values,
             records=records,
         )
         while len(self._world.commits) < number:
@@ -139,7 +137,7 @@ class LocalPipeline:
             batch_time=batch_time,
             output=self._world.delivered(),
             counters=self._world.commits[-1].counters,
-            watermark=self.watermark,
+            watermarks=self._standing().values,
         )
 
     def end(self, batch_time: int) -> LocalBatch:
@@ -158,17 +156,17 @@ class LocalPipeline:
         batch = BatchContext(
             batch=logged.number,
             batch_time=logged.batch_time,
-            watermark=logged.watermark,
+            watermarks=logged.watermarks,
             epoch=self._epoch,
         )
         report = self._once(logged.plan, batch, logged.records)
         if self._replay and report != self._once(logged.plan, batch, logged.records):
             raise StateError(f"batch {batch.batch} gave another report when it was replayed")
         watermark = advance(
-            self._standing(), logged.plan.sources, report, logged.batch_time, self._read_to_end
+            self._standing(), clocks(logged.plan), report, logged.batch_time, self._read_to_end
         )
-        if logged.watermark == END:
-            watermark = replace(watermark, value=END)
+        if END in logged.watermarks.values():
+            watermark = ended(watermark, watermark.marks)
         self._world.commit(watermark, report.counters)
 
     def _once(self, plan: Flow, batch: BatchContext, records: pa.Table) -> BatchReport:

@@ -48,7 +48,8 @@ class LoggedBatch:
     number: int
     plan: Flow
     batch_time: int
-    watermark: int | None
+    watermarks: Mapping[int, int]
+    """By chain."""
     records: pa.Table
 
 

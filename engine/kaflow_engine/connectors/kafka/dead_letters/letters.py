@@ -11,7 +11,7 @@ from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.duck.queries import query
 from kaflow_engine.errors import ModelError
-from kaflow_engine.model.letters import ABOUT, BACKFILL, COLUMNS, PREFIX
+from kaflow_engine.model.letters import ABOUT, BACKFILL, CHAIN, COLUMNS, PREFIX
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -39,6 +39,8 @@ class Letter:
     redriven: bool
     backfill: str | None
     """The range of the backfill that wrote it."""
+    chain: str | None
+    """Of several chains, the one that it is about."""
 
     def data(self) -> dict[str, Any]:
         """Return it as columns; bytes that are no text are shown with escapes."""
@@ -110,9 +112,7 @@ def text_of(data: bytes | None) -> str | None:
 
 def _letter(row: Mapping[str, Any], redriven: Collection[str]) -> Letter | None:
     headers: list[tuple[str, bytes | None]] = [(h["key"], h["value"]) for h in row["headers"] or ()]
-    backfill: str | None = None
-    if headers and headers[-1][0] == BACKFILL:
-        backfill = (headers.pop()[1] or b"").decode()
+    backfill, chain = (_popped(headers, name) for name in (BACKFILL, CHAIN))
     own = headers[-len(ABOUT) :]
     if [name for name, _ in own] != [f"{PREFIX}{name}" for name in ABOUT]:
         return None  # someone else's record
@@ -134,4 +134,12 @@ def _letter(row: Mapping[str, Any], redriven: Collection[str]) -> Letter | None:
         headers=tuple(headers[: -len(ABOUT)]),
         redriven=place in redriven,
         backfill=backfill,
+        chain=chain,
     )
+
+
+def _popped(headers: list[tuple[str, bytes | None]], name: str) -> str | None:
+    """Take the last header off, where it is called so, and return its value."""
+    if not headers or headers[-1][0] != name:
+        return None
+    return (headers.pop()[1] or b"").decode()

@@ -19,7 +19,7 @@ from kaflow_engine.connectors.kafka.run_log.transactions import (
 )
 from kaflow_engine.connectors.kafka.topics import topic_ids
 from kaflow_engine.errors import StateError
-from kaflow_engine.model.letters import REDRIVE, redrive_mark
+from kaflow_engine.model.letters import CHAIN, REDRIVE, redrive_mark
 
 TIMEOUT = 30_000
 PATIENCE = 3 * TIMEOUT
@@ -107,7 +107,8 @@ def redrive(
     """Send the records of dead letters to their topics again, as if they came now.
 
     Each record keeps its bytes and its partition, and gets the header `kaflow.redrive`, by which
-    other pipelines of the topic know that it is not for them. A transaction writes records and the
+    other pipelines of the topic know that it is not for them. Where the letter is about one of
+    several chains, `kaflow.chain` tells the others the same. A transaction writes records and the
     note that they were sent, so a redrive that is interrupted goes on where it was.
 
     Args:
@@ -183,15 +184,13 @@ def _send(
     try:
         client.api.begin_transaction()
         for letter in letters:
-            mark = (REDRIVE, redrive_mark(letter.attempt + 1, pipeline_id))
-            own = [header for header in letter.headers if header[0] != REDRIVE]
             client.api.produce(
                 letter.topic,
                 letter.value,
                 letter.key,
                 letter.partition,
                 on_delivery=receipts,
-                headers=[*own, mark],
+                headers=redriven_headers(letter, pipeline_id),
             )
             note = json.dumps({"at": now, "topic": letter.topic})
             key = note_key(letter.letter, letters_id)
@@ -202,3 +201,11 @@ def _send(
         error = client.trouble(receipts.error or failure, "redriving dead letters", TIMEOUT)
         abort(client, TIMEOUT)
         raise error.as_sink() from failure
+
+
+def redriven_headers(letter: Letter, pipeline_id: str) -> list[tuple[str, str | bytes | None]]:
+    """Return the headers of a record, with those that say for whom it is sent again."""
+    marks = [(REDRIVE, redrive_mark(letter.attempt + 1, pipeline_id))]
+    if letter.chain is not None:
+        marks.append((CHAIN, letter.chain.encode()))
+    return [*(each for each in letter.headers if each[0] not in (REDRIVE, CHAIN)), *marks]

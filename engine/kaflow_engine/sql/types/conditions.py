@@ -9,8 +9,8 @@ from sqlglot.errors import ParseError
 from kaflow_engine.duck import binding, quoting
 from kaflow_engine.errors import Location, SqlError, UnknownName
 from kaflow_engine.model.columns import Column
-from kaflow_engine.sql.refusals import refusal
 from kaflow_engine.sql.syntax import DIALECT
+from kaflow_engine.sql.types.refusals import refusal
 
 _HINT = "write SQL over the columns of the output, such as amount > 0 AND kind = 'x'"
 

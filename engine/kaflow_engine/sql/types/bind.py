@@ -6,10 +6,10 @@ from kaflow_engine.duck import binding
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.model.columns import Column
-from kaflow_engine.sql.literals import literal_casts
-from kaflow_engine.sql.refusals import TYPES_HINT, refusal
 from kaflow_engine.sql.shape import BATCH_TIME, MATCHED, Expr, QueryShape
 from kaflow_engine.sql.syntax import at_line
+from kaflow_engine.sql.types.literals import literal_casts
+from kaflow_engine.sql.types.refusals import TYPES_HINT, refusal
 
 _NO_LIST = "select the value as it is"
 _NO_LISTS = {
@@ -76,6 +76,19 @@ class Binder:
                 "cast one side with CAST(… AS …)",
             ) from error
 
+    def becomes(self, expr: Expr, kind: str) -> bool:
+        """Tell whether SQL casts an expression to a type where branches of a union have others."""
+        if "VARCHAR" in (kind, self.type_of(expr)):
+            return True
+        try:
+            return self._ask(f"coalesce({expr.sql}, NULL::{kind})") == kind
+        except binding.Error:
+            return False
+
+    def select(self, expr: Expr) -> str:
+        """Return SQL that selects an expression from one row."""
+        return f"SELECT {expr.sql} AS x FROM {self._sources}"
+
     def check_condition(self, expr: Expr) -> None:
         """Refuse a filter that is not a condition."""
         kind = self.type_of(expr)
@@ -120,6 +133,12 @@ class Binder:
                     at_line(self._at, expr.line),
                     "write such a value, or cast the other side with CAST(… AS VARCHAR)",
                 )
+
+
+def common_type(branches: Iterable[tuple[Binder, Expr]]) -> str:
+    """Return the type that UNION ALL gives a column, from its expression in each branch."""
+    (kind,) = binding.bind(" UNION ALL ".join(binder.select(expr) for binder, expr in branches))
+    return kind
 
 
 def check_types(types: Mapping[str, str], at: Mapping[str, Location | None]) -> list[SqlError]:
@@ -181,14 +200,17 @@ def expressions(query: QueryShape) -> list[Expr]:
     return found
 
 
-def used_columns(query: QueryShape) -> dict[str, list[str]]:
-    """Return the columns of each alias that the query reads, in order of name."""
-    found: dict[str, set[str]] = {source.alias: set() for source in query.sources}
-    for expr in expressions(query):
-        for alias, name in query.reads(expr):
-            if name != MATCHED:
-                found[alias].add(name)
-    return {alias: sorted(names) for alias, names in found.items()}
+def used_columns(queries: Iterable[QueryShape]) -> dict[str, set[str]]:
+    """Return the columns of each topic that some of the queries read."""
+    found: dict[str, set[str]] = {}
+    for query in queries:
+        topics = {source.alias: source.topic for source in query.sources}
+        found |= {topic: found.get(topic, set()) for topic in topics.values()}
+        for expr in expressions(query):
+            for alias, name in query.reads(expr):
+                if name != MATCHED:
+                    found[topics[alias]].add(name)
+    return found
 
 
 def _sources(columns: AliasColumns) -> str:

@@ -1,0 +1,74 @@
+"""What the records of a topic are to a flow: driving records of chains, and records of sides."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaflow_engine.flow.chains import chain_name, chains
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import readers_of, sides_of
+from kaflow_engine.flow.operators import Decode, Driving, KeyedJoin, TakesRows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roles:
+    """The roles of one topic; each sees every record, but those that are redriven for one chain."""
+
+    readers: Mapping[Driving, tuple[TakesRows, ...]]
+    """Who takes the rows of each chain that the topic drives."""
+    sides: tuple[tuple[KeyedJoin, int], ...]
+    """The joins that it is a side of, and which one."""
+    redriven: Mapping[int, Driving]
+    """Records, by `rn`, that only one chain sees."""
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.readers) + len(self.sides)
+
+    def hidden(self, edge: Driving | None) -> pa.Array:
+        """Return the `rn` of records that a chain does not see; None: that no side sees."""
+        found = [row for row, only in self.redriven.items() if only != edge]
+        return pa.array(found, pa.int64())
+
+    def seen(self, edge: Driving | None, rows: pa.Table) -> pa.Table:
+        """Return those of rows with `rn` that a chain sees; None: that sides see."""
+        return without(rows, self.hidden(edge)) if self.redriven else rows
+
+    def count_seen(self, edge: Driving, numbers: pa.Array) -> int:
+        """Return how many of the records with these `rn` a chain sees."""
+        seen = len(numbers)
+        if self.redriven:
+            seen -= pc.sum(pc.is_in(numbers, self.hidden(edge))).as_py() or 0
+        return seen
+
+
+def roles_of(flow: Flow, decode: Decode, meant: Mapping[int, str]) -> Roles:
+    """Return the roles of the topic that an operator decodes.
+
+    Args:
+        flow: What runs.
+        decode: Which operator of it.
+        meant: The names of chains for which records are redriven, by `rn`; a name that is none of
+            a chain which the topic drives is no reason to hide the record.
+    """
+    readers: dict[Driving, tuple[TakesRows, ...]] = {}
+    for reader in readers_of(flow, decode.id):
+        if isinstance(reader.rows, Driving):
+            readers[reader.rows] = (*readers.get(reader.rows, ()), reader)
+    redriven: dict[int, Driving] = {}
+    if meant:
+        names = {
+            chain_name(flow, chain): chain.driving
+            for chain in chains(flow)
+            if chain.driving in readers
+        }
+        redriven = {row: names[name] for row, name in meant.items() if name in names}
+    return Roles(readers=readers, sides=sides_of(flow, decode), redriven=redriven)
+
+
+def without(rows: pa.Table, numbers: pa.Array) -> pa.Table:
+    """Return rows without those of the given `rn`."""
+    return rows.filter(pc.invert(pc.is_in(rows["rn"], numbers))) if len(numbers) else rows

@@ -1,0 +1,192 @@
+"""What stands in the boxes of a drawing: pairs of what a line is about, and what it says."""
+
+from collections.abc import Iterator, Sequence
+
+from kaflow_engine.model.columns import Column
+from kaflow_engine.model.durations import format_duration
+from kaflow_engine.plan.explain.explanation import (
+    BranchPart,
+    ChainPart,
+    Explanation,
+    LineagePart,
+    OutputPart,
+    StepPart,
+    TopicPart,
+)
+
+NOT_KNOWN = "not known yet"
+
+ON_EXPIRY = {
+    "drop": "dropped and counted",
+    "emit": "emitted as it is, save where an INNER side has no match",
+    "dead_letter": "sent to the dead letters",
+}
+ON_DATA_LOSS = {
+    "continue": "records that are gone before they were read are counted and passed over",
+}
+ON_SCHEMA_CHANGE = {
+    "fail": "another schema of the registry stops the pipeline",
+    "add_nullable": "new columns are taken up at the next start",
+}
+ON_ERROR = {
+    "dead_letter": "a bad record becomes a dead letter",
+    "skip": "a bad record is skipped and counted",
+    "fail": "a bad record stops the pipeline",
+}
+
+
+Rows = Iterator[tuple[str, str]]
+
+
+def topic_rows(topic: TopicPart) -> Rows:
+    """How a topic is read."""
+    yield "role", ", ".join(topic.roles)
+    yield "format", topic.format
+    if topic.history is not None:
+        yield "history", f"{topic.history}, then the topic from where it ends"
+    if topic.ttl is None:
+        yield "kept", "for ever: the last record of each key"
+    else:
+        yield "kept", f"{format_duration(topic.ttl)} ({topic.ttl_from})"
+    if topic.lookup == "as_of":
+        kept = "for ever" if topic.keep is None else format_duration(topic.keep)
+        yield "lookup", f"the version of the event's time; versions are kept {kept}"
+    elif topic.lookup == "current":
+        yield "lookup", "the value at the time of processing"
+    yield "time", f"column {topic.event_time}" if topic.event_time else "Kafka timestamp"
+    if topic.roles != ("dimension",):
+        yield (
+            "watermark",
+            f"the greatest time minus {format_duration(topic.lateness)}; a partition without "
+            f"records for {format_duration(topic.idle_timeout)} does not hold it back",
+        )
+    future = format_duration(topic.max_future)
+    yield "errors", f"{ON_ERROR[topic.on_error]}; so is a time {future} ahead"
+    if topic.on_data_loss in ON_DATA_LOSS:
+        yield "losses", ON_DATA_LOSS[topic.on_data_loss]
+    if topic.on_schema_change in ON_SCHEMA_CHANGE:
+        yield "schemas", ON_SCHEMA_CHANGE[topic.on_schema_change]
+    yield "nulls", topic.tombstones or NOT_KNOWN
+    yield "columns", _columns(topic.columns)
+
+
+def reading(chain: ChainPart) -> Rows:
+    """What makes the rows of a chain."""
+    yield "drives", f"{chain.driving}: each of its records makes rows"
+    for condition in chain.filters:
+        yield "WHERE", f"{condition} (first: what does not pass never waits)"
+
+
+def step_rows(explanation: Explanation, chain: ChainPart, step: StepPart) -> Rows:
+    """The joins over one key, and what rows wait for there."""
+    for side in step.sides:
+        yield f"{side.kind} JOIN", f"{side.topic} {side.alias} ({side.role})"
+        yield "  on", " AND ".join(side.on)
+        for condition in side.filter:
+            yield "  only", condition
+    wait = format_duration(chain.wait)
+    match explanation.emission:
+        case "final":
+            yield "waits", f"every row, until the watermark is {wait} past its record"
+        case "smart" if step.inner or step.require:
+            needs = [f"a match of {alias}" for alias in step.inner]
+            needs += [f"{column} not NULL" for column in step.require]
+            yield "waits", f"for {', '.join(needs)}; at most {wait}"
+        case "smart":
+            known = all(output.columns is not None for output in explanation.outputs)
+            yield "waits", "for nothing" if known else f"for required columns; at most {wait}"
+        case _ if step.inner:
+            yield "waits", f"for a match of {', '.join(step.inner)}; at most {wait}"
+        case _:
+            yield "waits", "for nothing: what does not match yet is NULL"
+    if any(side.role == "event" for side in step.sides) and explanation.emission != "final":
+        yield "later", "a match that comes after the row left makes one more row"
+
+
+def order_text(explanation: Explanation, output: OutputPart) -> str:
+    """Say in which order the rows of an output leave."""
+    if output.last_exchange and output.key is not None:
+        return f"by {output.key}, so that the rows of a key leave in order"
+    return "in the order of the records" if explanation.ordered else "in any order"
+
+
+def selecting(branch: BranchPart) -> Rows:
+    """What a SELECT does with finished rows."""
+    for lists in branch.unnests:
+        yield "unnest", f"{lists}: a row for each element, in the order of the list"
+    yield from conditions(branch.where)
+
+
+def conditions(where: Sequence[str]) -> Rows:
+    """What rows must fulfil."""
+    for condition in where:
+        yield "WHERE", condition
+
+
+def finished(explanation: Explanation, chain: ChainPart) -> Rows:
+    """When rows leave a chain."""
+    yield "emission", _emission(explanation, chain)
+    if explanation.emission == "smart":
+        yield "expiry", f"an incomplete row is {ON_EXPIRY[explanation.on_expiry]}"
+    if explanation.on_dimension_update == "reemit":
+        yield "updates", "a changed dimension emits the rows of unexpired records again"
+
+
+def written(output: OutputPart) -> Rows:
+    """Where the rows of an output go."""
+    if into := output.table:
+        yield "place", into.path
+        yield "format", f"Delta, a partition for each {into.partition} of event time (UTC)"
+        yield "commits", f"one a batch, every {format_duration(into.interval)}"
+    else:
+        yield "key", output.key or "none: records go to any partition"
+        yield "format", output.format
+    yield "columns", _columns(output.columns)
+    yield "delivery", output.guarantee
+
+
+def around(explanation: Explanation) -> Rows:
+    """What holds for the whole pipeline."""
+    yield "errors", _dead_letters(explanation)
+    chosen = "partitions: one for each core, at most 4"
+    count = f"{explanation.partitions} partitions" if explanation.partitions else chosen
+    yield "state", f"{count}; fixed when the state is created"
+
+
+def lineage_text(lineage: Sequence[LineagePart]) -> str:
+    """Say where columns come from."""
+    if not lineage:
+        return NOT_KNOWN
+    return "; ".join(
+        f"{part.column} from {', '.join(f'{t}.{c}' for t, c in part.sources) or 'no column'}"
+        for part in lineage
+    )
+
+
+def _emission(explanation: Explanation, chain: ChainPart) -> str:
+    wait = format_duration(chain.wait)
+    match explanation.emission:
+        case "smart":
+            return (
+                f"smart: when {', '.join(chain.require) or 'nothing'} "
+                f"{'is' if len(chain.require) == 1 else 'are'} not NULL; at most {wait} later"
+            )
+        case "final":
+            return f"final: once for each record, when the watermark is {wait} past it"
+        case _:
+            return "immediate: as soon as a record is read, and INNER sides matched"
+
+
+def _dead_letters(explanation: Explanation) -> str:
+    budgets = [
+        *([f"{explanation.max_count} of them"] if explanation.max_count else []),
+        *([f"a rate of {explanation.max_rate:g}"] if explanation.max_rate else []),
+    ]
+    stops = f"; stops beyond {' or '.join(budgets)}" if budgets else ""
+    return f"dead letters go to {explanation.dead_letters}{stops}"
+
+
+def _columns(columns: tuple[Column, ...] | None) -> str:
+    if columns is None:
+        return NOT_KNOWN
+    return ", ".join(f"{column.name} {column.type}" for column in columns) or "none"

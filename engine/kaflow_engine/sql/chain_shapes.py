@@ -1,0 +1,66 @@
+"""The queries of a pipeline by chain: those that read the same topics and join them alike."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from kaflow_engine.sql.shape import Expr, QueryShape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchShape:
+    """One SELECT of an output."""
+
+    output: int
+    """Place among the outputs of the file."""
+    branch: int
+    """Place among the branches of its UNION ALL; 0 where there is none."""
+    shape: QueryShape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainShape:
+    """Queries that share their sources and joins."""
+
+    number: int
+    branches: tuple[BranchShape, ...]
+
+    @property
+    def shape(self) -> QueryShape:
+        """The first query: its sources and joins are those of all."""
+        return self.branches[0].shape
+
+
+def chain_shapes(outputs: Sequence[Sequence[QueryShape]]) -> tuple[ChainShape, ...]:
+    """Group queries by what they read and join, in the order in which a file names them.
+
+    Args:
+        outputs: Of each output the branches of its query.
+    """
+    groups: dict[Hashable, list[BranchShape]] = {}
+    for i, branches in enumerate(outputs):
+        for n, shape in enumerate(branches):
+            found = BranchShape(output=i, branch=n, shape=shape)
+            groups.setdefault(_read(shape), []).append(found)
+    return tuple(
+        ChainShape(number=number, branches=tuple(branches))
+        for number, branches in enumerate(groups.values())
+    )
+
+
+def _read(shape: QueryShape) -> Hashable:
+    """Return what a query reads and joins, wherever it stands in a file."""
+    return (
+        tuple((each.alias, each.topic, _texts(each.filter)) for each in shape.sources),
+        tuple(
+            (
+                each.alias,
+                each.kind,
+                tuple((pair.outer.sql, pair.inner.sql) for pair in each.keys),
+            )
+            for each in shape.joins
+        ),
+    )
+
+
+def _texts(parts: Sequence[Expr]) -> tuple[str, ...]:
+    return tuple(part.sql for part in parts)

@@ -1,0 +1,1 @@
+"""Types of expressions: found by DuckDB, and what it says of mistakes."""
