@@ -125,8 +125,8 @@ def carry_over(instance: dg.DagsterInstance, key: dg.AssetKey, checks: Sequence[
     found = instance.event_log_storage.get_latest_asset_check_execution_by_key(keys)
     for record in found.values():
         evaluation = record.evaluation
-        if evaluation is None or not record.run_id:
-            continue
+        if not isinstance(evaluation, dg.AssetCheckEvaluation) or not record.run_id:
+            continue  # a check that still runs, or a copy
         run = dg.MetadataValue.dagster_run(record.run_id)
         instance.report_runless_asset_event(
             dg.AssetCheckEvaluation(

@@ -165,6 +165,18 @@ def test_what_a_check_found_stays_while_the_stream_goes_on(world):
     assert len(storage.get_asset_check_execution_history(CHECK, limit=20)) == 4  # one copy of each
 
 
+def test_a_check_that_still_runs_has_found_nothing_yet(world):
+    @dg.asset_check(asset=KEY, name="few")
+    def few():
+        world.report(delivered=1)
+        return dg.AssetCheckResult(passed=True)
+
+    job = dg.define_asset_job("look", selection=dg.AssetSelection.checks(CHECK))
+    defs = dg.Definitions(assets=[dg.AssetSpec(KEY)], asset_checks=[few], jobs=[job])
+    assert defs.resolve_job_def("look").execute_in_process(instance=world.instance).success
+    assert len(world.events()) == 1
+
+
 def test_cells_are_short_and_hold_no_secret():
     secret = "s3cr3t-of-the-environment!"
     masking.remember([secret])
