@@ -22,6 +22,7 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.model.pipelines.loader import load_pipeline, pipeline_from_mapping
 from kaflow_engine.plan.explain.explain import explain
 from kaflow_engine.plan.planner.pipeline_plan import check_pipeline
+from tests.page import commands as commands_of
 from tests.page import first_words
 
 ROOT = Path(__file__).parent.parent
@@ -178,8 +179,9 @@ def test_the_example_runs_as_it_is_told(surroundings, tmp_path):
 
 
 def operate(surroundings: dict[str, str], folder: Path) -> None:
-    """Run the commands of the operations page over the state that the first page has left."""
-    for command in (*first_words("kaflow", "state"), *first_words("kaflow", "plan")):
+    """Run the commands of two other pages over the state that the first page has left."""
+    operations = (*first_words("kaflow", "state"), *first_words("kaflow", "plan"))
+    for command in (*operations, *commands_of("state.md")):
         here = command.replace("120", "1").replace(" pipelines ", f" {PIPELINES} ")
         done = subprocess.run(
             program(here), cwd=folder, env=surroundings, capture_output=True, text=True, check=False
