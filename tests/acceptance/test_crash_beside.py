@@ -11,6 +11,7 @@ import pytest
 
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.flow import Backfill
+from kaflow_engine.operators.watermark import WatermarkState
 from tests.acceptance.crash_kinds import (
     FIRST_HOUR,
     KINDS,
@@ -65,7 +66,8 @@ def peace(outputs, forks):
 
 
 def _watermark(order):
-    return log_of(Path(order.path), order.name).last_commit().watermark["value"]
+    commit = log_of(Path(order.path), order.name).last_commit()
+    return WatermarkState.from_json(commit.watermark).least
 
 
 def _killed_and_finished(forks, order, kind):
