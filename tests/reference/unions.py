@@ -17,7 +17,7 @@ _NUMBERS = {"SMALLINT", "INTEGER", "BIGINT"}
 
 
 class NotExpressible(Exception):
-    """A query that the oracle cannot be told about."""
+    """A query that the oracle cannot read."""
 
 
 class Branch(Protocol):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.duck import queries
-from kaflow_engine.formats.decoded import BadValue, shown
+from kaflow_engine.formats.decoded import BadValue, Decoded, gathered, schema_of, shown
 from kaflow_engine.formats.types import arrow_type, parse_type, type_text
 from kaflow_engine.model.columns import Column
 
@@ -67,6 +67,18 @@ def as_asked(
     names = [f"c{index}" for index in range(len(columns))]
     cast = pa.table([*arrays, pa.array(good)], [*names, ""])
     return Part(cast if good.all() else cast.filter(pa.array(good)), rows[good], bad)
+
+
+def gathered_parts(
+    parts: Sequence[Part], bad: Sequence[BadValue], columns: Sequence[Column]
+) -> Decoded:
+    """Return what the values of all schemas have become, in the order of the input."""
+    return gathered(
+        [part.table for part in parts],
+        [pa.array(part.rows, pa.int64()) for part in parts],
+        bad,
+        schema_of(columns),
+    )
 
 
 def _try_cast(array: pa.Array, wanted: str) -> tuple[pa.Array, Bools]:

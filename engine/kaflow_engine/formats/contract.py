@@ -10,7 +10,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from kaflow_engine.errors import UnknownName
+from kaflow_engine.errors import SinkError, UnknownName
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.formats import FORMATS
 
@@ -141,6 +141,22 @@ class Format(Protocol):
     def encoder(self, columns: Sequence[Column], schema: IdSchema | None) -> Encoder:
         """Return what writes rows with these columns; `schema` where there are schemas."""
         ...
+
+
+class WithoutSchemas:
+    """What formats have in common whose values need no schema."""
+
+    traits: Traits
+
+    def register(self, registry: "Registry", subject: str, schema: str) -> int:
+        """Refuse.
+
+        Raises:
+            SinkError: Always.
+        """
+        raise SinkError(
+            f"subject '{subject}' has no schema to register: {self.traits.title} has none"
+        )
 
 
 def format_of(name: str) -> Format:

@@ -6,7 +6,7 @@ from typing import Any
 
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.operators.rows.reports import BatchReport
-from kaflow_engine.state.log.by_chain import from_stored, known, to_stored
+from kaflow_engine.state.log.by_chain import from_stored, known, least, to_stored
 
 END = 1 << 61
 """The watermark at the end of a bounded run: after every event time."""
@@ -51,9 +51,8 @@ class WatermarkState:
 
     def least_of(self, numbers: Iterable[int]) -> int | None:
         """Return the least watermark of some chains; None while one of them has none."""
-        found = {number: self.values.get(number) for number in numbers}
-        marks = known(found)
-        return min(marks.values()) if len(marks) == len(found) else None
+        values = self.values
+        return least({number: values.get(number) for number in numbers})
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data for the batch log."""

@@ -177,7 +177,7 @@ def test_the_newest_record_of_the_watermark_that_is_behind(marks, newest):
 
 def progress_of(marks, due, **newest):
     """Return the progress behind a batch that has read records of these event times."""
-    told = []
+    heard = []
     state = WatermarkState(marks={n: Mark(value=value) for n, value in marks.items()})
     read = {
         (topic, 0): PartitionReport(max_ts=at, first_offset=0, last_offset=0, count=1)
@@ -192,5 +192,5 @@ def progress_of(marks, due, **newest):
         phases={},
         executed=Executed(report=report, output=None),
     )
-    Watch("p", told.append).batch_done(done, {}, PLAN)
-    return told[-1]
+    Watch("p", heard.append).batch_done(done, {}, PLAN)
+    return heard[-1]

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from kaflow_engine.errors import ModelError
-from kaflow_engine.formats.asked import Part, as_asked
+from kaflow_engine.formats.asked import Part, as_asked, gathered_parts
 from kaflow_engine.formats.avro.decode_one import read_record
 from kaflow_engine.formats.avro.read import Bools, BulkReader, Longs
 from kaflow_engine.formats.avro.schema import declared, record_of
 from kaflow_engine.formats.avro.types import Avro, is_regular, stored
-from kaflow_engine.formats.decoded import BadValue, Decoded, Unreadable, gathered, schema_of
+from kaflow_engine.formats.decoded import BadValue, Decoded, Unreadable
 from kaflow_engine.formats.framing import HEADER, Framed, framed, unknown
 from kaflow_engine.formats.types import (
     INTEGERS,
@@ -50,12 +50,7 @@ def decode_avro(
             continue
         parts.append(part)
         bad += part.bad
-    return gathered(
-        [part.table for part in parts],
-        [pa.array(part.rows, pa.int64()) for part in parts],
-        bad,
-        schema_of(columns),
-    )
+    return gathered_parts(parts, bad, columns)
 
 
 def _decode(batch: Framed, rows: Longs, schema: str, columns: Sequence[Column]) -> Part:

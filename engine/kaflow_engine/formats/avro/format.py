@@ -1,18 +1,18 @@
 """Avro as a format: records with Confluent framing, schemas in the registry."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from kaflow_engine.formats.contract import Evidence, IdSchema, SchemaById, Traits
+from kaflow_engine.formats.encoders import SchemaEncoder
 from kaflow_engine.model.columns import Column
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from kaflow_engine.formats.avro.encode import AvroEncoder
-    from kaflow_engine.formats.decoded import Decoded, Encoded
+    from kaflow_engine.formats.decoded import Decoded
     from kaflow_engine.formats.schema_registry import Registry
 
 
@@ -53,26 +53,10 @@ class AvroFormat:
 
         return decode_avro(values, columns, schema_by_id)
 
-    def encoder(self, columns: Sequence[Column], schema: IdSchema | None) -> "FramedRecords":
+    def encoder(self, columns: Sequence[Column], schema: IdSchema | None) -> SchemaEncoder:
         """Return what writes framed records of a schema."""
         assert schema is not None
-        return FramedRecords(tuple(column.name for column in columns), schema)
-
-
-@dataclass(frozen=True, slots=True)
-class FramedRecords:
-    """Writes records behind the id of their schema."""
-
-    names: tuple[str, ...]
-    schema: IdSchema
-
-    def sql(self, names: Mapping[str, str]) -> str | None:
-        """Return None: DuckDB writes no Avro."""
-        return None
-
-    def encode(self, rows: "pa.Table") -> "Encoded":
-        """Encode rows; one that the schema cannot hold is bad."""
-        return _encoder(self.schema).encode(rows.select(list(self.names)))
+        return SchemaEncoder(tuple(column.name for column in columns), schema, _encoder)
 
 
 @lru_cache(maxsize=64)

@@ -1,22 +1,20 @@
 """CSV as a format: one line a value, its columns declared, in their order."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kaflow_engine.duck.quoting import identifier
-from kaflow_engine.errors import ModelError, SinkError
-from kaflow_engine.formats.contract import Evidence, IdSchema, SchemaById, Traits
+from kaflow_engine.errors import ModelError
+from kaflow_engine.formats.contract import Evidence, IdSchema, SchemaById, Traits, WithoutSchemas
+from kaflow_engine.formats.encoders import SqlEncoder
 from kaflow_engine.model.columns import Column
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kaflow_engine.formats.decoded import Decoded, Encoded
-    from kaflow_engine.formats.schema_registry import Registry
+    from kaflow_engine.formats.decoded import Decoded
 
 
-class CsvFormat:
+class CsvFormat(WithoutSchemas):
     """Lines without a header: what a field is called, and its type, is declared."""
 
     traits = Traits(
@@ -47,14 +45,6 @@ class CsvFormat:
         _check(columns, "cast it to VARCHAR in the query, or use another format")
         return None
 
-    def register(self, registry: "Registry", subject: str, schema: str) -> int:
-        """Refuse.
-
-        Raises:
-            SinkError: Always.
-        """
-        raise SinkError(f"subject '{subject}' has no schema to register: CSV has none")
-
     def decode(
         self,
         values: "pa.Array | pa.ChunkedArray",
@@ -66,31 +56,11 @@ class CsvFormat:
 
         return decode_csv(values, columns)
 
-    def encoder(self, columns: Sequence[Column], schema: IdSchema | None) -> "CsvEncoder":
+    def encoder(self, columns: Sequence[Column], schema: IdSchema | None) -> SqlEncoder:
         """Return what writes lines with these fields, in their order."""
-        return CsvEncoder(tuple(columns))
-
-
-@dataclass(frozen=True, slots=True)
-class CsvEncoder:
-    """Writes lines with DuckDB."""
-
-    columns: tuple[Column, ...]
-
-    def sql(self, names: Mapping[str, str]) -> str | None:
-        """Return the expression of a line."""
         from kaflow_engine.formats.csv.encode import csv_line_sql
 
-        return csv_line_sql([(column, names[column.name]) for column in self.columns])
-
-    def encode(self, rows: "pa.Table") -> "Encoded":
-        """Encode rows; there are no bad ones."""
-        from kaflow_engine.duck.queries import query
-        from kaflow_engine.formats.decoded import Encoded
-
-        value = self.sql({column.name: identifier(column.name) for column in self.columns})
-        found = query(f"SELECT encode({value}) AS value FROM rows", rows)
-        return Encoded(found.column("value").combine_chunks(), ())
+        return SqlEncoder(tuple(columns), csv_line_sql)
 
 
 def _check(columns: Sequence[Column], hint: str) -> None:

@@ -1,22 +1,19 @@
 """JSON as a format: one object a value, without schemas."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kaflow_engine.duck.quoting import identifier
-from kaflow_engine.errors import SinkError
-from kaflow_engine.formats.contract import Evidence, IdSchema, SchemaById, Traits
+from kaflow_engine.formats.contract import Evidence, IdSchema, SchemaById, Traits, WithoutSchemas
+from kaflow_engine.formats.encoders import SqlEncoder
 from kaflow_engine.model.columns import Column
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kaflow_engine.formats.decoded import Decoded, Encoded
-    from kaflow_engine.formats.schema_registry import Registry
+    from kaflow_engine.formats.decoded import Decoded
 
 
-class JsonFormat:
+class JsonFormat(WithoutSchemas):
     """Fields are found by name; columns that no one declares are guessed from a sample."""
 
     traits = Traits(title="JSON", value="JSON object", registered=False, is_json=True)
@@ -35,14 +32,6 @@ class JsonFormat:
         """Return None: an object needs no schema."""
         return None
 
-    def register(self, registry: "Registry", subject: str, schema: str) -> int:
-        """Refuse.
-
-        Raises:
-            SinkError: Always.
-        """
-        raise SinkError(f"subject '{subject}' has no schema to register: JSON has none")
-
     def decode(
         self,
         values: "pa.Array | pa.ChunkedArray",
@@ -54,28 +43,8 @@ class JsonFormat:
 
         return decode_json(values, columns)
 
-    def encoder(self, columns: Sequence[Column], schema: IdSchema | None) -> "JsonEncoder":
+    def encoder(self, columns: Sequence[Column], schema: IdSchema | None) -> SqlEncoder:
         """Return what writes objects with these fields, in their order."""
-        return JsonEncoder(tuple(columns))
-
-
-@dataclass(frozen=True, slots=True)
-class JsonEncoder:
-    """Writes objects with DuckDB."""
-
-    columns: tuple[Column, ...]
-
-    def sql(self, names: Mapping[str, str]) -> str | None:
-        """Return the expression of an object."""
         from kaflow_engine.formats.json.encode import json_object_sql
 
-        return json_object_sql([(column, names[column.name]) for column in self.columns])
-
-    def encode(self, rows: "pa.Table") -> "Encoded":
-        """Encode rows; there are no bad ones."""
-        from kaflow_engine.duck.queries import query
-        from kaflow_engine.formats.decoded import Encoded
-
-        value = self.sql({column.name: identifier(column.name) for column in self.columns})
-        found = query(f"SELECT encode({value}) AS value FROM rows", rows)
-        return Encoded(found.column("value").combine_chunks(), ())
+        return SqlEncoder(tuple(columns), json_object_sql)

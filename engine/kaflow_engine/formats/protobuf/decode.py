@@ -12,8 +12,8 @@ import pyarrow as pa
 from google.protobuf.message import DecodeError
 
 from kaflow_engine.errors import ModelError
-from kaflow_engine.formats.asked import Bools, Part, as_asked
-from kaflow_engine.formats.decoded import BadValue, Decoded, Unreadable, gathered, schema_of, shown
+from kaflow_engine.formats.asked import Bools, Part, as_asked, gathered_parts
+from kaflow_engine.formats.decoded import BadValue, Decoded, Unreadable, shown
 from kaflow_engine.formats.framing import HEADER, Framed, Longs, framed, unknown
 from kaflow_engine.formats.pick import keep
 from kaflow_engine.formats.protobuf.bulk import FlatReader, NotFlat, Wanted, wanted_of
@@ -52,12 +52,7 @@ def decode_protobuf(
                 continue
             parts.append(part)
             bad += part.bad
-    return gathered(
-        [part.table for part in parts],
-        [pa.array(part.rows, pa.int64()) for part in parts],
-        bad,
-        schema_of(columns),
-    )
+    return gathered_parts(parts, bad, columns)
 
 
 @dataclass(frozen=True, slots=True)

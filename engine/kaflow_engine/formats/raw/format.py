@@ -4,21 +4,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kaflow_engine.errors import ModelError, SinkError
-from kaflow_engine.formats.contract import Evidence, IdSchema, SchemaById, Traits
+from kaflow_engine.errors import ModelError
+from kaflow_engine.formats.contract import Evidence, IdSchema, SchemaById, Traits, WithoutSchemas
 from kaflow_engine.model.columns import Column
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from kaflow_engine.formats.decoded import Decoded, Encoded
-    from kaflow_engine.formats.schema_registry import Registry
 
 VALUE = Column("value", "BLOB")
 _TYPES = ("BLOB", "VARCHAR")
 
 
-class RawFormat:
+class RawFormat(WithoutSchemas):
     """One column, `value` of type BLOB unless a file declares another one or VARCHAR."""
 
     traits = Traits(title="raw", value="value", registered=False, is_json=False)
@@ -39,14 +38,6 @@ class RawFormat:
         hint = "select one column, as BLOB or VARCHAR, and the key of the record AS _key"
         _one(columns, "a raw output has one column", hint)
         return None
-
-    def register(self, registry: "Registry", subject: str, schema: str) -> int:
-        """Refuse.
-
-        Raises:
-            SinkError: Always.
-        """
-        raise SinkError(f"subject '{subject}' has no schema to register: raw values have none")
 
     def decode(
         self,

@@ -103,13 +103,10 @@ def next_due(
         numbers: The chains that there are.
     """
     looked = due_chains(batch.watermark, standing.next_due)
-    before = {chain: due for chain, due in standing.next_due.items() if chain not in looked}
-    dues = [*before.items(), *report.next_due.items()]
-    return {
-        chain: min(due for each, due in dues if each == chain)
-        for chain in sorted(numbers)
-        if any(each == chain for each, _ in dues)
-    }
+    found = {chain: due for chain, due in standing.next_due.items() if chain not in looked}
+    for chain, due in report.next_due.items():
+        found[chain] = min(due, found.get(chain, due))
+    return {chain: found[chain] for chain in sorted(numbers) if chain in found}
 
 
 def counted(before: Mapping[str, int], report: BatchReport) -> dict[str, int]:

@@ -154,7 +154,8 @@ def _by_target(marks: WatermarkState, plan: Flow) -> dict[str, int]:
 
 def _newest_of_last(marks: WatermarkState, newest: Mapping[str, int], plan: Flow) -> int | None:
     """Return the greatest event time of the topics that the least watermark follows."""
-    topics = clocks(plan)[last_chain(marks, clocks(plan))]
+    followed = clocks(plan)
+    topics = followed[last_chain(marks, followed)]
     return max((newest[topic.name] for topic in topics if topic.name in newest), default=None)
 
 

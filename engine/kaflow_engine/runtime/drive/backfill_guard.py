@@ -13,7 +13,7 @@ from kaflow_engine.plan.evolution.evolution import keeps_rows
 from kaflow_engine.runtime.batch.position import Position, load_standing
 from kaflow_engine.runtime.planning.plan_codec import plan_of
 from kaflow_engine.state.log.batch_log import BatchLog, BatchRecord, Offsets
-from kaflow_engine.state.log.by_chain import known
+from kaflow_engine.state.log.by_chain import least
 from kaflow_engine.state.storage.store import LocalStore
 
 
@@ -54,18 +54,17 @@ def taken(directory: Path) -> Taken | None:
     batch = log.load_batch(standing.batch)
     plan = plan_of(log.load_plan(batch.plan))
     settled = {chain.number: _settled(plan, chain, batch, standing) for chain in chains(plan)}
-    marks = known(settled)
-    least = min(marks.values()) if len(marks) == len(settled) else None
-    return Taken(offsets=standing.offsets, settled=least)
+    return Taken(offsets=standing.offsets, settled=least(settled))
 
 
 def _settled(plan: Flow, chain: Chain, batch: BatchRecord, standing: Position) -> int | None:
     """Return up to when a chain is settled; None: it has read no event yet."""
-    marks = [before for n, before in batch.watermark.items() if n == chain.number]
+    before = batch.watermark.get(chain.number)
     after = standing.watermark.values.get(chain.number)
     if after is not None:
-        marks.append(min(after, standing.next_due.get(chain.number, after)))
-    return max(marks) - longest_wait(plan, chain) if marks else None
+        after = min(after, standing.next_due.get(chain.number, after))
+    mark = max((each for each in (before, after) if each is not None), default=None)
+    return None if mark is None else mark - longest_wait(plan, chain)
 
 
 def last_settled(spec: PipelineSpec, config: Config, now: int) -> str:

@@ -36,6 +36,12 @@ def known(times: Mapping[int, int | None]) -> dict[int, int]:
     return {chain: time for chain, time in times.items() if time is not None}
 
 
+def least(times: Mapping[int, int | None]) -> int | None:
+    """Return the least time; None while a chain has none."""
+    found = known(times)
+    return min(found.values()) if found and len(found) == len(times) else None
+
+
 def _read(stored: object) -> object:
     """Return what the validator judges: records that were altered are refused there."""
     if isinstance(stored, Mapping):
