@@ -55,6 +55,48 @@ def functions() -> frozenset[str]:
 
 
 @lru_cache(maxsize=1)
+def aggregates() -> frozenset[str]:
+    """Return the names of all aggregate functions, and of functions that are none without OVER."""
+    sql = "SELECT function_name FROM duckdb_functions() WHERE function_type = 'aggregate'"
+    with _database(os.getpid()).cursor() as connection:
+        return frozenset(str(row[0]) for row in connection.execute(sql).fetchall())
+
+
+@lru_cache(maxsize=1024)
+def interval(sql: str) -> tuple[int, int]:
+    """Return the months of a constant interval, and its microseconds besides.
+
+    Raises:
+        Error: It cannot be calculated, or is no interval.
+    """
+    months = "datepart('year', i) * 12 + datepart('month', i)"
+    select = (
+        f"SELECT m, epoch_us(i - to_months(m::INTEGER)) "
+        f"FROM (SELECT i, {months} AS m FROM (SELECT CAST({sql} AS INTERVAL) AS i))"
+    )
+    return _numbers(select)
+
+
+@lru_cache(maxsize=1024)
+def moment(sql: str) -> tuple[int, int]:
+    """Return the month of a constant time, counted from January 1970, and its epoch microseconds.
+
+    Raises:
+        Error: It cannot be calculated, or is no time.
+    """
+    months = "datepart('year', t) * 12 + datepart('month', t) - 1970 * 12 - 1"
+    return _numbers(f"SELECT {months}, epoch_us(t) FROM (SELECT CAST({sql} AS TIMESTAMP) AS t)")
+
+
+def _numbers(select: str) -> tuple[int, int]:
+    with _database(os.getpid()).cursor() as connection:
+        row = connection.execute(select).fetchone()
+    if row is None or row[0] is None or row[1] is None:
+        raise Error("it is NULL")
+    return int(row[0]), int(row[1])
+
+
+@lru_cache(maxsize=1)
 def _database(process: int) -> duckdb.DuckDBPyConnection:
     """Open the database of a process: a forked one must not use that of its parent."""
     connection = duckdb.connect(config=dict(SETTINGS))

@@ -3,11 +3,22 @@
 from dataclasses import dataclass
 from typing import assert_never
 
+from kaflow_engine.flow.edges import Driving
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import joins, operator_of, projections, projects_of, source_of
-from kaflow_engine.flow.operators import Driving, KeyedJoin, Ledger, Project
+from kaflow_engine.flow.graph import (
+    joins,
+    operator_of,
+    projections,
+    projects_of,
+    side_name,
+    source_of,
+)
+from kaflow_engine.flow.operators import Aggregate, Decode, KeyedJoin, Ledger, Project
 from kaflow_engine.flow.sinks import Sink
 from kaflow_engine.flow.sources import TopicParams
+from kaflow_engine.flow.tables import Materialize, TableJoin
+
+InChain = KeyedJoin | Project | Ledger | Aggregate | Materialize | TableJoin
 
 STATES = 1000
 """States of a chain are called by its number times this, and their place in it."""
@@ -22,23 +33,42 @@ class Chain:
     joins: tuple[KeyedJoin, ...]
     """Each behind those whose rows it takes."""
     projections: tuple[Project, ...]
-    """In the order of the outputs, and of the branches of their unions."""
+    """Those of the joined rows, then those behind aggregates; each in the order of the outputs, and
+    of the branches of their unions."""
     ledger: Ledger | None
     """None where rows of one driving record never part."""
+    tables: tuple[Materialize | TableJoin, ...] = ()
+    """Each behind those whose changes it takes; where there are any, `driving` is the edge of the
+    first of them, and others may have edges of their own with the number of the chain."""
 
     @property
     def number(self) -> int:
         """Its number, which stays as long as the pipeline has the chain."""
         return self.driving.chain
 
+    @property
+    def ends(self) -> tuple[Project, ...]:
+        """The projections of the joined rows, or of tables, for sinks and aggregates."""
+        before = {each.id for each in (*self.joins, *self.tables)}
+        return tuple(
+            each
+            for each in self.projections
+            if isinstance(each.rows, Driving) or each.rows.input in before
+        )
+
 
 def chains(flow: Flow) -> tuple[Chain, ...]:
-    """Return the chains, in the order of the first projections of each."""
-    edges = dict.fromkeys(driving_of(flow, project) for project in projections(flow))
-    return tuple(_chain(flow, edge) for edge in edges)
+    """Return the chains, in the order of the first projections of each; those last that are only
+    looked up."""
+    written = [project for project in projections(flow) if _is_written(flow, project)]
+    edges: dict[int, Driving] = {}
+    for project in (*written, *projections(flow)):
+        edge = driving_of(flow, project)
+        edges.setdefault(edge.chain, edge)
+    return tuple(_chain(flow, edge) for edge in edges.values())
 
 
-def chain_of(flow: Flow, operator: KeyedJoin | Project | Ledger) -> Chain:
+def chain_of(flow: Flow, operator: InChain) -> Chain:
     """Return the chain to which an operator belongs."""
     return _chain(flow, driving_of(flow, operator))
 
@@ -78,37 +108,69 @@ def chain_called(flow: Flow, chain: Chain) -> str:
         if len(projects_of(flow, sink)) > 1
         else f"output '{sink.target}'"
         for sink, branch in feeds(flow, chain)
-    ]
+    ] or [f"look-up {called}" for called in _looked_up(flow, chain)]
     return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
 
 
 def chain_name(flow: Flow, chain: Chain) -> str:
     """Return what dead letters call a chain: its first output, `sales`, or a later branch of it, as
     projections are called: `sales#1` is the second one."""
-    sink, branch = feeds(flow, chain)[0]
+    fed = feeds(flow, chain)
+    if not fed:
+        return _looked_up(flow, chain)[0]
+    sink, branch = fed[0]
     return f"{sink.target}#{branch}" if branch else sink.target
 
 
-def driving_of(flow: Flow, operator: KeyedJoin | Project | Ledger) -> Driving:
-    """Return the edge along which the records come that make an operator's rows."""
+def _looked_up(flow: Flow, chain: Chain) -> list[str]:
+    """Return the ids of the tables of a chain that joins of others look up."""
+    sides = [side for join in joins(flow) for side in join.sides]
+    inputs = dict.fromkeys(side.input for side in sides)
+    own = [
+        each.id
+        for each in flow.operators
+        if not isinstance(each, Decode) and driving_of(flow, each).chain == chain.number
+    ]
+    return [name for name in inputs if name in own]
+
+
+def driving_of(flow: Flow, operator: InChain) -> Driving:
+    """Return the edge along which the records come that make an operator's rows: of a join of
+    tables those of its left side."""
     match operator:
-        case KeyedJoin(rows=rows) | Project(rows=rows):
+        case KeyedJoin(rows=rows) | Project(rows=rows) | Materialize(rows=rows):
             if isinstance(rows, Driving):
                 return rows
             before = operator_of(flow, rows.input)
-        case Ledger(inputs=inputs):
+        case Ledger(inputs=inputs) | Aggregate(inputs=inputs):
             before = operator_of(flow, inputs[0])
+        case TableJoin(left=left):
+            before = operator_of(flow, left.input)
         case _:
             assert_never(operator)
-    assert isinstance(before, KeyedJoin | Project)
+    assert not isinstance(before, Decode)
     return driving_of(flow, before)
+
+
+def edges_of(flow: Flow, chain: Chain) -> tuple[Driving, ...]:
+    """Return the edges along which records come that make rows of a chain: several of tables."""
+    found = [each.rows for each in chain.tables if isinstance(each, Materialize)]
+    own = [edge for edge in found if isinstance(edge, Driving)]
+    return tuple(dict.fromkeys((chain.driving, *own)))
 
 
 def topics_of(flow: Flow, chain: Chain) -> tuple[TopicParams, ...]:
     """Return the topics whose records reach a chain, in the order of the flow's sources."""
-    edges = (chain.driving, *(side for join in chain.joins for side in join.sides))
-    names = {source_of(flow, edge).name for edge in edges}
+    sides = (side for join in chain.joins for side in join.sides)
+    own = {source_of(flow, edge).name for edge in edges_of(flow, chain)}
+    names = own.union(side_name(flow, side) for side in sides)
     return tuple(topic for topic in flow.sources if topic.name in names)
+
+
+def rows_rest(edge: Driving, join: KeyedJoin) -> bool:
+    """Tell whether rows of a driving edge rest in a join: waiting, or to meet others later."""
+    waits = join.require is not None or bool(join.inner)
+    return waits or bool(join.events) or edge.emission == "final" or edge.reemit
 
 
 def number_of_state(state: int) -> int:
@@ -121,11 +183,21 @@ def clocks(flow: Flow) -> dict[int, tuple[TopicParams, ...]]:
     return {chain.number: topics_of(flow, chain) for chain in chains(flow)}
 
 
+def _is_written(flow: Flow, project: Project) -> bool:
+    return any(project.id in sink.inputs for sink in flow.sinks)
+
+
 def _chain(flow: Flow, edge: Driving) -> Chain:
-    ledgers = (each for each in flow.operators if isinstance(each, Ledger))
+    mine = [
+        each
+        for each in flow.operators
+        if not isinstance(each, Decode) and driving_of(flow, each).chain == edge.chain
+    ]
+    tables = tuple(each for each in mine if isinstance(each, Materialize | TableJoin))
     return Chain(
         driving=edge,
-        joins=tuple(join for join in joins(flow) if driving_of(flow, join) == edge),
-        projections=tuple(each for each in projections(flow) if driving_of(flow, each) == edge),
-        ledger=next((each for each in ledgers if driving_of(flow, each) == edge), None),
+        joins=tuple(each for each in mine if isinstance(each, KeyedJoin)),
+        projections=tuple(each for each in mine if isinstance(each, Project)),
+        ledger=next((each for each in mine if isinstance(each, Ledger)), None),
+        tables=tables,
     )

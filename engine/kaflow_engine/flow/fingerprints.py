@@ -11,10 +11,13 @@ from hashlib import sha256
 from typing import Any, assert_never
 
 from kaflow_engine.flow.chains import Chain, chain_of
+from kaflow_engine.flow.edges import Driving, Rows, SideParams
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import joins_before, source_of
-from kaflow_engine.flow.operators import Decode, KeyedJoin, Ledger, Operator, Project, SideParams
+from kaflow_engine.flow.graph import joins_before, operator_of, source_of
+from kaflow_engine.flow.operators import Aggregate, Decode, KeyedJoin, Ledger, Operator, Project
+from kaflow_engine.flow.tables import Materialize, TableJoin
 
+_BESIDE = ("id", "state", "inputs", "each", "on_late")
 _OF_DRIVING = ("alias", "raw", "ttl", "emission", "on_expiry", "reemit")
 
 
@@ -39,10 +42,43 @@ def state_fingerprint(flow: Flow, operator: Operator) -> str | None:
             chain = chain_of(flow, operator)
             passed = [len(join.events) for join in chain.joins]
             found = {**_driving(flow, chain), "passed": passed}
+        case Aggregate(inputs=inputs):
+            before = operator_of(flow, inputs[0])
+            found = {
+                **_own(operator),
+                "rows": {**asdict(before), "id": None},
+                "before": _before(flow, before),
+            }
+        case Materialize():
+            found = {**_own(operator), **_taken(flow, operator.rows)}
+        case TableJoin(left=left, right=right):
+            sides = [{**asdict(side), "input": _below(flow, side.input)} for side in (left, right)]
+            found = {**_own(operator), "left": sides[0], "right": sides[1]}
         case _:
             assert_never(operator)
     text = json.dumps([operator.type, found], sort_keys=True)
     return sha256(text.encode()).hexdigest()[:16]
+
+
+def _own(operator: Aggregate | Materialize | TableJoin) -> dict[str, Any]:
+    return {name: value for name, value in asdict(operator).items() if name not in _BESIDE}
+
+
+def _taken(flow: Flow, rows: Driving | Rows) -> dict[str, Any]:
+    """Return what the rows of a table depend on."""
+    match rows:
+        case Driving():
+            topic = source_of(flow, rows)
+            return {"rows": [topic.name, topic.event_time, rows.alias, rows.filter]}
+        case Rows(input=name):
+            return {"rows": _below(flow, name)}
+        case _:
+            assert_never(rows)
+
+
+def _below(flow: Flow, name: str) -> str | None:
+    """Return the fingerprint of the operator that makes rows."""
+    return state_fingerprint(flow, operator_of(flow, name))
 
 
 def _driving(flow: Flow, chain: Chain) -> dict[str, Any]:
@@ -51,9 +87,26 @@ def _driving(flow: Flow, chain: Chain) -> dict[str, Any]:
     return {**{name: edge[name] for name in _OF_DRIVING}, "topic": clock}
 
 
+def _before(flow: Flow, project: Operator) -> str | None:
+    """Return the fingerprint of the operator with a state whose rows a projection takes."""
+    assert isinstance(project, Project)
+    match project.rows:
+        case Driving():
+            return None
+        case Rows(input=name):
+            return _below(flow, name)
+        case _:
+            assert_never(project.rows)
+
+
 def _side(flow: Flow, side: SideParams) -> dict[str, Any]:
-    topic = source_of(flow, side)
-    found = {**asdict(side), "input": [topic.name, topic.event_time]}
+    below = operator_of(flow, side.input)
+    if isinstance(below, Decode):
+        topic = source_of(flow, side)
+        read: Any = [topic.name, topic.event_time]
+    else:
+        read = state_fingerprint(flow, below)
+    found = {**asdict(side), "input": read}
     if side.role == "dimension":
         del found["ttl"]
     if side.lookup != "as_of":

@@ -58,3 +58,5 @@ class Flow:
     """Only what belongs to driving records of its range is delivered; None: everything."""
     retired: tuple[int, ...] = ()
     """Numbers of chains that the state once had: no other chain gets them."""
+    retired_states: tuple[int, ...] = ()
+    """States of aggregates that chains once had: no other aggregate gets them."""

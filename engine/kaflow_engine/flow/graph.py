@@ -4,20 +4,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
+from kaflow_engine.flow.edges import Driving, Rows, SideParams
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.operators import (
+    Aggregate,
     Decode,
-    Driving,
+    KeepsState,
     KeyedJoin,
     Ledger,
     Operator,
     Project,
-    Rows,
-    SideParams,
     TakesRows,
 )
 from kaflow_engine.flow.sinks import Sink, TableSink, TopicSink, value_columns
 from kaflow_engine.flow.sources import TopicParams
+from kaflow_engine.flow.tables import Materialize, TableJoin
 from kaflow_engine.model.columns import Column
 
 
@@ -33,9 +34,16 @@ def inputs_of(node: Operator | Sink) -> tuple[str, ...]:
             return ()
         case KeyedJoin(rows=rows, sides=sides):
             return (rows.input, *(side.input for side in sides))
-        case Project(rows=rows):
+        case Project(rows=rows) | Materialize(rows=rows):
             return (rows.input,)
-        case Ledger(inputs=inputs) | TopicSink(inputs=inputs) | TableSink(inputs=inputs):
+        case TableJoin(left=left, right=right):
+            return (left.input, right.input)
+        case (
+            Ledger(inputs=inputs)
+            | Aggregate(inputs=inputs)
+            | TopicSink(inputs=inputs)
+            | TableSink(inputs=inputs)
+        ):
             return inputs
         case _:
             assert_never(node)
@@ -46,7 +54,7 @@ def has_exchange(node: Operator | Sink) -> bool:
     match node:
         case Decode() | Project():
             return False
-        case KeyedJoin() | Ledger():
+        case KeyedJoin() | Ledger() | Aggregate() | Materialize() | TableJoin():
             return True
         case TopicSink(exchange=exchange) | TableSink(exchange=exchange):
             return exchange
@@ -94,6 +102,12 @@ def source_of(flow: Flow, edge: Driving | SideParams) -> TopicParams:
     return flow.sources[found.source]
 
 
+def side_name(flow: Flow, side: SideParams) -> str:
+    """Return what a joined side reads: the name of a topic, or the id of a table."""
+    found = operator_of(flow, side.input)
+    return flow.sources[found.source].name if isinstance(found, Decode) else found.id
+
+
 def joins(flow: Flow) -> tuple[KeyedJoin, ...]:
     """Return the keyed joins, each behind those whose rows it takes."""
     return tuple(each for each in flow.operators if isinstance(each, KeyedJoin))
@@ -119,13 +133,21 @@ def readers_of(flow: Flow, name: str) -> tuple[TakesRows, ...]:
     )
 
 
-def sides_of(flow: Flow, decode: Decode) -> tuple[tuple[KeyedJoin, int], ...]:
-    """Return the joined sides whose records an operator decodes: a join, and which of its sides."""
+def sides_of(flow: Flow, name: str) -> tuple[tuple[KeyedJoin, int], ...]:
+    """Return the joined sides whose records or rows an operator makes: a join, and which side."""
+    return tuple(
+        (join, i) for join in joins(flow) for i, side in enumerate(join.sides) if side.input == name
+    )
+
+
+def table_sides_of(flow: Flow, name: str) -> tuple[tuple[TableJoin, int], ...]:
+    """Return the joins of tables that take the changes of an operator: a join, and which side."""
     return tuple(
         (join, i)
-        for join in joins(flow)
+        for join in flow.operators
+        if isinstance(join, TableJoin)
         for i, side in enumerate(join.sides)
-        if side.input == decode.id
+        if side.input == name
     )
 
 
@@ -134,9 +156,35 @@ def projections(flow: Flow) -> tuple[Project, ...]:
     return tuple(each for each in flow.operators if isinstance(each, Project))
 
 
-def sink_of(flow: Flow, project: Project) -> Sink:
-    """Return the sink that takes the rows of a projection."""
-    return next(sink for sink in flow.sinks if project.id in sink.inputs)
+def taker_of(flow: Flow, project: Project) -> Sink | Aggregate:
+    """Return the sink or the aggregate that takes the rows of a projection."""
+    nodes = (*flow.sinks, *aggregates(flow))
+    return next(node for node in nodes if project.id in node.inputs)
+
+
+def aggregates(flow: Flow) -> tuple[Aggregate, ...]:
+    """Return the aggregates, each behind those whose rows it takes."""
+    return tuple(each for each in flow.operators if isinstance(each, Aggregate))
+
+
+def aggregates_before(flow: Flow, project: Project) -> tuple[Aggregate, ...]:
+    """Return the aggregates that a row has passed when it arrives at a projection, the first one
+    first."""
+    match project.rows:
+        case Driving():
+            return ()
+        case Rows(input=name):
+            before = operator_of(flow, name)
+        case _:
+            assert_never(project.rows)
+    return aggregates_to(flow, before) if isinstance(before, Aggregate) else ()
+
+
+def aggregates_to(flow: Flow, last: Aggregate) -> tuple[Aggregate, ...]:
+    """Return an aggregate behind those that its rows have passed, the first one first."""
+    entry = operator_of(flow, last.inputs[0])
+    assert isinstance(entry, Project)
+    return (*aggregates_before(flow, entry), last)
 
 
 def projects_of(flow: Flow, sink: Sink) -> tuple[Project, ...]:
@@ -171,7 +219,13 @@ def with_avro_ids(flow: Flow, ids: Mapping[str, int | None]) -> Flow:
 def state_name(operator: Operator) -> int | None:
     """Return what the state of an operator is called; None of one that keeps nothing."""
     match operator:
-        case KeyedJoin(state=state) | Ledger(state=state):
+        case (
+            KeyedJoin(state=state)
+            | Ledger(state=state)
+            | Aggregate(state=state)
+            | Materialize(state=state)
+            | TableJoin(state=state)
+        ):
             return state
         case Decode() | Project():
             return None
@@ -184,10 +238,8 @@ def state_names(flow: Flow) -> tuple[int, ...]:
     return tuple(name for each in flow.operators if (name := state_name(each)) is not None)
 
 
-def operator_of_state(flow: Flow, state: int) -> KeyedJoin | Ledger:
+def operator_of_state(flow: Flow, state: int) -> KeepsState:
     """Return the operator that keeps a state."""
     return next(
-        each
-        for each in flow.operators
-        if isinstance(each, KeyedJoin | Ledger) and each.state == state
+        each for each in flow.operators if isinstance(each, KeepsState) and each.state == state
     )

@@ -5,17 +5,19 @@ from dataclasses import replace
 from typing import assert_never
 
 from kaflow_engine.flow.chains import STATES, chains, driving_of
+from kaflow_engine.flow.edges import Driving, Rows
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.operators import (
+    Aggregate,
     Decode,
-    Driving,
+    KeepsState,
     KeyedJoin,
     Ledger,
     Operator,
     Project,
-    Rows,
 )
 from kaflow_engine.flow.sinks import Sink
+from kaflow_engine.flow.tables import Materialize, TableJoin
 
 
 def state_in(chain: int, place: int) -> int:
@@ -26,6 +28,24 @@ def state_in(chain: int, place: int) -> int:
         place: That of its operator in the chain, from 1.
     """
     return chain * STATES + place
+
+
+AGGREGATES = 100
+"""States of aggregates are numbered behind this place in their chain."""
+
+
+def aggregate_state(chain: int, number: int) -> int:
+    """Return the name of the state of an aggregate, which are numbered from 1 in each chain."""
+    return state_in(chain, AGGREGATES + number)
+
+
+TABLES = 200
+"""States of tables and their joins are numbered behind this place in their chain."""
+
+
+def table_state(chain: int, number: int) -> int:
+    """Return the name of the state of a table, which are numbered from 1 in each chain."""
+    return state_in(chain, TABLES + number)
 
 
 def join_id(chain: int, place: int) -> str:
@@ -64,19 +84,36 @@ def renumbered(flow: Flow, numbers: Mapping[int, int]) -> Flow:
     )
 
 
+def with_states(flow: Flow, states: Mapping[str, int], retired: tuple[int, ...]) -> Flow:
+    """Return a flow whose aggregates and tables keep other states.
+
+    Args:
+        flow: The flow.
+        states: By the id of the operator.
+        retired: Those that no operator may have again.
+    """
+    operators = tuple(
+        replace(each, state=states.get(each.id, each.state))
+        if isinstance(each, Aggregate | Materialize | TableJoin)
+        else each
+        for each in flow.operators
+    )
+    return replace(flow, operators=operators, retired_states=retired)
+
+
 def used_numbers(flow: Flow) -> frozenset[int]:
     """Return the numbers that chains have or once had."""
     return frozenset({chain.number for chain in chains(flow)} | {*flow.retired})
 
 
-def _now(flow: Flow, operator: KeyedJoin | Project | Ledger, numbers: Mapping[int, int]) -> int:
+def _now(flow: Flow, operator: KeepsState, numbers: Mapping[int, int]) -> int:
     number = driving_of(flow, operator).chain
     return numbers.get(number, number)
 
 
 def _id(flow: Flow, operator: Operator, numbers: Mapping[int, int]) -> str:
     match operator:
-        case Decode() | Project():
+        case Decode() | Project() | Aggregate() | Materialize() | TableJoin():
             return operator.id
         case KeyedJoin(state=state):
             return join_id(_now(flow, operator, numbers), state % STATES)
@@ -107,6 +144,25 @@ def _operator(
                 id=ids[operator.id],
                 state=state_in(_now(flow, operator, numbers), state % STATES),
                 inputs=tuple(ids[name] for name in inputs),
+            )
+        case Aggregate(state=state, inputs=inputs):
+            return replace(
+                operator,
+                state=state_in(_now(flow, operator, numbers), state % STATES),
+                inputs=tuple(ids[name] for name in inputs),
+            )
+        case Materialize(state=state, rows=rows):
+            return replace(
+                operator,
+                state=state_in(_now(flow, operator, numbers), state % STATES),
+                rows=_rows(rows, numbers, ids),
+            )
+        case TableJoin(state=state, left=left, right=right):
+            return replace(
+                operator,
+                state=state_in(_now(flow, operator, numbers), state % STATES),
+                left=replace(left, input=ids[left.input]),
+                right=replace(right, input=ids[right.input]),
             )
         case _:
             assert_never(operator)

@@ -7,69 +7,10 @@ ids: an operator names those whose rows it takes.
 from dataclasses import dataclass
 from typing import Literal
 
+from kaflow_engine.flow.edges import Driving, Rows, SideParams
+from kaflow_engine.flow.tables import Materialize, TableJoin
+from kaflow_engine.flow.windows import Window
 from kaflow_engine.model.columns import Column
-
-Role = Literal["dimension", "event"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Driving:
-    """An edge from a Decode: each record that passes makes rows, and decides when they leave."""
-
-    type: Literal["driving"] = "driving"
-    input: str
-    """The Decode."""
-    alias: str
-    columns: tuple[Column, ...]
-    """Kept columns, named as in the topic."""
-    filter: str | None
-    key: str | None
-    """SQL text of the key of the join that takes the rows; None where no join does."""
-    needs: str | None
-    """SQL over driving columns; where it is not true the row can never become complete."""
-    raw: str | None
-    """SQL: where true the original bytes travel along, for a dead letter; None: never."""
-    ttl: int
-    """Milliseconds that a row may wait."""
-    emission: Literal["immediate", "smart", "final"]
-    on_expiry: Literal["drop", "emit", "dead_letter"]
-    reemit: bool
-    """Rows are formed again when a dimension changes."""
-    chain: int = 0
-    """The number of the chain that its rows go through (see `flow.chains`)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
-    """An edge from an operator that makes rows."""
-
-    type: Literal["rows"] = "rows"
-    input: str
-    key: str | None
-    """SQL text of the key of the join that takes the rows; None where no join does."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SideParams:
-    """One joined side of a keyed join."""
-
-    input: str
-    """The Decode whose rows are its records."""
-    alias: str
-    role: Role
-    kind: Literal["LEFT", "INNER"]
-    columns: tuple[Column, ...]
-    """What is kept of a record, named as in the topic."""
-    key: str
-    """SQL text of the join key over `"alias.column"`."""
-    filter: str | None
-    ttl: int
-    """Milliseconds that an event is kept."""
-    lookup: Literal["current", "as_of"]
-    keep: int
-    """Milliseconds of versions kept under `as_of`."""
-    tombstones: bool
-    """A null value deletes the entry under the record's Kafka key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +62,12 @@ class Unnest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """The rest of WHERE and the select list; it runs in the task of the operator before it."""
+    """The rest of WHERE and the select list, for a sink or an aggregate; it runs in the task of the
+    operator before it.
+
+    For an aggregate it selects the grouping values, then the arguments, in the order and with the
+    names that the aggregate gives them.
+    """
 
     type: Literal["project"] = "project"
     id: str
@@ -146,8 +92,78 @@ class Ledger:
     """Joins that note what became of rows, and the projection whose forced rows it judges."""
 
 
-Operator = Decode | KeyedJoin | Project | Ledger
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accumulator:
+    """A column of a group that takes in rows without keeping them."""
 
-TakesRows = KeyedJoin | Project
+    column: Column
+    first: str
+    """SQL over the arguments: the column of a group of that one row."""
+    merge: str
+    """SQL, an aggregate over the accumulators of some rows in their order, with or without FILTER;
+    with OVER behind it, it runs along the rows."""
+    taken: str | None = None
+    """As `first`, of a row that is taken away; None: no row ever is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calculated:
+    """A result of a group: what one call of an aggregate function gives."""
+
+    column: Column
+    sql: str
+    """Over the accumulators; or, where rows are kept, an aggregate over the arguments of all rows
+    of the group in their order."""
+    keeps: bool
+    """Whether the rows of the group are kept for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aggregate:
+    """Rows in groups, and what is calculated of each group, behind an exchange by group.
+
+    Its rows have the columns `alias.<key>`, `alias.<result>` and, of a window,
+    `alias.window_start` and `alias.window_end` (TIMESTAMP, UTC).
+    """
+
+    type: Literal["aggregate"] = "aggregate"
+    id: str
+    state: int
+    """The name of its state: in change files, copies and snapshots."""
+    inputs: tuple[str, ...]
+    """The projection whose rows it takes, and the ledger that sends on those of them which it
+    judges."""
+    alias: str
+    keys: tuple[Column, ...]
+    """The grouping values; none: all rows are one group."""
+    window: Window | None
+    arguments: tuple[Column, ...]
+    """What accumulators and calls read of a row."""
+    accumulators: tuple[Accumulator, ...]
+    results: tuple[Calculated, ...]
+    final: bool
+    """Each group leaves once, as an append row, when its window is closed; else the result is a
+    table, whose changes leave."""
+    each: bool
+    """Every change of a table leaves; else one for each group and batch."""
+    grace: int
+    """Milliseconds behind its end after which a window is closed."""
+    on_late: Literal["drop", "dead_letter"]
+    delay: int
+    """Milliseconds that its watermark is behind that of the chain."""
+    ttl: int | None
+    """Milliseconds after which a group without a new row is forgotten; None: never."""
+    retracts: bool = False
+    """It takes changes of a table: rows come and are taken away."""
+
+
+Operator = Decode | KeyedJoin | Project | Ledger | Aggregate | Materialize | TableJoin
+
+TakesRows = KeyedJoin | Project | Materialize
 """Operators with an edge `rows`: the operator before them in the same task hands rows to them, or a
 Decode sends them."""
+
+KeepsState = KeyedJoin | Ledger | Aggregate | Materialize | TableJoin
+
+MakesChanges = Aggregate | Materialize | TableJoin
+"""Operators that are tables: their changes leave; of an aggregate unless it is final."""

@@ -12,7 +12,7 @@ from kaflow_engine.model.columns import Column
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableParams:
-    """A table, partitioned by the event time of driving records."""
+    """A table, partitioned by the event time of driving records, or by the start of windows."""
 
     name: str
     path: str
@@ -22,6 +22,8 @@ class TableParams:
     """As the table keeps them."""
     interval: int
     """Milliseconds that a stream which is not behind lets rows gather before a batch."""
+    grouped: bool = False
+    """A row is that of a group and a window, which the key of its sink tells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,10 @@ class TopicSink:
     avro_id: int | None = None
     key_in_value: bool = True
     """The key column is part of the value."""
+    compacted: bool = False
+    """The rows are those of a table: the last one of a key counts, and a null value deletes it."""
+    coalesced: bool = False
+    """Of a table one change leaves for each key and batch, also where more of them come."""
 
     @property
     def target(self) -> str:
@@ -73,6 +79,7 @@ Sink = TopicSink | TableSink
 
 def value_columns(sink: Sink, columns: Sequence[Column]) -> tuple[Column, ...]:
     """Return those columns of rows that a sink writes as value of a record, or as row."""
-    if isinstance(sink, TopicSink) and not sink.key_in_value:
+    own_key = sink.table.grouped if isinstance(sink, TableSink) else not sink.key_in_value
+    if own_key:
         return tuple(column for column in columns if column.name != sink.key)
     return tuple(columns)

@@ -59,6 +59,15 @@ def _group(text: str) -> str:
     return text
 
 
+def _operation(text: str) -> str:
+    if not re.fullmatch(r"(header|column):\S+", text):
+        raise refuse(
+            "{value} does not say where the change operation of a record is",
+            "write header:<name of a header> or column:<name of a column>",
+        )
+    return text
+
+
 _CRON = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
 """Least and greatest of minute, hour, day, month and weekday."""
 
@@ -83,5 +92,6 @@ Filled = Annotated[str, AfterValidator(_filled)]
 Topic = Annotated[str, AfterValidator(_topic)]
 Name = Annotated[str, AfterValidator(_name)]
 TableName = Annotated[str, AfterValidator(_table)]
+Operation = Annotated[str, AfterValidator(_operation)]
 Cron = Annotated[str, AfterValidator(_cron)]
 GroupName = Annotated[str, AfterValidator(_group)]

@@ -11,6 +11,9 @@ from kaflow_engine.model.formats import FormatName
 from kaflow_engine.model.names import Filled, TableName, Topic
 from kaflow_engine.model.spec import Path, Spec
 
+Coalesce = Literal["batch", "none"]
+"""Whether changes of one key in one batch leave as one."""
+
 
 class SchemaSpec(Spec):
     """The schema that the values of an output have."""
@@ -43,6 +46,8 @@ class OutputSpec(Spec):
     """Of event time, in a table."""
     interval: Duration = 10_000
     """How long rows are gathered, in ms, before they are added to a table."""
+    coalesce: Coalesce | None = None
+    """Of an aggregate; None: as under `emission`."""
 
     @property
     def target(self) -> str:

@@ -14,8 +14,15 @@ from pydantic import (
 from kaflow_engine.errors import Location
 from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.formats import FormatName
-from kaflow_engine.model.names import Cron, Filled, GroupName, Name, Topic
-from kaflow_engine.model.output_specs import ColumnSpec, ListedOutputSpec, OutputSpec, Write, listed
+from kaflow_engine.model.names import Cron, Filled, GroupName, Name, Operation, Topic
+from kaflow_engine.model.output_specs import (
+    Coalesce,
+    ColumnSpec,
+    ListedOutputSpec,
+    OutputSpec,
+    Write,
+    listed,
+)
 from kaflow_engine.model.spec import Path, Spec
 
 INLINE = Location("<inline>")
@@ -36,6 +43,18 @@ class EmissionSpec(Spec):
     require: tuple[Filled, ...] = ()
     """Output columns that must not be NULL, for `smart`."""
     on_expiry: Literal["drop", "emit", "dead_letter"] = "drop"
+    coalesce: Coalesce = "batch"
+    """Of an aggregate: one update for each group and batch, or every one."""
+
+
+class AggregationSpec(Spec):
+    """How long groups last, and what becomes of records that come too late for their window."""
+
+    ttl: Duration | None = None
+    """A group that saw no record for so long, in ms, is forgotten; None: never."""
+    grace: Duration = 0
+    """How long after its end a window takes records, in ms."""
+    on_late: Literal["drop", "dead_letter"] = "drop"
 
 
 class EventsSpec(Spec):
@@ -98,6 +117,15 @@ class TopicSpec(Spec):
     """A duration alone is `keep`."""
     key: Filled | None = None
     """Column that the Kafka key of a dimension is; None: the join key."""
+    table: bool = False
+    """The last record of a key is the row of a table; a null value deletes it."""
+    primary_key: tuple[Filled, ...] = ()
+    """Columns that are the key of a table; none: the Kafka key."""
+    operation: Operation | None = None
+    """What says whether a record inserts, updates or deletes: `header:<name>` or
+    `column:<name>`."""
+    retain: Duration | None = None
+    """How long a row of a table stays that nothing changes, in ms; None: for ever."""
 
 
 class DeadLetterSpec(Spec):
@@ -114,6 +142,8 @@ class RelationSpec(Spec):
 
     query: Filled
     description: str | None = None
+    aggregation: AggregationSpec | None = None
+    """Of its GROUP BY; None: that of the pipeline."""
 
 
 class BackfillSpec(Spec):
@@ -152,6 +182,8 @@ class PipelineSpec(Spec):
     outputs: tuple[ListedOutputSpec, ...] = ()
     """Instead of `query` and `output`: several, each with what is written there."""
     emission: EmissionSpec = EmissionSpec()
+    aggregation: AggregationSpec | None = None
+    """Of each GROUP BY; None: the defaults."""
     state: StateSpec = StateSpec()
     topics: dict[str, TopicSpec] = Field(default={})
     delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"

@@ -22,7 +22,7 @@ from kaflow_engine.state.keys import (
     split_due,
 )
 from kaflow_engine.state.log.changes import CHANGES, to_changes
-from kaflow_engine.state.reader import StateReader
+from kaflow_engine.state.reader import StateReader, successor
 
 DRIVER, WAITING, MATCH, KEYLESS, EMITTED = 100, 101, 102, 103, 104
 """Side bytes of entries that are not a side's own: retained driving records, waiting rows, matches
@@ -113,6 +113,22 @@ class StepState:
             names += [key[heads[i] :] for i, key in zip(found.index, found.keys, strict=True)]
             values += found.values
         return index, names, values
+
+    def few(self, side: int, keys: Sequence[bytes], most: Sequence[int]) -> list[list[bytes]]:
+        """Return the suffixes of the first entries of a side under each join key.
+
+        Args:
+            side: Side byte.
+            keys: Join keys behind their shard byte.
+            most: How many of each.
+        """
+        found: list[list[bytes]] = []
+        for key, count in zip(keys, most, strict=True):
+            prefix = entry_key(key, side)
+            state = self._task.state(self._step, part_of_shard(key[0], self._count))
+            names = state.range(prefix, successor(prefix), count).keys
+            found.append([name[len(prefix) :] for name in names])
+        return found
 
     def has(self, side: int) -> bool:
         """Return whether there is any entry of a side."""

@@ -20,6 +20,7 @@ from kaflow_engine.model.config import Config, SparkConfig
 from kaflow_engine.runtime.batch.progress import OnProgress, Watch
 from kaflow_engine.runtime.batch.stop import Limits
 from kaflow_engine.runtime.drive.bounded import backfill_plan
+from kaflow_engine.runtime.drive.windows import refuse_groups
 from kaflow_engine.runtime.failures.failures import to_error
 from kaflow_engine.runtime.pipeline import PipelineRun
 from kaflow_engine.runtime.spark.cluster import require_master, warn_unless_protected
@@ -139,9 +140,11 @@ def run_backfill(
         spark: A session to use; otherwise one is started and stopped again.
 
     Raises:
-        StateError: Another backfill of the pipeline runs, or this one began with another plan.
+        StateError: Another backfill of the pipeline runs, this one began with another plan, or the
+            pipeline has sessions, or GROUP BY without a window that closes.
         KaflowError: What else ended it.
     """
+    refuse_groups(plan)
     root = Path(config.state.rocksdb.path).absolute()
     own = backfill_plan(plan, wanted)
     with hold_lease(root / f"{plan.pipeline}.backfills"):

@@ -12,7 +12,6 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from kaflow_engine.connectors.kafka.admin import require
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings
 from kaflow_engine.connectors.kafka.delivery.topic_sink import TopicSink
@@ -50,6 +49,7 @@ from kaflow_engine.runtime.takeover.open_state import (
     PlanChange,
     open_state,
     refuse_change,
+    source_partitions,
 )
 from kaflow_engine.runtime.takeover.rebuild import (
     Approved,
@@ -281,7 +281,7 @@ class PipelineRun:
     def _live(
         self, run: Run, log: BatchLog, state: StateRecord, kafka: KafkaSettings, directory: Path
     ) -> Ending:
-        counts = require(kafka, [topic.name for topic in run.plan.sources])
+        counts = source_partitions(kafka, run.plan)
         places = {topic: range(count) for topic, count in counts.items()}
         goal = run.ends.ask(places) if self.limits.until_caught_up else None
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", run.plan.pipeline)

@@ -13,7 +13,8 @@ class BranchShape:
     output: int
     """Place among the outputs of the file."""
     branch: int
-    """Place among the branches of its UNION ALL; 0 where there is none."""
+    """Place among the branches of its UNION ALL, 0 where there is none; of queries that it looks
+    up -1, -2 and so on."""
     shape: QueryShape
 
 
@@ -41,16 +42,24 @@ def chain_shapes(outputs: Sequence[Sequence[QueryShape]]) -> tuple[ChainShape, .
         for n, shape in enumerate(branches):
             found = BranchShape(output=i, branch=n, shape=shape)
             groups.setdefault(_read(shape), []).append(found)
+        for n, shape in enumerate(looked_up(branches), 1):
+            found = BranchShape(output=i, branch=-n, shape=shape)
+            groups.setdefault(_read(shape), []).append(found)
     return tuple(
         ChainShape(number=number, branches=tuple(branches))
         for number, branches in enumerate(groups.values())
     )
 
 
+def looked_up(branches: Sequence[QueryShape]) -> tuple[QueryShape, ...]:
+    """Return the queries that the branches of an output look up, each once."""
+    return tuple(dict.fromkeys(each for shape in branches for each in shape.looked_up))
+
+
 def _read(shape: QueryShape) -> Hashable:
     """Return what a query reads and joins, wherever it stands in a file."""
     return (
-        tuple((each.alias, each.topic, _texts(each.filter)) for each in shape.sources),
+        tuple((e.alias, e.topic, _texts(e.filter), e.query) for e in shape.sources),
         tuple(
             (
                 each.alias,

@@ -1,12 +1,16 @@
 """A SELECT with everything below it merged into it, and how that is frozen into its shape."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from kaflow_engine.sql.scope import to_expr
+from kaflow_engine.flow.windows import Window
+from kaflow_engine.sql.scope import element, to_expr
 from kaflow_engine.sql.shape import (
+    CallShape,
     Expr,
+    GroupShape,
     JoinShape,
     OutputShape,
     QueryShape,
@@ -25,15 +29,52 @@ class Lists:
 
 
 @dataclass(kw_only=True)
+class Group:
+    """A GROUP BY, its columns resolved."""
+
+    alias: str
+    keys: dict[str, exp.Expr] = field(default_factory=dict[str, exp.Expr])
+    window: Window | None = None
+    calls: list[CallShape] = field(default_factory=list[CallShape])
+    where: list[exp.Expr] = field(default_factory=list[exp.Expr])
+    named: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    line: int | None = None
+
+    def column(self, name: str) -> exp.Expr:
+        """Return the expression that a column of its rows is."""
+        return element(self.alias, name)
+
+    def shape(self, outputs: Mapping[str, exp.Expr]) -> GroupShape:
+        """Return it as frozen data, under the names that outputs give its grouping values."""
+        names = {tree: name for name, tree in reversed(list(outputs.items()))}
+        called = [names.get(self.column(key), said) for said, key in self.named if key in self.keys]
+        called += [said for said, key in self.named if key not in self.keys]
+        return GroupShape(
+            alias=self.alias,
+            keys=tuple((name, frozen(tree)) for name, tree in self.keys.items()),
+            window=self.window,
+            calls=tuple(self.calls),
+            where=_frozen(self.where),
+            named=tuple(zip(_unique(called), (name for _, name in self.named), strict=True)),
+            line=self.line,
+        )
+
+
+@dataclass(kw_only=True)
 class Flat:
     """A SELECT with everything below it merged into it."""
 
     sources: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    queries: dict[str, QueryShape] = field(default_factory=dict[str, QueryShape])
+    """Those whose groups are looked up, by the aliases of sources."""
+    tables: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """Of each source that is a table the columns of its key."""
     filters: dict[str, list[exp.Expr]] = field(default_factory=dict[str, list[exp.Expr]])
     joins: list[JoinShape] = field(default_factory=list[JoinShape])
     where: list[exp.Expr] = field(default_factory=list[exp.Expr])
     outputs: dict[str, exp.Expr] = field(default_factory=dict[str, exp.Expr])
     unnests: list[Lists] = field(default_factory=list[Lists])
+    groups: list[Group] = field(default_factory=list[Group])
     record: dict[str, exp.Expr] = field(default_factory=dict[str, exp.Expr])
     """Record columns of its rows: those of the driving record, and a key of its own."""
     key: str | None = None
@@ -44,9 +85,19 @@ class Flat:
     """Where it stands."""
 
     @property
+    def is_table(self) -> bool:
+        """Whether rows replace each other before they are grouped: what drives them is a table."""
+        return bool(self.sources) and self.sources[0][0] in self.tables
+
+    @property
     def values(self) -> dict[str, exp.Expr]:
         """The outputs that are no key."""
         return {name: tree for name, tree in self.outputs.items() if name != self.key}
+
+    @property
+    def conditions(self) -> list[exp.Expr]:
+        """Where conditions on its rows go."""
+        return self.groups[-1].where if self.groups else self.where
 
     def unique(self, alias: str) -> str:
         """Return an alias that nothing has, made from the name that its author gave it."""
@@ -60,7 +111,13 @@ class Flat:
         """Return it as frozen data."""
         return QueryShape(
             sources=tuple(
-                SourceShape(alias=alias, topic=topic, filter=_frozen(self.filters.get(alias, [])))
+                SourceShape(
+                    alias=alias,
+                    topic=topic,
+                    filter=_frozen(self.filters.get(alias, [])),
+                    query=self.queries.get(alias),
+                    table=alias in self.tables,
+                )
                 for alias, topic in self.sources
             ),
             joins=tuple(self.joins),
@@ -76,7 +133,18 @@ class Flat:
                 )
                 for each in self.unnests
             ),
+            groups=tuple(group.shape(self.outputs) for group in self.groups),
         )
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    found: list[str] = []
+    for name in names:
+        number, own = 2, name
+        while own in found:
+            number, own = number + 1, f"{name}_{number}"
+        found.append(own)
+    return found
 
 
 def frozen(tree: exp.Expr) -> Expr:

@@ -1,14 +1,20 @@
-"""Join conditions to key pairs."""
+"""What may be joined, and join conditions to key pairs."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from kaflow_engine.errors import Location, SqlError
-from kaflow_engine.sql.scope import to_expr
+from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.errors import Location, ModelError, SqlError
+from kaflow_engine.model.record_columns import KEY
+from kaflow_engine.sql.flat import Flat
+from kaflow_engine.sql.scope import Relation, Scope, matched, to_expr
+from kaflow_engine.sql.select_list import conjuncts, resolved
 from kaflow_engine.sql.shape import Expr, KeyPair
-from kaflow_engine.sql.streamable import is_unnest
+from kaflow_engine.sql.streamable import is_unnest, line_of
+from kaflow_engine.sql.syntax import at_line
+from kaflow_engine.sql.tables.joined import merge_columns, present, said_kind
 
 _WAY_OUT = (
     "join on equalities such as a.x = b.y, joined by AND; "
@@ -36,23 +42,66 @@ class Condition:
         return cls(left=tree.left, right=tree.right, line=line)
 
 
+def read_conditions(
+    join: exp.Join, relation: Relation, scope: Scope, flat: Flat, wrong: list[ModelError]
+) -> list[Condition] | None:
+    """Read the equalities of ON or USING; None where a mistake in them is noted.
+
+    Args:
+        join: As it was written.
+        relation: The joined side, which comes into scope.
+        scope: What is read so far; columns of USING are merged in it.
+        flat: The same rows.
+        wrong: Where mistakes are noted after which reading can go on.
+
+    Raises:
+        ModelError: One is no equality, or USING names a column that is not there.
+    """
+    line = line_of(join)
+    using: list[exp.Expr] = join.args.get("using") or []
+    shared: dict[str, tuple[exp.Expr, exp.Expr]] = {}
+    for column in using:
+        outer = scope.resolve(exp.column(column.name))
+        inner = relation.column(column.name)
+        if inner is None:
+            raise SqlError(
+                f"USING ({column.name}): '{relation.alias}' has no such column",
+                at_line(scope.at, line),
+                "write ON a.x = b.y where the columns have different names",
+            )
+        shared[column.name.lower()] = (outer, inner)
+    merge_columns(said_kind(join), scope, flat, relation, shared)
+    scope.add(relation, join)
+    if shared:
+        return [Condition(left=left, right=right, line=line) for left, right in shared.values()]
+    parts = conjuncts(join.args["on"])
+    trees = resolved(parts, scope, wrong)
+    if len(trees) < len(parts):
+        return None
+    return [
+        Condition.of(tree, at_line(scope.at, line_of(part) or line), line)
+        for part, tree in zip(parts, trees, strict=True)
+    ]
+
+
 def split_condition(
-    conditions: Sequence[Condition], alias: str, before: Sequence[str], at: Location | None
+    conditions: Sequence[Condition], alias: str, before: Flat, at: Location | None
 ) -> tuple[KeyPair, ...]:
     """Sort the sides of each equality into what was read before and the joined side.
 
     Raises:
         SqlError: an equality that does not have one side each.
     """
-    return tuple(_pair(condition, alias, frozenset(before), at) for condition in conditions)
+    return tuple(_pair(condition, alias, before, at) for condition in conditions)
 
 
-def _pair(condition: Condition, alias: str, before: frozenset[str], at: Location | None) -> KeyPair:
+def _pair(condition: Condition, alias: str, flat: Flat, at: Location | None) -> KeyPair:
+    before = frozenset(source for source, _ in flat.sources)
     left = to_expr(condition.left, condition.line)
     right = to_expr(condition.right, condition.line)
     for outer, inner in ((left, right), (right, left)):
         if _is_side(inner, frozenset({alias})) and _is_side(outer, before):
-            if len(outer.aliases) > 1:
+            if len(outer.aliases) > 1 and not flat.is_table:
                 raise SqlError("a join condition over three tables cannot run here", at, _WAY_OUT)
             return KeyPair(outer=outer, inner=inner)
     if len(left.aliases | right.aliases) > 2:
@@ -66,20 +115,150 @@ def _is_side(expr: Expr, aliases: frozenset[str]) -> bool:
     return bool(expr.aliases) and expr.aliases <= aliases
 
 
-def is_right(select: exp.Select) -> bool:
-    joins: list[exp.Join] = select.args.get("joins") or []
-    alone = sum(not is_unnest(join) for join in joins) == 1
-    return alone and (joins[0].side or "").upper() == "RIGHT"
+def turned(
+    select: exp.Select, is_table: Callable[[exp.Expr], bool], at: Location | None
+) -> tuple[exp.Expr, list[exp.Join], bool]:
+    """Return what drives a SELECT, its joins, and whether the first two sources changed places.
 
+    They do where the second one drives: it is preserved by a RIGHT JOIN, or of events that are
+    joined to a table. Where both are tables, none drives.
 
-def turned(select: exp.Select, at: Location | None) -> tuple[exp.Expr, list[exp.Join]]:
-    """Return the driving table and the joins; a RIGHT JOIN of two tables turned round."""
+    Args:
+        select: As it was written.
+        is_table: Of what stands after FROM or JOIN.
+        at: Where the SQL text begins.
+    """
     clause = select.args.get("from_") or select.args.get("from")
     if clause is None:
         raise SqlError("the query has no FROM", at, "read at least one topic")
     joins: list[exp.Join] = select.args.get("joins") or []
-    if not is_right(select):
-        return clause.this, joins
-    turned = joins[0].copy()
-    turned.set("this", clause.this.copy())
-    return joins[0].this, [turned, *joins[1:]]
+    if not joins or is_unnest(joins[0]):
+        return clause.this, joins, False
+    side = (joins[0].side or "").upper()
+    alone = sum(not is_unnest(join) for join in joins) == 1
+    first, second = is_table(clause.this), is_table(joins[0].this)
+    looks_up = first and not second and side in {"", "RIGHT"}
+    if not looks_up and not (alone and side == "RIGHT" and not second):
+        return clause.this, joins, False
+    other = joins[0].copy()
+    other.set("this", clause.this.copy())
+    other.set("side", "LEFT" if side == "RIGHT" else None)
+    return joins[0].this, [other, *joins[1:]], True
+
+
+def check_joinable(side: Flat, alias: str, before: Flat, at: Location | None) -> None:
+    """Refuse sides that cannot be joined.
+
+    Args:
+        side: What is joined.
+        alias: What the author calls it.
+        before: What it is joined to.
+        at: Where the join stands.
+
+    Raises:
+        SqlError: One of them holds what must come behind joins.
+    """
+    if before.groups:
+        raise SqlError(
+            f"'{alias}' is joined to an aggregated query, whose rows make no rows of a join",
+            at,
+            "put the stream first after FROM, and the aggregated query after JOIN; or join first, "
+            "and group the joined rows",
+        )
+    if side.groups and before.is_table:
+        raise SqlError(
+            f"the aggregated query '{alias}' is joined to a table: only streams look groups up",
+            at,
+            "write the groups to a topic, and join that as a table in another pipeline",
+        )
+    if side.groups and side.groups[-1].window is not None:
+        raise SqlError(
+            f"'{alias}' has groups of a window, which leave once and cannot be looked up",
+            at,
+            "join first, and group the joined rows; or write the windows to a topic, and join "
+            "that in another pipeline",
+        )
+    if side.joins and not side.groups:
+        raise SqlError(
+            f"the derived table '{alias}' holds a join and is joined itself",
+            at,
+            "join its topics one after the other in the outer query",
+        )
+    if (side.unnests and not side.groups) or before.unnests:
+        raise SqlError(
+            f"the derived table '{alias}' unnests a list and is joined itself"
+            if side.unnests and not side.groups
+            else f"'{alias}' is joined to rows of an unnested list",
+            at,
+            "join first, and unnest the joined rows; to join by what is in the list, write the "
+            "unnested rows to a topic, and join that in another pipeline",
+        )
+
+
+def looked_up(side: Flat, relation: Relation) -> tuple[Flat, Relation]:
+    """Return what is joined: of an aggregated query its groups, under the alias that they have."""
+    if not side.groups:
+        return side, relation
+    alias = side.groups[-1].alias
+    query = replace(side, outputs={}, key=None).shape()
+    groups = Flat(
+        sources=[(alias, "")],
+        queries={alias: query},
+        where=side.groups[-1].where,
+        aliases=side.aliases,
+    )
+    return groups, replace(relation, base=alias, record={}, present=None)
+
+
+def check_looked_up(side: Flat, name: str, keys: Sequence[KeyPair], at: Location | None) -> None:
+    """Refuse a join that does not look up one group by all that it is grouped by.
+
+    Args:
+        side: What is joined.
+        name: What the author calls it.
+        keys: The condition.
+        at: Where the join stands.
+
+    Raises:
+        SqlError: It is joined by something else.
+    """
+    for alias, query in side.queries.items():
+        group = query.groups[-1]
+        wanted = {identifier(f"{alias}.{key}") for key, _ in group.keys}
+        if {pair.inner.sql for pair in keys} != wanted or len(keys) != len(wanted):
+            names = " and ".join(said for said, _ in group.named) or "nothing"
+            raise SqlError(
+                f"'{name}' is grouped by {names}, and the condition does not say which one group "
+                "to look up",
+                at,
+                "compare each column that it is grouped by with one of the stream, no others",
+            )
+
+
+def derived(flat: Flat, alias: str) -> tuple[Flat, Relation]:
+    """Return a query that stands after FROM or JOIN with the relation that it is there."""
+    record = flat.record
+    if flat.key is not None:
+        record = {**record, KEY: flat.outputs[flat.key]}
+    relation = Relation(
+        alias=alias,
+        topics=tuple(topic for _, topic in flat.sources),
+        outputs=flat.values,
+        base=flat.sources[0][0],
+        record=record,
+        present=present(flat),
+    )
+    return flat, relation
+
+
+def guard(relation: Relation) -> None:
+    """Let derived columns of a joined side be NULL without a match, even if they are constant."""
+    relation.outputs = relation.outputs and _guarded(relation.outputs, relation.base)
+    relation.record = _guarded(relation.record, relation.base)
+
+
+def _guarded(columns: dict[str, exp.Expr], alias: str) -> dict[str, exp.Expr]:
+    return {
+        name: tree if isinstance(tree, exp.Column) else exp.Case().when(matched(alias), tree)
+        for name, tree in columns.items()
+    }

@@ -23,10 +23,17 @@ _DASHED = re.compile(r"\w-\w")
 logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 
 
-class _AnyCall(DuckDB):
-    """DuckDB's SQL where functions take any number of arguments: DuckDB itself knows better."""
+class _WithSession(DuckDB):
+    """DuckDB's SQL, in which `session(…)` is a call like others."""
 
     class Parser(DuckDB.Parser):
+        FUNC_TOKENS: ClassVar[set[TokenType]] = {*DuckDB.Parser.FUNC_TOKENS, TokenType.SESSION}
+
+
+class _AnyCall(_WithSession):
+    """The same where functions take any number of arguments: DuckDB itself knows better."""
+
+    class Parser(_WithSession.Parser):
         FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
 
 
@@ -89,7 +96,7 @@ def _parsed(sql: str) -> tuple[exp.Expr, ...]:
 
 def _lenient(sql: str) -> tuple[exp.Expr, ...]:
     try:
-        return tuple(tree for tree in sqlglot.parse(sql, dialect=DIALECT) if tree)
+        return tuple(tree for tree in sqlglot.parse(sql, dialect=_WithSession) if tree)
     except ParseError as error:
         if not any("provided arguments" in str(e.get("description")) for e in error.errors):
             raise

@@ -9,7 +9,8 @@ from sqlglot import exp
 from kaflow_engine.errors import Location, ModelError, Problems, UnknownName
 from kaflow_engine.model.files.yaml_file import raise_all
 from kaflow_engine.model.output_specs import Write
-from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.model.record_columns import KEY
+from kaflow_engine.model.specs import PipelineSpec, TopicSpec
 from kaflow_engine.sql.parse import output_names, parse_query
 from kaflow_engine.sql.read import read_branches
 from kaflow_engine.sql.relations import (
@@ -21,6 +22,7 @@ from kaflow_engine.sql.relations import (
 )
 from kaflow_engine.sql.scope import NeedsSchema, Schemas
 from kaflow_engine.sql.shape import QueryShape
+from kaflow_engine.sql.tables.filters import with_source_filters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +59,14 @@ def pipeline_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[tuple[QuerySh
     unknown: list[NeedsSchema] = []
     for each in _read(spec):
         try:
-            branches = read_branches(each.tree, schemas, each.start, each.relations)
+            branches = read_branches(
+                each.tree,
+                schemas,
+                each.start,
+                each.relations,
+                lambda topic: spec.topic(topic).event_time,
+                lambda topic: table_key(spec.topic(topic)),
+            )
         except NeedsSchema as notice:
             unknown.append(notice)
         except ModelError as error:
@@ -67,7 +76,12 @@ def pipeline_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[tuple[QuerySh
     raise_all(_once(wrong))
     if unknown:
         raise unknown[0]
-    return tuple(found)
+    return with_source_filters(found)
+
+
+def table_key(topic: TopicSpec) -> tuple[str, ...] | None:
+    """Return the columns that are the key of a topic which is read as a table; None of events."""
+    return (topic.primary_key or (KEY,)) if topic.table else None
 
 
 def _keyed(write: Write, shape: QueryShape) -> QueryShape:

@@ -1,21 +1,32 @@
 """A query to its shapes: derived tables merged, unions distributed, columns and joins resolved."""
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from sqlglot import exp
 
 from kaflow_engine.errors import Location, ModelError, SqlError
 from kaflow_engine.model.files.yaml_file import raise_all
-from kaflow_engine.model.record_columns import KEY
 from kaflow_engine.sql.flat import Flat
-from kaflow_engine.sql.joins import Condition, is_right, split_condition, turned
+from kaflow_engine.sql.groups.event_time import EventTimes
+from kaflow_engine.sql.groups.grouping import Grouper, is_grouped
+from kaflow_engine.sql.groups.refused import wrong_groups, wrong_times, wrong_union
+from kaflow_engine.sql.joins import (
+    check_joinable,
+    check_looked_up,
+    derived,
+    guard,
+    looked_up,
+    read_conditions,
+    split_condition,
+    turned,
+)
 from kaflow_engine.sql.scope import (
     NeedsSchema,
     Relation,
     Schemas,
     Scope,
-    matched,
     named_by,
     topic_relation,
 )
@@ -23,6 +34,15 @@ from kaflow_engine.sql.select_list import conjuncts, key_of, resolved
 from kaflow_engine.sql.shape import JoinShape, QueryShape
 from kaflow_engine.sql.streamable import is_unnest, line_of, refusals, reject_clauses
 from kaflow_engine.sql.syntax import at_line
+from kaflow_engine.sql.tables.joined import as_called, before_join, present, said_kind
+from kaflow_engine.sql.tables.names import Named, Names, Tables, topic_of
+from kaflow_engine.sql.tables.refused import (
+    check_kind,
+    check_look_up,
+    wrong_branches,
+    wrong_kinds,
+    wrong_tables,
+)
 from kaflow_engine.sql.unions import aligned, by_place
 from kaflow_engine.sql.unnest import Unnester
 
@@ -30,15 +50,12 @@ UNNAMED = "unnamed_subquery"
 """What DuckDB calls a derived table that has no name."""
 
 
-Named = Mapping[str, exp.Query]
-"""Queries by the names that stand for them, in lower case."""
-
-
 @dataclass(kw_only=True)
 class _Reader:
     schemas: Schemas
     at: Location | None
-    relations: Named
+    names: Names
+    event_times: EventTimes
     wrong: list[ModelError] = field(default_factory=list[ModelError])
     """Mistakes after which reading could go on."""
 
@@ -52,12 +69,21 @@ class _Reader:
         """
         if not isinstance(query, exp.Select):
             return self._union(query, outer, taken)
-        raise_all(refusals(query, self.at))
-        known = {**outer, **self._ctes(query)}
-        driving, joins = turned(query, self.at)
+        wrong = [*refusals(query, self.at), *wrong_groups(query, self.at)]
+        known = self.names.inside(query, outer)
+        is_table = partial(self.names.is_table, known=known)
+        raise_all([*wrong, *wrong_kinds(query, is_table, self.at)])
+        driving, joins, swapped = turned(query, is_table, self.at)
+        below = self._relation(driving, known, taken)
+        if len(below) > 1 and is_grouped(query):
+            raise SqlError(
+                "the rows of a UNION ALL are grouped",
+                at_line(self.at, line_of(query.args.get("group"), query)),
+                "write the UNION ALL to a topic, and group that in another pipeline",
+            )
         return [
-            self._select(query, driving, joins, flat, relation, known)
-            for flat, relation in self._relation(driving, known, taken)
+            self._select(query, driving, joins, flat, relation, known, swapped=swapped)
+            for flat, relation in below
         ]
 
     def _select(
@@ -68,6 +94,8 @@ class _Reader:
         below: Flat,
         relation: Relation,
         known: Named,
+        *,
+        swapped: bool,
     ) -> Flat:
         scope = Scope(at=self.at, named=named_by(select))
         scope.add(relation, driving)
@@ -80,22 +108,26 @@ class _Reader:
         )
         unnester = Unnester(
             at=self.at,
-            unique=flat.unique,
             wrong=self.wrong,
-            unnests=flat.unnests,
-            where=flat.where,
+            flat=flat,
         )
         for join in joins:
             if is_unnest(join):
                 scope.add(unnester.joined(join, scope), join)
             else:
                 self._join(join, scope, flat, known)
-        if select.args.get("joins") and is_right(select):
+        if swapped:
             scope.relations[:2] = scope.relations[1::-1]
         where = select.args.get("where")
         if where:
-            flat.where.extend(resolved(conjuncts(where.this), scope, self.wrong))
-        flat.outputs = unnester.selected(select, scope)
+            flat.conditions.extend(resolved(conjuncts(where.this), scope, self.wrong))
+        if not is_grouped(select):
+            flat.outputs = unnester.selected(select, scope)
+            return flat
+        grouper = Grouper(
+            at=self.at, wrong=self.wrong, schemas=self.schemas, event_times=self.event_times
+        )
+        flat.outputs = grouper.selected(select, scope, flat)
         return flat
 
     def _union(self, query: exp.Query, outer: Named, taken: Set[str]) -> list[Flat]:
@@ -109,7 +141,7 @@ class _Reader:
                 unknown.append(notice)
             except ModelError as error:
                 wrong.append(error)
-        raise_all(wrong)
+        raise_all([*wrong, *wrong_union(found, self.at), *wrong_branches(found, self.at)])
         if unknown:
             raise unknown[0]
         return aligned(found, self.schemas, self.at)
@@ -121,33 +153,12 @@ class _Reader:
             return
         for node, what, cure in reject_clauses(query):
             raise SqlError(what, at_line(self.at, line_of(node)), cure)
-        known = {**outer, **self._ctes(query)}
+        known = self.names.inside(query, outer)
         inner: list[exp.Query] = [query.this]
         if isinstance(query, exp.SetOperation):
             inner.append(query.expression)
         for each in inner:
             yield from self._branches(each, known)
-
-    def _ctes(self, query: exp.Query) -> dict[str, exp.Query]:
-        found: dict[str, exp.Query] = {}
-        clause: exp.With | None = query.args.get("with_") or query.args.get("with")
-        ctes: list[exp.CTE] = clause.expressions if clause else []
-        for cte in ctes:
-            plain = isinstance(cte.this, exp.Select | exp.SetOperation)
-            if not plain or (clause and clause.args.get("recursive")):
-                raise SqlError(
-                    f"the WITH query '{cte.alias}' is not a plain SELECT",
-                    at_line(self.at, line_of(cte)),
-                    "write it as SELECT … FROM one topic, or as a pipeline of its own",
-                )
-            found[cte.alias.lower()] = cte.this
-        return found
-
-    def _means(self, name: str, known: Named) -> tuple[exp.Query, Named] | None:
-        """Return the query that a name stands for, and the WITH that it sees; None of a topic."""
-        if name in known:
-            return known[name], {other: query for other, query in known.items() if other != name}
-        return (self.relations[name], {}) if name in self.relations else None
 
     def _relation(
         self, node: exp.Expr, known: Named, taken: Set[str]
@@ -157,19 +168,24 @@ class _Reader:
         if isinstance(node, exp.Table) and not isinstance(node.this, exp.Identifier | exp.Dot):
             raise SqlError("a table function cannot be read as a stream", line, "name a topic")
         if isinstance(node, exp.Table):
-            topic = ".".join(part.name for part in node.parts)
-            found = self._means(topic.lower(), known)
+            topic = topic_of(node)
+            found = self.names.means(topic.lower(), known)
             if found is not None:
                 read = self.read(*found, taken)
-                return [_derived(flat, node.alias_or_name) for flat in read]
+                return [derived(flat, node.alias_or_name) for flat in read]
             alias = node.alias or (topic if len(node.parts) == 1 else node.parts[-1].name)
             flat = Flat(aliases=set(taken))
             unique = flat.unique(alias)
             flat.sources.append((unique, topic))
-            return [(flat, topic_relation(alias, unique, topic, self.schemas(topic)))]
+            columns = self.schemas(topic)
+            key = self.names.tables(topic)
+            if key is not None:
+                flat.tables[unique] = as_called(key, columns)
+            relation = topic_relation(alias, unique, topic, columns)
+            return [(flat, replace(relation, present=present(flat)))]
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select | exp.SetOperation):
             read = self.read(node.this, known, taken)
-            return [_derived(flat, node.alias or UNNAMED) for flat in read]
+            return [derived(flat, node.alias or UNNAMED) for flat in read]
         raise SqlError(
             "only topics and plain derived tables can be read",
             line,
@@ -187,76 +203,38 @@ class _Reader:
                 "pipeline",
             )
         flat.aliases |= side.aliases
-        if side.joins:
-            raise SqlError(
-                f"the derived table '{relation.alias}' holds a join and is joined itself",
-                at_line(self.at, line),
-                "join its topics one after the other in the outer query",
-            )
-        if side.unnests or flat.unnests:
-            own = f"the derived table '{relation.alias}' unnests a list and is joined itself"
-            raise SqlError(
-                own
-                if side.unnests
-                else f"'{relation.alias}' is joined to rows of an unnested list",
-                at_line(self.at, line),
-                "join first, and unnest the joined rows; to join by what is in the list, write "
-                "the unnested rows to a topic, and join that in another pipeline",
-            )
-        alias = relation.base
-        if relation.outputs is not None and isinstance(join.this, exp.Subquery | exp.Table):
-            relation.outputs = {
-                name: _guarded(expression, alias) for name, expression in relation.outputs.items()
-            }
-            relation.record = {
-                name: _guarded(expression, alias) for name, expression in relation.record.items()
-            }
-        before = [source for source, _ in flat.sources]
-        using: list[exp.Expr] = join.args.get("using") or []
-        pairs: list[Condition] = []
-        for column in using:
-            outer = scope.resolve(exp.column(column.name))
-            inner = relation.column(column.name)
-            if inner is None:
-                raise SqlError(
-                    f"USING ({column.name}): '{relation.alias}' has no such column",
-                    at_line(self.at, line),
-                    "write ON a.x = b.y where the columns have different names",
-                )
-            pairs.append(Condition(left=outer, right=inner, line=line))
-            scope.merged[column.name.lower()] = outer
-        scope.add(relation, join)
-        if not using:
-            parts = conjuncts(join.args["on"])
-            trees = resolved(parts, scope, self.wrong)
-            if len(trees) < len(parts):
-                return
-            for part, tree in zip(parts, trees, strict=True):
-                pairs.append(Condition.of(tree, at_line(self.at, line_of(part) or line), line))
-        keys = split_condition(pairs, alias, before, at_line(self.at, line))
-        kind = "LEFT" if (join.side or "").upper() in {"LEFT", "RIGHT"} else "INNER"
+        at = at_line(self.at, line)
+        check_joinable(side, relation.alias, flat, at)
+        side, relation = looked_up(side, relation)
+        kind = said_kind(join)
+        check_kind(kind, relation.alias, side, flat, at)
+        if not flat.is_table:
+            guard(relation)
+        conditions = read_conditions(join, relation, scope, flat, self.wrong)
+        if conditions is None:
+            return
+        keys = split_condition(conditions, relation.base, flat, at)
+        check_looked_up(side, relation.alias, keys, at)
+        found = JoinShape(alias=relation.base, kind=kind, keys=keys, line=line)
+        if flat.is_table:
+            before_join(kind, scope, flat, relation, at)
+        elif side.is_table:
+            check_look_up(found, relation.alias, side.tables[relation.base], at)
         flat.sources.extend(side.sources)
+        flat.tables.update(side.tables)
+        flat.queries.update(side.queries)
         flat.filters.update(side.filters)
-        flat.filters.setdefault(alias, []).extend(side.where)
-        flat.joins.append(JoinShape(alias=alias, kind=kind, keys=keys, line=line))
-
-
-def _derived(flat: Flat, alias: str) -> tuple[Flat, Relation]:
-    record = flat.record
-    if flat.key is not None:
-        record = {**record, KEY: flat.outputs[flat.key]}
-    relation = Relation(
-        alias=alias,
-        topics=tuple(topic for _, topic in flat.sources),
-        outputs=flat.values,
-        base=flat.sources[0][0],
-        record=record,
-    )
-    return flat, relation
+        flat.filters.setdefault(relation.base, []).extend(side.where)
+        flat.joins.append(found)
 
 
 def read_branches(
-    query: exp.Query, schemas: Schemas, at: Location | None, relations: Named
+    query: exp.Query,
+    schemas: Schemas,
+    at: Location | None,
+    relations: Named,
+    event_times: EventTimes = lambda _: None,
+    tables: Tables = lambda _: None,
 ) -> tuple[QueryShape, ...]:
     """Read a query into the shapes of its branches: SELECTs whose rows together are its own.
 
@@ -268,13 +246,16 @@ def read_branches(
         schemas: Columns of topics.
         at: Where its text begins.
         relations: What other names mean; their lines are counted from `at`, too.
+        event_times: The columns of topics that hold their event time.
+        tables: The topics that are read as tables.
 
     Raises:
         SqlError: it cannot run on a stream.
         Problems: several mistakes.
         NeedsSchema: it needs columns of a topic that are not known yet.
     """
-    reader = _Reader(schemas=schemas, at=at, relations=relations)
+    names = Names(at=at, relations=relations, tables=tables)
+    reader = _Reader(schemas=schemas, at=at, names=names, event_times=event_times)
     try:
         found = reader.read(query, {}, frozenset())
     except NeedsSchema:
@@ -284,11 +265,6 @@ def read_branches(
         raise_all([*reader.wrong, error])
         raise
     raise_all(reader.wrong)
-    return tuple(flat.shape() for flat in found)
-
-
-def _guarded(expression: exp.Expr, alias: str) -> exp.Expr:
-    """A derived column is NULL where its side has no match, even if it is a constant."""
-    if isinstance(expression, exp.Column):
-        return expression
-    return exp.Case().when(matched(alias), expression)
+    shapes = tuple(flat.shape() for flat in found)
+    raise_all([e for shape in shapes for e in (*wrong_times(shape, at), *wrong_tables(shape, at))])
+    return shapes

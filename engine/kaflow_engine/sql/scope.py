@@ -48,6 +48,8 @@ class Relation:
     """The alias of the source it reads (of the driving one, for a derived join)."""
     record: dict[str, exp.Expr] = field(default_factory=dict[str, exp.Expr])
     """Record columns, no part of `*`; of a derived table those of the driving record."""
+    present: exp.Expr | None = None
+    """Of a table what is true where it has a row, for rows of a join may lack it."""
 
     def own(self, name: str) -> exp.Expr | None:
         """Return what stands behind the name of a column that is part of `*`, or None."""

@@ -9,10 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from kaflow_engine.flow.windows import Window
+
 MATCHED = "$matched"
 BATCH_TIME = "$batch_time"
+ROW = "$row"
+"""What stands before the name of an argument in the SQL of a call: `"$row.<name>"`."""
 
-JoinKind = Literal["LEFT", "INNER"]
+JoinKind = Literal["LEFT", "INNER", "RIGHT", "FULL"]
+"""RIGHT and FULL are of tables, or of events that leave `on_match`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +43,11 @@ class SourceShape:
     alias: str
     topic: str
     filter: tuple[Expr, ...] = ()
+    table: bool = False
+    """The topic is read as a table: the last record of a key is its row."""
+    query: "QueryShape | None" = None
+    """Whose groups are looked up, instead of a topic: it selects nothing, and the alias of its last
+    GROUP BY is the alias here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +88,61 @@ class OutputShape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CallShape:
+    """One call of an aggregate function, such as `count(DISTINCT x) FILTER (WHERE y > 0)`."""
+
+    name: str
+    """What its result is called; no author writes such a name."""
+    function: str
+    """As DuckDB calls it, in lower case; `count_star` without an argument."""
+    arguments: tuple[tuple[str, Expr], ...]
+    """What it reads of a row, by name: arguments, then what ORDER BY and FILTER read."""
+    sql: str
+    """The call over identifiers `"$row.<name>"`."""
+    plain: bool
+    """Without DISTINCT and ORDER BY."""
+    filter: str | None
+    """The name among the arguments that FILTER asks for."""
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupShape:
+    """A GROUP BY over the rows before it: of the sources and joins, or of another GROUP BY."""
+
+    alias: str
+    """Of its rows: they have the columns `alias.<key>`, `alias.<call>`, and with a window
+    `alias.window_start` and `alias.window_end`."""
+    keys: tuple[tuple[str, Expr], ...]
+    """What a grouping value is called, and what it is; without the window."""
+    window: Window | None
+    calls: tuple[CallShape, ...]
+    where: tuple[Expr, ...]
+    """Conjuncts over its rows: HAVING, and WHERE of a query around it."""
+    named: tuple[tuple[str, str], ...] = ()
+    """Of each grouping value in the order of GROUP BY, a window last: what the result calls it, or
+    its SQL; and its name among the keys, `window_start` of a window."""
+    line: int | None = None
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        """Over the rows before it: its keys, and what its calls read."""
+        read = (expr for call in self.calls for _, expr in call.arguments)
+        return (*(expr for _, expr in self.keys), *read)
+
+    def behind(self, name: str) -> tuple[Expr, ...]:
+        """Return the expressions of which a column of its rows is made; none of a window."""
+        keys = (expr for key, expr in self.keys if key == name)
+        read = (expr for call in self.calls if call.name == name for _, expr in call.arguments)
+        return (*keys, *read)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryShape:
-    """A query that streams: the first source drives, the others are joined to it in order."""
+    """A query that streams: the first source drives, the others are joined to it in order.
+
+    Where the first source is a table, all are, and so is the result.
+    """
 
     sources: tuple[SourceShape, ...]
     joins: tuple[JoinShape, ...]
@@ -88,11 +151,19 @@ class QueryShape:
     outputs: tuple[OutputShape, ...]
     unnests: tuple[UnnestShape, ...] = ()
     """Of the joined rows, one after the other: a later one may read elements of those before it."""
+    groups: tuple[GroupShape, ...] = ()
+    """Of the rows that pass `where`, one behind the other; `outputs` are over the rows of the last
+    one."""
 
     @property
     def driving(self) -> SourceShape:
         """The source whose records make rows."""
         return self.sources[0]
+
+    @property
+    def is_table(self) -> bool:
+        """Whether rows replace each other before they are grouped: all sources are tables."""
+        return self.driving.table
 
     @property
     def key(self) -> OutputShape | None:
@@ -107,20 +178,60 @@ class QueryShape:
         """Return the column that is the key: the one of a name, or the one that says so itself."""
         return self.key if name is None else self.column(name)
 
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics that it reads itself, one for each source; the first drives."""
+        return tuple(source.topic for source in self.sources if source.query is None)
+
+    @property
+    def looked_up(self) -> tuple["QueryShape", ...]:
+        """The queries whose groups are joined, each behind those that it looks up itself."""
+        found = (source.query for source in self.sources if source.query is not None)
+        return tuple(each for query in found for each in (*query.looked_up, query))
+
     def source(self, alias: str) -> SourceShape:
         """Return the source called `alias`."""
         return next(source for source in self.sources if source.alias == alias)
 
     def lists_behind(self, expr: Expr) -> tuple[Expr, ...]:
         """Return the lists, over sources alone, of whose elements an expression is made."""
-        found = [self._lists[use] for use in expr.uses if use in self._lists]
+        found = [self._lists[use] for use in self._ungrouped(expr) if use in self._lists]
         return tuple(own for of in found for own in (self.lists_behind(of) or (of,)))
 
+    @property
+    def topics_by_alias(self) -> dict[str, str]:
+        """The topic of each source, also of those of the queries that it looks up."""
+        every = (source for each in (*self.looked_up, self) for source in each.sources)
+        return {source.alias: source.topic for source in every if source.query is None}
+
     def reads(self, expr: Expr) -> frozenset[tuple[str, str]]:
-        """Return the (alias, column) pairs of sources that an expression reads, also by lists."""
-        own = frozenset(use for use in expr.uses if use not in self._lists)
-        through = (self.reads(self._lists[use]) for use in expr.uses if use in self._lists)
+        """Return the (alias, column) pairs of topics that an expression reads, also by lists, by
+        groups, and by groups that are looked up.
+        """
+        uses = self._ungrouped(expr)
+        queries = {each.alias: each.query for each in self.sources if each.query is not None}
+        below = (
+            queries[alias].reads(part)
+            for alias, name in uses
+            if alias in queries
+            for part in queries[alias].groups[-1].behind(name)
+        )
+        read = {use for use in uses if use[0] not in queries}.union(*below)
+        own = frozenset(use for use in read if use not in self._lists)
+        through = (self.reads(self._lists[use]) for use in uses if use in self._lists)
         return own.union(*through)
+
+    def _ungrouped(self, expr: Expr) -> tuple[tuple[str, str], ...]:
+        """Return what an expression reads of the rows that are grouped; nothing for a window."""
+        groups = {group.alias: group for group in self.groups}
+        found: list[tuple[str, str]] = []
+        for alias, name in expr.uses:
+            if alias not in groups:
+                found.append((alias, name))
+                continue
+            for below in groups[alias].behind(name):
+                found += self._ungrouped(below)
+        return tuple(dict.fromkeys(found))
 
     @property
     def _lists(self) -> dict[tuple[str, str], Expr]:

@@ -12,19 +12,19 @@ Refusal = tuple[exp.Expr, str, str]
 """The offending node, what is wrong, and what to do."""
 Rule = Callable[[exp.Select], Refusal | None]
 
-_LATER = "aggregates and windows are not available in this version"
+_GROUPED = (
+    "group the rows: GROUP BY k, with first, last, arg_min(x, t) or arg_max(x, t) of each group"
+)
 _WITH_CONDITION = "write LEFT JOIN … ON a.x = b.y"
 _CLAUSES: tuple[tuple[str, str, str], ...] = (
     ("distinct", "DISTINCT cannot run on a stream",
-     "select the columns as they are; drop duplicates where the topic is read"),
+     "write GROUP BY ALL instead: each combination leaves once"),
     ("order", "ORDER BY cannot run on a stream",
      "remove it; rows of one output key keep their order"),
     ("limit", "LIMIT cannot run on a stream", "remove it; `kaflow run --max-records` bounds a run"),
     ("offset", "OFFSET cannot run on a stream", "remove it"),
-    ("group", "GROUP BY cannot run here", _LATER),
-    ("having", "HAVING cannot run here", _LATER),
-    ("qualify", "QUALIFY cannot run on a stream", _LATER),
-    ("windows", "WINDOW cannot run on a stream", _LATER),
+    ("qualify", "QUALIFY cannot run on a stream", _GROUPED),
+    ("windows", "WINDOW cannot run on a stream", _GROUPED),
     ("sample", "SAMPLE cannot run on a stream", "filter with WHERE instead"),
     ("laterals", "LATERAL cannot run on a stream", "select from topics and joins only"),
 )  # fmt: skip
@@ -58,7 +58,7 @@ def reject_clauses(query: exp.Query) -> Iterator[Refusal]:
     """Refuse clauses that need the whole of a table."""
     for name, what, cure in _CLAUSES:
         found: list[exp.Expr] | exp.Expr | None = query.args.get(name)
-        if found and not (name == "having" and query.args.get("group")):
+        if found:
             yield (found[0] if isinstance(found, list) else found), what, cure
 
 
@@ -84,14 +84,10 @@ def reject_set_operations(query: exp.Query) -> Refusal | None:
 
 
 def reject_windows(query: exp.Select) -> Refusal | None:
-    """Refuse window functions and aggregates."""
+    """Refuse functions of a row among others."""
     window = query.find(exp.Window)
     if window:
-        return window, "window functions (OVER) cannot run on a stream", _LATER
-    aggregate = query.find(exp.AggFunc)
-    if aggregate:
-        name = aggregate.sql_name().lower()
-        return aggregate, f"the aggregate '{name}' cannot run here", _LATER
+        return window, "window functions (OVER) cannot run on a stream", _GROUPED
     return None
 
 
@@ -219,16 +215,16 @@ def _called(node: exp.Func) -> str:
 
 
 def reject_joins(query: exp.Select) -> Refusal | None:
-    """Refuse joins that are not LEFT, INNER or a RIGHT of two tables."""
+    """Refuse joins that are none over equalities."""
     joins: list[exp.Join] = query.args.get("joins") or []
     for join in joins:
-        found = _join(join, several=sum(not is_unnest(each) for each in joins) > 1)
+        found = _join(join)
         if found:
             return join, *found
     return None
 
 
-def _join(join: exp.Join, *, several: bool) -> tuple[str, str] | None:
+def _join(join: exp.Join) -> tuple[str, str] | None:
     kind, side, method = (str(part or "").upper() for part in (join.kind, join.side, join.method))
     if is_unnest(join):
         on = join.args.get("on")
@@ -240,19 +236,16 @@ def _join(join: exp.Join, *, several: bool) -> tuple[str, str] | None:
     if isinstance(join.this, exp.Lateral):
         way_out = "unnest a list in it, or join the topic with LEFT JOIN … ON a.x = b.y"
         return "this LATERAL cannot run on a stream", way_out
-    if side == "FULL":
-        return "FULL JOIN cannot run on a stream", "use LEFT JOIN from the driving topic"
     for name in ("SEMI", "ANTI"):
         if name in (kind, side):
             way_out = "use LEFT JOIN with WHERE … IS NULL or IS NOT NULL"
             return f"{name} JOIN cannot run on a stream", way_out
+    if method == "NATURAL":
+        return "NATURAL JOIN cannot run here", "name the columns: JOIN … USING (x)"
     if method:
         return f"{method} JOIN cannot run here", _WITH_CONDITION
     if kind in {"CROSS", "POSITIONAL"} or not (join.args.get("on") or join.args.get("using")):
         return "a join without a condition cannot run on a stream", _WITH_CONDITION
-    if side == "RIGHT" and several:
-        way_out = "put the preserved topic first and use LEFT JOIN"
-        return "RIGHT JOIN among several joins cannot run here", way_out
     return None
 
 
@@ -274,9 +267,9 @@ def refusals(query: exp.Select, at: Location | None) -> list[SqlError]:
     ]
 
 
-def line_of(node: exp.Expr) -> int | None:
-    """Return the line of the SQL text on which a node stands, where sqlglot knows it."""
-    for inner in node.walk():
+def line_of(*nodes: exp.Expr | None) -> int | None:
+    """Return the line of the SQL text on which the first node stands of which sqlglot knows it."""
+    for inner in (inner for node in nodes if node is not None for inner in node.walk()):
         line = inner.meta.get("line") if inner.meta else None
         if isinstance(line, int):
             return line

@@ -12,6 +12,7 @@ from kaflow_engine.sql.scope import Schemas
 from kaflow_engine.sql.shape import OutputShape, QueryShape
 from kaflow_engine.sql.syntax import DIALECT, at_line
 from kaflow_engine.sql.types.bind import Binder, common_type, expressions, with_elements
+from kaflow_engine.sql.types.groups import source_columns
 
 _AS_MANY = "select as many columns in each branch; NULL AS name stands for one that is missing"
 _KEYS = "write AS _key in each branch, or in none and output.key"
@@ -77,11 +78,12 @@ def _named(branch: Flat, first: Flat) -> Flat:
 
 
 def _binder(shape: QueryShape, schemas: Schemas, at: Location | None) -> Binder | None:
-    columns = {source.alias: schemas(source.topic) for source in shape.sources}
-    known = {alias: readable(some) for alias, some in columns.items() if some is not None}
+    columns = {topic: schemas(topic) for topic in shape.topics_by_alias.values()}
+    known = {topic: readable(some) for topic, some in columns.items() if some is not None}
     if len(known) < len(columns):
         return None
-    return Binder(with_elements(known, shape, at), at, expressions(shape))
+    rows = with_elements(source_columns(shape, known, at), shape, at)
+    return Binder(rows, at, expressions(shape))
 
 
 def _kind(

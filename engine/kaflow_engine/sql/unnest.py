@@ -1,17 +1,18 @@
 """Unnested lists: `unnest(…)` in SELECT, after CROSS JOIN or a comma, and in LATERAL."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from kaflow_engine.errors import Location, ModelError, SqlError
 from kaflow_engine.model.files.yaml_file import raise_all
-from kaflow_engine.sql.flat import Lists
+from kaflow_engine.sql.flat import Flat, Lists
+from kaflow_engine.sql.groups.grouping import is_grouped
 from kaflow_engine.sql.scope import Relation, Scope, element, named_by
 from kaflow_engine.sql.select_list import conjuncts, resolved, selected_columns
 from kaflow_engine.sql.streamable import is_unnest, line_of, refusals
 from kaflow_engine.sql.syntax import at_line
+from kaflow_engine.sql.tables.refused import refuse_unnest
 
 UNNEST = "unnest"
 """What DuckDB calls an unnested list, and its column, that have no name."""
@@ -22,12 +23,9 @@ class Unnester:
     """Reads what a SELECT unnests, in the order in which it happens."""
 
     at: Location | None
-    unique: Callable[[str], str]
-    """Makes the alias of a source from the name that the author gave it."""
     wrong: list[ModelError]
-    unnests: list[Lists]
-    where: list[exp.Expr]
-    """Conditions that a LATERAL adds."""
+    flat: Flat
+    """What is read so far; lists are added to it, and the conditions of a LATERAL."""
 
     def joined(self, join: exp.Join, scope: Scope) -> Relation:
         """Read an unnested list after CROSS JOIN or a comma, or a LATERAL."""
@@ -47,7 +45,7 @@ class Unnester:
             tree = scope.resolve(call.this)
             known = (name for name, other in made.lists.items() if other == tree)
             name = next(known, None) or _free(call.this.name or UNNEST, made)
-            made.alias = made.alias or self.unique(UNNEST)
+            made.alias = made.alias or self.flat.unique(UNNEST)
             made.lists[name] = tree
             return element(made.alias, name)
 
@@ -55,8 +53,18 @@ class Unnester:
         columns = selected_columns(select, scope, self.wrong)
         scope.unnest = None
         if made.lists:
-            self.unnests.append(made)
+            self._add(made, select)
         return columns
+
+    def _add(self, lists: Lists, node: exp.Expr) -> None:
+        refuse_unnest(self.flat, at_line(self.at, line_of(node)))
+        if self.flat.groups:
+            raise SqlError(
+                "a list of an aggregated row is unnested",
+                at_line(self.at, line_of(node)),
+                "write the list to a topic, and unnest it in another pipeline",
+            )
+        self.flat.unnests.append(lists)
 
     def _list(self, node: exp.Unnest, alias: str, names: list[str], scope: Scope) -> Relation:
         if len(names) > 1:
@@ -66,13 +74,19 @@ class Unnester:
                 "name one, and read the fields of a struct as name.field",
             )
         name = names[0] if names else UNNEST
-        unique = self.unique(alias or UNNEST)
-        self.unnests.append(Lists(alias=unique, lists={name: scope.resolve(node.expressions[0])}))
+        unique = self.flat.unique(alias or UNNEST)
+        self._add(Lists(alias=unique, lists={name: scope.resolve(node.expressions[0])}), node)
         outputs = {name: element(unique, name)}
         return Relation(alias=alias or UNNEST, topics=(), outputs=outputs, base=unique)
 
     def _lateral(self, select: exp.Select, alias: str, names: list[str], outer: Scope) -> Relation:
         raise_all(refusals(select, self.at))
+        if is_grouped(select):
+            raise SqlError(
+                "LATERAL can unnest lists only, and not group them",
+                at_line(self.at, line_of(select.args.get("group"), select)),
+                "use functions of lists, such as list_sum(x) or list_aggregate(x, 'max')",
+            )
         scope = Scope(at=self.at, named=named_by(select), outer=outer)
         clause = select.args.get("from_") or select.args.get("from")
         if clause is not None:
@@ -90,7 +104,7 @@ class Unnester:
             scope.add(self.joined(join, scope), join)
         where = select.args.get("where")
         if where:
-            self.where.extend(resolved(conjuncts(where.this), scope, self.wrong))
+            self.flat.where.extend(resolved(conjuncts(where.this), scope, self.wrong))
         columns = self.selected(_renamed(select, names), scope)
         return Relation(alias=alias, topics=(), outputs=columns, base=outer.relations[0].base)
 

@@ -13,7 +13,7 @@ Kind = Literal["counter", "gauge", "untyped", "histogram"]
 Values = Iterable[tuple[tuple[str, ...], float]]
 """Values of the labels behind `pipeline`, and the value."""
 
-_CLASSES = ("emitted", "dead_letter", "waiting", "filtered", "expired", "skipped")
+_CLASSES = ("emitted", "dead_letter", "waiting", "filtered", "expired", "skipped", "used")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,10 @@ def _flags(names: Iterable[str], current: str) -> Values:
     return [((name,), float(name == current)) for name in names]
 
 
+def _counted(name: str, text: str, counter: str) -> MetricSpec:
+    return MetricSpec(name, "counter", text, (), lambda at: _one(at.counters.get(counter, 0)))
+
+
 METRICS: tuple[MetricSpec, ...] = (
     MetricSpec(
         "kaflow_pipeline_state",
@@ -84,12 +88,10 @@ METRICS: tuple[MetricSpec, ...] = (
         ("verdict",),
         lambda at: _flags(get_args(VerdictKind), judge(at).kind),
     ),
-    MetricSpec(
+    _counted(
         "kaflow_events_processed_total",
-        "counter",
         "Records of the driving topic that were read since the state was created.",
-        (),
-        lambda at: _one(at.counters.get("read", 0)),
+        "read",
     ),
     MetricSpec(
         "kaflow_events_per_second",
@@ -119,19 +121,20 @@ METRICS: tuple[MetricSpec, ...] = (
         (),
         lambda at: _one(at.letters),
     ),
-    MetricSpec(
+    _counted(
         "kaflow_late_records_total",
-        "counter",
         "Records behind the watermark since the state was created.",
-        (),
-        lambda at: _one(at.counters.get("late", 0)),
+        "late",
     ),
-    MetricSpec(
+    _counted(
+        "kaflow_late_rows_total",
+        "Rows whose windows were all closed since the state was created.",
+        "late_rows",
+    ),
+    _counted(
         "kaflow_lost_records_total",
-        "counter",
         "Offsets that were gone before they were read (on_data_loss: continue).",
-        (),
-        lambda at: _one(at.counters.get("lost", 0)),
+        "lost",
     ),
     MetricSpec(
         "kaflow_lag_records",
@@ -217,12 +220,10 @@ METRICS: tuple[MetricSpec, ...] = (
         ("operator",),
         lambda at: _pairs(at.sizes, 1),
     ),
-    MetricSpec(
+    _counted(
         "kaflow_state_evictions_total",
-        "counter",
         "Driving records whose time was up before they were complete.",
-        (),
-        lambda at: _one(at.counters.get("expired", 0)),
+        "expired",
     ),
     MetricSpec(
         "kaflow_batch_number",

@@ -9,7 +9,10 @@ from datetime import UTC, datetime
 from kaflow_engine.telemetry.progress import Progress
 from kaflow_engine.telemetry.verdict import judge
 
-CLASSES = ("emitted", "dead_letter", "waiting", "filtered", "expired", "skipped")
+USED = "used"
+"""The class of records that a table has taken."""
+
+CLASSES = ("emitted", "dead_letter", "waiting", "filtered", "expired", "skipped", USED)
 """What becomes of a driving record; the counts add up to `read`."""
 
 ROWS = 3

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from kaflow_engine.cli.live_view.board import CLASSES, account
+from kaflow_engine.cli.live_view.board import CLASSES, USED, account
 from kaflow_engine.cli.output import table_lines
 from kaflow_engine.telemetry.progress import PipelineSummary, Progress
 
@@ -14,12 +14,14 @@ def summary_lines(newest: Sequence[Progress], endings: Mapping[str, PipelineSumm
         newest: The last progress of each pipeline.
         endings: Of those that ended well.
     """
-    heads = ["pipeline", "read", "=", *_spread([_words(name) for name in CLASSES]), ""]
+    of_tables = any(at.counters.get(USED) for at in newest)
+    names = [name for name in CLASSES if name != USED or of_tables]
+    heads = ["pipeline", "read", "=", *_spread([_words(name) for name in names]), ""]
     rows: list[Sequence[str]] = [heads]
     for at in newest:
         read, classes, missing = account(at.counters)
         verdict = "adds up" if missing == 0 else f"DOES NOT ADD UP: {missing:+d}"
-        counts = _spread([str(count) for count in classes.values()])
+        counts = _spread([str(classes[name]) for name in names])
         rows.append([at.pipeline, str(read), "=", *counts, verdict])
     lines = ["records since the state of each pipeline was created:", *table_lines(rows), ""]
     for at in newest:

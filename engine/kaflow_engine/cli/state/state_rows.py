@@ -16,7 +16,7 @@ from kaflow_engine.flow.chains import number_of_state
 from kaflow_engine.flow.graph import state_names
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.durations import format_duration
-from kaflow_engine.operators.inspect.state_rows import Decoded
+from kaflow_engine.operators.inspect.entry_columns import Decoded
 from kaflow_engine.operators.inspect.state_sides import (
     StateSide,
     chosen_sides,

@@ -2,10 +2,11 @@
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import Any, assert_never
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
-from kaflow_engine.connectors.contract import Replaced
+from kaflow_engine.connectors.contract import Replaced, ReplacedGroups, ReplacedRecords
 from kaflow_engine.connectors.delta.data_files import TableFile, write_files
 from kaflow_engine.errors import StateError
 
@@ -57,7 +58,7 @@ class Replacement:
         Of a file with rows that go and others that stay, those are written to another file first.
 
         Raises:
-            StateError: Rows name no record.
+            StateError: Rows name no record, or no group.
         """
         found: list[Action] = []
         for file in self._files(table):
@@ -68,7 +69,7 @@ class Replacement:
         return found
 
     def check_known(self, table: DeltaTable) -> None:
-        """Refuse rows that name no record, of the version of the table that is loaded.
+        """Refuse rows that name no record or group, of the version of the table that is loaded.
 
         Raises:
             StateError: There are some.
@@ -84,28 +85,34 @@ class Replacement:
 
     def _going(self, file: Mapping[str, Any]) -> pa.Array:
         """Return for each row of a file whether it goes."""
-        parquet = pq.ParquetFile(self._folder / file["path"])
-        count = parquet.metadata.num_rows
-        if set(self._replaced.source) <= set(parquet.schema_arrow.names):
-            source = parquet.read(columns=list(self._replaced.source))
-        else:  # an earlier version wrote it
-            source = pa.table([pa.nulls(count, pa.int64())] * 2, names=self._replaced.source)
-        partitions, offsets = (source[name].combine_chunks() for name in self._replaced.source)
-        unknown = pc.or_(partitions.is_null(), offsets.is_null())
-        if not self._replaced.unknown and pc.any(unknown).as_py():
+        match self._replaced:
+            case ReplacedRecords(source=names, read=read, unknown=forced):
+                source = self._columns(file, names)
+                unknown, named = _any_null(source), "record they were made of"
+                going = _read_before(source, read)
+            case ReplacedGroups(group=name, unknown=forced):
+                source = self._columns(file, [name])
+                unknown, named = _any_null(source), "group they are of"
+                going = pc.invert(unknown)
+            case _:
+                assert_never(self._replaced)
+        if not forced and pc.any(unknown).as_py():
             raise StateError(
                 f"table '{self._folder.name}' has rows in partition "
-                f"'{file[f'partition.{self._column}']}' that do not name the record they were made "
-                "of, so nothing says whether the backfill makes them again",
+                f"'{file[f'partition.{self._column}']}' that do not name the {named}, so nothing "
+                "says whether the backfill makes them again",
                 hint="an earlier version of kaflow or another program wrote them; "
                 "force the backfill to replace them",
             )
-        going = unknown
-        for partition, (first, end) in self._replaced.read.items():
-            later = pc.and_(pc.greater_equal(offsets, first), pc.less(offsets, end))
-            here = pc.and_(pc.equal(partitions, partition), later)
-            going = pc.or_(going, pc.fill_null(here, False))
-        return going
+        return pc.or_(going, unknown)
+
+    def _columns(self, file: Mapping[str, Any], names: Sequence[str]) -> list[pa.Array]:
+        """Return columns of a file; of one that lacks a column all of them without values."""
+        parquet = pq.ParquetFile(self._folder / file["path"])
+        if not set(names) <= set(parquet.schema_arrow.names):  # an earlier version wrote it
+            return [pa.nulls(parquet.metadata.num_rows)] * len(names)
+        table = parquet.read(columns=list(names))
+        return [table[name].combine_chunks() for name in names]
 
     def _replace(self, file: Mapping[str, Any]) -> Iterator[Action]:
         going = self._going(file)
@@ -126,3 +133,18 @@ class Replacement:
         rows = rows.append_column(self._column, pa.repeat(partition, rows.num_rows))
         for kept in write_files(self._folder, self._column, rows, f"kept-{token_hex(8)}"):
             yield add_action(kept, self._column)
+
+
+def _any_null(columns: Sequence[pa.Array]) -> pa.Array:
+    return reduce(pc.or_, (column.is_null() for column in columns))
+
+
+def _read_before(source: Sequence[pa.Array], read: Mapping[int, tuple[int, int]]) -> pa.Array:
+    """Return for each row whether it is made of a record that was read."""
+    partitions, offsets = (column.cast(pa.int64()) for column in source)
+    going = pa.repeat(False, len(offsets))
+    for partition, (first, end) in read.items():
+        later = pc.and_(pc.greater_equal(offsets, first), pc.less(offsets, end))
+        here = pc.and_(pc.equal(partitions, partition), later)
+        going = pc.or_(going, pc.fill_null(here, False))
+    return going

@@ -27,6 +27,12 @@ _LOOK_AGAIN_S = 0.2
 _LOOK_S = 1.0
 """How often it is looked whether a broker has refused this client."""
 
+KNOWN_BEFORE_S = 10.0
+"""For how long a topic that was there must be unknown to count as deleted, in seconds.
+
+A broker answers for a moment after its start before it has learned its topics.
+"""
+
 
 class MissingTopic(SourceError):
     """A topic does not exist."""
@@ -52,18 +58,28 @@ def describe(
 
 
 def require(
-    settings: KafkaSettings, topics: Iterable[str], timeout: int = 10_000
+    settings: KafkaSettings, topics: Iterable[str], timeout: int = 10_000, unknown_for: float = 0.0
 ) -> dict[str, int]:
     """Return the partitions of each topic.
+
+    Args:
+        settings: How to reach the brokers.
+        topics: Their names.
+        timeout: Milliseconds for each answer.
+        unknown_for: Seconds after which a topic that stays unknown does not exist.
 
     Raises:
         SourceError: As in `describe`, and for topics that do not exist, with the nearest names.
     """
-    found, known = _describe(settings, topics, timeout)
-    missing = [topic for topic, info in found.items() if not info.exists]
-    if missing:
-        raise _no_such_topics(missing, known, settings)
-    return {topic: info.partitions for topic, info in found.items()}
+    topics, deadline = list(topics), time.monotonic() + unknown_for
+    while True:
+        found, known = _describe(settings, topics, timeout)
+        missing = [topic for topic, info in found.items() if not info.exists]
+        if not missing:
+            return {topic: info.partitions for topic, info in found.items()}
+        if time.monotonic() >= deadline:
+            raise _no_such_topics(missing, known, settings)
+        time.sleep(_LOOK_AGAIN_S)
 
 
 def offsets(
@@ -114,12 +130,17 @@ def offsets(
 def no_offset(
     client: Client[AdminClient], topic: str, failure: KafkaException, timeout: int
 ) -> SourceError:
-    """Return why a topic's offsets are not known; one that exists only lacks a leader for now."""
+    """Return why offsets of a topic that was there are not known.
+
+    One that exists only lacks a leader for now.
+    """
     error = error_of(failure)
     if error.name() in MISSING:
-        known = _names(client, timeout)
-        if topic not in known:
-            return _no_such_topics([topic], known, client.settings)
+        deadline = time.monotonic() + KNOWN_BEFORE_S
+        while topic not in (known := _names(client, timeout)):
+            if time.monotonic() >= deadline:
+                return _no_such_topics([topic], known, client.settings)
+            time.sleep(_LOOK_AGAIN_S)
         error = KafkaError(KafkaError.LEADER_NOT_AVAILABLE)
     return client.trouble(error, f"asking for offsets of topic '{topic}'", timeout).as_source()
 

@@ -15,7 +15,7 @@ from kaflow_engine.model.output_specs import OutputSpec
 
 MATERIALIZED = ("stream", "table", "ephemeral")
 
-_OUTPUT = ("topic", "format", "key", "schema", "table", "partition", "interval")
+_OUTPUT = ("topic", "format", "key", "schema", "table", "partition", "interval", "coalesce")
 """Keys of `output:`, which a model's configuration may give on their own."""
 
 _CONFIG = re.compile(r"\bconfig\s*\(")

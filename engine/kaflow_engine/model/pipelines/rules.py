@@ -9,6 +9,7 @@ from kaflow_engine.errors import ModelError
 from kaflow_engine.model.files.mistakes import REQUIRED, dotted, place
 from kaflow_engine.model.files.tree import Entries, Items, Node, Scalar, brief
 from kaflow_engine.model.formats import FORMATS, WITH_FIELDS, WITH_SCHEMA, one_of
+from kaflow_engine.model.pipelines.table_rules import is_table, keys_of_tables
 from kaflow_engine.model.spec import Path
 
 Rule = Callable[[Entries], Iterator[ModelError]]
@@ -91,14 +92,14 @@ def versions_of_dimensions(tree: Entries) -> Iterator[ModelError]:
     for entry in topics.entries if isinstance(topics, Entries) else ():
         path: Path = ("topics", entry.key)
         lookup = _text(tree, *path, "lookup") or "current"
-        if lookup == "as_of" and entry.key not in dimensions:
+        if lookup == "as_of" and entry.key not in dimensions and not is_table(entry.value):
             yield ModelError(
                 f"'lookup: as_of' is only for dimensions, and '{brief(entry.key)}' is not one",
                 place(tree, (*path, "lookup")),
                 "add it to state.dimensions, or remove lookup",
             )
         kept = _kept_versions(tree, entry.key)
-        if lookup == "current" and kept is not None:
+        if lookup == "current" and kept is not None and not is_table(entry.value):
             yield ModelError(
                 f"{kept[-1]} has no meaning without 'lookup: as_of'",
                 place(tree, kept),
@@ -246,6 +247,7 @@ RULES: tuple[Rule, ...] = (
     versions_of_dimensions,
     null_values_of_dimensions,
     one_topic_for_two_uses,
+    keys_of_tables,
 )
 
 

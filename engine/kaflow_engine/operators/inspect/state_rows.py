@@ -2,62 +2,27 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.duck.queries import query
-from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.flow.edges import SideParams
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import joins_before, operator_of_state, source_of
-from kaflow_engine.flow.operators import KeyedJoin, Ledger, SideParams
-from kaflow_engine.formats.json.encode import json_object_sql
+from kaflow_engine.flow.graph import joins_before, operator_of_state, side_name, source_of
+from kaflow_engine.flow.operators import Aggregate, KeyedJoin, Ledger
+from kaflow_engine.flow.tables import Materialize, TableJoin
 from kaflow_engine.model.columns import Column
+from kaflow_engine.operators.inspect.entry_columns import Decoded, decoded, entry_rows, key_texts
+from kaflow_engine.operators.inspect.group_rows import decode_groups, decode_kept
 from kaflow_engine.operators.inspect.state_sides import StateSide, driving_behind, state_sides
+from kaflow_engine.operators.inspect.table_rows import decode_side, decode_table
 from kaflow_engine.operators.join.row_codec import read_drivers, read_events
 from kaflow_engine.operators.join.temporal_join import read_versions
 from kaflow_engine.operators.keyed_state import read_place
 from kaflow_engine.operators.outcomes.ledger import read_account
 from kaflow_engine.operators.outcomes.outcomes import class_sql
-from kaflow_engine.operators.rows.layout import GONE
-from kaflow_engine.operators.rows.row_text import from_text, unpack
 from kaflow_engine.state.keys import split_due, split_entry
-
-FIXED = (
-    Column("key", "VARCHAR"),
-    Column("record", "VARCHAR"),
-    Column("ts", "BIGINT"),
-    Column("due", "BIGINT"),
-)
-"""Join key; topic[partition]@offset of the source record; event time and when it expires, in epoch
-milliseconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Decoded:
-    """Entries of one side, and the SQL that reads `rows` and gives their columns."""
-
-    rows: pa.Table
-    columns: tuple[Column, ...]
-    sql: str
-    """SELECT of FIXED and `columns`."""
-
-    def table(self) -> pa.Table:
-        """Return FIXED and one column a value."""
-        return query(self.sql, rows=self.rows)
-
-    def json_rows(self) -> list[dict[str, Any]]:
-        """Return FIXED and `value`, a mapping of all values as JSON has them."""
-        value = json_object_sql([(column, identifier(column.name)) for column in self.columns])
-        names = ", ".join(column.name for column in FIXED)
-        found = query(f"SELECT {names}, {value} AS value FROM ({self.sql})", rows=self.rows)
-        return [
-            {**row, "value": json.loads(row["value"], parse_float=_number)}
-            for row in found.to_pylist()
-        ]
 
 
 def decode(flow: Flow, side: StateSide, keys: Sequence[bytes], values: Sequence[bytes]) -> Decoded:
@@ -74,6 +39,14 @@ def decode(flow: Flow, side: StateSide, keys: Sequence[bytes], values: Sequence[
             return _due(flow, side, keys)
         case "accounts":
             return _accounts(flow, side, keys, values)
+        case "groups":
+            return decode_groups(_aggregate(flow, side), keys, values)
+        case "rows":
+            return decode_kept(_aggregate(flow, side), keys, values)
+        case "table":
+            return decode_table(_table(flow, side), keys, values)
+        case "left" | "right":
+            return decode_side(_table_join(flow, side), side.byte, keys, values)
         case "dimension":
             return _versions(flow, side, keys, values)
         case "events":
@@ -89,8 +62,8 @@ def _versions(
 ) -> Decoded:
     stamps, texts = read_versions(pa.array(values, pa.binary()))
     nothing = [None] * len(keys)
-    rows = _rows(_texts(keys), nothing, stamps, nothing, s=texts)
-    return _decoded(rows, [("s", _named(_params(flow, side)))])
+    rows = entry_rows(key_texts(keys), nothing, stamps, nothing, s=texts)
+    return decoded(rows, [("s", _named(_params(flow, side)))])
 
 
 def _events(flow: Flow, side: StateSide, keys: Sequence[bytes], values: Sequence[bytes]) -> Decoded:
@@ -98,8 +71,8 @@ def _events(flow: Flow, side: StateSide, keys: Sequence[bytes], values: Sequence
     stamps, orders, texts = read_events(values)
     topic = source_of(flow, params).name
     records = [_record(topic, part, off) for _, _, part, off in orders.to_pylist()]
-    rows = _rows(_texts(keys), records, stamps, pc.add(stamps, params.ttl), s=texts)
-    return _decoded(rows, [("s", _named(params))])
+    rows = entry_rows(key_texts(keys), records, stamps, pc.add(stamps, params.ttl), s=texts)
+    return decoded(rows, [("s", _named(params))])
 
 
 def _drivers(
@@ -108,7 +81,7 @@ def _drivers(
     join = _join(flow, side)
     suffixes = [split_entry(key)[2] for key in keys]
     found = read_drivers(driving_behind(flow, side).ttl, -1, list(keys), suffixes, list(values))
-    texts = [None] * len(keys) if side.kind == "keyless" else _texts(keys)
+    texts = [None] * len(keys) if side.kind == "keyless" else key_texts(keys)
     packed: dict[str, Any] = {"d": found["d"]}
     chosen = [("d", join.before)]
     if side.kind in ("waiting", "emitted"):
@@ -124,8 +97,8 @@ def _drivers(
     if side.kind in ("kept", "keyless"):
         packed["flags"] = found["flags"]
         more = [(Column("outcome", "VARCHAR"), f"coalesce({class_sql('flags', '0')}, 'sent on')")]
-    rows = _rows(texts, _origins(flow, side, suffixes), found["ts"], found["due"], **packed)
-    return _decoded(rows, chosen, more)
+    rows = entry_rows(texts, _origins(flow, side, suffixes), found["ts"], found["due"], **packed)
+    return decoded(rows, chosen, more)
 
 
 def _matches(
@@ -140,14 +113,14 @@ def _matches(
         f"s{i}": pc.if_else(pa.array([owner == i for owner in owners], pa.bool_()), texts, None)
         for i in join.events
     }
-    topics = [source_of(flow, join.sides[owner]).name for owner in owners]
+    topics = [side_name(flow, join.sides[owner]) for owner in owners]
     matched = [
         _record(topic, part, off)
         for topic, (_, _, part, off) in zip(topics, orders.to_pylist(), strict=True)
     ]
     nothing = [None] * len(keys)
-    rows = _rows(
-        _texts(keys),
+    rows = entry_rows(
+        key_texts(keys),
         _origins(flow, side, suffixes),
         nothing,
         nothing,
@@ -155,7 +128,7 @@ def _matches(
         matched=pa.array(matched, pa.string()),
     )
     chosen = [(f"s{i}", _named(join.sides[i])) for i in join.events]
-    return _decoded(rows, chosen, [(Column("match", "VARCHAR"), "matched")])
+    return decoded(rows, chosen, [(Column("match", "VARCHAR"), "matched")])
 
 
 def _accounts(
@@ -163,7 +136,7 @@ def _accounts(
 ) -> Decoded:
     found = [read_account(value) for value in values]
     stamps = pa.array([ts for _, _, ts in found], pa.int64())
-    rows = _rows(
+    rows = entry_rows(
         [None] * len(keys),
         _origins(flow, side, [split_entry(key)[0][1:] for key in keys]),
         stamps,
@@ -172,7 +145,7 @@ def _accounts(
         waits=pa.array([waits for _, waits, _ in found], pa.int64()),
     )
     outcome = (Column("outcome", "VARCHAR"), class_sql("flags", "waits"))
-    return _decoded(rows, [], [outcome, (Column("waits", "BIGINT"), "waits")])
+    return decoded(rows, [], [outcome, (Column("waits", "BIGINT"), "waits")])
 
 
 def _due(flow: Flow, side: StateSide, keys: Sequence[bytes]) -> Decoded:
@@ -181,8 +154,8 @@ def _due(flow: Flow, side: StateSide, keys: Sequence[bytes]) -> Decoded:
     entries = [entry for _, _, entry in found]
     ledger = isinstance(operator_of_state(flow, side.step), Ledger)
     nothing: list[str | None] = [None] * len(keys)
-    rows = _rows(
-        nothing if ledger else _texts(entries),
+    rows = entry_rows(
+        nothing if ledger else key_texts(entries),
         _origins(flow, side, [split_entry(entry)[0][1:] for entry in entries])
         if ledger
         else nothing,
@@ -190,57 +163,7 @@ def _due(flow: Flow, side: StateSide, keys: Sequence[bytes]) -> Decoded:
         [due for _, due, _ in found],
         of=pa.array([names[entry[1]] for entry in entries], pa.string()),
     )
-    return _decoded(rows, [], [(Column("entry", "VARCHAR"), "of")])
-
-
-def _decoded(
-    rows: pa.Table,
-    packed: Sequence[tuple[str, Sequence[Column]]],
-    more: Sequence[tuple[Column, str]] = (),
-) -> Decoded:
-    lists = [f"{unpack(name)} AS l_{name}" for name, _ in packed]
-    values = [
-        (column, from_text(f"l_{name}[{place}]", column.type))
-        for name, columns in packed
-        for place, column in enumerate(columns, 1)
-        if GONE not in column.name
-    ]
-    chosen = [*more, *values]
-    fixed = [column.name for column in FIXED]
-    sql = ", ".join([*fixed, *(f"{value} AS {identifier(c.name)}" for c, value in chosen)])
-    inner = ", ".join(["*", *lists])
-    return Decoded(
-        rows, tuple(c for c, _ in chosen), f"SELECT {sql} FROM (SELECT {inner} FROM rows)"
-    )
-
-
-def _number(text: str) -> float | str:
-    """Return a number of JSON, or its text where a float would change it."""
-    found = float(text)
-    return found if Decimal(repr(found)) == Decimal(text) else text
-
-
-def _rows(keys: Any, records: Any, stamps: Any, dues: Any, **more: Any) -> pa.Table:
-    return pa.table(
-        {
-            "key": pa.array(keys, pa.string()),
-            "record": pa.array(records, pa.string()),
-            "ts": _numbers(stamps),
-            "due": _numbers(dues),
-            **more,
-        }
-    )
-
-
-def _numbers(found: Any) -> Any:
-    if isinstance(found, pa.Array | pa.ChunkedArray):
-        return found
-    return pa.array(found, pa.int64())
-
-
-def _texts(keys: Sequence[bytes]) -> list[str | None]:
-    """Return the join keys of entries."""
-    return [split_entry(key)[0][1:].decode(errors="replace") for key in keys]
+    return decoded(rows, [], [(Column("entry", "VARCHAR"), "of")])
 
 
 def _origins(flow: Flow, side: StateSide, suffixes: Sequence[bytes]) -> list[str]:
@@ -255,6 +178,24 @@ def _record(topic: str, partition: int, offset: int) -> str:
 
 def _params(flow: Flow, side: StateSide) -> SideParams:
     return _join(flow, side).sides[side.byte]
+
+
+def _aggregate(flow: Flow, side: StateSide) -> Aggregate:
+    found = operator_of_state(flow, side.step)
+    assert isinstance(found, Aggregate)
+    return found
+
+
+def _table(flow: Flow, side: StateSide) -> Materialize:
+    found = operator_of_state(flow, side.step)
+    assert isinstance(found, Materialize)
+    return found
+
+
+def _table_join(flow: Flow, side: StateSide) -> TableJoin:
+    found = operator_of_state(flow, side.step)
+    assert isinstance(found, TableJoin)
+    return found
 
 
 def _join(flow: Flow, side: StateSide) -> KeyedJoin:

@@ -5,14 +5,32 @@ from dataclasses import dataclass
 from typing import Literal, assert_never
 
 from kaflow_engine.flow.chains import chain_called, chain_of, chains, driving_of
+from kaflow_engine.flow.edges import Driving
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import operator_of_state, source_of
-from kaflow_engine.flow.operators import Driving, KeyedJoin, Ledger
+from kaflow_engine.flow.graph import aggregates, operator_of_state, side_name, source_of
+from kaflow_engine.flow.operators import Aggregate, KeyedJoin, Ledger
+from kaflow_engine.flow.tables import Materialize, TableJoin
+from kaflow_engine.operators.aggregate.entries import GROUP, KEPT
 from kaflow_engine.operators.keyed_state import DRIVER, EMITTED, KEYLESS, MATCH, WAITING
+from kaflow_engine.operators.table.kept_rows import ROW
+from kaflow_engine.operators.table.side_rows import ALONE
 from kaflow_engine.state.keys import DUE
 
 Kind = Literal[
-    "dimension", "events", "kept", "waiting", "matches", "keyless", "emitted", "accounts", "due"
+    "dimension",
+    "events",
+    "kept",
+    "waiting",
+    "matches",
+    "keyless",
+    "emitted",
+    "accounts",
+    "groups",
+    "rows",
+    "table",
+    "left",
+    "right",
+    "due",
 ]
 
 
@@ -31,7 +49,7 @@ class StateSide:
 
     @property
     def has_keys(self) -> bool:
-        """Whether its entries are kept under a join key."""
+        """Whether its entries are kept under a join key, or grouping values."""
         return self.kind not in ("keyless", "accounts", "due")
 
     def is_called(self, name: str) -> bool:
@@ -50,7 +68,7 @@ def state_sides(flow: Flow) -> tuple[StateSide, ...]:
                         step=join.state,
                         byte=byte,
                         kind="dimension" if side.role == "dimension" else "events",
-                        name=source_of(flow, side).name,
+                        name=side_name(flow, side),
                         alias=side.alias,
                     )
                 )
@@ -58,7 +76,42 @@ def state_sides(flow: Flow) -> tuple[StateSide, ...]:
         if chain.ledger is not None:
             state = chain.ledger.state
             found += [_own(state, 0, "accounts"), _own(state, DUE, "due")]
+        for aggregate in aggregates(flow):
+            if chain_of(flow, aggregate).number == chain.number:
+                found += _of_groups(aggregate)
+        for table in chain.tables:
+            found += _of_table(flow, table)
     return tuple(found)
+
+
+def _of_groups(aggregate: Aggregate) -> list[StateSide]:
+    found = [_own(aggregate.state, GROUP, "groups")]
+    if any(result.keeps for result in aggregate.results):
+        found.append(_own(aggregate.state, KEPT, "rows"))
+    if aggregate.window is not None or aggregate.ttl is not None:
+        found.append(_own(aggregate.state, DUE, "due"))
+    return found
+
+
+def _of_table(flow: Flow, table: Materialize | TableJoin) -> list[StateSide]:
+    match table:
+        case Materialize(state=state, rows=Driving() as edge):
+            name = source_of(flow, edge).name
+            rows = StateSide(step=state, byte=ROW, kind="table", name=name, alias=edge.alias)
+            due = [] if table.retain is None else [_own(state, DUE, "due")]
+            return [rows, *due]
+        case Materialize(state=state):
+            return [_own(state, ROW, "table")]
+        case TableJoin(state=state, sides=sides):
+            both: tuple[Kind, Kind] = ("left", "right")
+            rest = (
+                StateSide(step=state, byte=ALONE + byte, kind=kind, name=f"{kind} without key")
+                for byte, kind in enumerate(both)
+                if sides[byte].preserved
+            )
+            return [*(_own(state, byte, kind) for byte, kind in enumerate(both)), *rest]
+        case _:
+            assert_never(table)
 
 
 def driving_behind(flow: Flow, side: StateSide) -> Driving:
@@ -86,6 +139,17 @@ def describe(side: StateSide, flow: Flow) -> str:
             return "rows that are formed again when a dimension changes"
         case "accounts":
             return f"what became of records of '{driving}'"
+        case "groups":
+            return "what is kept of groups"
+        case "rows":
+            return "rows of groups"
+        case "table":
+            return (
+                "rows of a joined table" if side.alias is None else f"rows of table '{side.name}'"
+            )
+        case "left" | "right":
+            without = "" if side.name == side.kind else " without a join key"
+            return f"rows of the {side.kind} table{without}"
         case "due":
             return "index by due time"
 
@@ -100,8 +164,10 @@ def operator_called(state: int, flow: Flow) -> str:
     match operator:
         case Ledger():
             return f"ledger{whose}"
+        case Aggregate(id=name) | Materialize(id=name) | TableJoin(id=name):
+            return f"{name}{whose}"
         case KeyedJoin(sides=sides):
-            names = dict.fromkeys(source_of(flow, side).name for side in sides)
+            names = dict.fromkeys(side_name(flow, side) for side in sides)
             return f"join {', '.join(names)}{whose}"
         case _:
             assert_never(operator)

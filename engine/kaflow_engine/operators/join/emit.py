@@ -6,23 +6,22 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.duck.queries import query
-from kaflow_engine.flow.graph import last_level, level_of, source_of, target_of
+from kaflow_engine.flow.graph import last_level, level_of, side_name, target_of
 from kaflow_engine.operators.handover import KNOWN, Leaving
 from kaflow_engine.operators.join.workspace import JoinWorkspace
 from kaflow_engine.operators.outcomes.outcomes import (
     DEAD_LETTER,
     FILTERED,
     FORCED_SHIFT,
-    LEDGER_SHARD,
     LEFT,
     SKIPPED,
+    ledger_parts,
 )
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.dead_letters import letter_side, refusal
 from kaflow_engine.operators.row_errors.dead_letters import why as reason
 from kaflow_engine.operators.rows.layout import carried, carried_rows, join_rows
-from kaflow_engine.operators.rows.partitioning import SHARDS, parts_of, record_part, spread
+from kaflow_engine.operators.rows.partitioning import parts_of, record_part, spread
 from kaflow_engine.operators.rows.reports import exchange_rows
 from kaflow_engine.operators.rows.row_text import pack
 from kaflow_engine.operators.rows.schemas import DEAD, LETTERS, ORIGIN, TRIGGER
@@ -90,7 +89,7 @@ def lookups(work: JoinWorkspace) -> dict[str, list[int]]:
     """Return, by topic, the rows that left and those of them that have a match."""
     found: dict[str, list[int]] = {}
     for i, side in enumerate(work.join.sides):
-        both = found.setdefault(source_of(work.flow, side).name, [0, 0])
+        both = found.setdefault(side_name(work.flow, side), [0, 0])
         hits = work.lookups[i, True]
         both[0] += hits + work.lookups[i, False]
         both[1] += hits
@@ -168,11 +167,7 @@ def dead_letters(
     else:
         part = record_part(work.topic.index, rows["d_part"], flow)
     if expired and work.ledger is not None:
-        shard = f"{LEDGER_SHARD} * {flow.partitions} // {SHARDS}"
-        target = target_of(flow, work.ledger)
-        part = query(f"SELECT {shard} AS part FROM rows", rows=rows.select(["d_part", "d_off"]))[
-            "part"
-        ]
+        target, part = target_of(flow, work.ledger), ledger_parts(rows, flow.partitions)
     return exchange_rows(
         rows.num_rows,
         target=target,

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.flow.operators import Rows
+from kaflow_engine.flow.edges import Rows
 from kaflow_engine.formats.pick import keep
 from kaflow_engine.operators.join.emit import leave
 from kaflow_engine.operators.join.retain import keep_waiting

@@ -20,9 +20,10 @@ import duckdb
 import pyarrow as pa
 
 from kaflow_engine.flow.chains import Chain, chain_of
+from kaflow_engine.flow.edges import Driving
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import joins_before, readers_of, source_of
-from kaflow_engine.flow.operators import Driving, KeyedJoin, Ledger
+from kaflow_engine.flow.operators import KeyedJoin, Ledger
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.operators.handover import HandOn
 from kaflow_engine.operators.keyed_state import StepState

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from kaflow_engine.duck.queries import cursor
 from kaflow_engine.flow.chains import Chain, chain_of
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import sink_of, source_of, target_of
-from kaflow_engine.flow.operators import Ledger
+from kaflow_engine.flow.graph import source_of, taker_of, target_of
+from kaflow_engine.flow.operators import Aggregate, Ledger
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.operators.keyed_state import StepState, place_suffix
 from kaflow_engine.operators.outcomes.outcomes import (
@@ -28,7 +28,7 @@ from kaflow_engine.operators.outcomes.outcomes import (
 )
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.dead_letters import refusal
-from kaflow_engine.operators.rows.partitioning import SHARDS, output_parts, record_part
+from kaflow_engine.operators.rows.partitioning import SHARDS, output_parts, parts_of, record_part
 from kaflow_engine.operators.rows.reports import due_report, report_rows
 from kaflow_engine.operators.rows.schemas import DEAD, EXCHANGE, LETTERS, NOTE, READY
 from kaflow_engine.operators.rows.task import BatchContext, Task
@@ -142,15 +142,16 @@ def _onward(flow: Flow, chain: Chain, topic: TopicParams, sent: pa.Table) -> pa.
     ready = sent.filter(pc.equal(sent["kind"], READY))
     dead = sent.filter(pc.equal(sent["kind"], DEAD))
     dead_parts = record_part(topic.index, dead["d_part"], flow)
-    projects = pa.array([target_of(flow, project) for project in chain.projections])
-    sinks = pa.array([target_of(flow, sink_of(flow, project)) for project in chain.projections])
+    nodes = [taker_of(flow, project) for project in chain.ends]
+    projects = pa.array([target_of(flow, project) for project in chain.ends])
+    places = pc.index_in(ready["side"], projects)
+    takers = pa.array([target_of(flow, node) for node in nodes])
+    grouped = pa.array([isinstance(node, Aggregate) for node in nodes])
+    of_groups = parts_of(ready["key"], ready["d_part"], flow.partitions)
+    parts = pc.if_else(grouped.take(places), of_groups, output_parts(ready["key"], flow.partitions))
     return pa.concat_tables(
         [
-            _addressed(
-                ready,
-                sinks.take(pc.index_in(ready["side"], projects)),
-                output_parts(ready["key"], flow.partitions),
-            ),
+            _addressed(ready, takers.take(places), parts),
             _addressed(dead, pa.repeat(LETTERS, dead.num_rows), dead_parts),
         ]
     )

@@ -1,10 +1,16 @@
 """Which class each driving record is in: the classes add up to the records read."""
 
 from collections import Counter
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kaflow_engine.duck.queries import query
+from kaflow_engine.flow.chains import chain_of
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import target_of
+from kaflow_engine.flow.operators import Project
 from kaflow_engine.operators.rows.partitioning import SHARDS
 
 EMITTED, DEAD_LETTER, FILTERED, EXPIRED, LEFT, SKIPPED = 1, 2, 4, 8, 16, 32
@@ -25,6 +31,33 @@ _NAMES = {
 
 LEDGER_SHARD = f"((d_part * 31 + d_off) % {SHARDS})"
 """SQL: the shard of a driving record's place in the ledger."""
+
+Address = tuple[Any, Any]
+"""Targets of rows, or the one of all, and their partitions."""
+
+
+def ledger_parts(rows: pa.Table, partitions: int) -> pa.ChunkedArray:
+    """Return the partitions in which the ledger has the driving records of rows (d_part, d_off)."""
+    sql = f"SELECT {LEDGER_SHARD} * {partitions} // {SHARDS} AS part FROM rows"
+    return query(sql, rows=rows.select(["d_part", "d_off"]))["part"]
+
+
+def by_ledger(flow: Flow, project: Project, rows: pa.Table, target: int, part: Any) -> Address:
+    """Return target and partition of projected rows: of forced ones those of the chain's ledger.
+
+    Args:
+        flow: What runs.
+        project: What made the rows.
+        rows: d_part, d_off and forced.
+        target: Who takes rows that are not forced, or all of them where there is no ledger.
+        part: Their partitions.
+    """
+    ledger = chain_of(flow, project).ledger
+    if ledger is None or not pc.any(rows["forced"]).as_py():
+        return target, part
+    judged = ledger_parts(rows, flow.partitions).cast(part.type)
+    forced = rows["forced"]
+    return pc.if_else(forced, target_of(flow, ledger), target), pc.if_else(forced, judged, part)
 
 
 def class_sql(flags: str, waiting: str) -> str:

@@ -5,19 +5,20 @@ import json
 from collections.abc import Sequence
 from typing import Any, assert_never
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.duck.queries import query
 from kaflow_engine.flow.chains import chain_name, chains
 from kaflow_engine.flow.flow import Backfill, Flow
-from kaflow_engine.flow.graph import target_of
+from kaflow_engine.flow.graph import aggregates_before, projections, target_of
 from kaflow_engine.flow.records import DEAD_LETTER, OUTPUT, ROW, TABLE_ROW
 from kaflow_engine.flow.sinks import Sink, TableSink, TopicSink
 from kaflow_engine.formats.pick import keep, pick
 from kaflow_engine.model.letters import ABOUT, BACKFILL, CHAIN, PREFIX, REDRIVE, read_mark
 from kaflow_engine.operators.rows.row_order import has_members, order_of
-from kaflow_engine.operators.rows.schemas import DEAD, ORIGIN, READY, REPORT, TRIGGER
+from kaflow_engine.operators.rows.schemas import DEAD, NO_RECORD, ORIGIN, READY, REPORT, TRIGGER
 from kaflow_engine.operators.rows.task import BatchContext, Task
 
 _ORDER = (*TRIGGER, "side", *ORIGIN)
@@ -43,8 +44,9 @@ def run_deliver(flow: Flow, batch: BatchContext, rows: pa.Table, task: Task) -> 
     ready = keep(rows, pc.equal(kinds, READY))
     dead = rows.filter(pc.equal(kinds, DEAD))
     if flow.backfill is not None:
-        ready = keep(ready, _within(ready["ts"], flow.backfill))
-        dead = keep(dead, _within(_kafka_times(dead), flow.backfill))
+        ready = keep(ready, pc.or_(_within(ready["ts"], flow.backfill), _of_windows(flow, ready)))
+        without = pc.equal(dead["t_off"], NO_RECORD)
+        dead = keep(dead, pc.or_(_within(_kafka_times(dead), flow.backfill), without))
     found: list[pa.Table] = []
     if ready.num_rows:
         found.append(_output(flow, ready))
@@ -57,10 +59,12 @@ def run_deliver(flow: Flow, batch: BatchContext, rows: pa.Table, task: Task) -> 
 
 def _output(flow: Flow, ready: pa.Table) -> pa.Table:
     if has_members(ready):
-        places = ", ".join((*_ORDER, "members"))
+        places = ", ".join((*_ORDER, "members", '"$n"'))  # one place: as they were sent
         ordered = query(
             f"SELECT {', '.join(_SENT)} FROM rows ORDER BY {places}",
-            rows=ready.drop_columns(["payload", "raw"]),
+            rows=ready.drop_columns(["payload", "raw"]).append_column(
+                "$n", pa.array(np.arange(ready.num_rows))
+            ),
         )
     else:
         ordered = pick(ready.select(_SENT), pa.array(order_of(ready, _ORDER)))
@@ -99,6 +103,12 @@ def _kind(sink: Sink) -> int:
 
 def _within(times: pa.Array | pa.ChunkedArray, wanted: Backfill) -> Any:
     return pc.and_(pc.greater_equal(times, wanted.start), pc.less(times, wanted.end))
+
+
+def _of_windows(flow: Flow, ready: pa.Table) -> Any:
+    """Tell which rows are those of windows, which a backfill chooses by their start."""
+    behind = [each for each in projections(flow) if aggregates_before(flow, each)]
+    return pc.is_in(ready["side"], pa.array([target_of(flow, each) for each in behind], pa.int32()))
 
 
 def _kafka_times(dead: pa.Table) -> pa.Array:

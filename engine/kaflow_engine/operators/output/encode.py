@@ -15,6 +15,7 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.quarantine import guarded
 from kaflow_engine.operators.rows.row_text import pack, to_text
+from kaflow_engine.operators.rows.table_rows import LARGE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,14 +86,22 @@ def encode_rows(
 def _value(sink: Sink, columns: Sequence[Column]) -> tuple[str | None, Encoder | None]:
     """Return the SQL of the value, or what encodes the rows after the query."""
     match sink:
-        case TableSink():  # a JSON list with the text of each column
-            return f"encode({pack(to_text(selected(c), c.type) for c in columns)})", None
+        case TableSink(table=table):  # a JSON list with the text of each column
+            pairs = zip(columns, table.columns, strict=True)
+            return f"encode({pack(to_text(*_fitting(c, kept)) for c, kept in pairs)})", None
         case TopicSink():
             encoder = _encoder(sink, tuple(columns))
             sql = encoder.sql({column.name: selected(column) for column in columns})
             return sql, encoder if sql is None else None
         case _:
             assert_never(sink)
+
+
+def _fitting(column: Column, kept: Column) -> tuple[str, str]:
+    """Return a column, and its type, so that what the table cannot keep fails in the query."""
+    if column.type in LARGE:
+        return f"CAST({selected(column)} AS {kept.type})", kept.type
+    return selected(column), column.type
 
 
 @lru_cache(maxsize=64)

@@ -24,6 +24,14 @@ def packed(alias: str, columns: Sequence[Column]) -> str:
     )
 
 
+def packed_row(columns: Sequence[Column]) -> str:
+    """Return SQL for columns, by their names, as one packed row."""
+    return pack(
+        "NULL" if GONE in column.name else to_text(identifier(column.name), column.type)
+        for column in columns
+    )
+
+
 def batch_time_column(batch_time: int) -> str:
     """Return the batch time as the column `$batch_time`."""
     return f"make_timestamptz({batch_time} * 1000) AS {identifier(BATCH_TIME)}"
@@ -61,20 +69,30 @@ def keyed(key: str) -> str:
     return f"unhex(left(md5({key}), 2)) || encode({key})"
 
 
+def identity(keys: Sequence[tuple[Column, str]]) -> str:
+    """Return SQL for the text of a row's key in a table: equal keys have the same one.
+
+    Args:
+        keys: The columns of the key, and their SQL.
+    """
+    return pack(canonical(sql, column.type) for column, sql in keys)
+
+
 def key_text(parts: Sequence[tuple[str, str]]) -> str:
     """Return SQL for the text of a join key.
 
     Args:
         parts: Expressions and the types to which both sides of the join are cast.
     """
-    texts = [_canonical(sql, kind) for sql, kind in parts]
+    texts = [canonical(sql, kind) for sql, kind in parts]
     if len(texts) == 1:
         return texts[0]
     missing = " OR ".join(f"({text}) IS NULL" for text in texts)
     return f"CASE WHEN {missing} THEN NULL ELSE CAST(to_json([{', '.join(texts)}]) AS VARCHAR) END"
 
 
-def _canonical(sql: str, kind: str) -> str:
+def canonical(sql: str, kind: str) -> str:
+    """Return SQL for the text of a value of a type; equal values have the same one."""
     cast = f"CAST({sql} AS {kind})"
     if kind in ("DOUBLE", "FLOAT"):
         cast = f"(CASE WHEN {cast} = 0 THEN 0::{kind} ELSE {cast} END)"  # -0.0 equals 0.0

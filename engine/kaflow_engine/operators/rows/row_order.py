@@ -1,12 +1,16 @@
 """Rows in the order of section 1 of the semantics, without a query where integers decide."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.operators.rows.schemas import TRIGGER
+from kaflow_engine.duck.queries import query
+from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.formats.pick import pick
+from kaflow_engine.operators.rows.schemas import ORIGIN, TRIGGER
 
 Places = np.ndarray[tuple[int], np.dtype[np.int64]]
 
@@ -18,6 +22,43 @@ def order_of(rows: pa.Table, names: Sequence[str]) -> Places:
     if not telling:
         return np.arange(rows.num_rows)
     return np.lexsort(telling[::-1])
+
+
+def in_order(rows: pa.Table) -> pa.Table:
+    """Return rows of schema EXCHANGE in the order in which they count; equal ones as they were."""
+    names = [*TRIGGER, *ORIGIN]
+    if not has_members(rows):
+        return pick(rows, pa.array(order_of(rows, names)))
+    numbered = rows.select([*names, "members"])
+    numbered = numbered.append_column("$n", pa.array(np.arange(rows.num_rows)))
+    by = ", ".join(identifier(name) for name in numbered.column_names)
+    return rows.take(query(f'SELECT "$n" AS n FROM rows ORDER BY {by}', rows=numbered)["n"])
+
+
+def causes_of(rows: pa.Table) -> Places:
+    """Return a number for what made each row, equal ones for one cause.
+
+    That is a record, which may make several rows; of what fell due, the row.
+
+    Args:
+        rows: Schema EXCHANGE, in their order.
+    """
+    count = rows.num_rows
+    differs = np.zeros(count, np.bool_)
+    for name in TRIGGER:
+        differs[1:] |= _steps(rows[name].to_numpy())
+    due = np.equal(rows["t_phase"].to_numpy(), 0)
+    if due.any():
+        for name in ORIGIN:
+            differs[1:] |= _steps(rows[name].to_numpy()) & due[1:]
+        members = rows["members"].to_pylist()
+        for place in np.flatnonzero(due)[1:].tolist():
+            differs[place] |= (members[place] or []) != (members[place - 1] or [])
+    return np.cumsum(differs, dtype=np.int64)
+
+
+def _steps(numbers: Places) -> Any:
+    return numbers[1:] != numbers[:-1]
 
 
 def last_of_each_key(rows: pa.Table) -> pa.Table:

@@ -12,13 +12,31 @@ if TYPE_CHECKING:
     from kaflow_engine.flow.sinks import TableParams
 
 EVENT_TIME = "_event_time"
-"""Column of every table: the event time of the row's driving record."""
+"""Column of every table: the event time of the row's driving record, or the start of its window."""
+
+GROUP = "_group"
+"""Column of a table of windows: the key of the row's group, with the start of its window."""
 
 SOURCE = ("_source_partition", "_source_offset")
-"""Columns of every table: which record of the driving topic that is."""
+"""Columns of a table whose rows are made of one record each: which one of the driving topic."""
+
+_START = r'"window_start":(-?\d+)\}$'
+"""How the key of a group with a window ends."""
+
+LARGE = frozenset({"HUGEINT", "UHUGEINT"})
+"""Types with values of more digits than a table keeps: the row of such a value is a dead letter."""
 
 _FORMATS = {"day": "%Y-%m-%d", "hour": "%Y-%m-%d-%H"}
 _LENGTHS = {"day": timedelta(days=1), "hour": timedelta(hours=1)}
+
+
+def own_columns(grouped: bool, partition: str) -> tuple[str, ...]:
+    """Return the columns that a table has beside those that are selected.
+
+    >>> own_columns(True, "day")
+    ('_event_time', '_group', '_day')
+    """
+    return (EVENT_TIME, *((GROUP,) if grouped else SOURCE), partition_column(partition))
 
 
 def partition_column(partition: str) -> str:
@@ -75,15 +93,21 @@ def typed_rows(table: "TableParams", rows: "pa.Table") -> "pa.Table":
         rows: Schema OUTPUT; values are texts.
 
     Returns:
-        The columns of the table, `_event_time` (timestamp[us, UTC]), `_source_partition` (int32),
-        `_source_offset` (int64) and the partition (string).
+        The columns of the table, `_event_time` (timestamp[us, UTC]), `_source_partition` (int32)
+        and `_source_offset` (int64), or of windows `_group` (string), and the partition (string).
     """
     names = ", ".join(columns_of("texts", table.columns))
     kind = _FORMATS[table.partition]
+    identity: tuple[str, ...] = SOURCE
+    at = "timestamp"
+    made_of = f"source_partition AS {SOURCE[0]}, source_offset AS {SOURCE[1]}"
+    if table.grouped:
+        identity = (GROUP,)
+        at = f"CAST(regexp_extract(decode(key), '{_START}', 1) AS BIGINT)"
+        made_of = f"decode(key) AS {GROUP}"
     return query(
-        f"SELECT {names}, make_timestamptz(ts * 1000) AS {EVENT_TIME}, {', '.join(SOURCE)}, "
+        f"SELECT {names}, make_timestamptz(ts * 1000) AS {EVENT_TIME}, {', '.join(identity)}, "
         f"strftime(make_timestamp(ts * 1000), '{kind}') AS {partition_column(table.partition)} "
-        f"FROM (SELECT {unpack('decode(value)')} AS texts, timestamp AS ts, "
-        f"source_partition AS {SOURCE[0]}, source_offset AS {SOURCE[1]} FROM rows)",
+        f"FROM (SELECT {unpack('decode(value)')} AS texts, {at} AS ts, {made_of} FROM rows)",
         rows,
     )

@@ -1,13 +1,13 @@
 """Records that fail: taken out of all roles or of one chain, with their dead letters and counts."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
 from kaflow_engine.flow.chains import chain_of
+from kaflow_engine.flow.edges import Driving
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.operators import Driving
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.dead_letters import letter_side, refusal, source_letters
 from kaflow_engine.operators.rows.schemas import EXCHANGE
@@ -39,7 +39,7 @@ class Failures:
             self._everywhere.setdefault(record.row, record)
 
     def set_of_chain(self, edge: Driving, bad: Sequence[BadRecord]) -> None:
-        """Say which records are taken out of one chain only."""
+        """Say which records of an edge are taken out of its chain only."""
         self._by_chain[edge] = bad
 
     def letters(self) -> pa.Table:
@@ -50,7 +50,8 @@ class Failures:
         """
         topic, only = self._intake.topic, self._roles.redriven
         found = [(bad, only.get(bad.row)) for bad in self._everywhere.values()]
-        found += [(bad, edge) for edge, failed in self._by_chain.items() for bad in failed]
+        for number in self._roles.chains:
+            found += [(bad, number) for bad in self.of_chain(number).values()]
         found.sort(key=lambda one: one[0].row)
         if not found or topic.on_error == "skip":
             return EXCHANGE.empty_table()
@@ -58,25 +59,38 @@ class Failures:
         if topic.on_error == "fail":
             partition, offset = (records[name][0].as_py() for name in ("partition", "offset"))
             raise refusal(topic, partition, offset, found[0][0])
-        known = {edge: self.side_of(edge) for edge in {edge for _, edge in found}}
-        sides = [known[edge] for _, edge in found]
+        known = {number: self.side_of(number) for number in {number for _, number in found}}
+        sides = [known[number] for _, number in found]
         return source_letters(self._flow, topic, records, [bad for bad, _ in found], sides)
 
-    def side_of(self, edge: Driving | None) -> int | None:
+    def of_chain(self, number: int) -> Mapping[int, BadRecord]:
+        """Return the records that are taken out of one chain only, by `rn`, each once."""
+        bad: dict[int, BadRecord] = {}
+        for edge in self._roles.chains[number]:
+            for record in self._by_chain.get(edge, ()):
+                bad.setdefault(record.row, record)
+        return bad
+
+    def side_of(self, number: int | None) -> int | None:
         """Return the `side` of dead letters about a chain (see `letter_side`)."""
-        if edge is None:
+        if number is None:
             return None
+        edge = self._roles.chains[number][0]
         return letter_side(self._flow, chain_of(self._flow, self._roles.readers[edge][0]))
 
     def count(self, counters: Counter[str]) -> None:
-        """Count all records: in each chain that the topic drives, or else once."""
+        """Count all records: in each chain that the topic drives, or else once.
+
+        What tables do with null values is for them to count.
+        """
         intake, roles, numbers = self._intake, self._roles, self.numbers
         skips = intake.topic.on_error == "skip"
         bad = "skipped" if skips else "dead_letter"
-        for edge in roles.readers:
+        for number, (edge, *_) in roles.chains.items():
             counters["read"] += intake.records.num_rows - len(roles.hidden(edge))
-            counters["skipped"] += roles.count_seen(edge, intake.nulls)
-            counters[bad] += roles.count_seen(edge, numbers) + len(self._by_chain.get(edge, ()))
+            if roles.table_of(edge) is None:
+                counters["skipped"] += roles.count_seen(edge, intake.nulls)
+            counters[bad] += roles.count_seen(edge, numbers) + len(self.of_chain(number))
         if not roles.readers:
             counters["side_read"] += intake.records.num_rows
             if not intake.topic.dimension:

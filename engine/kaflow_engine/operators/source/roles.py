@@ -7,9 +7,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.flow.chains import chain_name, chains
+from kaflow_engine.flow.edges import Driving
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import readers_of, sides_of
-from kaflow_engine.flow.operators import Decode, Driving, KeyedJoin, TakesRows
+from kaflow_engine.flow.operators import Decode, KeyedJoin, TakesRows
+from kaflow_engine.flow.tables import Materialize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,20 +19,35 @@ class Roles:
     """The roles of one topic; each sees every record, but those that are redriven for one chain."""
 
     readers: Mapping[Driving, tuple[TakesRows, ...]]
-    """Who takes the rows of each chain that the topic drives."""
+    """Who takes the rows of each edge of the chains that the topic drives: a chain of tables may
+    have several."""
     sides: tuple[tuple[KeyedJoin, int], ...]
     """The joins that it is a side of, and which one."""
-    redriven: Mapping[int, Driving]
-    """Records, by `rn`, that only one chain sees."""
+    redriven: Mapping[int, int]
+    """Records, by `rn`, that only one chain sees, and its number."""
 
     @property
     def count(self) -> int:
         """How many there are."""
         return len(self.readers) + len(self.sides)
 
+    @property
+    def chains(self) -> Mapping[int, tuple[Driving, ...]]:
+        """The edges of each chain that the topic drives, by its number."""
+        found: dict[int, tuple[Driving, ...]] = {}
+        for edge in self.readers:
+            found[edge.chain] = (*found.get(edge.chain, ()), edge)
+        return found
+
+    def table_of(self, edge: Driving) -> Materialize | None:
+        """Return the table whose rows the records of an edge are; None: they are those of none."""
+        first = self.readers[edge][0]
+        return first if isinstance(first, Materialize) else None
+
     def hidden(self, edge: Driving | None) -> pa.Array:
         """Return the `rn` of records that a chain does not see; None: that no side sees."""
-        found = [row for row, only in self.redriven.items() if only != edge]
+        number = None if edge is None else edge.chain
+        found = [row for row, only in self.redriven.items() if only != number]
         return pa.array(found, pa.int64())
 
     def seen(self, edge: Driving | None, rows: pa.Table) -> pa.Table:
@@ -58,15 +75,16 @@ def roles_of(flow: Flow, decode: Decode, meant: Mapping[int, str]) -> Roles:
     for reader in readers_of(flow, decode.id):
         if isinstance(reader.rows, Driving):
             readers[reader.rows] = (*readers.get(reader.rows, ()), reader)
-    redriven: dict[int, Driving] = {}
+    redriven: dict[int, int] = {}
     if meant:
+        driven = {edge.chain for edge in readers}
         names = {
-            chain_name(flow, chain): chain.driving
+            chain_name(flow, chain): chain.number
             for chain in chains(flow)
-            if chain.driving in readers
+            if chain.number in driven
         }
         redriven = {row: names[name] for row, name in meant.items() if name in names}
-    return Roles(readers=readers, sides=sides_of(flow, decode), redriven=redriven)
+    return Roles(readers=readers, sides=sides_of(flow, decode.id), redriven=redriven)
 
 
 def without(rows: pa.Table, numbers: pa.Array) -> pa.Table:

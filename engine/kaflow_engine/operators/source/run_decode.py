@@ -9,10 +9,12 @@ import pyarrow.compute as pc
 
 from kaflow_engine.duck.queries import query
 from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.flow.edges import Driving
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import target_of
-from kaflow_engine.flow.operators import Decode, Driving, KeyedJoin
+from kaflow_engine.flow.operators import Decode, KeyedJoin
 from kaflow_engine.flow.sources import TopicParams
+from kaflow_engine.flow.tables import Materialize
 from kaflow_engine.formats.pick import keep, pick
 from kaflow_engine.operators.handover import HandTo, Leaving
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
@@ -36,6 +38,7 @@ from kaflow_engine.operators.source.decode import Intake, addressed, read_topic
 from kaflow_engine.operators.source.failures import Failures
 from kaflow_engine.operators.source.places import places_of
 from kaflow_engine.operators.source.roles import Roles, roles_of, without
+from kaflow_engine.operators.source.table_records import TableRecords
 
 
 def run_decode(
@@ -84,6 +87,7 @@ class _Decoded:
         self.good: pa.Table = intake.rows
         self.counters: Counter[str] = Counter()
         self.failures = Failures(flow, intake, roles)
+        self.tables = TableRecords(flow, batch, intake, roles, self.failures)
 
     def rows(self) -> Iterator[pa.Table]:
         known = -1
@@ -91,6 +95,7 @@ class _Decoded:
         while known < len(self.failures):  # a record that fails in one role is taken out of all
             known = len(self.failures)
             self.counters.clear()
+            self.tables.clear()
             self.good = without(self.intake.rows, self.failures.numbers)
             used = list(self._uses())
             if self.roles.count <= 1:
@@ -98,6 +103,7 @@ class _Decoded:
         yield from used
         yield self.failures.letters()
         self.failures.count(self.counters)
+        self.tables.count(self.counters)
         timed = [t.select(["rn", "$ts"]) for t in (self.intake.rows, self.intake.tombstones)]
         read = partition_reports(self.topic.name, self.intake.records, pa.concat_tables(timed))
         sizes = {self.topic.name: bytes_of(self.intake.records)}
@@ -109,7 +115,8 @@ class _Decoded:
             yield self._side(join, index)
             yield self._tombstones(join, index)
         for edge in self.roles.readers:
-            yield self._driving(edge)
+            table = self.roles.table_of(edge)
+            yield self._driving(edge) if table is None else self._to_table(edge, table)
 
     def _source(self, role: Driving | None, alias: str, raw: bool = False) -> tuple[str, pa.Table]:
         """Return a SELECT with columns named `alias.column`, and the rows it reads."""
@@ -163,6 +170,10 @@ class _Decoded:
         target = target_of(self.flow, join)
         return self._travelling(found.filter(known), dead, target=target, kind=SIDE, side=index)
 
+    def _to_table(self, driving: Driving, table: Materialize) -> pa.Table:
+        source, rows = self._source(driving, driving.alias)
+        return self.tables.rows(driving, table, source, rows)
+
     def _driving(self, driving: Driving) -> pa.Table:
         source, rows = self._source(driving, driving.alias, raw=driving.raw is not None)
         horizon = pa.scalar(self.batch.horizon(driving.chain) - driving.ttl, pa.int64())
@@ -213,7 +224,7 @@ class _Decoded:
         letters = EXCHANGE.empty_table()
         if on_expiry == "dead_letter":
             why = [expiry_letter(driving.ttl)] * len(gone)
-            sides = [self.failures.side_of(driving)] * len(gone)
+            sides = [self.failures.side_of(driving.chain)] * len(gone)
             records = self.intake.records.take(gone)
             letters = source_letters(self.flow, self.topic, records, why, sides)
         self.counters["dead_letter" if letters.num_rows else "expired"] += len(gone)

@@ -11,11 +11,13 @@ from dataclasses import asdict
 from typing import Any, TypeAlias
 
 from kaflow_engine.flow.chains import Chain, chain_called, chains
+from kaflow_engine.flow.edges import SideParams
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import decode_id, projects_of, source_of
+from kaflow_engine.flow.graph import decode_id, operator_of, projects_of, source_of
 from kaflow_engine.flow.numbers import join_id, ledger_id, state_in
-from kaflow_engine.flow.operators import KeyedJoin, Project, SideParams
+from kaflow_engine.flow.operators import Decode, KeyedJoin, Project
 from kaflow_engine.flow.sinks import Sink, TopicSink
+from kaflow_engine.plan.evolution.aggregates import documents_of
 from kaflow_engine.plan.planner.wiring import sink_id
 from kaflow_engine.state.log.batch_log import plan_mark
 
@@ -57,6 +59,7 @@ def document_of(flow: Flow) -> dict[str, Any]:
             if one
             else {"chains": [_numbered(flow, chain) for chain in found]}
         ),
+        **({"aggregates": grouped} if (grouped := documents_of(flow)) else {}),
         **_ends(flow, several=not one or len(flow.sinks) > 1),
         **{name: rows[name] for name in _OF_ROWS},
         "partitions": flow.partitions,
@@ -177,7 +180,9 @@ def _side(flow: Flow, side: SideParams) -> dict[str, Any]:
     found = asdict(side)
     del found["input"]
     alias = found.pop("alias")
-    return {"alias": alias, "topic": source_of(flow, side).index, **found}
+    below = operator_of(flow, side.input)
+    read = flow.sources[below.source].index if isinstance(below, Decode) else below.id
+    return {"alias": alias, "topic": read, **found}
 
 
 def _columns(columns: Sequence[Any]) -> list[dict[str, Any]]:
@@ -212,7 +217,9 @@ def _finish(projects: Sequence[Project], sink: Sink) -> dict[str, Any]:
         "format": topic.format if topic else "texts",
         "avro_schema": topic.avro_schema if topic else None,
         "avro_id": topic.avro_id if topic else None,
-        "table": None if isinstance(sink, TopicSink) else asdict(sink.table),
+        "table": None
+        if isinstance(sink, TopicSink)
+        else _without({"grouped": False}, asdict(sink.table)),
         "key_in_value": topic.key_in_value if topic else True,
     }
     return _without(ADDED_TO_FINISH, found)

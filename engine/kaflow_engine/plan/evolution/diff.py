@@ -9,6 +9,7 @@ from kaflow_engine.flow.chains import Chain, topics_of
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.rows.layout import is_gone
+from kaflow_engine.plan.evolution.aggregates import kept_of, settled
 from kaflow_engine.plan.evolution.chain import Document, chains_of, document_of, ends_of
 from kaflow_engine.plan.evolution.diff_text import differences
 from kaflow_engine.plan.evolution.evolution import has_joins_of, inherit, keeps_rows, pairs_of
@@ -73,20 +74,25 @@ def obstacles(old: Flow, new: Flow) -> tuple[str, ...]:
     before = {number: chain for number, chain in chains_of(was).items() if number in resting}
     after = {number: chains_of(now)[number] for number in before}
     alike = {a.number for a, b in pairs if has_joins_of(a, b)}
-    settled = {
+    after = {
         number: _settled(before[number], chain, resting[number]) if number in alike else chain
         for number, chain in after.items()
     }
     tables = _shared_tables(was, now)
+    groups = [list(plan.get("aggregates", ())) for plan in (was, now)]
+    groups[1] = settled(*groups)
+    stay = {e["state"] for e in groups[0]} & {e["state"] for e in groups[1]}
     kept = [
-        _kept(plan, parts, resting, clocks, tables)
-        for plan, parts, clocks in (
-            (was, before, _clocks(old, new, [a for a, _ in pairs])),
-            (now, settled, _clocks(new, old, [b for _, b in pairs], alike)),
+        {**_kept(plan, parts, resting, clocks, tables), **_kept_of_groups(some, stay)}
+        for plan, parts, clocks, some in (
+            (was, before, _clocks(old, new, [a for a, _ in pairs]), groups[0]),
+            (now, after, _clocks(new, old, [b for _, b in pairs], alike), groups[1]),
         )
     ]
     if "chains" in was or "chains" in now:
-        called = {number: chain["called"] for number, chain in after.items()}
+        called = {
+            number: chain["called"] or before[number]["called"] for number, chain in after.items()
+        }
         kept = [_by_chain(plan, called) for plan in kept]
     else:
         kept = [_flat(plan) for plan in kept]
@@ -171,12 +177,18 @@ def _by_chain(plan: dict[str, Any], called: Mapping[int, str]) -> Document:
     return {**plan, "chains": several}
 
 
+def _read_by(side: Document, names: Sequence[str]) -> str:
+    """Return what a side reads: a topic, or the table that it looks up."""
+    found: int | str = side["topic"]
+    return found if isinstance(found, str) else names[found]
+
+
 def _kept_of_chain(chain: Document, rows: Sequence[bool], names: Sequence[str]) -> Document:
     driving = {**chain["driving"], "topic": names[chain["driving"]["topic"]]}
     steps: list[Document] = []
     for n, step in enumerate(chain["steps"]):
         here = n < len(rows) and rows[n]
-        sides = [{**side, "topic": names[side["topic"]]} for side in step["sides"]]
+        sides = [{**side, "topic": _read_by(side, names)} for side in step["sides"]]
         steps.append(
             {
                 **_only(step, ROWS_OF_STEP if here else ()),
@@ -203,6 +215,11 @@ def _kept_of_ends(plan: Document, tables: frozenset[str] | None) -> Document:
             name: {"table": _only(ends[name]["table"], KEPT_OF_TABLE)} for name in sorted(tables)
         }
     }
+
+
+def _kept_of_groups(documents: Sequence[Document], states: Collection[int]) -> Document:
+    found = kept_of(documents, states)
+    return {"aggregates": found} if found else {}
 
 
 def _kept_of_side(side: Document, rows: bool) -> Document:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
+from kaflow_engine.flow.windows import window_of, window_text
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.durations import LONGEST, format_duration
 from kaflow_engine.operators.rows.layout import is_gone
@@ -27,6 +28,7 @@ WORDS: Mapping[str, str] = {
     "columns": "columns",
     "dead_letter_topic": "dead letter topic",
     "driving": "role",
+    "each": "every change leaves",
     "emission": "emission type",
     "idle_timeout": "idle timeout",
     "keep": "time that versions are kept",
@@ -38,6 +40,7 @@ WORDS: Mapping[str, str] = {
     "on_data_loss": "treatment of lost records",
     "on_error": "treatment of bad records",
     "on_expiry": "treatment of incomplete rows",
+    "on_late": "treatment of late records",
     "on_null": "treatment of null values",
     "partitions": "state partitions",
     "pipeline": "id",
@@ -52,7 +55,9 @@ WORDS: Mapping[str, str] = {
 }
 """Names of fields in words, where they differ from the field's own name."""
 
-DURATIONS = frozenset({"ttl", "lateness", "idle_timeout", "max_future", "keep"})
+DURATIONS = frozenset({"ttl", "lateness", "idle_timeout", "max_future", "keep", "grace", "delay"})
+
+_OF_GROUPS = ("keys", "results", "window", "where", "unnests", "joins")
 
 SELECTED = ("unnests", "where", "outputs")
 """What of an output belongs to a SELECT, of which a union has several."""
@@ -69,6 +74,8 @@ class _Naming:
     """Outputs are named."""
     chains: Mapping[int, str] | None
     """What chains are called that both have, by number; None: each has one."""
+    aggregates: Mapping[int, str]
+    """What aggregates are called that both have, by the names of their states."""
     unions: frozenset[str]
     """Outputs of which one of the plans writes a union."""
 
@@ -84,6 +91,7 @@ def differences(old: Document, new: Document) -> tuple[str, ...]:
     naming = _Naming(
         outputs=any("outputs" in plan for plan in both),
         chains=_called(old, new) if any("chains" in plan for plan in both) else None,
+        aggregates={e["state"]: str(e["called"]) for p in both for e in _list(p, "aggregates")},
         unions=frozenset(
             name
             for plan in both
@@ -143,7 +151,8 @@ def _parts(plan: Document, naming: _Naming) -> Parts:
             parts |= _named_output(name, end, names, union=name in naming.unions)
     else:
         parts["output"] = _output(cast(Document, plan.get("finish", {})), names)
-    apart = ["topics", "chain", "chains", "driving", "steps", "finish", "outputs"]
+    parts |= _aggregates(plan, naming)
+    apart = ["aggregates", "topics", "chain", "chains", "driving", "steps", "finish", "outputs"]
     apart += ["last_exchange"] if naming.outputs else []
     apart += ["ledger"] if naming.chains is not None else []
     parts[WHOLE] = _fields(plan, names, without=apart)
@@ -165,6 +174,22 @@ def _chain(chain: Document, topics: Sequence[str], whose: str) -> Parts:
         }
         for side in _list(step, "sides"):
             parts[f"{whose}step {number}, side '{side['alias']}'"] = _fields(side, topics)
+    return parts
+
+
+def _aggregates(plan: Document, naming: _Naming) -> Parts:
+    parts: Parts = {}
+    for each in _list(plan, "aggregates"):
+        found = _fields(each, (), without=(*_OF_GROUPS, "state", "called"))
+        found["groups"] = ", ".join(_plain(sql) for _, sql in each["keys"]) or "none"
+        for column, *sql in each["results"]:
+            found[f"'{column['name']}'"] = " ".join([column["type"], *map(_plain, sql)])
+        window = each["window"]
+        found["window"] = window_text(window_of(window)) if window else "none"
+        found["WHERE"] = " AND ".join(map(_plain, each["where"])) or "none"
+        found["unnested lists"] = ", then ".join(_unnests(each)) or "none"
+        found["joins"] = ", ".join(f"{kind} {alias}" for alias, _, _, kind in each["joins"])
+        parts[naming.aggregates[each["state"]]] = found
     return parts
 
 

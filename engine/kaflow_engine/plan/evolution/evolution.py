@@ -8,22 +8,23 @@ removed stays and holds NULL: no stored value has to be written again.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from kaflow_engine.flow.chains import Chain, chain_called, chains, driving_of
+from kaflow_engine.flow.chains import Chain, chain_called, chains, driving_of, rows_rest
+from kaflow_engine.flow.edges import Driving, SideParams
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import source_of
+from kaflow_engine.flow.graph import operator_of, source_of
 from kaflow_engine.flow.numbers import renumbered, used_numbers
-from kaflow_engine.flow.operators import Driving, KeyedJoin, Operator, SideParams, TakesRows
+from kaflow_engine.flow.operators import Decode, KeyedJoin, Operator, TakesRows
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.durations import format_duration
 from kaflow_engine.operators.rows.layout import GONE, is_gone
+from kaflow_engine.plan.evolution.aggregates import begun_and_dropped, inherit_aggregates
 from kaflow_engine.plan.evolution.numbering import numbers_of
+from kaflow_engine.plan.evolution.tables import inherit_tables, tables_dropped
 
 
 def keeps_rows(plan: Flow, step: KeyedJoin) -> bool:
     """Tell whether rows of the driving side rest in a step: waiting, or to meet others later."""
-    waits = step.require is not None or bool(step.inner)
-    edge = driving_of(plan, step)
-    return waits or bool(step.events) or edge.emission == "final" or edge.reemit
+    return rows_rest(driving_of(plan, step), step)
 
 
 def inherit(old: Flow, new: Flow) -> Flow:
@@ -43,7 +44,7 @@ def inherit(old: Flow, new: Flow) -> Flow:
     for known, chain in pairs_of(old, new):
         if has_joins_of(known, chain) and chain.joins:
             new = _laid_out(old, known, new, chain)
-    return new
+    return inherit_tables(old, inherit_aggregates(old, new))
 
 
 def pairs_of(old: Flow, new: Flow) -> tuple[tuple[Chain, Chain], ...]:
@@ -112,7 +113,7 @@ def migrations(old: Flow, new: Flow) -> tuple[str, ...]:
     found: list[str] = []
     for known, chain in pairs:
         whose = "" if alone else f"{chain_called(new, chain)}: "
-        found += [whose + line for line in _read_by(old, known, chain)]
+        found += [whose + line for line in _read_by(old, known, new, chain)]
     stays = {chain.number for chain, _ in pairs}
     for chain in chains(old):
         if chain.number not in stays and chain.joins:
@@ -120,10 +121,11 @@ def migrations(old: Flow, new: Flow) -> tuple[str, ...]:
     for chain in chains(new):
         if chain.number not in stays:
             found += [f"{chain_called(new, chain)}: {line}" for line in _begins(old, new, chain)]
+    found += [*begun_and_dropped(old, new), *tables_dropped(old, new)]
     return tuple(dict.fromkeys(found))
 
 
-def _read_by(old: Flow, known: Chain, chain: Chain) -> Iterator[str]:
+def _read_by(old: Flow, known: Chain, new: Flow, chain: Chain) -> Iterator[str]:
     """Yield what is read otherwise by a chain that goes on."""
     for before, step in zip(known.joins, chain.joins, strict=False):
         if keeps_rows(old, before):
@@ -138,8 +140,13 @@ def _read_by(old: Flow, known: Chain, chain: Chain) -> Iterator[str]:
     if has_joins_of(known, chain):
         aliases = {side.alias for step in known.joins for side in step.sides}
         for side in (side for step in chain.joins for side in step.sides):
-            if side.alias not in aliases:
+            if side.alias not in aliases and not is_table(new, side):
                 yield f"{side.role} '{side.alias}' is loaded to its end first"
+
+
+def is_table(flow: Flow, side: SideParams) -> bool:
+    """Tell whether a side looks up rows of a table that the flow makes, and not of a topic."""
+    return not isinstance(operator_of(flow, side.input), Decode)
 
 
 def _dropped(old: Flow, chain: Chain) -> str:
@@ -160,7 +167,7 @@ def _begins(old: Flow, new: Flow, chain: Chain) -> Iterator[str]:
     if events:
         yield f"nothing is kept of {', '.join(events)} at first"
     for side in sides:
-        if side.role == "dimension":
+        if side.role == "dimension" and not is_table(new, side):
             yield f"dimension '{side.alias}' is loaded to its end first"
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from kaflow_engine.flow.chains import Chain, chains, feeds
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import source_of
+from kaflow_engine.flow.graph import side_name, source_of
 from kaflow_engine.flow.numbers import used_numbers
 
 Fits = Callable[[Chain, Chain], bool]
@@ -66,7 +66,7 @@ def _reads(flow: Flow, chain: Chain) -> Sequence[Any]:
         (chain.driving.alias, source_of(flow, chain.driving).name),
         [
             [
-                (side.alias, source_of(flow, side).name, side.role, side.kind, side.key)
+                (side.alias, side_name(flow, side), side.role, side.kind, side.key)
                 for side in join.sides
             ]
             for join in chain.joins

@@ -53,6 +53,10 @@ def _chain(explanation: Explanation, chain: ChainPart) -> list[str]:
     """Draw what happens to records until they are finished rows."""
     if chain.driving is None:
         lines = arrow("the query reads columns that are not known yet")
+    elif chain.tables:
+        lines = arrow("decode, event time, order; then by the key of each table")
+        for part in chain.tables:
+            lines += box(part.title, table(list(part.rows)))
     else:
         lines = arrow("decode, event time, order")
         lines += box("read", table(list(reading(chain))))
@@ -129,6 +133,10 @@ def _chains(explanation: Explanation) -> list[str]:
         lines += arrow("to each WHERE that is true" if len(fed) > 1 else "")
         for output, number, branch in fed:
             lines += _fed(explanation, output, number, branch)
+        for output in explanation.outputs:
+            for branch in output.looked_up:
+                if branch.chain == place:
+                    lines += box(f"looked up for {_title(output)}", table([*selecting(branch)]))
     for output in explanation.outputs:
         if len(output.branches) > 1:
             lines += _union(explanation, output)

@@ -5,9 +5,17 @@ from pathlib import Path
 
 from kaflow_engine.connectors.sinks import sink_kind
 from kaflow_engine.errors import ModelError
-from kaflow_engine.flow.chains import chains
+from kaflow_engine.flow.chains import Chain, chains
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import columns_of
+from kaflow_engine.flow.graph import (
+    aggregates_before,
+    aggregates_to,
+    columns_of,
+    joins,
+    operator_of,
+    projects_of,
+)
+from kaflow_engine.flow.operators import Aggregate
 from kaflow_engine.flow.sinks import Sink, TopicSink
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config, topic_format
@@ -21,11 +29,17 @@ from kaflow_engine.plan.explain.explanation import (
     TablePart,
     TopicPart,
 )
+from kaflow_engine.plan.explain.groups import group_parts
 from kaflow_engine.plan.explain.steps import chain_part, shared_filters, text_of, unknown_chain
-from kaflow_engine.plan.planner.pipeline_plan import build_plan, check_pipeline, declared_columns
+from kaflow_engine.plan.planner.grouping.settings import keyed_shapes
+from kaflow_engine.plan.planner.pipeline_plan import (
+    build_plan,
+    check_pipeline,
+    declared_columns,
+)
 from kaflow_engine.plan.planner.topics import TopicRole, topic_roles
 from kaflow_engine.sql.chain_shapes import BranchShape, ChainShape, chain_shapes
-from kaflow_engine.sql.pipeline import pipeline_shapes, pipeline_topics
+from kaflow_engine.sql.pipeline import pipeline_topics
 from kaflow_engine.sql.scope import NeedsSchema
 from kaflow_engine.sql.shape import MATCHED, Expr, QueryShape
 
@@ -54,10 +68,10 @@ def explain(spec: PipelineSpec, config: Config, columns: Columns | None = None) 
         return _explanation(spec, config, planned.chains, planned.roles, schemas, (), planned.plan)
     notices = check_pipeline(spec, config)
     try:
-        queries = chain_shapes(pipeline_shapes(spec, schemas.get))
+        queries = chain_shapes(keyed_shapes(spec, schemas.get))
     except NeedsSchema:
         queries = ()
-    reads = [[source.topic for source in each.shape.sources] for each in queries] or [names]
+    reads = [each.shape.topics for each in queries] or [names]
     roles = topic_roles(spec, config, reads)
     return _explanation(spec, config, queries, roles, schemas, notices, None)
 
@@ -78,7 +92,7 @@ def _explanation(
     plan: Flow | None,
 ) -> Explanation:
     planned = {chain.number: chain for chain in chains(plan)} if plan else {}
-    shown = [chain_part(spec, each, roles, planned.get(each.number)) for each in queries]
+    shown = [chain_part(spec, each, roles, plan, planned.get(each.number)) for each in queries]
     wait = next((role.ttl for role in roles if role.driving), 0)
     return Explanation(
         name=spec.name,
@@ -87,7 +101,7 @@ def _explanation(
         description=spec.description,
         topics=tuple(_topic(spec, config, role, queries, schemas) for role in roles),
         chains=tuple(shown) or (unknown_chain(spec, wait),),
-        emission=spec.emission.type,
+        emission=_emission(spec, list(planned.values())),
         on_expiry=spec.emission.on_expiry,
         on_dimension_update=spec.on_dimension_update,
         outputs=tuple(
@@ -115,6 +129,11 @@ def _explanation(
     )
 
 
+def _emission(spec: PipelineSpec, planned: Sequence[Chain]) -> str:
+    """Return when rows leave joins; of groups, each says it."""
+    return planned[0].driving.emission if planned else spec.emission.type
+
+
 def _output(
     spec: PipelineSpec,
     config: Config,
@@ -133,14 +152,16 @@ def _output(
     """
     output = write.output
     sink = planned[1] if planned else None
-    in_order = sorted(branches, key=lambda each: each[1].branch)
+    in_order = sorted((e for e in branches if e[1].branch >= 0), key=lambda e: e[1].branch)
+    looked_up = [each for each in branches if each[1].branch < 0]
     return OutputPart(
         topic=output.topic,
         table=_table(spec, config, output),
         format="delta" if output.table else output.format,
         key=_key_name(write, in_order[0][1].shape if in_order else None),
-        branches=tuple(_branch(place, each.shape, shared) for place, each, shared in in_order)
+        branches=tuple(_branch(spec, write, planned, each) for each in in_order)
         or (BranchPart(chain=0, unnests=(), where=(), lineage=()),),
+        looked_up=tuple(_branch(spec, write, planned, each) for each in looked_up),
         columns=columns_of(*planned) if planned else None,
         avro_schema=sink.avro_schema if isinstance(sink, TopicSink) else None,
         guarantee=_guarantee(spec, output),
@@ -148,14 +169,37 @@ def _output(
     )
 
 
-def _branch(place: int, shape: QueryShape, shared: Sequence[Expr]) -> BranchPart:
-    known = {part.sql for part in shared}
+def _branch(
+    spec: PipelineSpec,
+    write: Write,
+    planned: tuple[Flow, Sink] | None,
+    branch: tuple[int, BranchShape, Sequence[Expr]],
+) -> BranchPart:
+    place, each, shared = branch
+    shape, known = each.shape, {part.sql for part in shared}
     return BranchPart(
         chain=place,
         unnests=_unnests(shape),
         where=tuple(text_of(part) for part in shape.where if part.sql not in known),
         lineage=_lineage(shape),
+        groups=group_parts(
+            spec,
+            write,
+            shape,
+            _aggregates(*planned, each) if planned else None,
+            is_looked_up=each.branch < 0,
+        ),
     )
+
+
+def _aggregates(plan: Flow, sink: Sink, branch: BranchShape) -> Sequence[Aggregate]:
+    """Return the operators of each GROUP BY of a query."""
+    if branch.branch >= 0:
+        return aggregates_before(plan, projects_of(plan, sink)[branch.branch])
+    alias = branch.shape.groups[-1].alias
+    sides = (side for join in joins(plan) for side in join.sides if side.alias == alias)
+    found = (operator_of(plan, side.input) for side in sides)
+    return next(aggregates_to(plan, each) for each in found if isinstance(each, Aggregate))
 
 
 def _guarantee(spec: PipelineSpec, output: OutputSpec) -> str:
@@ -191,6 +235,8 @@ def _topic(
     topic = spec.topic(role.name)
     event = role.driving or role.side
     names = (("driving", role.driving), ("event side", role.side), ("dimension", role.dimension))
+    if topic.table:
+        names, event = (("table", True),), False
     return TopicPart(
         name=role.name,
         roles=tuple(name for name, has in names if has),
@@ -204,7 +250,7 @@ def _topic(
         on_error=topic.on_error,
         on_data_loss=topic.on_data_loss,
         on_schema_change=topic.on_schema_change,
-        lookup=topic.lookup if role.dimension else None,
+        lookup=topic.lookup if role.dimension and not topic.table else None,
         keep=topic.history.keep,
         history=topic.history.path,
         tombstones=_tombstones(spec, role, [each.shape for each in queries]),
@@ -214,6 +260,8 @@ def _topic(
 
 def _tombstones(spec: PipelineSpec, role: TopicRole, shapes: Sequence[QueryShape]) -> str | None:
     """Say what a null value of a topic does; None where the query is not known yet."""
+    if spec.topic(role.name).table:
+        return "a record without a value deletes the row of its key"
     if not role.dimension:
         if spec.topic(role.name).on_null == "row":
             return "a record without a value is a row of NULLs"
@@ -236,7 +284,7 @@ def _tombstones(spec: PipelineSpec, role: TopicRole, shapes: Sequence[QueryShape
 
 
 def _lineage(shape: QueryShape) -> tuple[LineagePart, ...]:
-    topics = {source.alias: source.topic for source in shape.sources}
+    topics = shape.topics_by_alias
     found: list[LineagePart] = []
     for output in shape.outputs:
         read = {(topics[a], name) for a, name in shape.reads(output.expr) if name != MATCHED}

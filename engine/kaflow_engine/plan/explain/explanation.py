@@ -88,6 +88,15 @@ class TablePart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BoxPart:
+    """Lines about one thing."""
+
+    title: str
+    rows: tuple[tuple[str, str], ...]
+    """What a line is about, and what it says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChainPart:
     """What happens to the records of one topic until they are finished rows."""
 
@@ -106,8 +115,42 @@ class ChainPart:
     """Columns that must not be NULL under smart emission."""
     wait: int
     """Milliseconds that a row waits at most: the TTL of the driving topic."""
+    tables: tuple[BoxPart, ...] = ()
+    """What makes its rows, where these are of tables; empty where columns are not known yet."""
     ledger: bool | None
     """Rows of one record part before they are settled, so that what became of them is noted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallPart:
+    """One call of an aggregate function."""
+
+    sql: str
+    keeps: bool | None
+    """It needs all rows of the group, which are kept, rather than an accumulator; None: not known
+    yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupPart:
+    """One GROUP BY; durations in ms."""
+
+    keys: tuple[str, ...]
+    window: str | None
+    calls: tuple[CallPart, ...]
+    having: tuple[str, ...]
+    final: bool
+    """Rows leave once, when the window is closed; else changes leave."""
+    each: bool
+    """Every change leaves, else one for each group and batch."""
+    grace: int
+    on_late: str
+    delay: int | None
+    """How far its watermark is behind that of the topics; None: not known yet."""
+    ttl: int | None
+    """How long groups without a window are kept behind their last record; None: for ever."""
+    strict: bool
+    """Neither lateness nor grace lets a record of a window come late."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +166,8 @@ class BranchPart:
     """WHERE over the finished row, where others of the chain have another one, or over elements."""
     lineage: tuple[LineagePart, ...]
     """One for each column; empty where the query is not known yet."""
+    groups: tuple[GroupPart, ...] = ()
+    """One behind the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +182,8 @@ class OutputPart:
     key: str | None
     branches: tuple[BranchPart, ...]
     """Several where it writes a union; their rows leave in this order."""
+    looked_up: tuple[BranchPart, ...]
+    """Queries whose groups they look up."""
     columns: tuple[Column, ...] | None
     """None: not known yet."""
     avro_schema: str | None
@@ -166,8 +213,10 @@ class OutputPart:
         """Return plain data for JSON; what a query does stands in the output where it has one."""
         found = asdict(self)
         branches = found.pop("branches")
+        if not self.looked_up:
+            del found["looked_up"]
         if len(branches) == 1:
-            own = {name: branches[0][name] for name in ("unnests", "where", "lineage")}
+            own = {name: branches[0][name] for name in ("unnests", "where", "groups", "lineage")}
             return {**found, **own}
         return {**found, "branches": branches, "lineage": [asdict(part) for part in self.lineage]}
 
@@ -200,13 +249,17 @@ class Explanation:
 
     def topics_of(self, output: OutputPart) -> tuple[str, ...]:
         """Return the topics of which the rows of an output are made."""
-        chains = (self.chains[branch.chain] for branch in output.branches)
+        read = (*output.branches, *output.looked_up)
+        chains = (self.chains[branch.chain] for branch in read)
         return tuple(dict.fromkeys(topic for chain in chains for topic in chain.topics))
 
     def data(self) -> dict[str, Any]:
         """Return plain data for JSON; the parts of the only chain stand beside the others."""
         found = asdict(self)
         chains = found.pop("chains")
+        for chain in chains:
+            if not chain["tables"]:
+                del chain["tables"]
         alone = {n: part for n, part in chains[0].items() if n not in ("name", "topics")}
         return {
             **found,

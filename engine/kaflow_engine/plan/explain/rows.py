@@ -13,6 +13,8 @@ from kaflow_engine.plan.explain.explanation import (
     StepPart,
     TopicPart,
 )
+from kaflow_engine.plan.explain.groups import group_rows
+from kaflow_engine.plan.planner.grouping.settings import KEY
 
 NOT_KNOWN = "not known yet"
 
@@ -44,7 +46,9 @@ def topic_rows(topic: TopicPart) -> Rows:
     yield "format", topic.format
     if topic.history is not None:
         yield "history", f"{topic.history}, then the topic from where it ends"
-    if topic.ttl is None:
+    if topic.roles == ("table",):
+        pass  # its tables say it
+    elif topic.ttl is None:
         yield "kept", "for ever: the last record of each key"
     else:
         yield "kept", f"{format_duration(topic.ttl)} ({topic.ttl_from})"
@@ -54,7 +58,7 @@ def topic_rows(topic: TopicPart) -> Rows:
     elif topic.lookup == "current":
         yield "lookup", "the value at the time of processing"
     yield "time", f"column {topic.event_time}" if topic.event_time else "Kafka timestamp"
-    if topic.roles != ("dimension",):
+    if topic.roles not in (("dimension",), ("table",)):
         yield (
             "watermark",
             f"the greatest time minus {format_duration(topic.lateness)}; a partition without "
@@ -80,7 +84,8 @@ def reading(chain: ChainPart) -> Rows:
 def step_rows(explanation: Explanation, chain: ChainPart, step: StepPart) -> Rows:
     """The joins over one key, and what rows wait for there."""
     for side in step.sides:
-        yield f"{side.kind} JOIN", f"{side.topic} {side.alias} ({side.role})"
+        what = f"{side.topic} {side.alias} ({side.role})" if side.topic else "groups, looked up"
+        yield f"{side.kind} JOIN", what
         yield "  on", " AND ".join(side.on)
         for condition in side.filter:
             yield "  only", condition
@@ -107,6 +112,8 @@ def order_text(explanation: Explanation, output: OutputPart) -> str:
     """Say in which order the rows of an output leave."""
     if output.last_exchange and output.key is not None:
         return f"by {output.key}, so that the rows of a key leave in order"
+    if any(branch.groups for branch in output.branches):
+        return "by what it groups by, so that the rows of a group leave in order"
     return "in the order of the records" if explanation.ordered else "in any order"
 
 
@@ -115,6 +122,8 @@ def selecting(branch: BranchPart) -> Rows:
     for lists in branch.unnests:
         yield "unnest", f"{lists}: a row for each element, in the order of the list"
     yield from conditions(branch.where)
+    for group in branch.groups:
+        yield from group_rows(group)
 
 
 def conditions(where: Sequence[str]) -> Rows:
@@ -125,6 +134,9 @@ def conditions(where: Sequence[str]) -> Rows:
 
 def finished(explanation: Explanation, chain: ChainPart) -> Rows:
     """When rows leave a chain."""
+    if chain.tables:
+        yield "leaves", "a change, when the row is another one; a delete, when it is gone"
+        return
     yield "emission", _emission(explanation, chain)
     if explanation.emission == "smart":
         yield "expiry", f"an incomplete row is {ON_EXPIRY[explanation.on_expiry]}"
@@ -136,13 +148,21 @@ def written(output: OutputPart) -> Rows:
     """Where the rows of an output go."""
     if into := output.table:
         yield "place", into.path
-        yield "format", f"Delta, a partition for each {into.partition} of event time (UTC)"
+        grouped = any(branch.groups for branch in output.branches)
+        time = "the starts of windows" if grouped else "event time"
+        yield "format", f"Delta, a partition for each {into.partition} of {time} (UTC)"
         yield "commits", f"one a batch, every {format_duration(into.interval)}"
     else:
-        yield "key", output.key or "none: records go to any partition"
+        yield "key", _key(output)
         yield "format", output.format
     yield "columns", _columns(output.columns)
     yield "delivery", output.guarantee
+
+
+def _key(output: OutputPart) -> str:
+    if output.key == KEY and any(branch.groups for branch in output.branches):
+        return "the group"
+    return output.key or "none: records go to any partition"
 
 
 def around(explanation: Explanation) -> Rows:

@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 
 from kaflow_engine.flow.chains import Chain
+from kaflow_engine.flow.flow import Flow
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.explain.explanation import ChainPart, SidePart, StepPart
+from kaflow_engine.plan.explain.groups import names_of_groups, shown
+from kaflow_engine.plan.explain.tables import table_boxes
 from kaflow_engine.plan.planner.topics import TopicRole
 from kaflow_engine.plan.planner.wiring import relation_of
 from kaflow_engine.sql.chain_shapes import ChainShape
@@ -27,7 +30,11 @@ def unknown_chain(spec: PipelineSpec, wait: int) -> ChainPart:
 
 
 def chain_part(
-    spec: PipelineSpec, queries: ChainShape, roles: Sequence[TopicRole], planned: Chain | None
+    spec: PipelineSpec,
+    queries: ChainShape,
+    roles: Sequence[TopicRole],
+    plan: Flow | None,
+    planned: Chain | None,
 ) -> ChainPart:
     """Return what happens in a chain.
 
@@ -35,23 +42,25 @@ def chain_part(
         spec: What the author wrote.
         queries: Its queries.
         roles: Of the topics of the pipeline.
-        planned: Its operators; None where columns are not known yet.
+        plan: The flow; None where columns are not known yet.
+        planned: Its operators in the flow.
     """
     shape, driving = queries.shape, {queries.shape.driving.alias}
     shared = shared_filters(queries)
     first = queries.branches[0]
     return ChainPart(
         name=relation_of(spec, (first.output, first.branch)),
-        topics=tuple(dict.fromkeys(source.topic for source in shape.sources)),
+        topics=tuple(dict.fromkeys(shape.topics)),
         driving=shape.driving.alias,
         filters=tuple(
             text_of(part) for part in (*shape.driving.filter, *shared) if part.aliases <= driving
         ),
-        steps=_steps_of(shape, roles, planned),
+        steps=() if shape.is_table else _steps_of(shape, roles, planned),
         where=tuple(text_of(part) for part in shared if not part.aliases <= driving),
         require=_required(spec, queries),
         wait=next(role.ttl for role in roles if role.name == shape.driving.topic),
         ledger=None if planned is None else planned.ledger is not None,
+        tables=() if plan is None or planned is None else table_boxes(plan, planned, shape),
     )
 
 
@@ -94,11 +103,15 @@ def _steps_of(
         StepPart(
             key=_key(together[0]),
             sides=tuple(_side(shape, join, dimensions) for join in together),
-            inner=tuple(join.alias for join in together if join.kind == "INNER"),
+            inner=tuple(_called(shape, join) for join in together if join.kind == "INNER"),
             require=tuple(_conditions(need)),
         )
         for together, need in zip(groups.values(), needs, strict=True)
     )
+
+
+def _called(shape: QueryShape, join: JoinShape) -> str:
+    return join.alias if shape.source(join.alias).query is None else "the groups"
 
 
 def _key(join: JoinShape) -> tuple[str, ...]:
@@ -112,14 +125,17 @@ def _conditions(need: str | None) -> list[str]:
 
 
 def _side(shape: QueryShape, join: JoinShape, dimensions: set[str]) -> SidePart:
-    source = shape.source(join.alias)
+    source, named = shape.source(join.alias), dict[str, str]()
+    if source.query is not None:
+        named = names_of_groups(source.query)
+    role = "dimension" if source.topic in dimensions else "event"
     return SidePart(
         alias=join.alias,
         topic=source.topic,
         kind=join.kind,
-        role="dimension" if source.topic in dimensions else "event",
-        on=tuple(f"{text_of(pair.outer)} = {text_of(pair.inner)}" for pair in join.keys),
-        filter=tuple(text_of(part) for part in source.filter),
+        role=role if source.query is None else "groups",
+        on=tuple(f"{text_of(p.outer)} = {shown(p.inner.sql, named)}" for p in join.keys),
+        filter=tuple(shown(part.sql, named) for part in source.filter),
     )
 
 

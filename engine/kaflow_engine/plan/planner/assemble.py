@@ -1,21 +1,23 @@
 """The parts of a planned pipeline put together: its chains, and the sinks behind them."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from kaflow_engine.flow.edges import Driving
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import decode_id
-from kaflow_engine.flow.operators import Driving
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.layout import key_text
+from kaflow_engine.plan.planner.chain_parts import ChainParts, ended, of_tables
+from kaflow_engine.plan.planner.grouping.refused_groups import refuse_better_rows
 from kaflow_engine.plan.planner.original_bytes import raw_condition
-from kaflow_engine.plan.planner.output import BranchParts, OutputParts
+from kaflow_engine.plan.planner.outputs.output import BranchParts, OutputParts
 from kaflow_engine.plan.planner.refusals import refuse_final, refuse_reemit
 from kaflow_engine.plan.planner.steps import (
-    KeyStep,
     keyed_joins,
+    left_events,
     parts_early,
     present,
     required,
@@ -24,34 +26,12 @@ from kaflow_engine.plan.planner.topics import TopicRole
 from kaflow_engine.plan.planner.wiring import (
     ChainOperators,
     in_order,
-    ledger_after,
-    projection,
     refuse_unnested,
-    relation_of,
     sink_of,
 )
-from kaflow_engine.sql.chain_shapes import ChainShape
 from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape, common_filters, common_key
-from kaflow_engine.sql.types.bind import Binder
 
 MAX_DEFAULT_PARTITIONS = 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainParts:
-    """What a chain is put together from."""
-
-    queries: ChainShape
-    steps: Sequence[KeyStep]
-    types: dict[tuple[str, str], str]
-    """Of the columns of its topics, by alias."""
-    binder: Binder
-    branches: tuple[BranchParts, ...]
-
-    @property
-    def shape(self) -> QueryShape:
-        """The first query: its sources and joins are those of all."""
-        return self.queries.shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +52,15 @@ def assemble(parts: PlanParts) -> Flow:
         ModelError: What the author asks of emission does not fit the joins.
     """
     spec = parts.spec
-    for chain in parts.chains:
-        refuse_final(spec, chain.shape, chain.steps, parts.roles)
+    joining = [_joining(spec, chain, parts.roles) for chain in parts.chains]
+    for own, chain in zip(joining, parts.chains, strict=True):
+        refuse_final(own, chain.shape, chain.steps, parts.roles)
+        left = sorted(left_events(chain.shape, parts.roles))
+        refuse_better_rows(own, chain.branches, left)
     steps = max(len(chain.steps) for chain in parts.chains)
     refuse_reemit(spec, [chain.queries for chain in parts.chains], steps)
     refuse_unnested(spec, [branch for output in parts.outputs for branch in output.branches])
-    chains = [_chain(spec, parts.roles, chain) for chain in parts.chains]
+    chains = _chains(parts, joining)
     return Flow(
         pipeline=spec.id,
         name=spec.name,
@@ -93,7 +76,32 @@ def assemble(parts: PlanParts) -> Flow:
     )
 
 
-def _chain(spec: PipelineSpec, roles: tuple[TopicRole, ...], parts: ChainParts) -> ChainOperators:
+def _chains(parts: PlanParts, joining: Sequence[PipelineSpec]) -> list[ChainOperators]:
+    """Lay chains out, those that others look up before them; returned in their order."""
+    found: dict[int, ChainOperators] = {}
+    tables: dict[QueryShape, str] = {}
+    left = list(zip(joining, parts.chains, strict=True))
+    while left:
+        own, chain = next(
+            (own, chain)
+            for own, chain in left
+            if all(each in tables for branch in chain.branches for each in branch.shape.looked_up)
+        )
+        left.remove((own, chain))
+        made = _chain(own, parts.roles, chain, tables)
+        tables |= made.looked_up
+        found[made.number] = made
+    return [found[chain.queries.number] for chain in parts.chains]
+
+
+def _chain(
+    spec: PipelineSpec,
+    roles: tuple[TopicRole, ...],
+    parts: ChainParts,
+    tables: Mapping[QueryShape, str],
+) -> ChainOperators:
+    if parts.shape.is_table:
+        return of_tables(spec, parts)
     shape, steps, number = parts.shape, parts.steps, parts.queries.number
     alias = shape.driving.alias
     shared = common_filters([branch.shape for branch in parts.branches])
@@ -107,7 +115,7 @@ def _chain(spec: PipelineSpec, roles: tuple[TopicRole, ...], parts: ChainParts) 
     finishing = [
         (expr, branch.binder)
         for branch, own in zip(parts.branches, after, strict=True)
-        for expr in (*own, *_lists(branch), *(expr for _, expr in branch.columns))
+        for expr in (*own, *_lists(branch), *branch.finishing)
     ]
     later = [
         *finishing,
@@ -116,7 +124,8 @@ def _chain(spec: PipelineSpec, roles: tuple[TopicRole, ...], parts: ChainParts) 
     ]
     writes = [branch.write for branch in parts.branches]
     uncertain = _uncertain_keys(spec, parts.branches, wanted)
-    raw = raw_condition(spec, writes, alias, uncertain, later)
+    raw = raw_condition(spec, writes, alias, uncertain, later) if steps else None
+    late = [g.settings.on_late == "dead_letter" for b in parts.branches for g in b.groups]
     role = next(role for role in roles if role.name == shape.driving.topic)
     driving = Driving(
         input=decode_id(role.name),
@@ -125,33 +134,35 @@ def _chain(spec: PipelineSpec, roles: tuple[TopicRole, ...], parts: ChainParts) 
         filter=" AND ".join(f"({part.sql})" for part in before) or None,
         key=key_text(steps[0].key) if steps else None,
         needs=None if spec.emission.type == "final" else present(needs.driving),
-        raw=raw if steps else None,
+        raw="TRUE" if any(late) else raw,
         ttl=role.ttl,
         emission=spec.emission.type,
         on_expiry=spec.emission.on_expiry,
         reemit=spec.on_dimension_update == "reemit",
         chain=number,
     )
+    finish = [expr for expr, _ in finishing]
     driving, joined = keyed_joins(
-        spec, shape, steps, needs, [expr for expr, _ in finishing], roles, parts.types, driving
+        spec, shape, steps, needs, finish, roles, parts.types, driving, tables
     )
     filters = [part for own in after for part in own]
     filters += [of for branch in parts.branches for of in _lists(branch)]
-    early_parting = parts_early(spec, shape, steps, roles, filters, fails=raw == "TRUE")
-    projects = {
-        branch.place: projection(
-            relation_of(spec, branch.place),
-            joined[-1] if joined else driving,
-            own,
-            tuple((column, expr.sql) for column, expr in branch.columns),
-            branch.shape.unnests,
-        )
-        for branch, own in zip(parts.branches, after, strict=True)
-    }
-    ledger = ledger_after(number, joined, list(projects.values())) if early_parting else None
-    return ChainOperators(
-        number=number, steps=steps, joins=joined, projects=projects, ledger=ledger
-    )
+    has_ledger = parts_early(spec, shape, steps, roles, filters, fails=raw == "TRUE")
+    return ended(spec, parts, after, driving, joined, has_ledger)
+
+
+def _joining(spec: PipelineSpec, parts: ChainParts, roles: Sequence[TopicRole]) -> PipelineSpec:
+    """Return what the author wrote, with the emission of the joins of a chain.
+
+    Final windows need final joins only below a LEFT JOIN of events, whose rows would else leave
+    before their matches.
+    """
+    if spec.emission.type != "final" or not all(branch.groups for branch in parts.branches):
+        return spec
+    if left_events(parts.shape, roles):
+        return spec
+    emission = spec.emission.model_copy(update={"type": "immediate"})
+    return spec.model_copy(update={"emission": emission})
 
 
 def _uncertain_keys(
@@ -160,7 +171,7 @@ def _uncertain_keys(
     """Return the keys of outputs that may be NULL in a finished row."""
     complete = spec.emission.on_expiry == "drop"
     certain = {column.expr.sql for column in wanted} if complete else set[str]()
-    keys = (branch.key.expr for branch in branches if branch.key is not None)
+    keys = (branch.key.expr for branch in branches if branch.key is not None and not branch.groups)
     return [key for key in keys if key.sql not in certain]
 
 
@@ -176,9 +187,9 @@ def _wanted(spec: PipelineSpec, branches: Sequence[BranchParts]) -> list[OutputS
         column
         for name in spec.emission.require
         for branch in branches
-        if (column := branch.shape.column(name))
+        if not branch.groups and (column := branch.shape.column(name))
     ]
-    key = common_key([branch.key for branch in branches])
+    key = common_key([None if branch.groups else branch.key for branch in branches])
     if key is not None:
         found += _filled(branches[0].shape, key)
     return list({column.expr.sql: column for column in found}.values())

@@ -2,41 +2,42 @@
 
 from collections.abc import Mapping, Sequence
 
-from kaflow_engine.errors import Location, ModelError
+from kaflow_engine.errors import ModelError
 from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.files.yaml_file import raise_all
-from kaflow_engine.model.output_specs import Write
 from kaflow_engine.model.record_columns import readable
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.plan.planner.assemble import ChainParts, PlanParts, assemble
-from kaflow_engine.plan.planner.mistakes import Mistakes
-from kaflow_engine.plan.planner.output import (
-    BranchParts,
-    OutputParts,
-    output_schema,
-    wrong_conditions,
-    wrong_names,
-    wrong_types,
+from kaflow_engine.plan.planner.assemble import PlanParts, assemble
+from kaflow_engine.plan.planner.chain_parts import ChainParts
+from kaflow_engine.plan.planner.grouping.refused_groups import wrong_groups, wrong_keys
+from kaflow_engine.plan.planner.grouping.settings import (
+    keyed_shapes,
 )
+from kaflow_engine.plan.planner.mistakes import Mistakes
+from kaflow_engine.plan.planner.outputs.output import (
+    OutputParts,
+    wrong_names,
+)
+from kaflow_engine.plan.planner.outputs.typed import output_parts
 from kaflow_engine.plan.planner.planned import PlannedPipeline
 from kaflow_engine.plan.planner.refusals import wrong_roles, wrong_tables
 from kaflow_engine.plan.planner.steps import key_steps
-from kaflow_engine.plan.planner.table import table_params
+from kaflow_engine.plan.planner.tables.chain import columns_beside
+from kaflow_engine.plan.planner.tables.keys import TableKeys, table_keys
+from kaflow_engine.plan.planner.tables.topics import wrong_settings, wrong_table_topics
 from kaflow_engine.plan.planner.topics import check_topic_names, topic_params, topic_roles
 from kaflow_engine.sql.chain_shapes import ChainShape, chain_shapes
-from kaflow_engine.sql.pipeline import names_written, pipeline_shapes, pipeline_topics
+from kaflow_engine.sql.pipeline import names_written, pipeline_topics
 from kaflow_engine.sql.scope import NeedsSchema
 from kaflow_engine.sql.shape import OutputShape, QueryShape
 from kaflow_engine.sql.types.bind import (
-    Binder,
     check_types,
-    expressions,
     normal_type,
     used_columns,
-    with_elements,
 )
+from kaflow_engine.sql.types.groups import source_columns
 
 
 def declared_columns(spec: PipelineSpec, topic: str) -> tuple[Column, ...] | None:
@@ -99,9 +100,10 @@ def _check(spec: PipelineSpec, config: Config, *, whole: bool) -> tuple[ModelErr
     }
     if topics is not None:
         mistakes.found += check_topic_names(spec, topics)
+    mistakes.found += wrong_table_topics(spec, schemas)
     written = [names_written(write) for write in spec.writes]
     try:
-        shapes = pipeline_shapes(spec, schemas.get)
+        shapes = keyed_shapes(spec, schemas.get)
     except NeedsSchema as notice:
         mistakes.found += wrong_names(spec, written)
         mistakes.raise_all()
@@ -133,12 +135,16 @@ def build_plan(
     Raises:
         ModelError: all mistakes that were found.
     """
-    shapes = pipeline_shapes(spec, schemas.get)
+    shapes = keyed_shapes(spec, schemas.get)
     read = dict.fromkeys(
-        source.topic for branches in shapes for shape in branches for source in shape.sources
+        topic
+        for branches in shapes
+        for shape in branches
+        for topic in shape.topics_by_alias.values()
     )
     found = [
         *check_topic_names(spec, list(read)),
+        *wrong_table_topics(spec, schemas),
         *wrong_names(spec, _names(shapes), keys=_keys(shapes)),
     ]
     planned = _plan(spec, config, schemas, shapes, Mistakes(found=found), whole=True)
@@ -164,21 +170,28 @@ def _plan(
     whole: bool,
 ) -> PlannedPipeline | None:
     chains = chain_shapes(shapes)
-    reads = [[source.topic for source in chain.shape.sources] for chain in chains]
+    reads = [chain.shape.topics for chain in chains]
     columns = {topic: readable(schemas[topic]) for topics in reads for topic in topics}
     outputs = [
-        _output(spec, config, number, branches, columns, mistakes)
+        output_parts(spec, config, number, branches, columns, mistakes)
         for number, branches in enumerate(shapes)
     ]
-    parts = [_chain(chain, outputs, columns, mistakes) for chain in chains]
+    keys = table_keys(spec, schemas.get)
+    parts = [_chain(chain, outputs, columns, keys, mistakes) for chain in chains]
     roles = topic_roles(spec, config, reads)
     used = used_columns(shape for branches in shapes for shape in branches)
+    for topic in used:
+        if spec.topic(topic).table:
+            used[topic] |= columns_beside(spec, topic, keys)
     params = mistakes.attempt(lambda: topic_params(spec, config, roles, used, schemas))
     mistakes.found += wrong_tables(spec, chains)
+    mistakes.found += wrong_keys(spec, outputs, keys)
     mistakes.raise_all()
     if not whole:
         return None  # how topics are joined and rows emitted may be what is left out
-    raise_all(wrong_roles(spec, chains))
+    branches = [each for output in outputs for each in (*output.branches, *output.looked_up)]
+    settings = list(wrong_settings(spec, chains))
+    raise_all([*wrong_roles(spec, chains), *(settings or wrong_groups(spec, branches))])
     assert params is not None
     return PlannedPipeline(
         spec=spec,
@@ -201,9 +214,10 @@ def _chain(
     chain: ChainShape,
     outputs: Sequence[OutputParts],
     columns: Mapping[str, Sequence[Column]],
+    keys: TableKeys,
     mistakes: Mistakes,
 ) -> ChainParts | None:
-    branches = tuple(outputs[each.output].branches[each.branch] for each in chain.branches)
+    branches = tuple(outputs[each.output].branch(each.branch) for each in chain.branches)
     binder = branches[0].binder
     for part in (part for source in chain.shape.sources for part in source.filter):
         mistakes.attempt(lambda part=part: binder.check_condition(part))
@@ -212,60 +226,13 @@ def _chain(
         return None
     return ChainParts(
         queries=chain,
-        steps=steps,
+        steps=() if chain.shape.is_table else steps,
         types={
-            (source.alias, column.name): column.type
-            for source in chain.shape.sources
-            for column in columns[source.topic]
+            (alias, column.name): column.type
+            for alias, some in source_columns(chain.shape, columns, None).items()
+            for column in some
         },
         binder=binder,
         branches=branches,
+        keys=keys,
     )
-
-
-def _output(
-    spec: PipelineSpec,
-    config: Config,
-    number: int,
-    shapes: Sequence[QueryShape],
-    columns: Mapping[str, Sequence[Column]],
-    mistakes: Mistakes,
-) -> OutputParts:
-    write = spec.writes[number]
-    branches = tuple(
-        _branch(write, (number, i), shape, columns, spec.place(*write.query_at), mistakes)
-        for i, shape in enumerate(shapes)
-    )
-    first = branches[0]
-    found = [column for column, _ in first.columns]
-    own_key = first.shape.key
-    values = [column for column in found if own_key is None or column.name != own_key.name]
-    mistakes.found += wrong_types(spec, write, found)
-    if len(found) == len(first.shape.outputs):
-        mistakes.found += wrong_conditions(spec, write, values)
-    return OutputParts(
-        write=write,
-        branches=branches,
-        avro=mistakes.attempt(lambda: output_schema(spec, write, values)),
-        table=mistakes.attempt(lambda: table_params(spec, config, write, found)),
-    )
-
-
-def _branch(
-    write: Write,
-    place: tuple[int, int],
-    shape: QueryShape,
-    columns: Mapping[str, Sequence[Column]],
-    at: Location,
-    mistakes: Mistakes,
-) -> BranchParts:
-    of_alias = {source.alias: columns[source.topic] for source in shape.sources}
-    binder = Binder(with_elements(of_alias, shape, at), at, expressions(shape))
-    for part in shape.where:
-        mistakes.attempt(lambda part=part: binder.check_condition(part))
-    outputs = tuple(
-        (Column(output.name, kind), output.expr)
-        for output in shape.outputs
-        if (kind := mistakes.attempt(lambda o=output: binder.type_of(o.expr))) is not None
-    )
-    return BranchParts(place=place, write=write, shape=shape, columns=outputs, binder=binder)

@@ -1,13 +1,14 @@
 """Joins to keyed steps: what shares a key, what a row must have to leave, what travels on."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import Location, ModelError
+from kaflow_engine.flow.edges import Driving, Rows, SideParams
 from kaflow_engine.flow.graph import decode_id
 from kaflow_engine.flow.numbers import join_id, state_in
-from kaflow_engine.flow.operators import Driving, KeyedJoin, Rows, SideParams
+from kaflow_engine.flow.operators import KeyedJoin
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.layout import key_text
@@ -129,6 +130,7 @@ def keyed_joins(
     roles: Sequence[TopicRole],
     types: dict[tuple[str, str], str],
     driving: Driving,
+    tables: Mapping[QueryShape, str],
 ) -> tuple[Driving, tuple[KeyedJoin, ...]]:
     """Lay out the columns of each join.
 
@@ -141,6 +143,7 @@ def keyed_joins(
         roles: The topics, in the order of their indices.
         types: DuckDB type of each (alias, column).
         driving: How driving records become rows, its columns left open.
+        tables: The ids of the aggregates of queries that are looked up.
 
     Returns:
         The driving edge with the columns that travel, and the joins.
@@ -158,7 +161,9 @@ def keyed_joins(
         later = _used(reads[n + 1 :])
         here = _used(reads[n:])
         known = {column.name for column in before}
-        sides = tuple(_side(spec, shape, j, key, here, roles, types) for j, key in step.joins)
+        sides = tuple(
+            _side(spec, shape, j, key, here, roles, types, tables) for j, key in step.joins
+        )
         here_names = {f"{s.alias}.{c.name}" for s in sides for c in s.columns}
         here_names |= {f"{s.alias}.{MATCHED}" for s in sides}
         found.append(
@@ -185,11 +190,28 @@ def _side(
     uses: set[tuple[str, str]],
     roles: Sequence[TopicRole],
     types: dict[tuple[str, str], str],
+    tables: Mapping[QueryShape, str],
 ) -> SideParams:
     source = shape.source(join.alias)
+    names = sorted(name for alias, name in uses if alias == join.alias and name != MATCHED)
+    columns = tuple(Column(name, types[(join.alias, name)]) for name in names)
+    filter = " AND ".join(f"({expr.sql})" for expr in source.filter) or None
+    if source.query is not None:
+        return SideParams(
+            alias=join.alias,
+            input=tables[source.query],
+            role="dimension",
+            kind=join.kind,
+            columns=columns,
+            key=key,
+            filter=filter,
+            ttl=0,
+            lookup="current",
+            keep=FOREVER,
+            tombstones=True,
+        )
     role = next(role for role in roles if role.name == source.topic)
     topic = spec.topic(source.topic)
-    names = sorted(name for alias, name in uses if alias == join.alias and name != MATCHED)
     keep = FOREVER if topic.history.keep is None else topic.history.keep
     kafka_key = topic.key
     # an expression over that column is another key
@@ -201,9 +223,9 @@ def _side(
         input=decode_id(source.topic),
         role="dimension" if role.dimension else "event",
         kind=join.kind,
-        columns=tuple(Column(name, types[(join.alias, name)]) for name in names),
+        columns=columns,
         key=key,
-        filter=" AND ".join(f"({expr.sql})" for expr in source.filter) or None,
+        filter=filter,
         ttl=role.ttl,
         lookup=topic.lookup,
         keep=keep,
@@ -239,7 +261,15 @@ def parts_early(
 def event_aliases(shape: QueryShape, roles: Sequence[TopicRole]) -> frozenset[str]:
     """Return the joined sides that are events."""
     dimensions = {role.name for role in roles if role.dimension}
-    return frozenset(s.alias for s in shape.sources[1:] if s.topic not in dimensions)
+    return frozenset(
+        s.alias for s in shape.sources[1:] if s.query is None and s.topic not in dimensions
+    )
+
+
+def left_events(shape: QueryShape, roles: Sequence[TopicRole]) -> frozenset[str]:
+    """Return the joined sides that are events and need not match."""
+    left = {join.alias for join in shape.joins if join.kind == "LEFT"}
+    return event_aliases(shape, roles) & left
 
 
 def _required_at(spec: PipelineSpec, name: str) -> Location:

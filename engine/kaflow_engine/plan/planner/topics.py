@@ -56,10 +56,11 @@ def topic_roles(
         chains: Of each the topics as its query reads them, one for each source; the first drives.
     """
     roles: list[TopicRole] = []
-    joined = {name for topics in chains for name in topics[1:]}
-    first = {topics[0] for topics in chains}
+    tables = {name for topics in chains for name in topics if spec.topic(name).table}
+    joined = {name for topics in chains if topics[0] not in tables for name in topics[1:]}
+    first = {name for topics in chains for name in (topics if topics[0] in tables else topics[:1])}
     for name in sorted(joined | first):
-        dimension = name in spec.state.dimensions
+        dimension = name in spec.state.dimensions or name in tables
         ttl, ttl_from = topic_ttl(spec, config, name)
         driving = name in first
         if dimension and driving:
@@ -67,7 +68,7 @@ def topic_roles(
         roles.append(
             TopicRole(
                 name=name,
-                dimension=dimension and name in joined,
+                dimension=dimension and (name in joined or name in tables),
                 side=not dimension and name in joined,
                 driving=driving,
                 ttl=ttl,
@@ -197,7 +198,7 @@ def topic_params(
                 columns=tuple(c for c in columns if every or c.name.lower() in names),
                 record_columns=tuple(c for c in record_columns(columns) if c.name in names),
                 event_time=event_time,
-                dimension=role.name in spec.state.dimensions,
+                dimension=role.name in spec.state.dimensions or topic.table,
                 rank=0 if role.dimension else 1 if role.side else 2,
                 driving=role.driving,
                 on_error=topic.on_error,

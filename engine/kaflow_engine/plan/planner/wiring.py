@@ -1,44 +1,48 @@
 """The operators of chains by ids: topics, joins, projections and ledgers, and the sinks behind."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kaflow_engine.errors import ModelError
-from kaflow_engine.flow.graph import decode_id
+from kaflow_engine.flow.edges import Driving, Rows
+from kaflow_engine.flow.graph import decode_id, inputs_of
 from kaflow_engine.flow.numbers import ledger_id, state_in
 from kaflow_engine.flow.operators import (
+    Aggregate,
     Decode,
-    Driving,
     KeyedJoin,
     Ledger,
     Operator,
     Project,
-    Rows,
     Unnest,
 )
 from kaflow_engine.flow.sinks import Sink, TableSink, TopicSink
+from kaflow_engine.flow.tables import Materialize, TableJoin
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.plan.planner.output import BranchParts, OutputParts
+from kaflow_engine.plan.planner.grouping.settings import coalescing, is_group_key
+from kaflow_engine.plan.planner.outputs.output import BranchParts, OutputParts
 from kaflow_engine.plan.planner.steps import KeyStep
-from kaflow_engine.sql.shape import Expr, OutputShape, UnnestShape
+from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape, UnnestShape
 
 
 def relation_of(spec: PipelineSpec, place: tuple[int, int]) -> str:
     """Return what a projection is called: unique, as no topic or table has a `#` in its name."""
     output, number = place
     name = spec.writes[output].output.target if len(spec.writes) > 1 else spec.name
+    if number < 0:
+        return f"{name}.lookup#{-number}"
     return f"{name}#{number}" if number else name
 
 
 def projection(
     relation: str,
-    rows: KeyedJoin | Driving,
+    rows: KeyedJoin | Driving | Rows,
     where: Sequence[Expr],
     columns: tuple[tuple[Column, str], ...],
     unnests: Sequence[UnnestShape],
 ) -> Project:
-    """Return the projection of a relation: over the rows of a join, or of records at once.
+    """Return the projection of a relation: over the rows of an operator, or of records at once.
 
     Args:
         relation: Its name.
@@ -57,7 +61,7 @@ def projection(
         found.append(Unnest(where=_all_of(early), lists=lists))
     return Project(
         id=f"project:{relation}",
-        rows=rows if isinstance(rows, Driving) else Rows(input=rows.id, key=None),
+        rows=Rows(input=rows.id, key=None) if isinstance(rows, KeyedJoin) else rows,
         where=_all_of(left),
         columns=columns,
         unnests=tuple(found),
@@ -81,7 +85,11 @@ def refuse_unnested(spec: PipelineSpec, branches: Sequence[BranchParts]) -> None
             "write the joined rows to a topic, and unnest them in another pipeline",
         )
     for i, name in enumerate(spec.emission.require):
-        columns = [(each.shape, column) for each in branches if (column := each.shape.column(name))]
+        columns = [
+            (each.shape, column)
+            for each in branches
+            if not each.groups and (column := each.shape.column(name))
+        ]
         if any(shape.lists_behind(column.expr) for shape, column in columns):
             raise ModelError(
                 f"the required column '{name}' is made of elements of an unnested list, and rows "
@@ -98,6 +106,16 @@ def ledger_after(chain: int, joins: Sequence[KeyedJoin], projects: Sequence[Proj
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Grouped:
+    """One GROUP BY, laid out."""
+
+    depth: int
+    """How many stand before it, and itself."""
+    entry: Project
+    aggregate: Aggregate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChainOperators:
     """A chain, laid out."""
 
@@ -106,8 +124,15 @@ class ChainOperators:
     """Its joins by key."""
     joins: tuple[KeyedJoin, ...]
     projects: Mapping[tuple[int, int], Project]
-    """By the place of their branch: of its output, and among the branches."""
+    """What sinks take, by the place of its branch: of its output, and among the branches."""
+    ends: Mapping[tuple[int, int], Project]
+    """Projections of the joined rows, by the place of the first branch behind them."""
     ledger: Ledger | None
+    grouped: tuple[Grouped, ...] = ()
+    tables: tuple[Materialize | TableJoin, ...] = ()
+    """What makes its rows, where these are rows of a table."""
+    looked_up: Mapping[QueryShape, str] = field(default_factory=dict[QueryShape, str])
+    """The ids of the aggregates that joins of other chains look up."""
 
 
 def in_order(topics: Sequence[str], chains: Sequence[ChainOperators]) -> tuple[Operator, ...]:
@@ -115,13 +140,44 @@ def in_order(topics: Sequence[str], chains: Sequence[ChainOperators]) -> tuple[O
 
     Projections stand in the order of the outputs and their branches: rows of one record leave so.
     """
-    projects = {place: each for chain in chains for place, each in chain.projects.items()}
-    return (
-        *(Decode(id=decode_id(topic), source=i) for i, topic in enumerate(topics)),
-        *(join for chain in chains for join in chain.joins),
-        *(projects[place] for place in sorted(projects)),
-        *(chain.ledger for chain in chains if chain.ledger is not None),
+    ends = {place: each for chain in chains for place, each in chain.ends.items()}
+    last = {
+        place: each
+        for chain in chains
+        for place, each in chain.projects.items()
+        if each != chain.ends.get(place)
+    }
+    grouped = [each for chain in chains for each in chain.grouped]
+    return _behind_inputs(
+        (
+            *(Decode(id=decode_id(topic), source=i) for i, topic in enumerate(topics)),
+            *(table for chain in chains for table in chain.tables),
+            *(join for chain in chains for join in chain.joins),
+            *(ends[place] for place in sorted(ends)),
+            *(chain.ledger for chain in chains if chain.ledger is not None),
+            *(n for each in sorted(grouped, key=lambda each: each.depth) for n in _behind(each)),
+            *(last[place] for place in sorted(last)),
+        )
     )
+
+
+def _behind_inputs(operators: Sequence[Operator]) -> tuple[Operator, ...]:
+    """Return operators each behind those whose rows it takes, else in the order in which they are:
+    a join stands behind what it looks up."""
+    found: dict[str, Operator] = {}
+    left = list(operators)
+    while left:
+        ready = next(each for each in left if all(name in found for name in inputs_of(each)))
+        found[ready.id] = ready
+        left.remove(ready)
+    return tuple(found.values())
+
+
+def _behind(grouped: Grouped) -> tuple[Operator, ...]:
+    """Return what of a GROUP BY does not stand among the projections of joined rows."""
+    if grouped.depth == 1:
+        return (grouped.aggregate,)
+    return (grouped.entry, grouped.aggregate)
 
 
 def sink_of(spec: PipelineSpec, output: OutputParts, chains: Sequence[ChainOperators]) -> Sink:
@@ -138,7 +194,11 @@ def sink_of(spec: PipelineSpec, output: OutputParts, chains: Sequence[ChainOpera
         for chain in chains
         if branch.place in chain.projects
     }
-    ledgers = (chain.ledger.id for chain in writing.values() if chain.ledger is not None)
+    ledgers = (
+        chain.ledger.id
+        for place, chain in writing.items()
+        if chain.ledger is not None and chain.projects[place] in chain.ends.values()
+    )
     inputs = (
         *(chain.projects[place].id for place, chain in writing.items()),
         *dict.fromkeys(ledgers),
@@ -161,6 +221,9 @@ def sink_of(spec: PipelineSpec, output: OutputParts, chains: Sequence[ChainOpera
         format=output.write.output.format,
         avro_schema=output.avro,
         key_in_value=key is None or not key.is_key,
+        compacted=any(branch.is_table for branch in output.branches),
+        coalesced=any(branch.is_table for branch in output.branches)
+        and coalescing(spec, output.write) == "batch",
     )
 
 
@@ -175,6 +238,8 @@ def _needs_exchange(
     """Rows of one output key must meet at one writer, unless the last join key of one chain brought
     all of them; a ledger decides where its records are.
     """
+    if all(_leaves_by_group(branch) for branch in output.branches) and len(writing) == 1:
+        return False
     if any(chain.ledger is not None for chain in writing.values()):
         return True
     if not spec.ordered or output.key is None:
@@ -183,6 +248,14 @@ def _needs_exchange(
     return several or any(
         not _brought(writing[branch.place].steps, branch.key) for branch in output.branches
     )
+
+
+def _leaves_by_group(branch: BranchParts) -> bool:
+    """Tell whether the rows of one output key are those of a group, or of the key of a table, which
+    is in one place."""
+    if not branch.groups:
+        return branch.is_table
+    return branch.key is None or is_group_key(branch.groups[-1].shape, branch.key.expr)
 
 
 def _brought(steps: Sequence[KeyStep], key: OutputShape | None) -> bool:

@@ -9,8 +9,9 @@ from typing import Any, assert_never
 
 from kaflow_engine.flow.chains import chains, chains_into, clocks
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import joins, levels, operator_of_state, source_of
-from kaflow_engine.flow.operators import KeyedJoin, Ledger
+from kaflow_engine.flow.graph import joins, levels, operator_of_state, side_name
+from kaflow_engine.flow.operators import Aggregate, KeyedJoin, Ledger
+from kaflow_engine.flow.tables import Materialize, TableJoin
 from kaflow_engine.operators.watermark import WatermarkState, last_chain
 from kaflow_engine.runtime.batch.position import Position
 from kaflow_engine.runtime.batch.runner import BatchDone
@@ -115,7 +116,7 @@ def operator_name(plan: Flow, partition: str) -> str:
     """Return the name of the operator whose state a partition `<state>-<p>` holds."""
     operator = operator_of_state(plan, int(partition.partition("-")[0]))
     match operator:
-        case Ledger(id=name):
+        case Ledger(id=name) | Aggregate(id=name) | Materialize(id=name) | TableJoin(id=name):
             return name
         case KeyedJoin(state=state):
             return f"{state}:{_joined(plan, operator)}"
@@ -133,7 +134,7 @@ def level_name(plan: Flow, level: int) -> str:
 
 
 def _joined(plan: Flow, join: KeyedJoin) -> str:
-    return "+".join(source_of(plan, side).name for side in join.sides)
+    return "+".join(side_name(plan, side) for side in join.sides)
 
 
 def _by_operator(sizes: Mapping[str, tuple[int, int]], plan: Flow) -> dict[str, tuple[int, int]]:

@@ -11,6 +11,7 @@ from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.table_rows import is_whole, last_over, length_of
 from kaflow_engine.plan.evolution.evolution import keeps_rows
 from kaflow_engine.runtime.batch.position import Position, load_standing
+from kaflow_engine.runtime.drive.windows import longest_open
 from kaflow_engine.runtime.planning.plan_codec import plan_of
 from kaflow_engine.state.log.batch_log import BatchLog, BatchRecord, Offsets
 from kaflow_engine.state.log.by_chain import least
@@ -29,9 +30,10 @@ class Taken:
 
 
 def longest_wait(plan: Flow, chain: Chain) -> int:
-    """Return how many milliseconds of event time a row of a chain may wait, or be written again."""
+    """Return how many milliseconds of event time a row of a chain may wait, or be written again,
+    and a window stay open."""
     rests = chain.ledger is not None or any(keeps_rows(plan, join) for join in chain.joins)
-    return chain.driving.ttl if rests else 0
+    return max(chain.driving.ttl if rests else 0, longest_open(plan, chain))
 
 
 def taken(directory: Path) -> Taken | None:

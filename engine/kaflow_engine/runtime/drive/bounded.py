@@ -10,14 +10,19 @@ from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.topics import topic_ids
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.chains import chains, driving_topics
+from kaflow_engine.flow.edges import Driving, SideParams
 from kaflow_engine.flow.flow import Backfill, Flow
-from kaflow_engine.flow.graph import source_of, table_sinks
-from kaflow_engine.flow.operators import Driving, SideParams
+from kaflow_engine.flow.graph import aggregates_before, projects_of, source_of, table_sinks
 from kaflow_engine.operators.watermark import END
 from kaflow_engine.runtime.batch.run import Run
 from kaflow_engine.runtime.batch.stop import Ending
 from kaflow_engine.runtime.clock.ticks import due_chains
 from kaflow_engine.runtime.drive.backfill_guard import require_settled
+from kaflow_engine.runtime.drive.windows import (
+    before_range,
+    behind_range,
+    with_whole_windows,
+)
 from kaflow_engine.runtime.planning.plan_codec import fingerprint
 from kaflow_engine.runtime.source.history import Histories, begin_in_histories
 from kaflow_engine.runtime.source.offsets import (
@@ -35,7 +40,8 @@ _FIRST_STEP = 3_600_000
 
 def backfill_plan(plan: Flow, wanted: Backfill) -> Flow:
     """Return the plan of a backfill: the same rows, with a state and a control topic of its own."""
-    return replace(plan, pipeline=f"{plan.pipeline}.{backfill_name(wanted)}", backfill=wanted)
+    own = with_whole_windows(plan, wanted)
+    return replace(own, pipeline=f"{plan.pipeline}.{backfill_name(wanted)}", backfill=wanted)
 
 
 def backfill_name(wanted: Backfill) -> str:
@@ -54,20 +60,23 @@ Reach = tuple[int | None, int | None]
 def reach(plan: Flow, wanted: Backfill) -> dict[str, Reach]:
     """Return which records of each topic matter, in epoch milliseconds, to any chain.
 
+    A window counts all driving records in it, also where it begins before the range or ends behind.
     A side's record meets driving records up to its own TTL later, and completes those that are at
     most the driving TTL older. Dimensions count from their first record; with `dimensions_first`
     they are read to their end before the first event, as a new pipeline does.
     """
     found: dict[int, Reach] = {}
     for chain in chains(plan):
-        late = wanted.end + chain.driving.ttl + wanted.slack
-        own = (wanted.start - wanted.slack, wanted.end + wanted.slack)
+        first = wanted.start - before_range(plan, chain) - wanted.slack
+        end = wanted.end + behind_range(plan, chain) + wanted.slack
+        late = end + chain.driving.ttl
+        own = (first, end)
         reaches: list[tuple[Driving | SideParams, Reach]] = [(chain.driving, own)]
         for side in (side for join in chain.joins for side in join.sides):
             if side.role == "dimension":
                 reaches.append((side, (None, None if plan.dimensions_first else late)))
             else:
-                reaches.append((side, (wanted.start - side.ttl - wanted.slack, late)))
+                reaches.append((side, (first - side.ttl, late)))
         for edge, each in reaches:
             topic = source_of(plan, edge).index
             found[topic] = _wider(found.get(topic, each), each)
@@ -125,6 +134,7 @@ def new_backfill_state(
         if until is not None:
             earlier = {name: history.until(until) for name, history in histories.items()}
             goal |= _at(kafka, only, until, last, earlier)
+    refuse_removed(plan, wanted, start, first)
     if taken is not None:
         for driven in (topic.name for topic in plan.sources if topic.driving):
             mine = taken.offsets.get(driven, {})
@@ -164,6 +174,35 @@ def refuse_compacted(plan: Flow, wanted: Backfill, kafka: KafkaSettings) -> None
                 "gone, which a backfill would remove",
                 hint="force the backfill, and the table has rows of the records that are left",
             )
+
+
+def refuse_removed(plan: Flow, wanted: Backfill, start: Offsets, first: Offsets) -> None:
+    """Refuse to make windows anew of whose records the broker may have removed some.
+
+    Args:
+        plan: Of the backfill.
+        wanted: The range.
+        start: Where each partition is read from.
+        first: The first records there are.
+
+    Raises:
+        StateError: Some partition has no record before the range, and once had others.
+    """
+    if wanted.force:
+        return
+    for sink in plan.sinks:
+        if not any(aggregates_before(plan, each) for each in projects_of(plan, sink)):
+            continue
+        for topic in driving_topics(plan, sink):
+            for partition, at in start[topic.name].items():
+                if 0 < at == first[topic.name][partition]:
+                    raise StateError(
+                        f"partition {partition} of topic '{topic.name}' begins behind the start of "
+                        f"{wanted}: records of its windows may be gone, which the stream has "
+                        "counted",
+                        hint="choose a later start, or force it, and windows count the records "
+                        "that are left",
+                    )
 
 
 class BoundedRead:

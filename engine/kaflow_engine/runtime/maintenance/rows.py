@@ -11,7 +11,8 @@ from kaflow_engine.duck.queries import SETTINGS
 from kaflow_engine.duck.quoting import identifier, literal
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.chains import number_of_state
-from kaflow_engine.operators.inspect.state_rows import FIXED, Decoded, decode
+from kaflow_engine.operators.inspect.entry_columns import FIXED, Decoded
+from kaflow_engine.operators.inspect.state_rows import decode
 from kaflow_engine.operators.inspect.state_sides import StateSide, operator_called
 from kaflow_engine.operators.rows.partitioning import part_of_shard
 from kaflow_engine.runtime.maintenance.view import AT_ONCE, StateView

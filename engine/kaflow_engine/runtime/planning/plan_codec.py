@@ -6,7 +6,6 @@ from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter
-from pydantic.main import IncEx
 
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.chains import chains
@@ -16,14 +15,19 @@ from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.plan.evolution.chain import document_mark, flow_of_chain, is_chain
 from kaflow_engine.state.log.batch_log import plan_mark
 
-_UNNUMBERED: IncEx = {"retired": True, "operators": {"__all__": {"rows": {"chain"}}}}
+_UNNUMBERED: dict[str, Any] = {"retired": True, "operators": {"__all__": {"rows": {"chain"}}}}
 """Where the one chain is called 0, plans are written as before there were numbers."""
+_WITHOUT_AGGREGATES: dict[str, Any] = {"retired_states": True}
 
 
 def plan_text(plan: Flow) -> str:
     """Return a plan as JSON."""
     numbered = any(chain.number for chain in chains(plan)) or plan.retired
-    return _adapter().dump_json(plan, exclude=None if numbered else _UNNUMBERED).decode()
+    left_out = {
+        **({} if numbered else _UNNUMBERED),
+        **({} if plan.retired_states else _WITHOUT_AGGREGATES),
+    }
+    return _adapter().dump_json(plan, exclude=left_out).decode()
 
 
 def plan_of(text: str) -> Flow:

@@ -117,7 +117,8 @@ def _prepare(spec: PipelineSpec, config: Config, say: Say, waiting: Waiting) -> 
     )
     partitions = partitions_of(planned.plan, counts)
     replication = Replication.of(config.kafka)
-    for created in create_outputs(kafka, partitions, replication, config.retry_deadline):
+    compacted = {sink.topic for sink in topic_sinks(planned.plan) if sink.compacted}
+    for created in create_outputs(kafka, partitions, replication, config.retry_deadline, compacted):
         count = partitions[created]
         say(f"created topic '{created}' with {count} partition{'' if count == 1 else 's'}")
     loses = dict.fromkeys(partitions, "rows that were delivered are lost")

@@ -4,10 +4,17 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 
-from kaflow_engine.connectors.contract import Bounded, Owner, Replaced, Sink
+from kaflow_engine.connectors.contract import (
+    Bounded,
+    Owner,
+    Replaced,
+    ReplacedGroups,
+    ReplacedRecords,
+    Sink,
+)
 from kaflow_engine.connectors.holding import Holding
 from kaflow_engine.flow.flow import Backfill, Flow
-from kaflow_engine.operators.rows.table_rows import SOURCE, partitions_between
+from kaflow_engine.operators.rows.table_rows import GROUP, SOURCE, partitions_between
 from kaflow_engine.runtime.tasks.crash import crash_point
 from kaflow_engine.runtime.tasks.outputs import ColumnOutput, column_outputs
 from kaflow_engine.state.log.batch_log import StateRecord
@@ -103,9 +110,12 @@ def owner_of(state: StateRecord) -> Owner:
 
 def replaced_by(into: ColumnOutput, wanted: Backfill, state: StateRecord) -> Replaced:
     """Return the rows of an output that a backfill replaces."""
+    partitions = frozenset(partitions_between(wanted.start, wanted.end, into.partition))
+    if into.grouped:
+        return ReplacedGroups(partitions=partitions, group=GROUP, unknown=wanted.force)
     goal = state.goal.get(into.driving, {})
-    return Replaced(
-        partitions=frozenset(partitions_between(wanted.start, wanted.end, into.partition)),
+    return ReplacedRecords(
+        partitions=partitions,
         source=SOURCE,
         read={p: (first, goal[p]) for p, first in state.start[into.driving].items() if p in goal},
         unknown=wanted.force,

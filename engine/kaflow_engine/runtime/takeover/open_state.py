@@ -6,7 +6,7 @@ from dataclasses import replace
 from secrets import token_hex
 from typing import Literal
 
-from kaflow_engine.connectors.kafka.admin import offsets, require
+from kaflow_engine.connectors.kafka.admin import KNOWN_BEFORE_S, offsets, require
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.topics import topic_ids
 from kaflow_engine.errors import StateError
@@ -58,7 +58,7 @@ def open_state(
         SourceError: A topic does not exist, or no broker answers.
     """
     state = log.load_state()
-    counts = require(kafka, [topic.name for topic in plan.sources])
+    counts = source_partitions(kafka, plan, new=state is None)
     if state is None:
         state = new_state(counts)
         log.save_plan(state.fingerprint, plan_text(plan))
@@ -118,6 +118,21 @@ def _grown(pinned: Schemas, plan: Flow) -> Schemas:
         for column in topic.columns:
             known.setdefault(column.name, column.type)
     return grown
+
+
+def source_partitions(kafka: KafkaSettings, plan: Flow, new: bool = False) -> dict[str, int]:
+    """Return the partitions of a pipeline's topics.
+
+    Args:
+        kafka: Where they are.
+        plan: Of the pipeline.
+        new: Whether nothing was read of them yet; a name that no broker knows is an error at once.
+
+    Raises:
+        SourceError: A topic does not exist, or no broker answers.
+    """
+    names = [topic.name for topic in plan.sources]
+    return require(kafka, names, unknown_for=0.0 if new else KNOWN_BEFORE_S)
 
 
 def new_stream_state(

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from kaflow_engine.connectors.kafka.admin import require
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.flow.chains import number_of_state
 from kaflow_engine.flow.flow import Flow
@@ -20,6 +19,7 @@ from kaflow_engine.runtime.sink.outputs import dropped_outputs
 from kaflow_engine.runtime.source.history import ends_of_histories
 from kaflow_engine.runtime.source.history_files import check_unchanged
 from kaflow_engine.runtime.source.offsets import at_most, only, reaches, unread
+from kaflow_engine.runtime.takeover.open_state import source_partitions
 from kaflow_engine.runtime.takeover.recut import recut
 from kaflow_engine.runtime.takeover.restore import RESTORED
 from kaflow_engine.state.copies.rocks import wipe
@@ -42,7 +42,7 @@ def recover(run: Run, log: BatchLog, kafka: KafkaSettings, directory: Path) -> N
     at = run.standing.offsets
     check_unchanged(run.spark, {t: h for t, h in run.histories.items() if t in at}, at)
     left = [*run.left[:-1], *(recut(run, log, last) for last in run.left[-1:])]
-    counts = require(kafka, [topic.name for topic in run.plan.sources]) if left else {}
+    counts = source_partitions(kafka, run.plan) if left else {}
     for record in left:
         run.watch.say(state="recovering")
         run.runner.source = run.runner.source.of(record.topic_ids)
@@ -58,7 +58,7 @@ def recover(run: Run, log: BatchLog, kafka: KafkaSettings, directory: Path) -> N
             run.replay(record, made_lenient(begun, run.plan), rest)
     log.store.delete(RESTORED)  # only now the log has all that was delivered
     _leave_topics(run, log)
-    drop_copies(directory / COPIES, run.plan.retired)
+    drop_copies(directory / COPIES, run.plan.retired, run.plan.retired_states)
 
 
 def _leave_topics(run: Run, log: BatchLog) -> None:
@@ -83,16 +83,20 @@ def _all_outputs(run: Run, begun: Flow, log: BatchLog) -> Generator[None]:
         run.runner.sinks = own
 
 
-def drop_copies(folder: Path, retired: Collection[int]) -> None:
-    """Remove the copies of chains that the plan has no more; snapshots without them follow.
+def drop_copies(folder: Path, retired: Collection[int], states: Collection[int] = ()) -> None:
+    """Remove the copies of chains and aggregates that the plan has no more; snapshots without them
+    follow.
 
     Args:
         folder: Of the copies, `<state>-<p>`.
         retired: Numbers of chains.
+        states: Of aggregates.
     """
-    for path in folder.iterdir() if retired and folder.is_dir() else ():
+    for path in folder.iterdir() if (retired or states) and folder.is_dir() else ():
         state = path.name.partition("-")[0]
-        if state.isdecimal() and number_of_state(int(state)) in retired:
+        if not state.isdecimal():
+            continue
+        if number_of_state(int(state)) in retired or int(state) in states:
             wipe(path)
 
 

@@ -25,6 +25,8 @@ class ColumnOutput:
     """What one of its partitions covers."""
     driving: str
     """The topic that the offsets in its rows belong to."""
+    grouped: bool
+    """Its rows name a group and a window instead of a record."""
     typed: Callable[[pa.Table], pa.Table]
     """Makes typed columns of rows of schema OUTPUT."""
 
@@ -64,5 +66,6 @@ def _column_output(plan: Flow, sink: Sink) -> ColumnOutput | None:
         ),
         partition=table.partition,
         driving=driving.name,
+        grouped=table.grouped,
         typed=lambda rows: typed_rows(table, rows),
     )

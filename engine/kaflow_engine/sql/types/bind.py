@@ -197,14 +197,16 @@ def expressions(query: QueryShape) -> list[Expr]:
     for join in query.joins:
         for pair in join.keys:
             found += [pair.outer, pair.inner]
+    for group in query.groups:
+        found += [*group.expressions, *group.where]
     return found
 
 
 def used_columns(queries: Iterable[QueryShape]) -> dict[str, set[str]]:
     """Return the columns of each topic that some of the queries read."""
     found: dict[str, set[str]] = {}
-    for query in queries:
-        topics = {source.alias: source.topic for source in query.sources}
+    for query in (each for shape in queries for each in (*shape.looked_up, shape)):
+        topics = query.topics_by_alias
         found |= {topic: found.get(topic, set()) for topic in topics.values()}
         for expr in expressions(query):
             for alias, name in query.reads(expr):

@@ -33,10 +33,10 @@ def refusal(
     if missing and missing[1] == "Type":
         return SqlError(f"unknown type '{missing[2]}'", at, TYPES_HINT)
     if missing:
-        return UnknownName("function", missing[2], binding.functions(), at)
+        return UnknownName("function", missing[2], binding.functions() | binding.aggregates(), at)
     if "aggregate" in said.lower() or "window function" in said.lower():
-        hint = "aggregates and windows are not available in this version"
-        return SqlError("aggregates cannot run here", at, hint)
+        hint = "aggregate in the SELECT list or HAVING of the query"
+        return SqlError("an aggregate stands where there are no groups", at, hint)
     if "UNNEST" in said:
         return SqlError("generate_subscripts cannot run here", at, PLACES)
     if "struct" in said:

@@ -115,7 +115,7 @@ class _Taken:
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
         self.batches = 0
-        self.rows: list[tuple[Row, bytes]] = []
+        self.rows: list[tuple[Row, bytes | None]] = []
         self.letters: list[Letter] = []
         self.counters: Counter[str] = Counter()
 

@@ -18,8 +18,8 @@ class Outcome:
     """Topics and tables, in the order of the pipeline file."""
     rows: tuple[Row, ...]
     """In order."""
-    raw: tuple[bytes, ...]
-    """The value of each row as it was written."""
+    raw: tuple[bytes | None, ...]
+    """The value of each row as it was written; None: a delete."""
     letters: tuple[Letter, ...]
     counters: Mapping[str, int]
     """Totals at the end."""
@@ -46,7 +46,7 @@ class Difference:
     """One part of the outcome that is not as expected."""
 
     part: str
-    """`rows`, `values`, `dead letters` or `counters`."""
+    """`rows`, `values`, `tables`, `dead letters` or `counters`."""
     pairs: tuple[Pair, ...]
 
 
@@ -62,6 +62,7 @@ def compare(case: Case, outcome: Outcome, *, as_given: bool, keeps_order: bool) 
     found = [
         _rows(case, outcome, as_given),
         _raw(case, outcome, keeps_order),
+        _tables(case, outcome),
         _letters(case, outcome),
         _counters(case, outcome),
     ]
@@ -158,7 +159,10 @@ def _raw(case: Case, outcome: Outcome, keeps_order: bool) -> Difference | None:
     if case.spec.expect_raw is None:
         return None
     expected = list(case.spec.expect_raw)
-    actual = [value.decode(errors="backslashreplace") for value in outcome.raw]
+    actual = [
+        "null" if value is None else value.decode(errors="backslashreplace")
+        for value in outcome.raw
+    ]
     if not keeps_order:
         expected, actual = sorted(expected), sorted(actual)
     matcher = SequenceMatcher(None, expected, actual, autojunk=False)
@@ -168,6 +172,31 @@ def _raw(case: Case, outcome: Outcome, keeps_order: bool) -> Difference | None:
         for wanted, came in zip_longest(expected[start:stop], actual[first:last])
     ]
     return Difference(part="values", pairs=tuple(pairs))
+
+
+def _tables(case: Case, outcome: Outcome) -> Difference | None:
+    """Compare the last record of each key; one that deletes it leaves nothing."""
+    if case.table is None:
+        return None
+    wanted = {(spec.topic or outcome.outputs[0], spec.key): value for spec, value in case.table}
+    last = {(row.topic, row.key): row.value for row in outcome.rows if row.key is not None}
+    came = {place: value for place, value in last.items() if value is not None}
+    return Difference(
+        part="tables",
+        pairs=tuple(
+            Pair(
+                expected=_last(place, wanted),
+                actual=_last(place, came),
+                equal=comparable(wanted.get(place)) == comparable(came.get(place)),
+            )
+            for place in sorted({*wanted, *came})
+        ),
+    )
+
+
+def _last(place: tuple[str, str], table: Mapping[tuple[str, str], Json]) -> str | None:
+    topic, key = place
+    return f"{topic} {key} {json_text(table[place])}" if place in table else None
 
 
 def _letters(case: Case, outcome: Outcome) -> Difference | None:

@@ -27,6 +27,7 @@ from kaflow_engine.testing.cases.specs import (
     Given,
     GivenSpec,
     Item,
+    LastSpec,
     Letter,
     LetterSpec,
     RowSpec,
@@ -34,12 +35,13 @@ from kaflow_engine.testing.cases.specs import (
 from kaflow_engine.testing.cases.unit_tests import UNIT_TESTS, unit_cases
 from kaflow_engine.testing.cases.values import Json, json_of, json_text
 
-APART = ("pipeline", "config", "given", "expect", "expect_dead_letters")
+APART = ("pipeline", "config", "given", "expect", "expect_table", "expect_dead_letters")
 """Keys of a case that are read on their own."""
 
 SHAPE = Shape(noun="key", later={}, free=frozenset({("value",), *((key,) for key in APART)}))
 
 S = TypeVar("S", bound=Spec)
+R = TypeVar("R", RowSpec, LastSpec)
 
 
 def find_cases(paths: Sequence[Path]) -> tuple[Path, ...]:
@@ -129,7 +131,8 @@ class _Reader:
         apart = {entry.key: entry for entry in node.entries if entry.key in APART}
         spec = self.spec(node, CaseSpec)
         items = [item for part in self.items(apart, "given") if (item := self.item(part))]
-        rows = [row for part in self.items(apart, "expect") if (row := self.row(part))]
+        rows = [row for part in self.items(apart, "expect") if (row := self.row(part, RowSpec))]
+        table = self.table(self.items(apart, "expect_table"))
         letters = [self.spec(part, LetterSpec) for part in self.items(apart, "expect_dead_letters")]
         expects = {entry.key for entry in node.entries if entry.key.startswith("expect")}
         self.check_expectations(expects, node.at)
@@ -145,6 +148,7 @@ class _Reader:
             items=tuple(items),
             expect=tuple(row for row, _ in rows) if "expect" in apart else None,
             values=tuple(value for _, value in rows),
+            table=table if "expect_table" in apart else None,
             letters=tuple(
                 Letter(topic=x.topic, partition=x.partition, offset=x.offset, phase=x.phase)
                 for x in letters
@@ -158,8 +162,8 @@ class _Reader:
         if not expects:
             self.refuse("the case expects nothing", at, "add expect: with the records it emits")
         if "expect_error" in expects and len(expects) > 1:
-            others = " and ".join(sorted(expects - {"expect_error"}))
-            self.refuse(f"a case with expect_error emits nothing; remove {others}", at)
+            others = ", ".join(sorted(expects - {"expect_error"}))
+            self.refuse("a case with expect_error emits nothing", at, f"remove {others}")
 
     def check_pattern(self, spec: CaseSpec, node: Entries) -> None:
         try:
@@ -232,11 +236,25 @@ class _Reader:
         value = node.get("value")
         return None if value is None else json_text(json_of(value))
 
-    def row(self, node: Node) -> tuple[RowSpec, Json] | None:
+    def table(self, nodes: Sequence[Node]) -> tuple[tuple[LastSpec, Json], ...]:
+        found: dict[tuple[str | None, str], tuple[LastSpec, Json]] = {}
+        for node in nodes:
+            last = self.row(node, LastSpec)
+            if last is None:
+                continue
+            place = (last[0].topic, last[0].key)
+            if place in found:
+                self.refuse(f"key '{place[1]}' stands twice in a table", node.at, "keep the last")
+            if last[1] is None:
+                self.refuse(f"key '{place[1]}' has no value", node.at, "leave out deleted keys")
+            found[place] = last
+        return tuple(found.values())
+
+    def row(self, node: Node, kind: type[R]) -> tuple[R, Json] | None:
         if not isinstance(node, Entries):
             self.refuse(f"expected a record, found {describe(node)}", node.at)
             return None
-        spec = self.spec(node, RowSpec)
+        spec = self.spec(node, kind)
         value = node.get("value")
         return spec and (spec, None if value is None else json_of(value))
 

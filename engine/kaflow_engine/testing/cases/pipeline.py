@@ -66,6 +66,7 @@ def _as_topic(sink: Sink) -> Sink:
                 key=key,
                 topic=sink.target,
                 format="json",
+                key_in_value=not sink.table.grouped,
             )
         case _:
             assert_never(sink)

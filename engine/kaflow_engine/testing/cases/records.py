@@ -83,14 +83,19 @@ def check_outputs(wire: Wire, case: Case) -> None:
     outputs = [sink.target for sink in wire.planned.plan.sinks]
     if len(outputs) == 1:
         return
-    named = [row.topic for row in case.expect or ()]
-    if None in named:
-        raise ModelError(
-            f"row {named.index(None) + 1} of expect names none of several outputs",
-            case.at,
-            f"write topic: with one of {', '.join(outputs)}",
-        )
-    raise_all(UnknownName("output", n, outputs, case.at) for n in named if n and n not in outputs)
+    lists = {
+        "expect": [row.topic for row in case.expect or ()],
+        "expect_table": [row.topic for row, _ in case.table or ()],
+    }
+    for part, named in lists.items():
+        if None in named:
+            raise ModelError(
+                f"row {named.index(None) + 1} of {part} names none of several outputs",
+                case.at,
+                f"write topic: with one of {', '.join(outputs)}",
+            )
+    names = [name for named in lists.values() for name in named]
+    raise_all(UnknownName("output", n, outputs, case.at) for n in names if n and n not in outputs)
 
 
 def records_table(wire: Wire, given: Sequence[Given]) -> pa.Table:
@@ -114,7 +119,7 @@ def records_table(wire: Wire, given: Sequence[Given]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=RECORDS)
 
 
-def emitted_rows(wire: Wire, output: pa.Table, batch: int) -> list[tuple[Row, bytes]]:
+def emitted_rows(wire: Wire, output: pa.Table, batch: int) -> list[tuple[Row, bytes | None]]:
     """Return the rows of a batch in order, each with its value as it was written."""
     found = [row for row in output.to_pylist() if row["kind"] == ROW]
     return [
@@ -152,10 +157,11 @@ def _encoded(wire: Wire, record: Given) -> bytes | None:
 def _values(wire: Wire, rows: Sequence[Mapping[str, Any]]) -> list[Json]:
     found: dict[int, Json] = {}
     for sink in topic_sinks(wire.planned.plan):
-        places = [n for n, row in enumerate(rows) if row["topic"] == sink.topic]
+        own = (n for n, row in enumerate(rows) if row["topic"] == sink.topic)
+        places = [n for n in own if rows[n]["value"] is not None]
         raw: list[bytes] = [rows[n]["value"] for n in places]
         found |= zip(places, _decoded(wire, sink, raw), strict=True)
-    return [found[n] for n in range(len(rows))]
+    return [found.get(n) for n in range(len(rows))]
 
 
 def _decoded(wire: Wire, sink: TopicSink, raw: Sequence[bytes]) -> list[Json]:

@@ -59,7 +59,17 @@ class RowSpec(Spec):
     """The topic or table that it is in; None: the one output of the pipeline."""
     key: str | None = None
     value: object
+    """None: the record deletes its key."""
     in_batch: int | None = Field(default=None, gt=0)
+
+
+class LastSpec(Spec):
+    """The last record that is expected of a key; its value is read from the tree, too."""
+
+    topic: Topic | None = None
+    """The topic or table that it is in; None: the one output of the pipeline."""
+    key: str
+    value: object
 
 
 class LetterSpec(Spec):
@@ -86,6 +96,7 @@ class CaseSpec(Spec):
     cuts: Literal["given"] | None = None
     """`given`: other cuts give other results, so the case only runs as it is written."""
     expect: object = None
+    expect_table: object = None
     columns: tuple[Filled, ...] | None = None
     """Rows are compared in these members of their values only, and without their keys."""
     expect_raw: tuple[str, ...] | None = None
@@ -132,6 +143,7 @@ class Row:
     topic: str
     key: str | None
     value: Json
+    """None: the record deletes its key."""
     batch: int | None
     """The number of the batch that emits it; None where that does not matter."""
 
@@ -165,6 +177,8 @@ class Case:
     expect: tuple[RowSpec, ...] | None
     values: tuple[Json, ...]
     """The value of each expected record."""
+    table: tuple[tuple[LastSpec, Json], ...] | None
+    """The last record of each key of each output, with its value; others are deleted or absent."""
     letters: tuple[Letter, ...] | None
 
     @property

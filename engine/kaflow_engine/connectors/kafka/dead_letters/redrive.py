@@ -89,10 +89,10 @@ def find_letters(
 
 
 def can_redrive(letter: Letter) -> bool:
-    """Tell whether a dead letter is to be tried again: not twice, and not one of a backfill, whose
-    record the stream has read, too.
+    """Tell whether a dead letter can be tried again: not twice, not one of a backfill, whose
+    record the stream has read, too, and not one about a result, which has no record.
     """
-    return not letter.redriven and letter.backfill is None
+    return not letter.redriven and letter.backfill is None and letter.offset >= 0
 
 
 def redrive(

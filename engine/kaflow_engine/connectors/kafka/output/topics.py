@@ -1,6 +1,6 @@
 """Makes ready what a pipeline writes to: its topics, and the schema of their values."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from kaflow_engine.connectors.kafka.admin import describe
 from kaflow_engine.connectors.kafka.client import KafkaSettings
@@ -8,6 +8,8 @@ from kaflow_engine.connectors.kafka.replication import Replication
 from kaflow_engine.errors import Location, SinkError
 from kaflow_engine.formats.contract import format_of
 from kaflow_engine.formats.schema_registry import Registry
+
+COMPACTED = {"cleanup.policy": "compact"}
 
 
 def register_output(
@@ -44,6 +46,7 @@ def create_outputs(
     topics: Mapping[str, int],
     replication: Replication | None = None,
     patience: int | None = None,
+    compacted: Collection[str] = (),
 ) -> list[str]:
     """Create those of `{topic: partitions}` that do not exist; return what was created.
 
@@ -55,6 +58,7 @@ def create_outputs(
         topics: Topic to partitions.
         replication: How often they are kept; None: as the brokers do by default.
         patience: Milliseconds in which as many brokers must come as there are to be replicas.
+        compacted: Topics of which the last record of each key is kept.
 
     Raises:
         SinkError: A topic cannot be created.
@@ -64,5 +68,12 @@ def create_outputs(
     return [
         topic
         for topic, partitions in topics.items()
-        if not known[topic].exists and wanted.create(kafka, topic, partitions, patience=patience)
+        if not known[topic].exists
+        and wanted.create(
+            kafka,
+            topic,
+            partitions,
+            COMPACTED if topic in compacted else None,
+            patience=patience,
+        )
     ]

@@ -16,7 +16,8 @@ from kaflow_engine.model.files.yaml_file import raise_all
 from kaflow_engine.model.output_specs import SchemaSpec, Write
 from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.plan.planner.avro_fit import wrong_fields
+from kaflow_engine.plan.planner.grouping.settings import GroupParts, is_table
+from kaflow_engine.plan.planner.outputs.avro_fit import wrong_fields
 from kaflow_engine.sql.scope import UnknownColumn
 from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape
 from kaflow_engine.sql.types.bind import Binder, check_types, normal_type
@@ -28,12 +29,24 @@ class BranchParts:
     """What is known of one SELECT of an output."""
 
     place: tuple[int, int]
-    """Of the output, and of the branch of its UNION ALL."""
+    """Of the output, and of the branch of its UNION ALL; of a query that is looked up as in
+    BranchShape."""
     write: Write
     shape: QueryShape
     columns: tuple[tuple[Column, Expr], ...]
     binder: Binder
-    """Knows its elements of lists, too."""
+    """Knows its elements of lists, too; of what is grouped, the rows before."""
+    groups: tuple[GroupParts, ...] = ()
+
+    @property
+    def finishing(self) -> tuple[Expr, ...]:
+        """What is selected of the joined rows: for the output, or for its first GROUP BY."""
+        return tuple(e for _, e in (self.groups[0].entered if self.groups else self.columns))
+
+    @property
+    def is_table(self) -> bool:
+        """Changes leave, not rows of their own."""
+        return is_table(self.shape, [group.settings for group in self.groups])
 
     @property
     def key(self) -> OutputShape | None:
@@ -48,6 +61,8 @@ class OutputParts:
     write: Write
     branches: tuple[BranchParts, ...]
     """They have the same columns."""
+    looked_up: tuple[BranchParts, ...]
+    """The queries that they look up."""
     avro: str | None
     """The schema of Avro records."""
     table: TableParams | None
@@ -56,6 +71,10 @@ class OutputParts:
     def key(self) -> OutputShape | None:
         """The column that is the key."""
         return self.branches[0].key
+
+    def branch(self, number: int) -> BranchParts:
+        """Return a branch, or a query that is looked up, by its number (see BranchShape)."""
+        return self.branches[number] if number >= 0 else self.looked_up[-number - 1]
 
 
 def wrong_names(

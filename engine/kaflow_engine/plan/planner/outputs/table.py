@@ -13,7 +13,7 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.model.files.yaml_file import raise_all
 from kaflow_engine.model.output_specs import Write
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.operators.rows.table_rows import EVENT_TIME, SOURCE, partition_column
+from kaflow_engine.operators.rows.table_rows import LARGE, own_columns
 
 _SAME = frozenset(
     "BOOLEAN TINYINT SMALLINT INTEGER BIGINT FLOAT DOUBLE VARCHAR BLOB DATE TIMESTAMP".split()
@@ -37,7 +37,7 @@ https://github.com/delta-io/delta/blob/master/PROTOCOL.md#primitive-types
 
 
 def table_params(
-    spec: PipelineSpec, config: Config, write: Write, columns: Sequence[Column]
+    spec: PipelineSpec, config: Config, write: Write, columns: Sequence[Column], grouped: bool
 ) -> TableParams | None:
     """Return the table of an output; None where its rows go to a topic.
 
@@ -48,7 +48,7 @@ def table_params(
     name, partition = write.output.table, write.output.partition
     if name is None:
         return None
-    own = {EVENT_TIME, *SOURCE, partition_column(partition)}
+    own = own_columns(grouped, partition)
     mistakes: list[ModelError] = []
     kept: list[Column] = []
     for column in columns:
@@ -70,6 +70,7 @@ def table_params(
         partition=partition,
         columns=tuple(kept),
         interval=write.output.interval,
+        grouped=grouped,
     )
 
 
@@ -79,6 +80,8 @@ def table_type(name: str) -> str | None:
     >>> table_type("UINTEGER[]")
     'BIGINT[]'
     """
+    if name in LARGE:
+        return "DECIMAL(38,0)"
     return _kept(sqltypes.DuckDBPyType(name))
 
 

@@ -1,0 +1,68 @@
+"""The edges of a flow: along which records or rows come to an operator."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from kaflow_engine.model.columns import Column
+
+Role = Literal["dimension", "event"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Driving:
+    """An edge from a Decode: each record that passes makes rows, and decides when they leave."""
+
+    type: Literal["driving"] = "driving"
+    input: str
+    """The Decode."""
+    alias: str
+    columns: tuple[Column, ...]
+    """Kept columns, named as in the topic."""
+    filter: str | None
+    key: str | None
+    """SQL text of the key of the join that takes the rows; None where no join does."""
+    needs: str | None
+    """SQL over driving columns; where it is not true the row can never become complete."""
+    raw: str | None
+    """SQL: where true the original bytes travel along, for a dead letter; None: never."""
+    ttl: int
+    """Milliseconds that a row may wait."""
+    emission: Literal["immediate", "smart", "final"]
+    on_expiry: Literal["drop", "emit", "dead_letter"]
+    reemit: bool
+    """Rows are formed again when a dimension changes."""
+    chain: int = 0
+    """The number of the chain that its rows go through (see `flow.chains`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """An edge from an operator that makes rows."""
+
+    type: Literal["rows"] = "rows"
+    input: str
+    key: str | None
+    """SQL text of the key of the join that takes the rows; None where no join does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideParams:
+    """One joined side of a keyed join."""
+
+    input: str
+    """The Decode whose rows are its records, or the table that is looked up."""
+    alias: str
+    role: Role
+    kind: Literal["LEFT", "INNER", "RIGHT", "FULL"]
+    columns: tuple[Column, ...]
+    """What is kept of a record, named as in the topic."""
+    key: str
+    """SQL text of the join key over `"alias.column"`."""
+    filter: str | None
+    ttl: int
+    """Milliseconds that an event is kept."""
+    lookup: Literal["current", "as_of"]
+    keep: int
+    """Milliseconds of versions kept under `as_of`."""
+    tombstones: bool
+    """A null value deletes the entry under the record's Kafka key."""

@@ -1,0 +1,124 @@
+"""What is wrong with the keys of topics that are tables, although every value alone is right."""
+
+from collections.abc import Iterator
+
+from kaflow_engine.errors import ModelError
+from kaflow_engine.model.files.mistakes import place
+from kaflow_engine.model.files.tree import Entries, Items, Node, Scalar, brief
+from kaflow_engine.model.spec import Path
+
+_TRUE = {"true", "t", "yes", "y", "on", "1"}
+_OF_EVENTS = {
+    "key": "write primary_key: [<column>] for another key than that of the record",
+    "history": "remove it: a table is made of the records in its topic",
+    "lookup": "remove it: a table has no old versions; or list the topic under state.dimensions "
+    "instead of table",
+}
+"""Keys that mean nothing for a table, and the way out."""
+
+
+def keys_of_tables(tree: Entries) -> Iterator[ModelError]:
+    """Some keys are for tables only, and some are for other topics only."""
+    topics = tree.get("topics")
+    for entry in topics.entries if isinstance(topics, Entries) else ():
+        if isinstance(entry.value, Entries):
+            rule = _beside_table if is_table(entry.value) else _without_table
+            yield from rule(tree, entry.key, entry.value)
+            yield from _key_columns(tree, entry.key, entry.value)
+
+
+def is_table(topic: Node) -> bool:
+    """Tell whether a topic is read as a table."""
+    return isinstance(topic, Entries) and (_text(topic, "table") or "").lower() in _TRUE
+
+
+def _beside_table(tree: Entries, called: str, topic: Entries) -> Iterator[ModelError]:
+    path, name = _place(called), brief(called)
+    for key, hint in _OF_EVENTS.items():
+        if _is_said(topic, key) and _text(topic, key) != "current":
+            text = f"'{key}' has no meaning for '{name}', which is a table"
+            yield ModelError(text, place(tree, (*path, key)), hint)
+    if _text(topic, "on_null") == "row":
+        yield ModelError(
+            f"'on_null: row' is only for events, and '{name}' is a table",
+            place(tree, (*path, "on_null")),
+            "remove it: a null value deletes the row of its key",
+        )
+    dimensions = tree.get("state", "dimensions")
+    for i, item in enumerate(dimensions.items if isinstance(dimensions, Items) else ()):
+        if isinstance(item, Scalar) and item.text == called:
+            yield ModelError(
+                f"topic '{name}' is both a table and in state.dimensions",
+                place(tree, ("state", "dimensions", i)),
+                "keep one of the two: events look up a table by its key, a dimension by any "
+                "columns, and only a table makes rows of its own",
+            )
+    if tree.get("state", "events", "overrides", called) is not None:
+        yield ModelError(
+            f"topic '{name}' is a table and in state.events.overrides",
+            place(tree, ("state", "events", "overrides", called)),
+            f"take it out; topics.{name}.retain says how long a row stays that nothing changes",
+        )
+
+
+def _without_table(tree: Entries, called: str, topic: Entries) -> Iterator[ModelError]:
+    if "table" in topic.misspelled:
+        return
+    path, name = _place(called), brief(called)
+    keyed = _is_said(topic, "primary_key")
+    if _is_said(topic, "operation"):
+        yield ModelError(
+            f"'operation' of '{name}' makes changes of its records, which are read as a table only"
+            if keyed
+            else f"'operation' of '{name}' needs a key whose row a record changes",
+            place(tree, (*path, "operation")),
+            "add table: true"
+            if keyed
+            else "add table: true, and primary_key: [<column>] where the key is not that of the "
+            "record",
+        )
+    elif keyed:
+        yield ModelError(
+            f"'primary_key' of '{name}' is only for tables",
+            place(tree, (*path, "primary_key")),
+            "add table: true, or remove primary_key: events need no key",
+        )
+    if _is_said(topic, "retain"):
+        yield ModelError(
+            f"'retain' of '{name}' is only for tables",
+            place(tree, (*path, "retain")),
+            f"add table: true; events are kept for state.events.overrides.{name}",
+        )
+
+
+def _key_columns(tree: Entries, called: str, topic: Entries) -> Iterator[ModelError]:
+    path, name = _place(called), brief(called)
+    listed = topic.get("primary_key")
+    seen: set[str] = set()
+    for i, item in enumerate(listed.items if isinstance(listed, Items) else ()):
+        if not isinstance(item, Scalar) or item.text is None:
+            continue
+        if item.text.lower() in seen:
+            yield ModelError(
+                f"'primary_key' of '{name}' names '{brief(item.text)}' twice",
+                place(tree, (*path, "primary_key", i)),
+                "name each column once",
+            )
+        seen.add(item.text.lower())
+
+
+def _place(topic: str) -> Path:
+    return ("topics", topic)
+
+
+def _is_said(topic: Entries, key: str) -> bool:
+    """Tell whether something stands under a key."""
+    node = topic.get(key)
+    if isinstance(node, Items):
+        return bool(node.items)
+    return node is not None and not (isinstance(node, Scalar) and node.text is None)
+
+
+def _text(topic: Entries, key: str) -> str | None:
+    node = topic.get(key)
+    return node.text if isinstance(node, Scalar) else None

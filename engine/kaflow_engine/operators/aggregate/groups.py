@@ -1,0 +1,189 @@
+"""The groups of one task: as they were before the batch, with what the batch has changed since."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaflow_engine.flow.operators import Aggregate
+from kaflow_engine.operators.aggregate.entries import (
+    GROUP,
+    KEPT,
+    Group,
+    group_value,
+    kept_suffix,
+    over_at,
+    read_entry,
+    read_group,
+)
+from kaflow_engine.operators.aggregate.windows import Numbers
+from kaflow_engine.operators.keyed_state import StepState
+from kaflow_engine.state.keys import entry_key
+
+
+class Groups:
+    """Reads see what the batch wrote before; `write` hands all of it to the task."""
+
+    def __init__(self, aggregate: Aggregate, state: StepState) -> None:
+        self._aggregate, self._state = aggregate, state
+        self._groups: dict[bytes, Group | None] = {}
+        self._dues: dict[bytes, int] = {}
+        self._kept: dict[bytes, dict[bytes, str | None]] = defaultdict(dict)
+
+    def of(self, entries: Sequence[bytes]) -> list[Group | None]:
+        """Return the groups under keys of entries; None where there is none."""
+        wanted = sorted({entry for entry in entries if entry not in self._groups})
+        values = self._state.values(wanted)
+        read = {
+            entry: None if value is None else read_group(value)
+            for entry, value in zip(wanted, values, strict=True)
+        }
+        return [self._groups[e] if e in self._groups else read[e] for e in entries]
+
+    def values(self, entries: pa.BinaryArray) -> pa.BinaryArray:
+        """Return what is kept under keys of entries, each once; null where there is no group.
+
+        Only where the batch has put no group before.
+        """
+        order = pc.sort_indices(entries)
+        found = pa.array(self._state.values(entries.take(order).to_pylist()), pa.binary())
+        back = np.empty(len(found), np.int64)
+        back[order.to_numpy()] = np.arange(len(found))
+        found = found.take(pa.array(back))
+        if not self._groups:
+            return found
+        forgotten = pc.is_in(entries, pa.array(list(self._groups), pa.binary()))
+        return pc.if_else(forgotten, pa.scalar(None, pa.binary()), found)
+
+    def put_all(
+        self, entries: pa.BinaryArray, values: pa.BinaryArray, known: pa.BooleanArray, dues: Numbers
+    ) -> None:
+        """Keep groups that `values` returned.
+
+        Args:
+            entries: Their keys.
+            values: What is kept of them.
+            known: Those that were there before.
+            dues: The times behind which they are over; none: they stay for good.
+        """
+        new = pc.invert(known)
+        due = dues[new.to_numpy(zero_copy_only=False)] if len(dues) else None
+        self._state.change(entries.filter(new), values.filter(new), due)
+        self._state.change(entries.filter(known), values.filter(known))
+        for entry in set(self._groups).intersection(entries.filter(new).to_pylist()):
+            del self._groups[entry]  # what was forgotten begins again
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether the batch has kept no group so far; it may have forgotten some."""
+        return not any(self._groups.values())
+
+    def under(self, keys: Sequence[bytes]) -> dict[bytes, dict[bytes, Group]]:
+        """Return the groups of all windows of each key, by the keys of their entries."""
+        found: dict[bytes, dict[bytes, Group]] = {key: {} for key in keys}
+        index, suffixes, values = self._state.entries(GROUP, keys)
+        for i, suffix, value in zip(index, suffixes, values, strict=True):
+            found[keys[i]][entry_key(keys[i], GROUP, suffix)] = read_group(value)
+        for entry, group in self._groups.items():
+            key, _ = read_entry(self._aggregate, entry)
+            if key not in found:
+                continue
+            found[key].pop(entry, None)
+            if group is not None:
+                found[key][entry] = group
+        return found
+
+    def put(self, entry: bytes, group: Group, *, known: bool) -> None:
+        """Keep a group.
+
+        Args:
+            entry: Its key.
+            group: What is kept of it.
+            known: It was there before; the time at which it is over is noted once, and looked at
+                again then.
+        """
+        self._groups[entry] = group
+        _, start = read_entry(self._aggregate, entry)
+        due = None if known else over_at(self._aggregate, group, start)
+        if due is not None:
+            self._dues[entry] = due
+
+    def drop(self, entry: bytes) -> None:
+        """Forget a group; not its rows."""
+        self._groups[entry] = None
+
+    def over(self, watermark: int, *, looks: bool) -> Iterator[list[tuple[bytes, Group, int]]]:
+        """Forget the groups that are over, and yield them with the time behind which they are.
+
+        Args:
+            watermark: The operator's own.
+            looks: Look at what was there before the batch, too.
+        """
+        mine = [(due, e) for e, due in self._dues.items() if due < watermark and self._groups[e]]
+        found, later = self._over(mine, watermark)
+        self._dues.update(later)
+        yield found
+        for due in self._state.due(watermark) if looks else ():
+            found, later = self._over(due, watermark)
+            self._state.forget([(at, entry) for at, entry in due if entry not in later])
+            for at, entry in due:
+                if entry in later:
+                    self._state.postpone(entry, at, later[entry])
+            yield found
+
+    def _over(
+        self, due: Sequence[tuple[int, bytes]], watermark: int
+    ) -> tuple[list[tuple[bytes, Group, int]], dict[bytes, int]]:
+        """Return the groups that are over, and when others will be that were due."""
+        found: list[tuple[bytes, Group, int]] = []
+        later: dict[bytes, int] = {}
+        groups = self.of([entry for _, entry in due])
+        for (_, entry), group in zip(due, groups, strict=True):
+            if group is None or (entry in self._groups and self._groups[entry] is None):
+                continue  # forgotten before, or noted twice
+            at = over_at(self._aggregate, group, read_entry(self._aggregate, entry)[1])
+            if at is not None and at < watermark:
+                self._groups[entry] = None
+                found.append((entry, group, at))
+            elif at is not None:
+                later[entry] = at
+        return found, later
+
+    def rows(self, entries: Sequence[bytes]) -> dict[bytes, dict[bytes, str]]:
+        """Return the rows that are kept for groups, each group's in their order, by their tails."""
+        keys, starts = zip(*(read_entry(self._aggregate, e) for e in entries), strict=True)
+        prefixes = [kept_suffix(start, b"") for start in starts]
+        index, suffixes, values = self._state.entries(KEPT, keys, prefixes)
+        found: dict[bytes, dict[bytes, str | None]] = {entry: {} for entry in entries}
+        for i, suffix, value in zip(index, suffixes, values, strict=True):
+            found[entries[i]][suffix[len(prefixes[i]) :]] = value.decode()
+        for entry in found:
+            found[entry].update(self._kept.get(entry, {}))
+        return {
+            entry: {tail: row for tail, row in sorted(rows.items()) if row is not None}
+            for entry, rows in found.items()
+        }
+
+    def keep(self, entry: bytes, tail: bytes, row: str | None) -> None:
+        """Keep a row of a group; None: no longer."""
+        self._kept[entry][tail] = row
+
+    def write(self) -> int | None:
+        """Hand the changes to the task; returns the earliest time at which something is over."""
+        state = self._state
+        for entry, group in self._groups.items():
+            if group is None:
+                state.delete(entry)
+            else:
+                state.put(entry, group_value(group), self._dues.get(entry))
+        for entry, rows in self._kept.items():
+            key, start = read_entry(self._aggregate, entry)
+            for tail, row in rows.items():
+                name = entry_key(key, KEPT, kept_suffix(start, tail))
+                if row is None:
+                    state.delete(name)
+                else:
+                    state.put(name, row.encode())
+        return state.write()

@@ -1,0 +1,249 @@
+"""Changes of groups, and groups that are over, on their way out; and what could not be sent."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaflow_engine.flow.flow import instant
+from kaflow_engine.flow.graph import last_level, level_of, source_of
+from kaflow_engine.operators.aggregate.calculate import result_columns
+from kaflow_engine.operators.aggregate.entries import read_group
+from kaflow_engine.operators.aggregate.workspace import (
+    Change,
+    Changed,
+    Work,
+    causes_of,
+    joined,
+    texts,
+)
+from kaflow_engine.operators.handover import Changes, HandChanges, placed
+from kaflow_engine.operators.output.row_letters import row_letters
+from kaflow_engine.operators.row_errors.bad_record import BadRecord
+from kaflow_engine.operators.row_errors.dead_letters import letter_side, why
+from kaflow_engine.operators.rows.partitioning import first_parts, record_part
+from kaflow_engine.operators.rows.reports import exchange_rows
+from kaflow_engine.operators.rows.schemas import DEAD, LETTERS, ORIGIN, TRIGGER
+
+
+def send_changes(work: Work, hand_changes: HandChanges) -> list[pa.Table]:
+    """Hand on what groups have become, and note what could not be sent.
+
+    Returns:
+        Rows and dead letters, schema EXCHANGE.
+    """
+    if work.changed is not None:
+        return _send_changed(work, work.changed, hand_changes)
+    changes = _leaving(work)
+    if not changes:
+        return []
+    handed = _handed(changes, work.sent)
+    bad: dict[int, BadRecord] = {}
+    found: list[pa.Table] = []
+    if handed:
+        taken = hand_changes(_changes(work, changes, handed))
+        bad = {one.row: one for one in taken.bad}
+        found.append(taken.rows)
+    failures: dict[bytes, tuple[Change, BadRecord]] = {}
+    for number, change in enumerate(changes):
+        failed = bad.get(number) or _failure(change)
+        if failed is not None:
+            failures.setdefault(change.entry, (change, failed))
+    if failures:
+        _note(work, changes, {*handed}, {*bad}, failures.keys())
+        found.append(result_letters(work, failures.values()))
+    return found
+
+
+def _leaving(work: Work) -> list[Change]:
+    """Return the last change of each group, or the last one that each record made of it."""
+    causes = causes_of(joined(work.rows)) if work.aggregate.each else None
+    last = {
+        (change.entry, None if causes is None else causes[change.by]): number
+        for number, change in enumerate(work.changes)
+    }
+    return [work.changes[number] for number in sorted(last.values())]
+
+
+def _handed(changes: Sequence[Change], sent: Mapping[bytes, str | None]) -> list[int]:
+    """Return the places of changes with a result that is not the one before."""
+    now = dict(sent)
+    found: list[int] = []
+    for number, change in enumerate(changes):
+        if change.failed is None and change.row != now.get(change.entry):
+            now[change.entry] = change.row
+            found.append(number)
+    return found
+
+
+def _changes(work: Work, changes: Sequence[Change], handed: Sequence[int]) -> Changes:
+    some = [changes[number] for number in handed]
+    rows = pa.table(
+        {
+            "rn": pa.array(handed, pa.int64()),
+            "group": pa.array([change.entry for change in some], pa.binary()),
+            "old": pa.array([work.sent.get(change.entry) for change in some], pa.string()),
+            "new": pa.array([change.row for change in some], pa.string()),
+        }
+    )
+    by = pa.array([change.by for change in some], pa.int64())
+    ts = pa.array([change.ts for change in some], pa.int64())
+    keys = pa.array([change.key for change in some], pa.binary())
+    return _made(work, rows, by, ts, keys)
+
+
+def _made(work: Work, rows: pa.Table, by: pa.Array, ts: pa.Array, keys: pa.BinaryArray) -> Changes:
+    """Return changes with where they come from: the rows that made them, as places."""
+    made = joined(work.rows).take(by)
+    places: dict[str, Any] = {
+        **{name: made[name] for name in (*TRIGGER, *ORIGIN, "members")},
+        "ts": ts,
+        "part": pa.array(first_parts(keys, work.flow.partitions)),
+        "counted": pa.repeat(False, len(ts)),
+        "forced": pa.repeat(False, len(ts)),
+    }
+    known = pa.table({"rn": rows["rn"], **places})
+    columns = result_columns(work.aggregate)
+    return Changes(
+        rows=rows, columns=columns, placed=lambda found: placed(found, known), stays=True
+    )
+
+
+def _send_changed(work: Work, changed: Changed, hand_changes: HandChanges) -> list[pa.Table]:
+    """Hand on what groups have become at once, and note what could not be sent.
+
+    Returns:
+        Rows and dead letters, schema EXCHANGE.
+    """
+    differs = pc.fill_null(pc.not_equal(changed.old, changed.new), True)
+    numbers = pc.indices_nonzero(differs).cast(pa.int64())
+    if not len(numbers):
+        return []
+    rows = pa.table(
+        {
+            "rn": numbers,
+            "group": changed.entries.take(numbers),
+            "old": changed.old.take(numbers),
+            "new": changed.new.take(numbers),
+        }
+    )
+    by, ts = pa.array(changed.by).take(numbers), pa.array(changed.ts).take(numbers)
+    taken = hand_changes(_made(work, rows, by, ts, changed.keys.take(numbers)))
+    if not taken.bad:
+        return [taken.rows]
+    failed = [(_change_at(work, changed, one.row), one) for one in taken.bad]
+    for change, one in failed:
+        group = read_group(changed.values[one.row].as_py())
+        kept = replace(group, unsent=True, sent=changed.old[one.row].as_py())
+        work.groups.put(change.entry, kept, known=True)
+    return [taken.rows, result_letters(work, failed)]
+
+
+def _change_at(work: Work, changed: Changed, number: int) -> Change:
+    windowed = work.aggregate.window is not None
+    return Change(
+        entry=changed.entries[number].as_py(),
+        key=changed.keys[number].as_py(),
+        start=int(changed.starts[number]) if windowed else None,
+        end=int(changed.ends[number]) if windowed else None,
+        ts=int(changed.ts[number]),
+        by=int(changed.by[number]),
+        row=changed.new[number].as_py(),
+    )
+
+
+def parts(work: Work, keys: Sequence[bytes]) -> pa.Array:
+    """Return the partitions of groups, by their keys behind the shard byte."""
+    return pa.array(first_parts(pa.array(keys, pa.binary()), work.flow.partitions))
+
+
+def _failure(change: Change) -> BadRecord | None:
+    if change.failed is None:
+        return None
+    error, message = change.failed
+    return BadRecord(row=0, phase="result", error=error, message=message)
+
+
+def _note(
+    work: Work,
+    changes: Sequence[Change],
+    handed: set[int],
+    bad: set[int],
+    failing: Iterable[bytes],
+) -> None:
+    """Keep the rows that groups sent last, whose present results could not be sent."""
+    wanted = {*failing}
+    sent = {entry: work.sent.get(entry) for entry in wanted}
+    last: dict[bytes, Change] = {}
+    for number, change in enumerate(changes):
+        if change.entry not in wanted:
+            continue
+        last[change.entry] = change
+        if number in handed and number not in bad:
+            sent[change.entry] = change.row
+    entries = sorted(last)
+    for entry, group in zip(entries, work.groups.of(entries), strict=True):
+        change = last[entry]
+        if group is not None and (change.failed is not None or change.row != sent[entry]):
+            kept = replace(group, unsent=True, sent=sent[entry])
+            work.groups.put(entry, kept, known=True)
+
+
+def result_letters(work: Work, failed: Iterable[tuple[Change, BadRecord]]) -> pa.Table:
+    """Return dead letters about results, schema EXCHANGE: they name a group instead of a record."""
+    some = list(failed)
+    work.counters["failed_results"] += len(some)
+    return row_letters(
+        work.flow,
+        work.chain,
+        [replace(bad, phase="result") for _, bad in some],
+        [named(work, change) for change, _ in some],
+        ts=pa.array([change.ts for change, _ in some], pa.int64()),
+        part=parts(work, [change.key for change, _ in some]),
+    )
+
+
+def named(work: Work, change: Change) -> str:
+    """Return what people call a group and its window."""
+    values: list[str | None] = json.loads(change.key[1:])
+    pairs = zip(work.aggregate.keys, values, strict=True)
+    shown = ", ".join(f"{key.name} = {'NULL' if t is None else t}" for key, t in pairs)
+    group = f"group ({shown})" if shown else "the only group"
+    if change.start is None or change.end is None:
+        return group
+    return f"{group}, window {_at(change.start)} to {_at(change.end)}"
+
+
+def _at(milliseconds: int) -> str:
+    """Return an instant as people write it; event times may be beyond what dates can say."""
+    try:
+        return instant(milliseconds)
+    except (OverflowError, ValueError, OSError):
+        return f"{milliseconds} ms"
+
+
+def late_letters(work: Work, rows: pa.Table) -> pa.Table:
+    """Return dead letters of rows that fall into closed windows only, schema EXCHANGE."""
+    flow, topic = work.flow, source_of(work.flow, work.chain.driving)
+    late = BadRecord(row=0, phase="late", error="Late", message="its windows are closed")
+    part = record_part(topic.index, rows["d_part"], flow)
+    if level_of(flow, work.aggregate) == last_level(flow):
+        # delivered by this very task, which must not count into the partition of another
+        part = parts(work, texts(rows["key"]))
+    return exchange_rows(
+        rows.num_rows,
+        target=LETTERS,
+        part=part,
+        kind=DEAD,
+        side=letter_side(flow, work.chain),
+        t_phase=1,
+        t_topic=topic.index,
+        t_part=rows["d_part"],
+        t_off=rows["d_off"],
+        ts=rows["ts"],
+        raw=rows["raw"],
+        payload=why(late),
+    )

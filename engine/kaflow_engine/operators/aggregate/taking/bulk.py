@@ -1,0 +1,154 @@
+"""Rows that are taken into many groups at once: one read, one statement, one write.
+
+It is for groups of which accumulators say all, and that change once in a batch; a batch in which a
+result fails goes group by group.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaflow_engine.flow.operators import Aggregate
+from kaflow_engine.flow.windows import SessionWindow
+from kaflow_engine.operators.aggregate.calculate import computed, keeps_rows
+from kaflow_engine.operators.aggregate.entries import (
+    entries_of,
+    group_values,
+    overs_at,
+    read_group_values,
+)
+from kaflow_engine.operators.aggregate.windows import Numbers
+from kaflow_engine.operators.aggregate.workspace import Changed, Work
+from kaflow_engine.operators.row_errors.quarantine import DATA_ERRORS
+
+_NEVER = np.iinfo(np.int64).min
+
+
+def may_be_bulk(aggregate: Aggregate) -> bool:
+    """Tell whether rows may be taken at once."""
+    once = aggregate.final or not aggregate.each
+    plain = not aggregate.retracts and not isinstance(aggregate.window, SessionWindow)
+    return once and plain and not keeps_rows(aggregate)
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """The groups that rows go into, by their numbers, which are places in each column."""
+
+    of_rows: Numbers
+    """The number of the group of each row."""
+    entries: pa.BinaryArray
+    keys: pa.BinaryArray
+    starts: Numbers
+    ends: Numbers
+    by: Numbers
+    """The place of the last row of each."""
+
+
+def take_in_bulk(
+    work: Work, rows: pa.Table, places: Numbers, starts: Numbers, ends: Numbers
+) -> bool:
+    """Take rows into their groups, unless they must be taken group by group.
+
+    Args:
+        work: The aggregate.
+        rows: Schema EXCHANGE, in their order.
+        places: The rows, as often as there are windows that they fall into.
+        starts: Of these windows.
+        ends: Of these windows.
+
+    Returns:
+        Whether they were taken.
+    """
+    aggregate = work.aggregate
+    groups = _groups(work, rows, places, starts, ends)
+    stored = work.groups.values(groups.entries)
+    known = stored.is_valid()
+    before = read_group_values(stored.filter(known))
+    if before is None:
+        return False
+    numbers = np.arange(len(groups.entries))
+    old = numbers[known.to_numpy(zero_copy_only=False)]
+    try:
+        found = _computed(aggregate, rows, places, groups, old, before.columns)
+    except DATA_ERRORS:
+        return False
+    ts = np.full(len(numbers), _NEVER)
+    np.maximum.at(ts, groups.of_rows, rows["ts"].to_numpy()[places])
+    ts[old] = np.maximum(ts[old], before.ts)
+    values = group_values(ts, found["columns"].slice(0, len(numbers)).combine_chunks())
+    work.groups.put_all(groups.entries, values, known, overs_at(aggregate, ts, groups.ends))
+    first = work.count
+    work.rows.append(rows)
+    if not aggregate.final:
+        results = found["row"].combine_chunks()
+        sent = np.full(len(numbers), -1)
+        sent[old] = np.arange(len(numbers), len(results))
+        was = results.take(pa.array(sent, mask=sent < 0))
+        work.changed = Changed(
+            entries=groups.entries,
+            keys=groups.keys,
+            values=values,
+            old=was,
+            new=results.slice(0, len(numbers)),
+            ts=ts,
+            by=groups.by + first,
+            starts=groups.starts,
+            ends=groups.ends,
+        )
+    return True
+
+
+def _groups(work: Work, rows: pa.Table, places: Numbers, starts: Numbers, ends: Numbers) -> _Groups:
+    keys = rows["key"].combine_chunks().take(pa.array(places))
+    windowed = work.aggregate.window is not None
+    entries = entries_of(keys, starts if windowed else None).dictionary_encode()
+    of_rows = entries.indices.to_numpy().astype(np.int64)
+    count = len(entries.dictionary)
+    some, by = np.empty(count, np.int64), np.empty(count, np.int64)
+    some[of_rows] = np.arange(len(of_rows))  # any row of the group
+    by[of_rows] = places  # for equal indices the last write stays
+    return _Groups(
+        of_rows=of_rows,
+        entries=entries.dictionary,
+        keys=keys.take(pa.array(some)),
+        starts=starts[some],
+        ends=ends[some],
+        by=by,
+    )
+
+
+def _computed(
+    aggregate: Aggregate,
+    rows: pa.Table,
+    places: Numbers,
+    groups: _Groups,
+    old: Numbers,
+    columns: pa.StringArray,
+) -> pa.Table:
+    """Return accumulators and results by the numbers of groups; behind them those of stored ones as
+    they were, where results of them are wanted."""
+    count = len(groups.entries)
+    again = np.arange(0 if aggregate.final else len(old))
+    wanted = np.concatenate([np.arange(count), old[again]])
+    numbers = np.concatenate([np.arange(count), count + again])
+    windowed = aggregate.window is not None
+    texts = pc.binary_slice(groups.keys, 1, 1 << 31).cast(pa.string())
+    infos = pa.table(
+        {
+            "v": numbers,
+            "keys": texts.take(pa.array(wanted)),
+            "began": pa.array(groups.starts[wanted], mask=np.full(len(wanted), not windowed)),
+            "ended": pa.array(groups.ends[wanted], mask=np.full(len(wanted), not windowed)),
+        }
+    )
+    into = np.concatenate([old, count + again])
+    olds = pa.table(
+        {"v": into, "g": into, "columns": pa.chunked_array([columns, columns.slice(0, len(again))])}
+    )
+    given = rows.select(["kind", "payload"]).take(pa.array(places))
+    news = given.append_column("v", pa.array(groups.of_rows))
+    news = news.append_column("g", pa.array(groups.of_rows))
+    return computed(aggregate, infos, olds, news, results=not aggregate.final)

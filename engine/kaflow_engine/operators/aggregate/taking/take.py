@@ -1,0 +1,96 @@
+"""Rows that are taken into groups of fixed windows, or of no window."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaflow_engine.flow.windows import SessionWindow
+from kaflow_engine.operators.aggregate.entries import group_entry
+from kaflow_engine.operators.aggregate.nodes import Node
+from kaflow_engine.operators.aggregate.settle import settle
+from kaflow_engine.operators.aggregate.taking.bulk import may_be_bulk, take_in_bulk
+from kaflow_engine.operators.aggregate.windows import Numbers, assigned, ends_of
+from kaflow_engine.operators.aggregate.workspace import Work, texts
+
+
+def take_into_fixed(work: Work, rows: pa.Table) -> pa.Table:
+    """Take rows into their groups.
+
+    Args:
+        work: The aggregate.
+        rows: Schema EXCHANGE, in their order.
+
+    Returns:
+        The rows that are late.
+    """
+    places, starts, ends = _windows(work, rows["ts"].to_numpy())
+    late = np.zeros(rows.num_rows, np.bool_)
+    if work.aggregate.window is not None:
+        never_late = np.equal(rows["t_phase"].to_numpy(), 0)
+        held = (ends + work.aggregate.grace > work.watermark) | never_late[places]
+        late[:] = True
+        late[places[held]] = False
+        places, starts, ends = places[held], starts[held], ends[held]
+    of_records = pc.all(pc.greater(rows["t_phase"], 0)).as_py()  # others may be over at once
+    at_once = of_records and work.groups.is_untouched and may_be_bulk(work.aggregate)
+    if not (at_once and take_in_bulk(work, rows, places, starts, ends)):
+        nodes, made, changed = _nodes(work, rows, places, starts, ends)
+        settle(work, rows, nodes, made, changed)
+    return rows.filter(pa.array(late))
+
+
+def _windows(work: Work, times: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+    window = work.aggregate.window
+    assert not isinstance(window, SessionWindow)
+    if window is None:
+        nothing = np.zeros(len(times), np.int64)
+        return np.arange(len(times)), nothing, nothing
+    places, starts = assigned(window, times)
+    return places, starts, ends_of(window, starts)
+
+
+def _nodes(
+    work: Work, rows: pa.Table, places: Numbers, starts: Numbers, ends: Numbers
+) -> tuple[list[Node], list[int], list[int]]:
+    """Return nodes, those that are what groups become, and the changes in their order."""
+    keys = texts(rows["key"])
+    times: list[int] = rows["ts"].to_pylist()
+    windowed = work.aggregate.window is not None
+    spans: zip[tuple[int, int, int]] = zip(
+        *(numbers.tolist() for numbers in (places, starts, ends)), strict=True
+    )
+    into = [
+        (place, group_entry(keys[place], start if windowed else None), start, end)
+        for place, start, end in spans
+    ]
+    entries = list(dict.fromkeys(entry for _, entry, _, _ in into))
+    stored = dict(zip(entries, work.groups.of(entries), strict=True))
+    nodes: list[Node] = []
+    now: dict[bytes, int] = {}
+    each = work.aggregate.each and not work.aggregate.final
+    changed: list[int] = []
+    for place, entry, start, end in into:
+        window = (start, end) if windowed else (None, None)
+        if entry not in now:
+            group = stored[entry]
+            if group is not None:
+                now[entry] = _add(nodes, entry, keys[place], window, group.ts)
+                nodes[-1].stored = group
+        before = now.get(entry)
+        if before is None or each or nodes[before].stored is not None:
+            ts = times[place] if before is None else max(times[place], nodes[before].ts)
+            now[entry] = _add(nodes, entry, keys[place], window, ts)
+            nodes[-1].parents = () if before is None else (before,)
+            changed.append(now[entry])
+        node = nodes[now[entry]]
+        node.rows.append(place)
+        node.ts = max(node.ts, times[place])
+    return nodes, list(now.values()), changed
+
+
+def _add(
+    nodes: list[Node], entry: bytes, key: bytes, window: tuple[int | None, int | None], ts: int
+) -> int:
+    start, end = window
+    nodes.append(Node(entry=entry, key=key, start=start, end=end, ts=ts))
+    return len(nodes) - 1

@@ -1,0 +1,152 @@
+"""What an aggregate works with in one task: its groups, and what the batch makes of them."""
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaflow_engine.duck.queries import query
+from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.flow.chains import Chain, chain_of
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.operators import Aggregate
+from kaflow_engine.formats.pick import pick
+from kaflow_engine.operators.aggregate.entries import row_tail
+from kaflow_engine.operators.aggregate.groups import Groups
+from kaflow_engine.operators.aggregate.windows import Numbers
+from kaflow_engine.operators.rows.row_order import has_members, order_of
+from kaflow_engine.operators.rows.schemas import EXCHANGE, ORIGIN, TAKEN, TRIGGER
+from kaflow_engine.operators.rows.task import BatchContext
+from kaflow_engine.operators.watermark import END
+
+_ORDER = (*TRIGGER, *ORIGIN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What became of a group because of a row."""
+
+    entry: bytes
+    key: bytes
+    start: int | None
+    end: int | None
+    ts: int
+    by: int
+    """The row, as a place among all rows of the batch."""
+    row: str | None
+    """The result, packed; None: it has none, or the group is no more."""
+    failed: tuple[str, str] | None = None
+    """Class and message of the error for which it has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """What became of many groups at once, column by column."""
+
+    entries: pa.BinaryArray
+    keys: pa.BinaryArray
+    values: pa.BinaryArray
+    """What is kept of them."""
+    old: pa.StringArray
+    """The rows that were sent last; null: none was."""
+    new: pa.StringArray
+    ts: Numbers
+    by: Numbers
+    """The row, as a place among all rows of the batch."""
+    starts: Numbers
+    ends: Numbers
+
+
+@dataclass(kw_only=True)
+class Work:
+    """One aggregate in one task of one batch."""
+
+    flow: Flow
+    aggregate: Aggregate
+    batch: BatchContext
+    groups: Groups
+    counters: Counter[str] = field(default_factory=Counter[str])
+    sent: dict[bytes, str | None] = field(default_factory=dict[bytes, str | None])
+    """The rows that groups, which the batch changes, sent last before it."""
+    changes: list[Change] = field(default_factory=list[Change])
+    changed: Changed | None = None
+    """Where rows were taken at once; there are no `changes` then."""
+    rows: list[pa.Table] = field(default_factory=list[pa.Table])
+    """All rows so far, in their order."""
+    numbers: Counter[bytes] = field(default_factory=Counter[bytes])
+    """How many rows under each key were kept so far."""
+
+    @cached_property
+    def chain(self) -> Chain:
+        """The chain that the aggregate belongs to."""
+        return chain_of(self.flow, self.aggregate)
+
+    @cached_property
+    def watermark(self) -> int:
+        """The operator's own, at the beginning of the batch."""
+        horizon = self.batch.horizon(self.chain.number)
+        return horizon if horizon >= END else horizon - self.aggregate.delay
+
+    def due_in_chain(self, due: int) -> int:
+        """Return what the watermark of the chain is when the operator's own is `due`."""
+        return due + self.aggregate.delay
+
+    def next_tail(self, key: bytes, identity: bytes = b"") -> bytes:
+        """Return what tells the next row under a key, which is kept, apart."""
+        self.numbers[key] += 1
+        return row_tail(self.batch.batch, self.numbers[key], identity)
+
+    @property
+    def count(self) -> int:
+        """How many rows there were so far."""
+        return sum(rows.num_rows for rows in self.rows)
+
+
+def in_order(rows: pa.Table) -> pa.Table:
+    """Return rows of schema EXCHANGE in the order in which they count.
+
+    Of what one record changed in a table, rows that are taken away come first, and then the others
+    in the order of their identities: several tasks may have sent them.
+    """
+    names, keyed = [*_ORDER], rows
+    if rows["value"].null_count < rows.num_rows:
+        keyed = rows.append_column("$comes", pc.not_equal(rows["kind"], TAKEN).cast(pa.int8()))
+        keyed = keyed.append_column("$row", pc.rank(rows["value"], tiebreaker="dense"))
+        names += ["$comes", "$row"]
+    if has_members(rows):
+        names.insert(len(_ORDER), "members")
+        numbered = keyed.select(names).append_column("$n", pa.array(np.arange(rows.num_rows)))
+        by = ", ".join(map(identifier, numbered.column_names))
+        return rows.take(query(f'SELECT "$n" AS n FROM rows ORDER BY {by}', rows=numbered)["n"])
+    return pick(rows, pa.array(order_of(keyed, names)))
+
+
+def causes_of(rows: pa.Table) -> list[Hashable]:
+    """Return what made each row: a record, which may make several; of what fell due, the row."""
+    records = zip(*(rows[name].to_pylist() for name in TRIGGER), strict=True)
+    due = zip(*(rows[name].to_pylist() for name in (*ORIGIN, "members")), strict=True)
+    phases: list[int] = rows["t_phase"].to_pylist()
+    return [
+        record if phase else (record, *origin, tuple(members or ()))
+        for record, phase, (*origin, members) in zip(records, phases, due, strict=True)
+    ]
+
+
+def texts(column: pa.ChunkedArray) -> list[bytes]:
+    """Return binary values, none of which is null."""
+    found: list[bytes] = column.to_pylist()
+    return found
+
+
+def no_rows() -> pa.Table:
+    """Return no rows of schema EXCHANGE."""
+    return EXCHANGE.empty_table()
+
+
+def joined(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return tables of schema EXCHANGE as one."""
+    return pa.concat_tables([no_rows(), *tables])

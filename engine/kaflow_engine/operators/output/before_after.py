@@ -1,0 +1,146 @@
+"""Changes of a table as one reader sees them: what it makes of the rows before and after."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaflow_engine.operators.handover import Changes
+from kaflow_engine.operators.row_errors.bad_record import BadRecord
+from kaflow_engine.operators.rows.row_text import columns_of, unpack
+
+_Numbers = np.ndarray[Any, np.dtype[np.int64]]
+_Made = TypeVar("_Made")
+_NONE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """What leaves a reader because of changes, in their order: rows that go, and rows that come."""
+
+    numbers: pa.Array
+    """Of each the `rn` of its change."""
+    rows: pa.Table
+    """What the reader made of the row."""
+    comes: pa.BooleanArray
+    """Of each whether it comes; it goes before another one comes for it."""
+    changes: pa.Array
+    """Of each the place of its change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeforeAfter:
+    """The rows of changes that a reader looks at, each once: a row that another one of its group
+    replaces is computed as the row after only."""
+
+    changes: Changes
+    rows: pa.Table
+    """`rn`, from 0, and `row`, packed: the rows after, then those before the first changes."""
+    had: _Numbers
+    """Of each change the `rn` of the row before; negative: there is none."""
+    has: _Numbers
+    """Of each change the `rn` of the row after; negative: there is none."""
+
+    @property
+    def typed(self) -> str:
+        """SELECT of `rn` and the columns of the changes from `rows`."""
+        values = ", ".join(["rn", *columns_of("l", self.changes.columns)])
+        return f"SELECT {values} FROM (SELECT rn, {unpack('row')} AS l FROM rows)"
+
+    def moves(self, made: pa.Table, key: str | None = None, *, coalesced: bool = False) -> Moves:
+        """Return what leaves a reader.
+
+        Args:
+            made: `rn` and what the reader makes of these rows; of others it shows nothing.
+            key: A column: a row that comes replaces the one before where this is equal, so that
+                the latter does not go.
+            coalesced: Of each group only what is left at the end of its changes leaves, with the
+                last of them.
+        """
+        places = np.full(self.rows.num_rows + 1, _NONE)  # the last one is that of no row
+        places[made["rn"].to_numpy()] = np.arange(made.num_rows)
+        had, has = places[self.had], places[self.has]
+        if coalesced:
+            had, has = self._at_the_end(had, has)
+        columns = [name for name in made.column_names if name != "rn"]
+        same = {name: _equal(made[name].combine_chunks(), had, has) for name in columns}
+        equal = np.logical_and.reduce([(had < 0) == (has < 0), *same.values()])
+        goes = (had >= 0) & ~equal
+        if key is not None:
+            goes &= (has < 0) | ~same[key]
+        comes = (has >= 0) & ~equal
+        changes = np.concatenate([np.flatnonzero(goes), np.flatnonzero(comes)])
+        late = np.arange(len(changes)) >= np.count_nonzero(goes)
+        order = np.lexsort((late, changes))
+        changes, late = changes[order], late[order]
+        return Moves(
+            numbers=self.changes.rows["rn"].combine_chunks().take(pa.array(changes)),
+            rows=made.take(pa.array(np.where(late, has[changes], had[changes]))),
+            comes=pa.array(late),
+            changes=pa.array(changes),
+        )
+
+    def _at_the_end(self, had: _Numbers, has: _Numbers) -> tuple[_Numbers, _Numbers]:
+        """Return rows before and after of the last change of each group; of others none."""
+        groups = self.changes.rows["group"].combine_chunks().dictionary_encode().indices.to_numpy()
+        _, first, of_group = np.unique(groups, return_index=True, return_inverse=True)
+        last = np.empty(len(first), np.int64)
+        last[of_group] = np.arange(len(groups))  # of repeated places the last assignment stays
+        before, after = np.full(len(groups), _NONE), np.full(len(groups), _NONE)
+        before[last], after[last] = had[first], has[last]
+        return before, after
+
+    def seen(
+        self, made: Mapping[int, _Made]
+    ) -> Iterator[tuple[int, bytes, _Made | None, _Made | None]]:
+        """Yield each change: its `rn`, its group, and what a reader had of it and has now.
+
+        Args:
+            made: What the reader makes of rows, by their `rn`; of those that are not there it
+                shows nothing.
+        """
+        rows = self.changes.rows
+        numbers: list[int] = rows["rn"].to_pylist()
+        groups: list[bytes] = rows["group"].to_pylist()
+        sides = zip(self.had.tolist(), self.has.tolist(), strict=True)
+        for number, group, (had, has) in zip(numbers, groups, sides, strict=True):
+            yield number, group, made.get(had), made.get(has)
+
+    def bad_of(self, failed: Iterable[BadRecord]) -> list[BadRecord]:
+        """Return the changes whose rows after are those that failed."""
+        owners = self.changes.rows["rn"].take(pa.array(np.flatnonzero(self.has >= 0)))
+        return [
+            replace(one, row=owners[one.row].as_py()) for one in failed if one.row < len(owners)
+        ]
+
+
+def before_after(changes: Changes) -> BeforeAfter:
+    """Return the rows after, and of each group the row before its first change."""
+    rows = changes.rows
+    groups = rows["group"].combine_chunks().dictionary_encode().indices.to_numpy()
+    order = np.argsort(groups, kind="stable")
+    follows = order[1:][groups[order[1:]] == groups[order[:-1]]]
+    before = np.full(len(groups), _NONE)
+    before[follows] = order[:-1][groups[order[1:]] == groups[order[:-1]]]
+    after = rows["new"].is_valid().to_numpy()
+    begins = rows["old"].is_valid().to_numpy() & (before < 0)
+    has = np.where(after, np.cumsum(after) - 1, _NONE)
+    had = np.where(begins, np.count_nonzero(after) + np.cumsum(begins) - 1, _NONE)
+    had[follows] = has[before[follows]]
+    chunks = [*rows["new"].filter(pa.array(after)).chunks]
+    chunks += rows["old"].filter(pa.array(begins)).chunks
+    both = pa.chunked_array(chunks, pa.string())
+    numbered = pa.table({"rn": pa.array(np.arange(len(both))), "row": both})
+    return BeforeAfter(changes=changes, rows=numbered, had=had, has=has)
+
+
+def _equal(column: pa.Array, had: _Numbers, has: _Numbers) -> Any:
+    """Tell of each change whether a column is the same before and after; NULL equals NULL."""
+    before = column.take(pa.array(had, mask=had < 0))
+    now = column.take(pa.array(has, mask=has < 0))
+    neither = pc.invert(pc.or_(pc.is_valid(before), pc.is_valid(now)))
+    same = pc.or_(pc.fill_null(pc.equal(before, now), False), neither)
+    return same.to_numpy(zero_copy_only=False)

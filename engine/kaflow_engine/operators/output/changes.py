@@ -1,0 +1,98 @@
+"""Changes of a table on their way to sinks: what is selected of the row before and after."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import taker_of, target_of
+from kaflow_engine.flow.operators import Aggregate, Project, TakesRows
+from kaflow_engine.flow.sinks import Sink, TopicSink
+from kaflow_engine.operators.handover import Changes, Taken, position_of
+from kaflow_engine.operators.outcomes.outcomes import EMITTED
+from kaflow_engine.operators.output.before_after import BeforeAfter, Moves, before_after
+from kaflow_engine.operators.output.encode import encode_rows
+from kaflow_engine.operators.output.project import projected
+from kaflow_engine.operators.row_errors.bad_record import BadRecord
+from kaflow_engine.operators.rows.partitioning import output_parts
+from kaflow_engine.operators.rows.reports import exchange_rows
+from kaflow_engine.operators.rows.schemas import EXCHANGE, READY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shown:
+    """What one reader makes of changes."""
+
+    project: Project
+    sink: Sink
+    moves: Moves
+    bad: Sequence[BadRecord]
+    """By changes."""
+
+
+def run_changes(flow: Flow, readers: Sequence[TakesRows], changes: Changes) -> Taken:
+    """Take changes: what differs for a reader leaves as the row it is now, or as a delete.
+
+    A reader shows nothing of a row on which its SQL fails.
+    """
+    sides = before_after(changes)
+    shown: list[_Shown] = []
+    for reader in readers:
+        assert isinstance(reader, Project)
+        sink = taker_of(flow, reader)
+        assert not isinstance(sink, Aggregate)
+        shown.append(_shown(reader, sink, sides))
+    bad: dict[int, BadRecord] = {}
+    for one in (one for each in shown for one in each.bad):
+        bad.setdefault(one.row, one)
+    rows = [_addressed(flow, each, changes) for each in shown]
+    passed = pa.chunked_array([each.moves.numbers for each in shown], pa.int64()).unique()
+    return Taken(
+        rows=pa.concat_tables([EXCHANGE.empty_table(), *rows]),
+        numbers=pa.chunked_array([], pa.int64()),
+        passed=changes.placed(pa.table({"rn": passed})),
+        bit=EMITTED,
+        bad=tuple(bad.values()),
+    )
+
+
+def _shown(reader: Project, sink: Sink, sides: BeforeAfter) -> _Shown:
+    columns = [column for column, _ in reader.columns]
+    done = encode_rows(sink, columns, projected(reader, sides.typed), sides.rows)
+    return _Shown(
+        project=reader,
+        sink=sink,
+        moves=sides.moves(done.rows, "out_key", coalesced=_is_coalesced(sink)),
+        bad=sides.bad_of(done.bad),
+    )
+
+
+def _is_coalesced(sink: Sink) -> bool:
+    return isinstance(sink, TopicSink) and sink.coalesced
+
+
+def _addressed(flow: Flow, shown: _Shown, changes: Changes) -> pa.Table:
+    """Return rows for the sink: a value of NULL deletes what was under the key."""
+    moves = shown.moves
+    deleted = pa.scalar(None, pa.binary())
+    made = pa.table(
+        {
+            "rn": moves.numbers,
+            "out_key": moves.rows["out_key"],
+            "value": pc.if_else(moves.comes, moves.rows["value"], deleted),
+        }
+    )
+    kept = changes.placed(made)
+    part = output_parts(kept["out_key"], flow.partitions) if shown.sink.exchange else kept["part"]
+    return exchange_rows(
+        kept.num_rows,
+        target=target_of(flow, shown.sink),
+        part=part,
+        kind=READY,
+        side=target_of(flow, shown.project),
+        key=kept["out_key"],
+        value=kept["value"],
+        **position_of(kept),
+    )

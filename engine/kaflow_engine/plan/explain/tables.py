@@ -1,0 +1,71 @@
+"""The tables of a chain, as `kaflow explain` shows them."""
+
+from collections.abc import Iterator, Sequence
+
+from kaflow_engine.flow.chains import Chain
+from kaflow_engine.flow.edges import Driving
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import source_of
+from kaflow_engine.flow.tables import Materialize, TableJoin
+from kaflow_engine.model.durations import format_duration
+from kaflow_engine.plan.explain.explanation import BoxPart
+from kaflow_engine.sql.shape import QueryShape
+
+_KINDS = {
+    (False, False): "INNER",
+    (True, False): "LEFT",
+    (False, True): "RIGHT",
+    (True, True): "FULL",
+}
+_KEYS = {
+    "join": "the join key",
+    "left": "that of the left row, which meets one row at most",
+    "right": "that of the right row, which meets one row at most",
+    "pair": "the keys of both rows",
+}
+
+
+def table_boxes(flow: Flow, chain: Chain, shape: QueryShape) -> tuple[BoxPart, ...]:
+    """Return what there is to say of the tables of a chain, each behind those that it reads."""
+    return tuple(_boxes(flow, chain.tables, shape))
+
+
+def _boxes(
+    flow: Flow, tables: Sequence[Materialize | TableJoin], shape: QueryShape
+) -> Iterator[BoxPart]:
+    joins = iter(shape.joins)
+    for each in tables:
+        match each:
+            case Materialize(rows=Driving() as edge):
+                names = dict.fromkeys((source_of(flow, edge).name, edge.alias))
+                title = f"table {' '.join(names)}"
+                yield BoxPart(title=title, rows=tuple(_kept(each, edge)))
+            case Materialize():
+                pass  # it gives the joined rows the key that their box tells
+            case TableJoin():
+                join = next(joins)
+                on = " AND ".join(f"{p.outer.sql} = {p.inner.sql}" for p in join.keys)
+                title = f"{_KINDS[each.left.preserved, each.right.preserved]} JOIN {join.alias}"
+                yield BoxPart(title=title, rows=tuple(_joined(each, on.replace('"', ""))))
+
+
+def _kept(table: Materialize, edge: Driving) -> Iterator[tuple[str, str]]:
+    yield "key", ", ".join(column.name for column, _ in table.keys)
+    if edge.filter is not None:
+        yield "WHERE", f"{edge.filter.replace(chr(34), '')} (a row that stops passing is deleted)"
+    if table.operation is not None:
+        yield "deletes", "records whose operation is d, and those without a value"
+    elif table.deletes is not None:
+        yield "deletes", "records without a value"
+    else:
+        yield "deletes", "nothing: a record without a value does not say which row"
+    lasts = "until they are deleted"
+    if table.retain is not None:
+        lasts = f"{format_duration(table.retain)} after their last change"
+    yield "kept", f"the row of each key, {lasts}"
+
+
+def _joined(join: TableJoin, on: str) -> Iterator[tuple[str, str]]:
+    yield "on", on
+    yield "key", f"of a joined row: {_KEYS[join.key]}"
+    yield "kept", "the rows of both sides, and the joined rows where these have another key"

@@ -1,0 +1,167 @@
+"""The aggregates of a chain: an entry and an operator for each GROUP BY, equal ones once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from kaflow_engine.flow.edges import Driving, Rows
+from kaflow_engine.flow.numbers import aggregate_state
+from kaflow_engine.flow.operators import Aggregate, KeyedJoin, Project
+from kaflow_engine.flow.windows import SessionWindow, span_of
+from kaflow_engine.model.columns import Column
+from kaflow_engine.plan.planner.grouping.accumulators import accumulate
+from kaflow_engine.plan.planner.grouping.settings import GroupParts
+from kaflow_engine.plan.planner.wiring import Grouped, projection
+from kaflow_engine.sql.shape import Expr, UnnestShape
+
+
+@dataclass(slots=True, kw_only=True)
+class Aggregates:
+    """Those of one chain, as they are found."""
+
+    chain: int
+    rows: KeyedJoin | Driving | Rows
+    """What the first of them take."""
+    of_table: bool
+    """These are rows of a table: they come and are taken away."""
+    delay: int
+    """Milliseconds that these rows may be behind the watermark."""
+    ledger: str | None
+    """What sends on rows that it judges, where the chain has a ledger."""
+    found: list[Grouped] = field(default_factory=list[Grouped])
+
+    def behind(
+        self,
+        relation: str,
+        where: Sequence[Expr],
+        unnests: Sequence[UnnestShape],
+        groups: Sequence[GroupParts],
+    ) -> Grouped:
+        """Return the last GROUP BY of a query, behind those before it.
+
+        Args:
+            relation: The name of the query.
+            where: Conditions on the rows that are grouped first.
+            unnests: Lists of theirs that become rows.
+            groups: One behind the other.
+        """
+        last: Grouped | None = None
+        for group in groups:
+            last = self._behind(relation, last, where, unnests, group)
+            where, unnests = group.shape.where, ()
+        assert last is not None
+        return last
+
+    def _behind(
+        self,
+        relation: str,
+        before: Grouped | None,
+        where: Sequence[Expr],
+        unnests: Sequence[UnnestShape],
+        group: GroupParts,
+    ) -> Grouped:
+        depth = 1 if before is None else before.depth + 1
+        name = relation if depth == 1 else f"{relation}/{depth}"
+        entry = replace(
+            projection(
+                relation,
+                self.rows,
+                where,
+                tuple((column, expr.sql) for column, expr in group.entered),
+                unnests,
+            ),
+            id=f"group:{name}",
+        )
+        if before is not None:
+            entry = replace(entry, rows=Rows(input=before.aggregate.id, key=None))
+        ledger = self.ledger if before is None else None
+        retracts = self.of_table if before is None else not before.aggregate.final
+        new = Grouped(
+            depth=depth,
+            entry=entry,
+            aggregate=_aggregate(
+                group,
+                id=f"aggregate:{name}",
+                state=aggregate_state(self.chain, len(self.found) + 1),
+                inputs=(entry.id, *([ledger] if ledger else [])),
+                delay=self.delay if before is None else _delay_behind(before.aggregate),
+                retracts=retracts,
+            ),
+        )
+        equal = next((each for each in self.found if _bare(each) == _bare(new)), None)
+        if equal is None:
+            self.found.append(new)
+        return equal or new
+
+
+def _bare(grouped: Grouped) -> tuple[Project, Aggregate]:
+    """Return what two must share to be one."""
+    aggregate = replace(grouped.aggregate, id="", state=0, inputs=())
+    return replace(grouped.entry, id=""), aggregate
+
+
+def _aggregate(
+    group: GroupParts,
+    *,
+    id: str,
+    state: int,
+    inputs: tuple[str, ...],
+    delay: int,
+    retracts: bool,
+) -> Aggregate:
+    arguments = tuple(column for column, _ in group.arguments)
+    accumulators, results = accumulate(
+        group.shape.calls,
+        {column.name: column.type for column in arguments},
+        {column.name: column.type for column in group.results},
+        in_sessions=isinstance(group.shape.window, SessionWindow),
+        retracts=retracts,
+    )
+    settings = group.settings
+    return Aggregate(
+        id=id,
+        state=state,
+        inputs=inputs,
+        alias=group.shape.alias,
+        keys=tuple(column for column, _ in group.keys),
+        window=group.shape.window,
+        arguments=arguments,
+        accumulators=accumulators,
+        results=results,
+        final=settings.final,
+        each=settings.each,
+        grace=settings.grace,
+        on_late=settings.on_late,
+        delay=delay,
+        ttl=settings.ttl,
+        retracts=retracts,
+    )
+
+
+def _delay_behind(aggregate: Aggregate) -> int:
+    """Return how far the rows of a window may be behind the watermark when they leave."""
+    if aggregate.window is None:
+        return aggregate.delay
+    return aggregate.delay + span_of(aggregate.window) + aggregate.grace
+
+
+def behind_group(
+    relation: str,
+    grouped: Grouped,
+    where: Sequence[Expr],
+    columns: Sequence[tuple[Column, Expr]],
+) -> Project:
+    """Return the projection of the rows of a GROUP BY.
+
+    Args:
+        relation: Its name.
+        grouped: Where they come from.
+        where: HAVING.
+        columns: What is selected.
+    """
+    return projection(
+        relation,
+        Rows(input=grouped.aggregate.id, key=None),
+        where,
+        tuple((column, expr.sql) for column, expr in columns),
+        (),
+    )

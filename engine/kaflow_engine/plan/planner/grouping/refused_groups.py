@@ -1,0 +1,259 @@
+"""What is asked of GROUP BY, windows and outputs together, and cannot be done or has no effect."""
+
+from collections.abc import Iterator, Sequence
+
+from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.errors import ModelError, SqlError
+from kaflow_engine.model.output_specs import Write
+from kaflow_engine.model.spec import Path
+from kaflow_engine.model.specs import AggregationSpec, PipelineSpec
+from kaflow_engine.plan.planner.grouping.settings import aggregation_of, is_group_key, place_of
+from kaflow_engine.plan.planner.outputs.output import BranchParts, OutputParts
+from kaflow_engine.plan.planner.tables.keys import TableKeys, is_key, key_output, query_key
+from kaflow_engine.sql.shape import BATCH_TIME, GroupShape
+from kaflow_engine.sql.types.bind import expressions
+
+_OF_WINDOWS = ("grace", "on_late")
+
+
+def wrong_keys(
+    spec: PipelineSpec, outputs: Sequence[OutputParts], keys: TableKeys
+) -> Iterator[ModelError]:
+    """Yield an error for each output that cannot hold one row for each group, or for each key of a
+    table."""
+    for output in outputs:
+        write, branch = output.write, output.branches[0]
+        if branch.is_table and not branch.groups:
+            yield from _wrong_table(spec, branch, keys)
+        elif branch.is_table and write.output.table is not None:
+            yield ModelError(
+                f"table '{write.output.table}' cannot hold groups that change: a row of it stays "
+                "as it is",
+                spec.place(*write.at, "table"),
+                "group by a window, such as tumble(INTERVAL 5 MINUTE), with emission: "
+                "{type: final}, or write to a topic",
+            )
+        elif (
+            branch.is_table
+            and branch.key is not None
+            and not is_group_key(branch.groups[-1].shape, branch.key.expr)
+        ):
+            given = write.output.key
+            yield ModelError(
+                f"the key '{given or branch.key.name}' is not what the query groups by: two "
+                "groups would overwrite each other",
+                spec.place(*write.at, "key") if given else spec.place(*write.query_at),
+                "remove it: the key of a record is then its group",
+            )
+
+
+def _wrong_table(spec: PipelineSpec, branch: BranchParts, keys: TableKeys) -> Iterator[ModelError]:
+    write = branch.write
+    if write.output.table is not None:
+        yield ModelError(
+            f"table '{write.output.table}' cannot hold the rows of a table, which change and go",
+            spec.place(*write.at, "table"),
+            "write them to a topic, which is then compacted",
+        )
+        return
+    key, given = branch.key, write.output.key
+    own = query_key(branch.shape, keys)
+    if key is None or is_key(own, key.expr) or key == key_output(own, branch.shape.outputs[:-1]):
+        return
+    yield ModelError(
+        f"the key '{given or key.name}' is not the key of the table: two rows would overwrite "
+        "each other",
+        spec.place(*write.at, "key") if given else spec.place(*write.query_at),
+        "remove it: the key of a record is then that of its row",
+    )
+
+
+def wrong_groups(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[ModelError]:
+    """Yield what cannot be done with the groups of a pipeline, and what has no effect on them."""
+    yield from _emission(spec, branches)
+    for branch in branches:
+        yield from _grouped_twice(spec, branch)
+        yield from _at_batch_time(spec, branch)
+    yield from _required(spec, branches)
+    yield from _aggregation(spec, branches)
+    yield from _coalescing(spec, branches)
+
+
+def _emission(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[ModelError]:
+    grouped = [branch for branch in branches if branch.groups]
+    if spec.emission.type == "final":
+        for branch in grouped:
+            last = branch.groups[-1].shape
+            if last.window is None:
+                yield ModelError(
+                    f"final emission needs a window, and the GROUP BY at "
+                    f"{place_of(spec, branch.write, last)} has none: its groups never end",
+                    spec.place("emission", "type"),
+                    "add a window, such as GROUP BY tumble(INTERVAL 5 MINUTE), or remove it",
+                )
+    if grouped and spec.on_dimension_update == "reemit":
+        yield ModelError(
+            "'on_dimension_update: reemit' does not work with GROUP BY: a row that is formed again "
+            "would count twice",
+            spec.place("on_dimension_update"),
+            "remove it, or group the rows of a topic that another pipeline writes",
+        )
+
+
+def _grouped_twice(spec: PipelineSpec, branch: BranchParts) -> Iterator[ModelError]:
+    for before, group in zip(branch.groups, branch.groups[1:], strict=False):
+        if before.settings.final:
+            continue
+        place = place_of(spec, branch.write, group.shape)
+        if group.shape.window is not None:
+            yield SqlError(
+                "a window over groups without a window is not supported: such groups change, and "
+                "are at no time over",
+                place,
+                "add the window to the GROUP BY inside, or write it to a topic of its own",
+            )
+        if before.settings.ttl is not None or group.settings.ttl is not None:
+            yield SqlError(
+                "aggregation.ttl does not work where groups are grouped again: what was counted of "
+                "a group would stay when it is forgotten",
+                place,
+                "remove it, or write the GROUP BY inside to a topic of its own",
+            )
+
+
+def _at_batch_time(spec: PipelineSpec, branch: BranchParts) -> Iterator[ModelError]:
+    """A row of a table is computed again when it is replaced: it must be what it was."""
+    tables = [not group.settings.final for group in branch.groups]
+    if branch.shape.is_table:
+        if any(identifier(BATCH_TIME) in expr.sql for expr in expressions(branch.shape)):
+            yield SqlError(
+                "now() over tables is not supported: their rows would have to change whenever time "
+                "passes",
+                spec.place(*branch.write.query_at),
+                "write the rows to a topic, and use it where that one is read as a stream",
+            )
+        return
+    if not any(tables):
+        return
+    groups = branch.groups[tables.index(True) :]
+    behind = [expr for _, expr in branch.columns]
+    behind += [expr for group in groups for expr in group.shape.where]
+    behind += [expr for group in groups[1:] for expr in group.shape.expressions]
+    if any(identifier(BATCH_TIME) in expr.sql for expr in behind):
+        yield SqlError(
+            "now() over groups that change is not supported: their rows would have to change "
+            "whenever time passes",
+            place_of(spec, branch.write, groups[0].shape),
+            "use it where the rows are that are grouped, or write the groups to a topic, and read "
+            "that one",
+        )
+
+
+def refuse_better_rows(
+    spec: PipelineSpec, branches: Sequence[BranchParts], left: Sequence[str]
+) -> None:
+    """Refuse GROUP BY over a LEFT JOIN of events whose rows leave more than once.
+
+    Args:
+        spec: What the author wrote, with the emission of the joins.
+        branches: Those of the chain.
+        left: Its sides that are events and need not match.
+
+    Raises:
+        SqlError: with the way out.
+    """
+    if not left or spec.emission.type == "final":
+        return
+    for branch in branches:
+        if branch.groups:
+            raise SqlError(
+                f"GROUP BY over a LEFT JOIN of events ('{left[0]}'): a row leaves without a match, "
+                "and again with each match that comes later, and would count twice",
+                place_of(spec, branch.write, branch.groups[0].shape),
+                "write INNER JOIN; or with a window emission: {type: final}, so that rows leave "
+                "once",
+            )
+
+
+def _required(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[ModelError]:
+    for i, name in enumerate(spec.emission.require):
+        known = [branch for branch in branches if branch.shape.column(name)]
+        if known and all(branch.groups for branch in known):
+            yield ModelError(
+                f"the required column '{name}' is a column of groups, and rows wait before they "
+                "are grouped",
+                spec.place("emission", "require", i),
+                "remove it; WHERE … IS NOT NULL keeps incomplete rows out of groups",
+            )
+
+
+def _aggregation(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[ModelError]:
+    """Each key of `aggregation` must concern some GROUP BY."""
+    own: dict[str | None, list[GroupShape]] = {}
+    tables: list[GroupShape] = []
+    for branch in branches:
+        for group in branch.groups:
+            _, relation = aggregation_of(spec, branch.write, group.shape)
+            own.setdefault(relation, []).append(group.shape)
+            tables += [group.shape] if branch.shape.is_table else []
+    said: list[tuple[AggregationSpec | None, Path, list[GroupShape]]] = [
+        (spec.aggregation, ("aggregation",), own.get(None, []))
+    ]
+    said += [
+        (relation.aggregation, ("relations", name, "aggregation"), own.get(name, []))
+        for name, relation in spec.relations.items()
+    ]
+    for aggregation, path, groups in said:
+        if aggregation is not None:
+            yield from _without_effect(spec, aggregation, path, groups)
+            if (
+                "ttl" in aggregation.model_fields_set
+                and groups
+                and all(g in tables for g in groups)
+            ):
+                yield ModelError(
+                    "aggregation.ttl has no effect: a group of rows of tables ends with its last "
+                    "row",
+                    spec.place(*path, "ttl"),
+                    "remove it; topics.<topic>.retain deletes rows that are old",
+                )
+
+
+def _without_effect(
+    spec: PipelineSpec, said: AggregationSpec, path: Path, groups: Sequence[GroupShape]
+) -> Iterator[ModelError]:
+    if not groups:
+        yield ModelError(
+            "'aggregation' has no effect: there is no GROUP BY that it is about",
+            spec.place(*path),
+            "remove it, or add GROUP BY to the query",
+        )
+        return
+    windows = [group for group in groups if group.window is not None]
+    for key in sorted(said.model_fields_set):
+        if key in _OF_WINDOWS and not windows:
+            yield ModelError(
+                f"aggregation.{key} has no effect: without a window no record is late",
+                spec.place(*path, key),
+                "remove it, or GROUP BY a window, such as tumble(INTERVAL 5 MINUTE)",
+            )
+        elif key == "ttl" and len(windows) == len(groups):
+            yield ModelError(
+                "aggregation.ttl has no effect: the groups of a window end with it",
+                spec.place(*path, key),
+                "remove it; aggregation.grace says how long a window takes late records",
+            )
+
+
+def _coalescing(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[ModelError]:
+    """Each `coalesce` must concern changes of a table."""
+    tables = {branch.write.at for branch in branches if branch.is_table}
+    writes: dict[Path, Write] = {branch.write.at: branch.write for branch in branches}
+    hint = "remove it: only changes of groups without a final window are put together"
+    for at, write in writes.items():
+        if write.output.coalesce is not None and at not in tables:
+            text = "'coalesce' has no effect: each row of this output is one of its own"
+            yield ModelError(text, spec.place(*at, "coalesce"), hint)
+    if "coalesce" in spec.emission.model_fields_set and not tables:
+        text = "emission.coalesce has no effect: each row is one of its own"
+        yield ModelError(text, spec.place("emission", "coalesce"), hint)

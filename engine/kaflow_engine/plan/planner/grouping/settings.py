@@ -1,0 +1,211 @@
+"""GROUP BY in a query: what groups are made of, with its types, and when their rows leave."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from kaflow_engine.duck.quoting import identifier, literal
+from kaflow_engine.errors import Location
+from kaflow_engine.flow.windows import WINDOW_START
+from kaflow_engine.model.columns import Column
+from kaflow_engine.model.output_specs import Write
+from kaflow_engine.model.specs import AggregationSpec, PipelineSpec
+from kaflow_engine.operators.rows.table_rows import GROUP
+from kaflow_engine.plan.planner.grouping.accumulators import follows_order
+from kaflow_engine.plan.planner.tables.keys import (
+    TableKeys,
+    has_columns,
+    key_output,
+    query_key,
+    table_keys,
+)
+from kaflow_engine.sql.pipeline import pipeline_shapes
+from kaflow_engine.sql.scope import Schemas
+from kaflow_engine.sql.shape import Expr, GroupShape, OutputShape, QueryShape
+from kaflow_engine.sql.syntax import at_line
+from kaflow_engine.sql.types.groups import GroupColumns, arguments_of
+
+KEY = "_key"
+"""What the key of records is called where the group is the key; of a table it is `GROUP`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupParts:
+    """What is known of one GROUP BY."""
+
+    shape: GroupShape
+    keys: tuple[tuple[Column, Expr], ...]
+    arguments: tuple[tuple[Column, Expr], ...]
+    """What its calls read of a row."""
+    results: tuple[Column, ...]
+    """Of each call."""
+    settings: "GroupSettings"
+
+    @property
+    def entered(self) -> tuple[tuple[Column, Expr], ...]:
+        """What is selected of the rows before it."""
+        return (*self.keys, *self.arguments)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSettings:
+    """When the rows of a GROUP BY leave, and how long its groups last; times in ms."""
+
+    final: bool
+    each: bool
+    grace: int
+    on_late: Literal["drop", "dead_letter"]
+    ttl: int | None
+
+
+def group_settings(
+    spec: PipelineSpec, write: Write, shape: QueryShape, *, is_looked_up: bool = False
+) -> tuple[GroupSettings, ...]:
+    """Return the settings of each GROUP BY of a query.
+
+    A window that another GROUP BY takes is final. A table that another one takes gives it each of
+    its changes, where the order in which rows took their present form counts. Groups that are
+    looked up show every change: a record sees those before it.
+    """
+    found: list[GroupSettings] = []
+    for number, group in enumerate(shape.groups, 1):
+        said, _ = aggregation_of(spec, write, group)
+        last = number == len(shape.groups)
+        final = group.window is not None and not (last and _immediate(spec))
+        in_order = any(follows_order(later) for later in shape.groups[number:])
+        found.append(
+            GroupSettings(
+                final=final,
+                each=not final and (is_looked_up or in_order or coalescing(spec, write) == "none"),
+                grace=said.grace if group.window else 0,
+                on_late=said.on_late if group.window else "drop",
+                ttl=None if group.window or shape.is_table else said.ttl,
+            )
+        )
+    return tuple(found)
+
+
+def _immediate(spec: PipelineSpec) -> bool:
+    return "type" in spec.emission.model_fields_set and spec.emission.type == "immediate"
+
+
+def coalescing(spec: PipelineSpec, write: Write) -> Literal["batch", "none"]:
+    """Return whether changes of one group in one batch leave as one."""
+    return write.output.coalesce or spec.emission.coalesce
+
+
+def aggregation_of(
+    spec: PipelineSpec, write: Write, group: GroupShape
+) -> tuple[AggregationSpec, str | None]:
+    """Return what is said of the groups of a GROUP BY, and the relation that says it."""
+    name = relation_with(spec, place_of(spec, write, group))
+    own = spec.relations[name].aggregation if name is not None else None
+    if own is not None:
+        return own, name
+    return spec.aggregation or AggregationSpec(), None
+
+
+def place_of(spec: PipelineSpec, write: Write, group: GroupShape) -> Location:
+    """Return where a GROUP BY stands."""
+    start = spec.place(*write.query_at)
+    return at_line(start, group.line) or start
+
+
+def relation_with(spec: PipelineSpec, at: Location) -> str | None:
+    """Return the relation in whose query a place is; None: in that of an output."""
+    for name, relation in spec.relations.items():
+        start = spec.place("relations", name, "query")
+        if start.line is None or at.line is None or start.file != at.file:
+            continue
+        if start.line <= at.line <= start.line + relation.query.rstrip().count("\n"):
+            return name
+    return None
+
+
+def is_table(shape: QueryShape, settings: Sequence[GroupSettings]) -> bool:
+    """Tell whether the rows of a query are those of a table, of which changes leave."""
+    return not settings[-1].final if settings else shape.is_table
+
+
+def keyed_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[tuple[QueryShape, ...], ...]:
+    """Read the queries of the outputs; where nothing else is the key of records, a group is, or the
+    key of a table.
+
+    Raises:
+        ModelError: As `pipeline_shapes`.
+        NeedsSchema: As `pipeline_shapes`.
+    """
+    found, keys = pipeline_shapes(spec, schemas), table_keys(spec, schemas)
+    return tuple(
+        tuple(with_own_key(write, shape, keys, schemas) for shape in branches)
+        for write, branches in zip(spec.writes, found, strict=True)
+    )
+
+
+def with_own_key(write: Write, shape: QueryShape, keys: TableKeys, schemas: Schemas) -> QueryShape:
+    """Return a query whose group, or whose key, is that of records, where no other key is given."""
+    if write.output.key is not None or shape.key is not None:
+        return shape
+    if shape.groups:
+        name = GROUP if write.output.topic is None else KEY
+        key = OutputShape(name=name, expr=key_of_group(shape.groups[-1]), is_key=True)
+    elif shape.is_table and write.output.topic is not None and has_columns(shape, keys, schemas):
+        key = key_output(query_key(shape, keys), shape.outputs)
+    else:
+        return shape
+    return replace(shape, outputs=(*shape.outputs, key))
+
+
+def key_of_group(group: GroupShape) -> Expr:
+    """Return the text that tells a group, with its window, from others.
+
+    It is the grouping value, or a JSON object in the order of GROUP BY: of several values, of none,
+    of NULL, or with a window, which comes last.
+    """
+    parts = [(called, name) for called, name in group.named if name != WINDOW_START]
+    pairs = [(called, identifier(f"{group.alias}.{name}")) for called, name in parts]
+    uses = [(group.alias, name) for _, name in parts]
+    if group.window is not None:
+        start = identifier(f"{group.alias}.{WINDOW_START}")
+        pairs.append((WINDOW_START, f"epoch_ms({start})"))
+        uses.append((group.alias, WINDOW_START))
+    sql = _object(pairs)
+    if len(pairs) == 1 and group.window is None:
+        ((_, value),) = pairs
+        sql = f"CASE WHEN {value} IS NULL THEN {sql} ELSE CAST({value} AS VARCHAR) END"
+    return Expr(sql=sql, uses=tuple(sorted(uses)), line=group.line)
+
+
+def _object(pairs: Sequence[tuple[str, str]]) -> str:
+    parts = ", ".join(f"{literal(name)}, {value}" for name, value in pairs)
+    return f"CAST(json_object({parts}) AS VARCHAR)"
+
+
+def is_group_key(group: GroupShape, key: Expr) -> bool:
+    """Tell whether a column has another value in each group."""
+    if key.sql == key_of_group(group).sql:
+        return True
+    names = [name for _, name in group.named]
+    return len(names) == 1 and key.sql == identifier(f"{group.alias}.{names[0]}")
+
+
+def group_parts(
+    shape: QueryShape, settings: Sequence[GroupSettings], columns: Sequence[GroupColumns]
+) -> tuple[GroupParts, ...]:
+    """Return what is known of each GROUP BY of a query.
+
+    Args:
+        shape: The query.
+        settings: Of each GROUP BY.
+        columns: Of each as many.
+    """
+    return tuple(
+        GroupParts(
+            shape=group,
+            keys=tuple((c, e) for c, (_, e) in zip(typed.keys, group.keys, strict=True)),
+            arguments=tuple((c, arguments_of(group)[c.name]) for c in typed.arguments),
+            results=typed.results,
+            settings=own,
+        )
+        for group, own, typed in zip(shape.groups, settings, columns, strict=True)
+    )

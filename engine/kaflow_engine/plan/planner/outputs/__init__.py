@@ -1,0 +1,1 @@
+"""What is written: columns, keys and schemas of outputs, checked against their queries."""

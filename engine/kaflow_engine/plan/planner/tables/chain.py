@@ -1,0 +1,191 @@
+"""The tables of a chain: a topic's rows by key, joins of tables, and joined rows by their key."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kaflow_engine.duck.quoting import identifier, literal
+from kaflow_engine.flow.edges import Driving, Rows
+from kaflow_engine.flow.graph import decode_id
+from kaflow_engine.flow.numbers import table_state
+from kaflow_engine.flow.tables import Materialize, TableJoin, TableSide
+from kaflow_engine.model.columns import Column
+from kaflow_engine.model.record_columns import HEADERS, KEY
+from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.operators.rows.layout import key_text
+from kaflow_engine.plan.planner.tables.keys import Key, TableKeys, joined_key, source_key
+from kaflow_engine.sql.shape import Expr, JoinShape, QueryShape, SourceShape
+from kaflow_engine.sql.types.bind import Binder
+
+HEADER, COLUMN = "header:", "column:"
+"""How `operation` begins."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Made:
+    """A table, as far as it is made."""
+
+    id: str
+    columns: tuple[Column, ...]
+    key: Key
+
+
+@dataclass(kw_only=True)
+class Tables:
+    """Makes the tables of one chain."""
+
+    spec: PipelineSpec
+    chain: int
+    shape: QueryShape
+    binder: Binder
+    types: dict[tuple[str, str], str]
+    """Of the columns of its topics, by alias."""
+    keys: TableKeys
+    each: bool
+    """Every change leaves."""
+
+    def __post_init__(self) -> None:
+        """Begin without any."""
+        self.found: list[Materialize | TableJoin] = []
+
+    def make(self, read: Sequence[Expr]) -> tuple[Driving, Rows]:
+        """Make the tables, each behind those whose changes it takes.
+
+        Args:
+            read: What is read of their rows.
+
+        Returns:
+            The edge of the first one, and where the rows of the query come from.
+        """
+        pairs = [pair for join in self.shape.joins for pair in join.keys]
+        every = [*read, *(pair.outer for pair in pairs), *(pair.inner for pair in pairs)]
+        uses = {use for expr in every for use in expr.uses}
+        first, *others = self.shape.sources
+        driving = self._edge(first, uses)
+        made = self._source(first, uses)
+        for source, join in zip(others, self.shape.joins, strict=True):
+            made = self._joined(join, made, self._source(source, uses))
+        return driving, Rows(input=made.id, key=None)
+
+    def _source(self, source: SourceShape, uses: set[tuple[str, str]]) -> _Made:
+        topic, alias = self.spec.topic(source.topic), source.alias
+        names = self.keys(source.topic)
+        assert names is not None
+        key = source_key(alias, names)
+        edge = self._edge(source, uses)
+        typed = [(Column(part.name, self.types[alias, part.name]), part.sql) for part in key]
+        table = Materialize(
+            id=self._id(f"table:{alias}"),
+            state=self._state(),
+            rows=edge,
+            columns=tuple(Column(f"{alias}.{c.name}", c.type) for c in edge.columns),
+            keys=tuple(typed),
+            deletes=_deletes(alias, [column for column, _ in typed]),
+            operation=_operation(alias, topic.operation),
+            each=self.each,
+            retain=topic.retain,
+        )
+        self.found.append(table)
+        return _Made(id=table.id, columns=table.columns, key=key)
+
+    def _edge(self, source: SourceShape, uses: set[tuple[str, str]]) -> Driving:
+        alias, key = source.alias, self.keys(source.topic)
+        kept = sorted({name for other, name in uses if other == alias}.union(key or ()))
+        return Driving(
+            input=decode_id(source.topic),
+            alias=alias,
+            columns=tuple(Column(name, self.types[alias, name]) for name in kept),
+            filter=" AND ".join(f"({part.sql})" for part in source.filter) or None,
+            key=None,
+            needs=None,
+            raw=None,
+            ttl=0,
+            emission="immediate",
+            on_expiry="drop",
+            reemit=False,
+            chain=self.chain,
+        )
+
+    def _joined(self, join: JoinShape, left: _Made, right: _Made) -> _Made:
+        pairs = sorted(join.keys, key=lambda pair: pair.outer.sql)
+        kinds = [self.binder.key_type(pair.outer, pair.inner) for pair in pairs]
+        which, key = joined_key(join, left.key, right.key)
+        number = sum(isinstance(each, TableJoin) for each in self.found) + 1
+        joined = TableJoin(
+            id=self._id(f"joined:{number}"),
+            state=self._state(),
+            left=TableSide(
+                input=left.id,
+                columns=left.columns,
+                key=key_text([(p.outer.sql, k) for p, k in zip(pairs, kinds, strict=True)]),
+                preserved=join.kind in ("LEFT", "FULL"),
+            ),
+            right=TableSide(
+                input=right.id,
+                columns=right.columns,
+                key=key_text([(p.inner.sql, k) for p, k in zip(pairs, kinds, strict=True)]),
+                preserved=join.kind in ("RIGHT", "FULL"),
+            ),
+            key=which,
+            each=self.each,
+        )
+        self.found.append(joined)
+        made = _Made(id=joined.id, columns=(*left.columns, *right.columns), key=key)
+        return made if which == "join" else self._rekeyed(number, made)
+
+    def _rekeyed(self, number: int, made: _Made) -> _Made:
+        types = {column.name: column.type for column in made.columns}
+        table = Materialize(
+            id=self._id(f"rekeyed:{number}"),
+            state=self._state(),
+            rows=Rows(input=made.id, key=None),
+            columns=made.columns,
+            keys=tuple(
+                (Column(f"{p.alias}.{p.name}", types[f"{p.alias}.{p.name}"]), p.sql)
+                for p in made.key
+            ),
+            deletes=None,
+            operation=None,
+            each=self.each,
+            retain=None,
+        )
+        self.found.append(table)
+        return _Made(id=table.id, columns=made.columns, key=made.key)
+
+    def _id(self, name: str) -> str:
+        return f"{name}#{self.chain}" if self.chain else name
+
+    def _state(self) -> int:
+        return table_state(self.chain, len(self.found) + 1)
+
+
+def _deletes(alias: str, key: Sequence[Column]) -> tuple[str, ...] | None:
+    """Return SQL of the key of a record without value: the Kafka key is the only column as text."""
+    if len(key) != 1:
+        return None
+    own = identifier(f"{alias}.{KEY}")
+    (column,) = key
+    return (own if column.name == KEY else f"CAST({own} AS {column.type})",)
+
+
+def columns_beside(spec: PipelineSpec, topic: str, keys: TableKeys) -> frozenset[str]:
+    """Return the columns that a table reads of its topic, whatever a query selects."""
+    said = spec.topic(topic).operation or ""
+    own = {said.removeprefix(COLUMN)} if said.startswith(COLUMN) else set[str]()
+    headers = {HEADERS} if said.startswith(HEADER) else set[str]()
+    return frozenset({*(keys(topic) or ()), KEY} | own | headers)
+
+
+def _operation(alias: str, said: str | None) -> str | None:
+    """Return SQL of `i`, `u` or `d`; it fails on what is no operation."""
+    if said is None:
+        return None
+    name = said.removeprefix(HEADER).removeprefix(COLUMN)
+    value = f"CAST({identifier(f'{alias}.{name}')} AS VARCHAR)"
+    if said.startswith(HEADER):
+        headers = identifier(f"{alias}.{HEADERS}")
+        value = f"decode({headers}[{literal(name)}])"
+    return (
+        f"CASE coalesce({value}, 'i') WHEN 'i' THEN 'i' WHEN 'c' THEN 'i' WHEN 'r' THEN 'i' "
+        f"WHEN 'u' THEN 'u' WHEN 'd' THEN 'd' "
+        f"ELSE error('unknown operation ' || {value}) END"
+    )

@@ -1,0 +1,134 @@
+"""Windows in a backfill: those that begin in its range, each with all of its records."""
+
+from dataclasses import replace
+from typing import assert_never
+
+from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.errors import StateError
+from kaflow_engine.flow.chains import Chain, chain_of, chains_into
+from kaflow_engine.flow.flow import Backfill, Flow
+from kaflow_engine.flow.graph import aggregates, operator_of, table_sinks, taker_of
+from kaflow_engine.flow.operators import Aggregate, Operator, Project
+from kaflow_engine.flow.tables import Materialize
+from kaflow_engine.flow.windows import (
+    WINDOW_START,
+    CalendarWindow,
+    FixedWindow,
+    SessionWindow,
+    Window,
+    span_of,
+)
+from kaflow_engine.operators.rows.table_rows import length_of
+
+
+def refuse_groups(plan: Flow) -> None:
+    """Refuse to backfill groups of which a range does not hold all records.
+
+    Raises:
+        StateError: with the way out.
+    """
+    hint = "give the pipeline another id and another output, and run it from the first record"
+    if any(isinstance(each, Materialize) for each in plan.operators):
+        raise StateError(
+            f"pipeline '{plan.name}' reads tables, which are what all of their records make, and a "
+            "backfill would read only those of its range",
+            None,
+            hint,
+        )
+    for aggregate in aggregates(plan):
+        if not aggregate.final:
+            raise StateError(
+                f"pipeline '{plan.name}' has GROUP BY without a window that closes, and a backfill "
+                "would count only the records of its range",
+                None,
+                hint,
+            )
+        if isinstance(aggregate.window, SessionWindow):
+            raise StateError(
+                f"pipeline '{plan.name}' has sessions, and one at the edge of a range may have "
+                "begun at any time before it",
+                None,
+                hint,
+            )
+
+
+def with_whole_windows(plan: Flow, wanted: Backfill) -> Flow:
+    """Return a plan whose windows leave where they begin in a range, and take late records.
+
+    Records are read in the order of their Kafka timestamps, and one is at most `slack` older than
+    that, as those before it are younger. So no window closes before the last of its records.
+    """
+
+    def bounded(operator: Operator) -> Operator:
+        match operator:
+            case Aggregate(delay=delay):
+                return replace(operator, delay=delay + 2 * wanted.slack)
+            case Project() if (before := _window_before(plan, operator)) is not None:
+                return replace(operator, where=_within(before, operator.where, wanted))
+            case _:
+                return operator
+
+    return replace(plan, operators=tuple(bounded(each) for each in plan.operators))
+
+
+def _window_before(plan: Flow, project: Project) -> Aggregate | None:
+    """Return the aggregate whose rows a projection has for a sink; None: it has others."""
+    before = operator_of(plan, project.rows.input)
+    if isinstance(before, Aggregate) and not isinstance(taker_of(plan, project), Aggregate):
+        return before
+    return None
+
+
+def _within(aggregate: Aggregate, where: str | None, wanted: Backfill) -> str:
+    start = f"epoch_ms({identifier(f'{aggregate.alias}.{WINDOW_START}')})"
+    own = f"{start} >= {wanted.start} AND {start} < {wanted.end}"
+    return own if where is None else f"{own} AND ({where})"
+
+
+def before_range(plan: Flow, chain: Chain) -> int:
+    """Return how many milliseconds before a range records may be that its windows need: those of
+    windows below, which may begin earlier.
+    """
+    own = _of_chain(plan, chain)
+    return max((each.delay for each in own), default=0) - min((e.delay for e in own), default=0)
+
+
+def behind_range(plan: Flow, chain: Chain) -> int:
+    """Return how many milliseconds behind a range its last window may end."""
+    longest = max((span_of(e.window) for e in _of_chain(plan, chain) if e.window), default=0)
+    return before_range(plan, chain) + longest
+
+
+def longest_open(plan: Flow, chain: Chain) -> int:
+    """Return how far the watermark must be behind a range of whole partitions, in milliseconds,
+    when the last window that begins in it closes; sessions need not be closed by then.
+    """
+    lengths = [
+        length_of(sink.table.partition)
+        for sink in table_sinks(plan)
+        if chain in chains_into(plan, sink)
+    ]
+    return max(
+        (
+            each.delay + each.grace + _beyond(each.window, min(lengths, default=None))
+            for each in _of_chain(plan, chain)
+            if each.window is not None
+        ),
+        default=0,
+    )
+
+
+def _beyond(window: Window, length: int | None) -> int:
+    """Return how far a window may end behind the partition in which it begins."""
+    match window:
+        case FixedWindow(size=size, advance=advance, origin=origin):
+            fits = length is not None and length % advance == 0 and origin % advance == 0
+            return size - advance if fits else size
+        case CalendarWindow() | SessionWindow():
+            return span_of(window)
+        case _:
+            assert_never(window)
+
+
+def _of_chain(plan: Flow, chain: Chain) -> list[Aggregate]:
+    return [each for each in aggregates(plan) if chain_of(plan, each) == chain]

@@ -1,0 +1,1 @@
+"""GROUP BY: aggregate calls, windows, and the rows that a group makes."""

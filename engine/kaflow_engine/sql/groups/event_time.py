@@ -1,0 +1,109 @@
+"""The event time of rows, in whatever form a query has it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from kaflow_engine.flow.windows import WINDOW_START, CalendarWindow, FixedWindow, Window
+from kaflow_engine.sql.flat import Flat
+from kaflow_engine.sql.scope import Schemas
+
+TIME = "_time"
+
+EventTimes = Callable[[str], str | None]
+"""The column of a topic that holds its event time; None: that of Kafka."""
+
+_DAY = 86_400_000
+_SCALES = {"3": 1, "6": 1000}
+"""What milliseconds are multiplied by for `epoch_ms` and `make_timestamp`."""
+_TIMESTAMPS = {
+    exp.DType.TIMESTAMP: "TIMESTAMP",
+    exp.DType.TIMESTAMPNTZ: "TIMESTAMP",
+    exp.DType.TIMESTAMPTZ: "TIMESTAMP WITH TIME ZONE",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clock:
+    """An expression that is the event time of a row."""
+
+    type: str
+    """Its type, as DuckDB writes it."""
+    within: Window | None = None
+    """The window whose start it is; None: it is the time itself."""
+
+    def covers(self, window: Window) -> bool:
+        """Tell whether rows fall into the same window by this expression as by their time."""
+        match self.within, window:
+            case None, _:
+                return True
+            case FixedWindow() as inner, _ if inner.advance != inner.size:
+                return False
+            case FixedWindow() as inner, CalendarWindow():
+                return not _DAY % inner.size and not inner.origin % inner.size
+            case FixedWindow() as inner, FixedWindow() as outer:
+                apart = (outer.origin - inner.origin) % inner.size
+                return not outer.advance % inner.size and not outer.size % inner.size and not apart
+            case CalendarWindow() as inner, CalendarWindow() as outer:
+                apart = (outer.origin - inner.origin) % inner.months
+                return not outer.months % inner.months and not apart
+            case _:
+                return False
+
+
+def clock_of(tree: exp.Expr, rows: Flat, schemas: Schemas, event_times: EventTimes) -> Clock | None:
+    """Return what is known of an expression that is the event time of rows; None of another one.
+
+    Args:
+        tree: With columns resolved.
+        rows: Those that are grouped.
+        schemas: Columns of topics.
+        event_times: The columns of topics that hold it.
+    """
+    tree = tree.unnest()
+    if isinstance(tree, exp.Cast) and tree.to.this in _TIMESTAMPS:
+        inner = clock_of(tree.this, rows, schemas, event_times)
+        if inner is None or "INT" in inner.type:
+            return None
+        return Clock(type=_TIMESTAMPS[tree.to.this], within=inner.within)
+    of_numbers = _milliseconds(tree)
+    if of_numbers is not None:
+        inner = clock_of(of_numbers, rows, schemas, event_times)
+        return Clock(type="TIMESTAMP") if inner and "INT" in inner.type else None
+    if not isinstance(tree, exp.Column):
+        return None
+    alias, _, name = tree.name.partition(".")
+    if rows.groups:
+        group = rows.groups[-1]
+        if alias != group.alias or name not in (TIME, WINDOW_START):
+            return None
+        return Clock(type="TIMESTAMP", within=group.window if name == WINDOW_START else None)
+    driving, topic = rows.sources[0]
+    if alias != driving:
+        return None
+    columns = {column.name.lower(): column for column in schemas(topic) or ()}
+    if name == TIME and TIME not in columns:
+        return Clock(type="TIMESTAMP")
+    said = event_times(topic)
+    if said is None or said.lower() != name.lower():
+        return None
+    found = columns.get(name.lower())
+    return Clock(type=found.type if found else "TIMESTAMP")
+
+
+def _milliseconds(tree: exp.Expr) -> exp.Expr | None:
+    """Return the milliseconds of which a call makes a time."""
+    if isinstance(tree, exp.Anonymous) and tree.name.lower() == "make_timestamp_ms":
+        return tree.expressions[0] if len(tree.expressions) == 1 else None
+    if not isinstance(tree, exp.UnixToTime):
+        return None
+    factor = _SCALES.get(tree.args["scale"].name) if tree.args.get("scale") else None
+    inner = tree.this.unnest()
+    if factor == 1:
+        return inner
+    if factor is None or not isinstance(inner, exp.Mul):
+        return None
+    sides = (inner.left.unnest(), inner.right.unnest())
+    plain = [side for side in sides if not isinstance(side, exp.Literal)]
+    return plain[0] if len(plain) == 1 and str(factor) in [s.name for s in sides] else None

@@ -1,0 +1,86 @@
+"""What names after FROM and JOIN mean: queries of a WITH, relations, or topics."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from kaflow_engine.errors import Location, SqlError
+from kaflow_engine.sql.streamable import is_unnest, line_of
+from kaflow_engine.sql.syntax import at_line
+
+Named = Mapping[str, exp.Query]
+"""Queries by the names that stand for them, in lower case."""
+Tables = Callable[[str], tuple[str, ...] | None]
+"""The columns that are the key of a topic which is read as a table; None of events."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Names:
+    """What names mean wherever they stand in the queries of a pipeline."""
+
+    at: Location | None
+    relations: Named
+    tables: Tables
+
+    def means(self, name: str, known: Named) -> tuple[exp.Query, Named] | None:
+        """Return the query that a name stands for, and the WITH that it sees; None of a topic.
+
+        Args:
+            name: In lower case.
+            known: The queries of each WITH around it.
+        """
+        if name in known:
+            return known[name], {other: query for other, query in known.items() if other != name}
+        return (self.relations[name], {}) if name in self.relations else None
+
+    def inside(self, query: exp.Query, known: Named) -> Named:
+        """Return the queries of each WITH that a query sees: its own, and those around it.
+
+        Raises:
+            SqlError: One is recursive, or no query.
+        """
+        found: dict[str, exp.Query] = {}
+        clause: exp.With | None = query.args.get("with_") or query.args.get("with")
+        ctes: list[exp.CTE] = clause.expressions if clause else []
+        for cte in ctes:
+            plain = isinstance(cte.this, exp.Select | exp.SetOperation)
+            if not plain or (clause and clause.args.get("recursive")):
+                raise SqlError(
+                    f"the WITH query '{cte.alias}' is not a plain SELECT",
+                    at_line(self.at, line_of(cte)),
+                    "write it as SELECT … FROM one topic, or as a pipeline of its own",
+                )
+            found[cte.alias.lower()] = cte.this
+        return {**known, **found}
+
+    def is_table(self, node: exp.Expr, known: Named) -> bool:
+        """Tell whether what stands after FROM or JOIN is a table: all topics behind it are."""
+        query: exp.Expr = node.this if isinstance(node, exp.Subquery) else node
+        if isinstance(node, exp.Table):
+            topic = topic_of(node)
+            found = self.means(topic.lower(), known)
+            if found is None:
+                return self.tables(topic) is not None
+            query, known = found
+        while isinstance(query, exp.Subquery):
+            query = query.this
+        if isinstance(query, exp.SetOperation):
+            known = self.inside(query, known)
+            return all(self.is_table(exp.Subquery(this=each), known) for each in _sides(query))
+        clause = query.args.get("from_") or query.args.get("from")
+        if not isinstance(query, exp.Select) or clause is None:
+            return False
+        known = self.inside(query, known)
+        joins: list[exp.Join] = query.args.get("joins") or []
+        read = (clause.this, *(join.this for join in joins if not is_unnest(join)))
+        return all(self.is_table(each, known) for each in read)
+
+
+def topic_of(node: exp.Table) -> str:
+    """Return the name after FROM or JOIN as a topic has it."""
+    return ".".join(part.name for part in node.parts)
+
+
+def _sides(query: exp.SetOperation) -> tuple[exp.Expr, exp.Expr]:
+    return query.this, query.expression

@@ -1,0 +1,196 @@
+"""Refuses what tables cannot do, or streams that look them up, with the reason and the way out."""
+
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.errors import Location, SqlError
+from kaflow_engine.sql.flat import Flat
+from kaflow_engine.sql.scope import element
+from kaflow_engine.sql.shape import BATCH_TIME, JoinKind, JoinShape, QueryShape
+from kaflow_engine.sql.streamable import is_unnest, line_of
+from kaflow_engine.sql.syntax import DIALECT, at_line
+from kaflow_engine.sql.tables.joined import said_kind
+from kaflow_engine.sql.types.bind import expressions
+
+_ALL_TABLES = "declare topics: <topic>: table: true for each topic of the join"
+
+
+def wrong_kinds(
+    select: exp.Select, is_table: Callable[[exp.Expr], bool], at: Location | None
+) -> list[SqlError]:
+    """Return what is wrong with joins of events that keep other rows than the driving ones.
+
+    Args:
+        select: As it was written.
+        is_table: Of what stands after FROM or JOIN.
+        at: Where the SQL text begins.
+    """
+    clause = select.args.get("from_") or select.args.get("from")
+    every: list[exp.Join] = select.args.get("joins") or []
+    joins = [join for join in every if not is_unnest(join)]
+    tables = clause is not None and is_table(clause.this)
+    found: list[SqlError] = []
+    for join in joins:
+        joined = is_table(join.this)
+        kind, place = said_kind(join), at_line(at, line_of(join))
+        if not tables and not joined and kind == "FULL":
+            way_out = f"use LEFT JOIN from the driving topic; or {_ALL_TABLES}"
+            found.append(SqlError("FULL JOIN of events cannot run on a stream", place, way_out))
+        if not tables and not joined and kind == "RIGHT" and len(joins) > 1:
+            way_out = f"put the preserved topic first and use LEFT JOIN; or {_ALL_TABLES}"
+            text = "RIGHT JOIN among several joins of events cannot run here"
+            found.append(SqlError(text, place, way_out))
+        tables = tables and joined
+    return found
+
+
+def check_kind(kind: JoinKind, alias: str, side: Flat, before: Flat, at: Location | None) -> None:
+    """Refuse joins of events and tables that keep rows of tables.
+
+    Args:
+        kind: After events were put first, where that is the same.
+        alias: What the author calls the joined side.
+        side: What is joined.
+        before: What it is joined to.
+        at: Where the join stands.
+
+    Raises:
+        SqlError: With the way out.
+    """
+    first = before.sources[0][0]
+    match before.is_table, side.is_table:
+        case (True, True):
+            return
+        case (True, False):
+            raise _joined_events(kind, alias, first, at)
+        case (False, True) if kind in ("RIGHT", "FULL"):
+            raise SqlError(
+                f"{kind} JOIN would keep rows of table '{alias}' that no event of '{first}' meets",
+                at,
+                f"write LEFT JOIN: each event of '{first}' looks up its row; or {_ALL_TABLES}",
+            )
+        case _:
+            return
+
+
+def _joined_events(kind: JoinKind, alias: str, first: str, at: Location | None) -> SqlError:
+    if kind in ("LEFT", "FULL"):
+        return SqlError(
+            f"{kind} JOIN would keep rows of table '{first}' that no event of '{alias}' meets",
+            at,
+            f"write FROM {alias} LEFT JOIN {first}: each event looks up its row; or declare "
+            f"topics: <topic>: table: true for '{alias}', too",
+        )
+    return SqlError(
+        f"'{alias}' is joined to tables, and its events drive the join",
+        at,
+        f"put '{alias}' first: FROM {alias} JOIN …",
+    )
+
+
+def check_look_up(join: JoinShape, alias: str, key: Sequence[str], at: Location | None) -> None:
+    """Refuse a look-up of a table by something else than its key.
+
+    Args:
+        join: Of events and the table.
+        alias: What the author calls the table.
+        key: Its columns.
+        at: Where the join stands.
+
+    Raises:
+        SqlError: With the way out.
+    """
+    names = " and ".join(f"'{name}'" for name in key)
+    if len(key) > 1:
+        raise SqlError(
+            f"events look up table '{alias}', whose key is {names}: they can by one column only",
+            at,
+            "join it to other tables, or remove table and primary_key and list the topic under "
+            "state.dimensions",
+        )
+    own = element(join.alias, key[0]).sql(dialect=DIALECT).lower()
+    read = [pair.inner.sql.lower() for pair in join.keys]
+    if read == [own]:
+        return
+    if own in read:
+        raise SqlError(
+            f"events look up table '{alias}' by more than its key {names}",
+            at,
+            f"join by {alias}.{key[0]} alone, and compare the rest in WHERE",
+        )
+    raise SqlError(
+        f"events look up table '{alias}' by something else than its key {names}",
+        at,
+        f"join by {alias}.{key[0]}; or name the column in topics.<topic>.primary_key, where it is "
+        "the key; or list the topic under state.dimensions, and remove table",
+    )
+
+
+def wrong_tables(shape: QueryShape, at: Location | None) -> list[SqlError]:
+    """Return what cannot be asked of rows of tables: the time, which goes on without a change."""
+    if not shape.is_table:
+        return []
+    return [
+        SqlError(
+            "now() over tables is not supported: their rows would have to change whenever time "
+            "passes",
+            at_line(at, part.line),
+            "compare columns of the rows; topics.<topic>.retain deletes a row that nothing changes "
+            "for so long",
+        )
+        for part in dict.fromkeys(expressions(shape))
+        if identifier(BATCH_TIME) in part.sql
+    ]
+
+
+def wrong_branches(branches: Sequence[Flat], at: Location | None) -> list[SqlError]:
+    """Refuse tables in a branch of a UNION ALL."""
+    return [
+        SqlError(
+            f"table '{branch.sources[0][1]}' stands under UNION ALL: rows of two branches may have "
+            "one key",
+            at_line(at, branch.line),
+            "write each branch to an output of its own; or read the topics as events, without "
+            "table: true",
+        )
+        for branch in branches
+        if branch.is_table and not branch.groups
+    ]
+
+
+def refuse_unnest(flat: Flat, at: Location | None) -> None:
+    """Refuse to unnest a list of rows that replace each other.
+
+    Raises:
+        SqlError: With the way out.
+    """
+    if flat.is_table:
+        raise SqlError(
+            f"a list of a row of table '{flat.sources[0][1]}' is unnested",
+            at,
+            "use functions of lists, such as list_sum(x) or array_to_string(x, ','); or read the "
+            "topic as events, without table: true",
+        )
+
+
+def refuse_window(flat: Flat, name: str, at: Location | None) -> None:
+    """Refuse windows over rows that replace each other: they are never over.
+
+    Args:
+        flat: What is grouped.
+        name: Of the function.
+        at: Where it stands.
+
+    Raises:
+        SqlError: With the way out.
+    """
+    if flat.is_table:
+        raise SqlError(
+            f"{name}() over table '{flat.sources[0][1]}': rows of a table change at any time, so "
+            "no window of it is ever over",
+            at,
+            "group by time_bucket(INTERVAL 5 MINUTE, t) or date_trunc('hour', t), which are "
+            "expressions like others here; or read the topic as events, without table: true",
+        )
