@@ -20,6 +20,12 @@ BOUGHT = """
     JOIN {purchases} p ON c.user_id = p.user_id
 """
 
+TOTALS = """
+    SELECT user_id, count(*) AS clicks, sum(amount) AS amount
+    FROM {clicks}
+    GROUP BY user_id{window}
+"""
+
 CLICK = "{user_id: VARCHAR, action: VARCHAR, timestamp: BIGINT, amount: DOUBLE, sid: VARCHAR}"
 PROFILE = "{user_id: VARCHAR, subscription_tier: VARCHAR, full_name: VARCHAR}"
 PURCHASE = "{user_id: VARCHAR, order_id: VARCHAR, timestamp: BIGINT, price: DOUBLE}"
@@ -86,6 +92,24 @@ def pairing(name: str, clicks: str, purchases: str, output: str, ttl: str = "10m
         f"state: {{events: {{default_ttl: {ttl}}}}}",
         f"topics:\n  {clicks}: {{columns: {CLICK}, event_time: timestamp}}\n"
         f"  {purchases}: {{columns: {PURCHASE}, event_time: timestamp}}",
+    )
+
+
+def grouping(name: str, clicks: str, output: str, window: str | None = None) -> str:
+    """Count and add by key.
+
+    Args:
+        name: Of the pipeline.
+        clicks: Topic of the events.
+        output: Topic of the rows.
+        window: SQL of a window whose rows leave when it closes; None: running totals.
+    """
+    query = TOTALS.format(clicks=clicks, window=f", {window}" if window else "")
+    return _file(
+        name,
+        query,
+        f"output: {{topic: {output}, format: json}}",
+        f"topics:\n  {clicks}: {{columns: {CLICK}, event_time: timestamp}}",
     )
 
 

@@ -77,6 +77,13 @@ class Runs:
             "h": lambda: self._throughput(
                 "h", lambda name: pipelines.pairing(name, "pair_clicks", "purchases", name)
             ),
+            "j": lambda: self._throughput("j", self._grouping("clicks")),
+            "k": lambda: self._throughput(
+                "k", self._grouping("window_clicks", "tumble(INTERVAL 1 MINUTE)")
+            ),
+            "l": lambda: self._throughput(
+                "l", self._grouping("hop_clicks", "hop(INTERVAL 5 MINUTE, INTERVAL 1 MINUTE)")
+            ),
         }
         return runs[run]()
 
@@ -87,6 +94,9 @@ class Runs:
         self, clicks: str = "clicks", profiles: str = "profiles", **more: Any
     ) -> Callable[[str], str]:
         return lambda name: pipelines.enriching(name, clicks, profiles, name, **more)
+
+    def _grouping(self, clicks: str, window: str | None = None) -> Callable[[str], str]:
+        return lambda name: pipelines.grouping(name, clicks, name, window)
 
     def _floor(self) -> Numbers:
         sizes = self.options.sizes

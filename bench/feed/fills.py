@@ -1,6 +1,7 @@
 """Which topics each run needs, and how they are filled."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from bench.feed.data import CLICK_SCHEMA, PROFILE_SCHEMA, Fill
 from bench.options import Sizes
@@ -10,6 +11,13 @@ BIG_EVENTS = 0.5
 
 PAIR_SPAN = 2 * 3_600_000
 """Event time of run h: with a TTL of 10 minutes each click meets one purchase or two."""
+
+
+WINDOW_SPAN = 12 * 60_000
+"""Event time of runs k and l: twelve windows of a minute."""
+
+HOP_KEYS = 0.1
+"""Keys of run l, as a share of those of the others: each event counts in five windows."""
 
 
 def fills_for(
@@ -87,6 +95,11 @@ def fills_for(
                 seed=seed + 1,
                 span=PAIR_SPAN,
             ),
+        ],
+        "j": [clicks],
+        "k": [replace(clicks, topic="window_clicks", span=WINDOW_SPAN)],
+        "l": [
+            replace(clicks, topic="hop_clicks", span=WINDOW_SPAN, keys=max(int(keys * HOP_KEYS), 1))
         ],
     }
     found = {fill.topic: fill for run in only for fill in by_run.get(run, [])}

@@ -14,6 +14,9 @@ TITLES: Mapping[str, str] = {
     "e": "(e) (b) with Avro in and out",
     "f": "(f) (b) with a large dimension",
     "h": "(h) join of two event streams, TTL 10 min",
+    "j": "(j) count and sum by key, each batch what has changed",
+    "k": "(k) (j) in windows of a minute, each once",
+    "l": "(l) (k) in windows of 5 minutes, one each minute, a tenth of the keys",
 }
 
 PLOT = "benchmark.svg"

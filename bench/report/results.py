@@ -41,6 +41,17 @@ GOALS = (
     Goal(what="(d) of (b)", path=("d", RATE), over=("b", RATE), wanted=0.5),
     Goal(what="(e) of (b)", path=("e", RATE), over=("b", RATE), wanted=0.6),
     Goal(what="(f) of (b)", path=("f", RATE), over=("b", RATE), wanted=0.5),
+    Goal(what="(j) of the floor", path=("j", "of_floor"), wanted=0.15),
+    Goal(what="(k) of the floor", path=("k", "of_floor"), wanted=0.15),
+    *(
+        Goal(
+            what=f"({run}) largest Python worker, MiB",
+            path=(run, "worker_mb"),
+            wanted=700,
+            least=False,
+        )
+        for run in "jkl"
+    ),
     Goal(what="(f) process tree, MiB", path=("f", "rss_mb"), wanted=3.5e9 / 2**20, least=False),
     Goal(what="(f) largest Python worker, MiB", path=("f", "worker_mb"), wanted=600, least=False),
     Goal(what="(f) restart, s", path=("f", "restart_s"), wanted=30, least=False),
