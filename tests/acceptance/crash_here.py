@@ -243,12 +243,14 @@ class _Live:
 
 
 def _read(source: Any, ranges: Any) -> pa.Table:
-    parts = [
-        read_ranges(source.kafka, topic, {partition: first}, {partition: end})
-        for topic, found in ranges.items()
-        for partition, (first, end) in found.items()
-        if end > first
-    ]
+    parts = []
+    for topic, found in ranges.items():  # a consumer for each topic, not for each partition
+        more = {partition: bounds for partition, bounds in found.items() if bounds[1] > bounds[0]}
+        starts = {partition: first for partition, (first, _) in more.items()}
+        ends = {partition: end for partition, (_, end) in more.items()}
+        if more:
+            read = read_ranges(source.kafka, topic, starts, ends)
+            parts.append(read.sort_by([("partition", "ascending"), ("offset", "ascending")]))
     return pa.concat_tables(parts).cast(RECORDS)
 
 

@@ -1,7 +1,7 @@
 """Machines are lost, and others go on from the checkpoints: each row is delivered once.
 
 Without Spark, as in `test_crash_points.py`, and with a store that speaks S3.
-`KAFLOW_LOSSES_SEED` repeats the machines that were lost at random.
+`KAFLOW_LOSSES_SEED` repeats the machines that were lost at random; `KAFLOW_KILLS=all` loses more.
 """
 # pyright: basic
 
@@ -17,7 +17,7 @@ from tests.acceptance.crash_pipeline import create_outputs
 pytestmark = [pytest.mark.kafka, pytest.mark.services]
 
 SEED = int(os.environ.get("KAFLOW_LOSSES_SEED", random.randrange(10**6)))
-LOST = 20
+LOST = 20 if os.environ.get("KAFLOW_KILLS") == "all" else 8
 STEPS = (
     "batch_logged",
     "mapped",

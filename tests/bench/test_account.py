@@ -11,6 +11,7 @@ from kaflow_engine.errors import RunError
     [
         ("a", {"read": 10, "emitted": 8, "filtered": 2}),
         ("b", {"read": 10, "emitted": 10, "side_read": 5}),
+        ("k", {"read": 10, "emitted": 10}),
         ("h", {"read": 10, "emitted": 4, "waiting": 1, "expired": 5, "late": 2}),
     ],
 )

@@ -23,15 +23,19 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.services]
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 900
 TABLE = ("tables", "orders_by_day")
+WINDOWS = ("tables", "revenue_by_minute")
 WRITTEN = {
     *("streams/orders_by_day", "streams/user_enrichment", "tables/orders_by_day"),
     *("kafka/enriched_events", "kafka/user_enrichment.dead_letters"),
+    *("streams/revenue_by_minute", "tables/revenue_by_minute"),
+    *("streams/spending", "kafka/payments", "kafka/spending"),
 }
 FAILING = "expect_column_values_to_be_between_amount"
 CHECKS = """
 {assetNodes{assetChecksOrError{... on AssetChecks{checks{
   name executionForLatestMaterialization{status}}}}}}
 """
+FILLED = "backfill"
 ENDED = ("SUCCEEDED", "FAILED")
 NEWEST = """
 query($key: AssetKeyInput!, $day: String!){assetNodeOrError(assetKey: $key){... on AssetNode{
@@ -62,21 +66,26 @@ def test_make_run(tmp_path, monkeypatch):
         until(process, log, lambda: "all streams run" in log.read_text())
         instance = Instance(int(re.findall(r"http://127\.0\.0\.1:(\d+)", log.read_text())[0]))
         (home,) = tmp_path.glob("kaflow-local-stack-*")
-        table = home / "warehouse" / "orders_by_day"
+        table, windows = (home / "warehouse" / path[1] for path in (TABLE, WINDOWS))
         until(process, log, lambda: sum(partition_rows(table).values()) > 100)
         until(process, log, lambda: instance.materialized() >= WRITTEN)
         assert set(instance.groups()) == {"example", "reports"}
-        until(process, log, lambda: instance.partitions(TABLE) == 1)  # the stream has closed it
+        for each in (TABLE, WINDOWS):  # the stream has closed it
+            until(process, log, lambda each=each: instance.partitions(each) == 1)
         yesterday, _ = sorted(partition_rows(table))
         streamed = partition_rows(table)[yesterday]
+        minutes = partition_rows(windows)[yesterday]
+        assert 0 < minutes < streamed
         instance.launch("checks__orders_by_day")
         until(process, log, lambda: checked(instance))
         with Page(instance.address) as page:
             look(page, yesterday)
-            fill_all(page)
-            until(process, log, lambda: instance.partitions(TABLE) > 365)
-            until(process, log, lambda: mode_of(instance, yesterday) == "backfill")
+            for each in (TABLE, WINDOWS):
+                fill_all(page, each)
+                until(process, log, lambda each=each: instance.partitions(each) > 365)
+                until(process, log, lambda each=each: mode_of(instance, each, yesterday) == FILLED)
             assert partition_rows(table)[yesterday] == streamed
+            assert partition_rows(windows)[yesterday] == minutes
             page.open(f"/assets/tables/orders_by_day?view=partitions&partition={yesterday}")
             page.sees(r"Materialized \(3\d\d\)", "kaflow/mode", "backfill", name="partitions")
         assert orders_of(yesterday, home / "warehouse", monkeypatch) == streamed
@@ -102,9 +111,9 @@ def checked(instance):
     return len(amount) == 2 and all(each and each["status"] in ENDED for each in amount)
 
 
-def mode_of(instance, day):
+def mode_of(instance, table, day):
     """Return what filled a partition last."""
-    node = instance.ask(NEWEST, key={"path": TABLE}, day=day)["assetNodeOrError"]
+    node = instance.ask(NEWEST, key={"path": table}, day=day)["assetNodeOrError"]
     (newest,) = node["assetMaterializations"]
     (mode,) = [e["text"] for e in newest["metadataEntries"] if e["label"] == "kaflow/mode"]
     return mode
@@ -138,9 +147,9 @@ def look(page, yesterday):
     page.sees("ok: run .* streams", over="0 runs requested", name="reason")
 
 
-def fill_all(page):
+def fill_all(page, table):
     """Fill every partition with the mouse."""
-    page.open("/assets/tables/orders_by_day?view=partitions")
+    page.open(f"/assets/{'/'.join(table)}?view=partitions")
     page.click("Materialize…")
     page.click("Show all partitions")
     page.click("All")

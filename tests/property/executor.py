@@ -32,6 +32,7 @@ COUNTED = (
     "tombstones_ignored",
     "skipped_side",
     "side_dead_letters",
+    "late_rows",
 )
 _ROW = 0
 
@@ -94,9 +95,9 @@ class How:
         """Choose a way."""
         dice = Dice(f"how {seed}")
         return cls(
-            spread=dice.one_in(4),
-            replay=dice.one_in(8),
-            crashes=dice.number(1, 1 << 30) if dice.one_in(4) else None,
+            spread=dice.one_in(6),
+            replay=dice.one_in(12),
+            crashes=dice.number(1, 1 << 30) if dice.one_in(8) else None,
         )
 
 
@@ -171,14 +172,15 @@ def seen_by_engine(
 
 def _ordered(scenario: Scenario) -> frozenset[str]:
     """The topics whose rows have keys."""
-    return frozenset(write.topic for write in scenario.pipeline.writes if write.key is not None)
+    writes = scenario.pipeline.writes
+    return frozenset(write.topic for write in writes if write.key is not None or write.groups)
 
 
 def _rows(output: list[dict], ordered: frozenset[str]) -> Mapping[str, list[tuple[str, int]]]:
     by_key: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
     for row in output:
         if row["kind"] == _ROW:
-            value = _json(json.loads(row["value"]))
+            value = _json(row["value"] and json.loads(row["value"]))
             key = "None" if row["key"] is None else row["key"].decode()
             by_key[f"{row['topic']} {key}"].append((value, row["timestamp"]))
     return _in_order(by_key, ordered)
@@ -228,7 +230,10 @@ def _table(records: tuple[Record, ...]) -> pa.Table:
             "timestamp": record.ts,
             "key": None if record.key is None else record.key.encode(),
             "value": _original(record),
-            "headers": None,
+            "headers": [
+                {"key": name, "value": value.encode()} for name, value in record.headers.items()
+            ]
+            or None,
         }
         for record in sorted(records, key=lambda r: (r.topic, r.partition, r.offset))
     ]

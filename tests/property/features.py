@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from tests.property.executor import How
+from tests.property.features_of_groups import EXPECTED_OF_GROUPS, features_of_groups
 from tests.property.features_of_outputs import EXPECTED_OF_OUTPUTS, features_of_outputs
 from tests.property.pipelines import RECORD_COLUMNS, has_early_events
 from tests.property.scenario import Scenario
@@ -13,8 +14,11 @@ from tests.reference.conditions import AnyOf, Call, IsNull, Negated, aliases_of,
 from tests.reference.pipeline import DAY, Chain, OraclePipeline, Write
 from tests.reference.records import Record
 
-EXPECTED = EXPECTED_OF_OUTPUTS | frozenset(
-    """
+EXPECTED = (
+    EXPECTED_OF_OUTPUTS
+    | EXPECTED_OF_GROUPS
+    | frozenset(
+        """
     join:none join:left join:inner join:right join:using join:turned join:self join:composite
     join:expression join:dimension join:event join:several_events join:dimension_drives
     join:same_topic_twice steps:1 steps:2 steps:3 steps:early_events
@@ -38,6 +42,7 @@ EXPECTED = EXPECTED_OF_OUTPUTS | frozenset(
     outcome:skipped_side outcome:several_rows_of_one_record
     how:plain how:spread how:replay how:crashes
     """.split()
+    )
 )
 """Every name that must come up."""
 
@@ -49,6 +54,7 @@ def features(scenario: Scenario, how: How) -> frozenset[str]:
             *_joins(scenario),
             *_rules(scenario.pipeline),
             *features_of_outputs(scenario),
+            *features_of_groups(scenario),
             *_times(scenario),
             *_records(scenario),
             *_outcomes(scenario),

@@ -9,6 +9,7 @@ import yaml
 
 from tests.property.scenario import Scenario, Writing
 from tests.property.sql import Queries
+from tests.reference.conditions import Column
 from tests.reference.pipeline import DAY, OraclePipeline, Topic
 from tests.reference.records import Record
 
@@ -16,6 +17,7 @@ from tests.reference.records import Record
 def to_mapping(scenario: Scenario) -> dict[str, Any]:
     """Write the pipeline file; TTLs other than the default become overrides."""
     pipeline, default_ttl = scenario.pipeline, scenario.default_ttl
+    tables = written_tables(scenario)
     emission: dict[str, Any] = {"type": pipeline.emission}
     if pipeline.emission == "smart":
         emission |= {"require": list(pipeline.require), "on_expiry": pipeline.on_expiry}
@@ -30,15 +32,52 @@ def to_mapping(scenario: Scenario) -> dict[str, Any]:
         "emission": emission,
         "state": {
             "events": {"default_ttl": _duration(default_ttl), "overrides": overrides},
-            "dimensions": [topic.name for topic in pipeline.topics.values() if topic.dimension],
+            "dimensions": [
+                topic.name
+                for topic in pipeline.topics.values()
+                if topic.dimension and topic.name not in tables
+            ],
         },
-        "topics": {topic.name: _topic(topic) for topic in pipeline.topics.values()},
+        "topics": {
+            topic.name: _topic(topic) | tables.get(topic.name, {})
+            for topic in pipeline.topics.values()
+        },
         "dimensions_first": False,
         "partitions": 2,
     }
+    if scenario.writing.implied:
+        del mapping["emission"]
+    if aggregation := _aggregation(pipeline):
+        mapping["aggregation"] = aggregation
     if pipeline.reemit:
         mapping["on_dimension_update"] = "reemit"
     return mapping
+
+
+def written_tables(scenario: Scenario) -> dict[str, dict[str, Any]]:
+    """Return the dimensions that are written as tables, with how their key is written."""
+    pipeline, found = scenario.pipeline, dict[str, dict[str, Any]]()
+    if not scenario.writing.tables or scenario.writing.right or pipeline.reemit:
+        return found
+    driving = {chain.driving_topic for chain in pipeline.chains}
+    by_dimension = {
+        join.topic
+        for chain in pipeline.chains
+        if pipeline.topics[chain.driving_topic].dimension
+        for join in chain.joins
+    }
+    for topic in pipeline.topics.values():
+        keys = {join.own for join in pipeline.sides_of(topic.name)}
+        if not topic.dimension or topic.lookup != "current":
+            continue
+        if topic.name in driving or topic.name in by_dimension:
+            continue
+        if topic.key is None and len(keys) == 1 and len(own := keys.pop()) == 1:
+            (term,) = own
+            if isinstance(term, Column) and term.name in (*topic.columns, "_key"):
+                primary = {} if term.name == "_key" else {"primary_key": [term.name]}
+                found[topic.name] = {"table": True, **primary}
+    return found
 
 
 def _outputs(pipeline: OraclePipeline, writing: Writing) -> dict[str, Any]:
@@ -47,6 +86,7 @@ def _outputs(pipeline: OraclePipeline, writing: Writing) -> dict[str, Any]:
         written.given[number]
         | {"topic": branches[0].topic, "format": "json"}
         | ({"key": branches[0].key} if branches[0].key else {})
+        | ({"coalesce": "none"} if any(each.each for each in branches[0].groups) else {})
         for number, branches in enumerate(pipeline.outputs)
     ]
     below: dict[str, Any] = {}
@@ -55,6 +95,17 @@ def _outputs(pipeline: OraclePipeline, writing: Writing) -> dict[str, Any]:
     if len(given) == 1 and "query" in given[0]:
         return {**below, "query": given[0].pop("query"), "output": given[0]}
     return {**below, "outputs": given}
+
+
+def _aggregation(pipeline: OraclePipeline) -> dict[str, Any]:
+    """Write what holds for groups; what has no effect is refused."""
+    found: dict[str, Any] = {}
+    for group in (group for write in pipeline.writes for group in write.groups):
+        if group.window is not None and group.grace:
+            found["grace"] = _duration(group.grace)
+        if group.window is None and group.ttl is not None:
+            found["ttl"] = _duration(group.ttl)
+    return found
 
 
 def to_case(scenario: Scenario, name: str = "random") -> dict[str, Any]:
@@ -80,7 +131,7 @@ def to_case(scenario: Scenario, name: str = "random") -> dict[str, Any]:
             {
                 "topic": row.topic,
                 "key": None if row.key is None else str(row.key),
-                "value": dict(row.value),
+                "value": None if row.value is None else dict(row.value),
             }
             for row in said.rows
         ],

@@ -27,6 +27,10 @@ class Writing:
     """The joins of each chain are in a relation, which the queries of the outputs read."""
     united: bool = False
     """Unions are relations; what all their branches ask is asked of their rows."""
+    tables: bool = False
+    """Dimensions are written as tables, where all that join them do so by one column."""
+    implied: bool = False
+    """The pipeline does not name its emission, so that windows leave once."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,8 @@ from tests.property.scenario import Scenario, Writing
 from tests.property.strategies import with_items
 from tests.property.unions import with_types
 from tests.reference.conditions import Column, aliases_of, column_of
+from tests.reference.delays import with_delays
+from tests.reference.grouping import Grouping
 from tests.reference.pipeline import Chain, OraclePipeline, Output, Topic, Write
 
 Candidate = tuple[Scenario, How]
@@ -89,7 +91,7 @@ def _simpler_pipelines(scenario: Scenario, how: How) -> Iterator[Candidate]:
     plain = Writing()
     if scenario.writing != plain:
         yield replace(scenario, writing=plain), how
-        for name in ("turned", "right", "using", "relation", "united"):
+        for name in ("turned", "right", "using", "relation", "united", "tables"):
             yield replace(scenario, writing=replace(scenario.writing, **{name: False})), how
     for pipeline in _simpler(scenario.pipeline):
         items = tuple(
@@ -172,6 +174,29 @@ def _simpler_writes(write: Write) -> Iterator[Write]:
         if not isinstance(output.term, Column):
             plain = replace(output, term=column_of(output.term))
             yield replace(write, select=tuple(plain if o == output else o for o in write.select))
+    for gone in range(1, len(write.groups)):
+        yield replace(write, groups=write.groups[:gone])
+    for place, group in enumerate(write.groups):
+        for simpler in _simpler_groups(group):
+            groups = (*write.groups[:place], simpler, *write.groups[place + 1 :])
+            yield replace(write, groups=groups)
+
+
+def _simpler_groups(group: Grouping) -> Iterator[Grouping]:
+    if group.having:
+        yield replace(group, having=())
+    for gone in group.calls:
+        if len(group.calls) > 1:
+            calls = tuple(call for call in group.calls if call != gone)
+            select = tuple(each for each in group.select if each[1] != gone.name)
+            yield replace(group, calls=calls, select=select)
+        if gone.where:
+            plain = tuple(replace(c, where=()) if c == gone else c for c in group.calls)
+            yield replace(group, calls=plain)
+    for gone in group.keys:
+        keys = tuple(key for key in group.keys if key != gone)
+        select = tuple(each for each in group.select if each[1] != gone)
+        yield replace(group, keys=keys, select=select)
 
 
 def _with_writes(pipeline: OraclePipeline, writes: Iterable[Write]) -> Iterator[OraclePipeline]:
@@ -184,7 +209,7 @@ def _with_writes(pipeline: OraclePipeline, writes: Iterable[Write]) -> Iterator[
     names = {output.name for write in made for output in write.select}
     read = {name for write in made for name in write.chain.topics}
     if made:
-        yield with_types(
+        changed = with_types(
             replace(
                 pipeline,
                 writes=tuple(made),
@@ -192,6 +217,7 @@ def _with_writes(pipeline: OraclePipeline, writes: Iterable[Write]) -> Iterator[
                 topics={name: topic for name, topic in pipeline.topics.items() if name in read},
             )
         )
+        yield with_delays(changed)
 
 
 def _simpler_topics(topic: Topic) -> Iterator[Topic]:
@@ -217,7 +243,10 @@ def _without(pipeline: OraclePipeline, chain: Chain, alias: str) -> Iterator[Ora
         for branches in pipeline.outputs
         for write in branches
     ]
-    if all(write.select and (not write.key or write.key_term is not None) for write in writes):
+    if all(
+        (write.select or write.groups) and (not write.key or write.key_term is not None)
+        for write in writes
+    ):
         yield from _with_writes(pipeline, writes)
 
 
@@ -227,7 +256,13 @@ def _write_without(write: Write, alias: str, in_union: bool) -> Write:
     select = tuple(
         output if output.term.alias != alias else replace(output, term=other)
         for output in write.select
-        if output.term.alias != alias or in_union
+        if output.term.alias != alias or in_union or write.groups
     )
     where = tuple(c for c in write.where if alias not in aliases_of(c))
-    return replace(write, select=select, where=where)
+    unnests = tuple(
+        replace(each, list=replace(each.list, alias=write.chain.driving))
+        if each.list.alias == alias
+        else each
+        for each in write.unnests
+    )
+    return replace(write, select=select, where=where, unnests=unnests)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import assert_never
 
+from tests.property.grouped_sql import grouped
 from tests.property.scenario import Writing
 from tests.property.unions import common_where
 from tests.reference.conditions import (
@@ -93,7 +94,8 @@ class Queries:
         if len(branches) == 1:
             (write,) = branches
             name, below = self._shared.get(write.chain, ("", None))
-            if below is not None and (below.select, below.where) == (write.select, write.where):
+            same = below and (below.select, below.where) == (write.select, write.where)
+            if same and not write.groups:
                 return {"from": name} if not write.unnests else {"query": self._sql(write)}
             return {"query": self._sql(write)}
         if not self._writing.united:
@@ -119,13 +121,13 @@ class Queries:
             return _over_topics(write, self._writing)
         name, below = self._shared[write.chain]
         where = _without(write.where, below.where)
-        lines = [_selected(write, self._writing, _named), f"FROM {name}"]
-        return "\n".join([*lines, *_unnests(write, _named), *_where(where, _named)])
+        rest = [f"FROM {name}", *_unnests(write, _named), *_where(where, _named)]
+        return _query(write, rest, self._writing, _named)
 
 
 def _over_topics(write: Write, writing: Writing) -> str:
     chain = write.chain
-    lines = [_selected(write, writing)]
+    lines: list[str] = []
     first = f'"{chain.driving_topic}" {chain.driving}'
     if is_right(chain, writing):
         (join,) = chain.joins
@@ -136,7 +138,14 @@ def _over_topics(write: Write, writing: Writing) -> str:
         for join in chain.joins:
             kind = "INNER" if join.inner else "LEFT"
             lines.append(f'{kind} JOIN "{join.topic}" {join.alias}{_on(chain, join, writing)}')
-    return "\n".join([*lines, *_unnests(write), *_where(write.where)])
+    return _query(write, [*lines, *_unnests(write), *_where(write.where)], writing, _column)
+
+
+def _query(write: Write, rest: Sequence[str], writing: Writing, named: Named) -> str:
+    if not write.groups:
+        return "\n".join([_selected(write, writing, named), *rest])
+    entry = {each.name: _term(each.term, named) for each in write.select}
+    return grouped(write, entry, rest, _condition, writing.turned)
 
 
 def _without(where: Sequence[Condition], gone: Sequence[Condition]) -> tuple[Condition, ...]:
@@ -155,7 +164,7 @@ def _on(chain: Chain, join: Join, writing: Writing) -> str:
     return " ON " + " AND ".join(parts)
 
 
-def _selected(write: Write, writing: Writing, named: Named = _column) -> str:
+def _selected(write: Write, writing: Writing, named: Named) -> str:
     """Write the columns; a union has the names of its first branch, whatever others say."""
     more = f"_{write.branch}" if write.branch and writing.turned else ""
     columns = (f"{_term(each.term, named)} AS {each.name}{more}" for each in write.select)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.property.dice import Dice
+from tests.property.groups import with_groups
 from tests.property.lists import with_lists
 from tests.property.pipelines import AT, SECONDS, random_pipeline, random_writing
 from tests.property.scenario import Item, Scenario
@@ -28,10 +29,18 @@ def random_scenario(seed: int) -> Scenario:
     """Make the scenario of a seed: a handful of batches of a handful of records."""
     scenario = _scenario(Dice(seed))
     again = 0
-    while _outputs(scenario) > MOST_OUTPUTS:
+    alone = Dice(f"alone {seed}").one_in(5)
+    while _outputs(scenario) > MOST_OUTPUTS or (alone and _joins(scenario)):
         again += 1
         scenario = _scenario(Dice(f"{seed} {again}"))
-    return with_lists(Dice(f"lists {seed}"), scenario)
+    if Dice(f"tables {seed}").one_in(3):
+        scenario = replace(scenario, writing=replace(scenario.writing, tables=True))
+    scenario = with_lists(Dice(f"lists {seed}"), scenario)
+    return with_groups(Dice(f"groups {seed}"), scenario, always=alone)
+
+
+def _joins(scenario: Scenario) -> bool:
+    return any(chain.joins for chain in scenario.pipeline.chains)
 
 
 def _outputs(scenario: Scenario) -> int:

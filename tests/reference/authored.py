@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from tests.reference.delays import with_delays
 from tests.reference.pipeline import DAY, HOUR, OraclePipeline, Topic, Write
 from tests.reference.query import read_query
 from tests.reference.unions import Columns, NotExpressible
@@ -17,6 +19,15 @@ def duration(text: str) -> int:
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise ValueError(text)
     return sum(int(number) * _UNITS[unit] for number, unit in parts)
+
+
+def declared(author: Mapping[str, Any], columns: Columns | None) -> Columns:
+    """Return the columns of topics, as the pipeline has them or as they are given beside it."""
+    specs = author.get("topics", {}).items()
+    return {
+        **(columns or {}),
+        **{name: spec["columns"] for name, spec in specs if "columns" in spec},
+    }
 
 
 def oracle_pipeline(
@@ -37,30 +48,25 @@ def oracle_pipeline(
     Raises:
         NotExpressible: where the query is beyond the oracle.
     """
-    declared = {
-        **(columns or {}),
-        **{
-            name: spec["columns"]
-            for name, spec in author.get("topics", {}).items()
-            if "columns" in spec
-        },
-    }
-    if any("TIMESTAMP" in kind for types in declared.values() for kind in types.values()):
+    known = declared(author, columns)
+    if any("TIMESTAMP" in kind for types in known.values() for kind in types.values()):
         raise NotExpressible("TIMESTAMP columns")
-    writes = _read_writes(author, declared)
+    writes = _read_writes(author, known)
     names = {name for write in writes for name in write.chain.topics}
     emission = author.get("emission", {})
-    return OraclePipeline(
-        writes=writes,
-        topics={
-            name: _topic(name, author, declared[name], default_ttl, (partitions or {}).get(name, 1))
-            for name in names
-        },
+    topics = {
+        name: _topic(name, author, known[name], default_ttl, (partitions or {}).get(name, 1))
+        for name in names
+    }
+    pipeline = OraclePipeline(
+        writes=tuple(_emitted(write, author) for write in writes),
+        topics=topics,
         emission=emission.get("type", "immediate"),
         require=tuple(emission.get("require", ())),
         on_expiry=emission.get("on_expiry", "drop"),
         reemit=author.get("on_dimension_update") == "reemit",
     )
+    return with_delays(pipeline)
 
 
 def _read_writes(author: Mapping[str, Any], columns: Columns) -> tuple[Write, ...]:
@@ -81,10 +87,30 @@ def _read_writes(author: Mapping[str, Any], columns: Columns) -> tuple[Write, ..
             select=query.select,
             where=query.where,
             unnests=query.unnests,
+            groups=query.groups,
         )
         for output, branches in zip(given, queries, strict=True)
         for branch, query in enumerate(branches)
     )
+
+
+def _emitted(write: Write, author: Mapping[str, Any]) -> Write:
+    """Say how what is grouped leaves."""
+    emission, settings = author.get("emission", {}), author.get("aggregation", {})
+    given = author.get("outputs") or [author["output"]]
+    (output,) = (each for each in given if each["topic"] == write.topic)
+    groups = (
+        replace(
+            group,
+            final=group.window is not None and emission.get("type") != "immediate",
+            each=output.get("coalesce", emission.get("coalesce")) == "none",
+            grace=duration(settings.get("grace", "0s")),
+            ttl=duration(settings["ttl"]) if "ttl" in settings else None,
+            on_late=settings.get("on_late", "drop"),
+        )
+        for group in write.groups
+    )
+    return replace(write, groups=tuple(groups))
 
 
 def _named(name: str, relations: Mapping[str, str]) -> str:
@@ -108,7 +134,7 @@ def _topic(
     return Topic(
         name=name,
         columns=columns,
-        dimension=name in state.get("dimensions", ()),
+        dimension=name in state.get("dimensions", ()) or spec.get("table", False),
         ttl=next((duration(ttl) for ttl in ttls if ttl is not None), default_ttl),
         event_time=spec.get("event_time"),
         lateness=duration(spec.get("lateness", "0s")),
@@ -116,7 +142,7 @@ def _topic(
         max_future=duration(spec.get("max_future", "1d")),
         lookup=spec.get("lookup", "current"),
         history=duration(spec["history"]) if "history" in spec else None,
-        key=spec.get("key"),
+        key=spec.get("key") or (spec["primary_key"][0] if "primary_key" in spec else None),
         partitions=partitions,
         on_error=spec.get("on_error", "dead_letter"),
         on_null=spec.get("on_null", "skip"),

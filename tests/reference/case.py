@@ -13,10 +13,12 @@ from typing import Any
 
 import yaml
 
-from tests.reference.authored import duration, oracle_pipeline
+from tests.reference.authored import declared, duration, oracle_pipeline
 from tests.reference.interpreter import Oracle
-from tests.reference.pipeline import HOUR, OraclePipeline
+from tests.reference.pipeline import HOUR
 from tests.reference.records import Batch, BatchResult, DeadLetter, Emitted, Record
+from tests.reference.table_interpreter import TableOracle
+from tests.reference.table_sql import is_over_tables, read_tables
 
 Case = Mapping[str, Any]
 
@@ -25,7 +27,8 @@ Case = Mapping[str, Any]
 class Ran:
     """What the oracle made of a case."""
 
-    pipeline: OraclePipeline
+    topics: tuple[str, ...]
+    """Those that the outputs write."""
     batches: tuple[Batch, ...]
     results: tuple[BatchResult, ...]
 
@@ -54,13 +57,18 @@ def run_case(case: Case, folder: Path) -> Ran:
     for item in given:
         sizes[item["topic"]] = max(sizes[item["topic"]], item.get("partition", 0) + 1)
     config = case.get("config", {}).get("state", {})
-    pipeline = oracle_pipeline(
-        author,
-        case.get("topics"),
-        default_ttl=duration(config["ttl"]) if "ttl" in config else HOUR,
-        partitions=sizes,
-    )
-    oracle = Oracle(pipeline)
+    oracle: Oracle | TableOracle
+    if is_over_tables(author):
+        writes, tables = read_tables(author, declared(author, case.get("topics")), sizes, duration)
+        oracle, topics = TableOracle(writes, tables), [write.topic for write in writes]
+    else:
+        pipeline = oracle_pipeline(
+            author,
+            case.get("topics"),
+            default_ttl=duration(config["ttl"]) if "ttl" in config else HOUR,
+            partitions=sizes,
+        )
+        oracle, topics = Oracle(pipeline), [each[0].topic for each in pipeline.outputs]
     batches = list(batches_of(case))
     results = [oracle.run(batch) for batch in batches]
     end = batches[-1].time if batches else 0
@@ -70,7 +78,7 @@ def run_case(case: Case, folder: Path) -> Ran:
     elif oracle.is_due:
         batches.append(Batch(time=end))
         results.append(oracle.run(batches[-1]))
-    return Ran(pipeline=pipeline, batches=tuple(batches), results=tuple(results))
+    return Ran(topics=tuple(topics), batches=tuple(batches), results=tuple(results))
 
 
 def batches_of(case: Case) -> Iterator[Batch]:
@@ -99,7 +107,7 @@ def batches_of(case: Case) -> Iterator[Batch]:
 def differences(case: Case, ran: Ran) -> list[str]:
     """Compare what a case expects with what the oracle says."""
     wrong: list[str] = []
-    topics = [branches[0].topic for branches in ran.pipeline.outputs]
+    topics = ran.topics
     wanted = Counter(_expected(row, topics) for row in case.get("expect", []))
     placed = [(number, row) for number, result in enumerate(ran.results, 1) for row in result.rows]
     actual = Counter(_actual(row) for _, row in placed)
@@ -119,6 +127,12 @@ def differences(case: Case, ran: Ran) -> list[str]:
         found = [n for n, r in placed if _actual(r) == _expected(row, topics)]
         if row["in_batch"] not in found:
             wrong.append(f"in batches {found}: {row}")
+    if "expect_table" in case:
+        last = {(row.topic, _text(row.key)): row.value for _, row in placed if row.key is not None}
+        came = {place: _json(value) for place, value in last.items() if value is not None}
+        table = {_expected(row, topics)[:2]: _json(row["value"]) for row in case["expect_table"]}
+        if table != came:
+            wrong.append(f"tables: {came}, expected {table}")
     letters = [f"{x.topic} {x.offset} {x.phase}" for x in ran.dead_letters]
     expected = sorted(
         f"{x['topic']} {x['offset']} {x['phase']}" for x in case.get("expect_dead_letters", [])
@@ -154,6 +168,7 @@ def _record(item: Mapping[str, Any], offsets: Counter[tuple[str, int]]) -> Recor
         key=item.get("key"),
         value=value,
         raw=raw,
+        headers=item.get("headers", {}),
     )
 
 

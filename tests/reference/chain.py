@@ -40,7 +40,7 @@ class OracleChain:
                 topics=pipeline.topics,
                 writes=tuple(write for write in pipeline.writes if write.chain == chain),
                 name=_name(pipeline, chain) if len(pipeline.chains) > 1 else "",
-                emission=pipeline.emission,
+                emission=_emission(pipeline, chain),
                 require=pipeline.require,
                 on_expiry=pipeline.on_expiry,
                 reemit=pipeline.reemit,
@@ -113,6 +113,17 @@ class OracleChain:
             elif behind.alias != self.driving:
                 terms.append(behind)
         return tuple(terms)
+
+
+def _emission(pipeline: OraclePipeline, chain: Chain) -> Emission:
+    """Return how joined rows leave; where all are grouped, `final` is about the groups, unless rows
+    would leave before their matches.
+    """
+    writes = [write for write in pipeline.writes if write.chain == chain]
+    events = (join for join in chain.joins if not pipeline.is_dimension(join))
+    if not all(write.groups for write in writes) or not all(join.inner for join in events):
+        return pipeline.emission
+    return "immediate" if pipeline.emission == "final" else pipeline.emission
 
 
 def _name(pipeline: OraclePipeline, chain: Chain) -> str:

@@ -33,6 +33,6 @@ def _taken(write: Write, row: Row, values: Values) -> Emitted:
     except SqlFailure as failure:
         raise NotTaken("sql") from failure
     key, value = write.keyed(value)
-    if key is None and write.key is not None:
+    if key is None and write.key is not None and not write.groups:
         raise NotTaken("encode")
     return Emitted(topic=write.topic, key=key, value=value, timestamp=row.fact.ts)

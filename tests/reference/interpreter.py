@@ -42,6 +42,13 @@ Several chains
   branches of their unions. What fails in one chain is a dead letter of that chain only; what
   cannot be decoded is one for all, and counted by each chain that it drives.
 - What a record makes leaves a union branch by branch, and in a branch as said above.
+
+Groups
+- What leaves the joins of an output with GROUP BY goes into its groups, rows of a record together:
+  under `each` they make one change. Under a batch, groups that close send their change first, the
+  others at the end.
+- A row of phase 0 is never late. A delete has the greatest `ts` of the rows that it was made of.
+- A record that changes several windows first sends deletes, by start, then what is there.
 """
 
 from collections import Counter
@@ -51,13 +58,14 @@ from operator import itemgetter
 
 from tests.reference.arrival import arrive
 from tests.reference.chain import OracleChain
+from tests.reference.groups import Groups
 from tests.reference.one_chain import CLASSES, OneChain, Out
 from tests.reference.pipeline import OraclePipeline
 from tests.reference.records import Batch, BatchResult, DeadLetter, Emitted
 
 COUNTED = (
     *("read", "late", *CLASSES),
-    *("null_key", "tombstones_ignored", "skipped_side", "side_dead_letters"),
+    *("null_key", "tombstones_ignored", "skipped_side", "side_dead_letters", "late_rows"),
 )
 
 
@@ -66,22 +74,32 @@ class Oracle:
 
     def __init__(self, pipeline: OraclePipeline) -> None:
         self._pipeline = pipeline
-        self._chains = [OneChain(chain) for chain in OracleChain.all_of(pipeline)]
+        shapes = OracleChain.all_of(pipeline)
+        self._chains = [OneChain(shape) for shape in shapes]
         self._numbers = count()
         self._side_counters: Counter[str] = Counter()
+        self._groups: dict[str, tuple[OneChain, Groups]] = {}
+        for shape, chain in zip(shapes, self._chains, strict=True):
+            for write in shape.writes:
+                if write.groups:
+                    self._groups[write.topic] = chain, Groups(write, shape.name)
 
     def run(self, batch: Batch) -> BatchResult:
         """Take one batch: what is due first, then its records one by one."""
         for chain in self._chains:
             chain.start_batch(batch.last)
         watermarks = tuple(chain.watermark for chain in self._chains)
+        for chain, groups in self._groups.values():
+            groups.start_batch(chain.watermark)
         rows = self._expire_due()
+        for _, groups in self._groups.values():
+            rows.extend(groups.close())
         arrivals = arrive(self._pipeline, next(self._numbers), batch)
         self._side_counters += arrivals.side_counters
         for chain in self._chains:
             chain.receive(arrivals)
         for fact in arrivals.facts:
-            rows.extend(_in_order(out for chain in self._chains for out in chain.take(fact)))
+            rows.extend(self._leave(out for chain in self._chains for out in chain.take(fact)))
         dead = [
             DeadLetter(record.topic, record.partition, record.offset, phase)
             for record, phase in arrivals.refused
@@ -89,6 +107,10 @@ class Oracle:
         ]
         for chain in self._chains:
             dead.extend(chain.end_batch(arrivals.seen, batch.time))
+        for _, groups in self._groups.values():
+            changes, letters = groups.end_batch()
+            rows.extend(changes)
+            dead.extend(letters)
         return BatchResult(
             rows=tuple(rows),
             dead_letters=tuple(dead),
@@ -99,10 +121,12 @@ class Oracle:
     @property
     def is_due(self) -> bool:
         """Tell whether the next batch will expire or decide a waiting row first."""
-        return any(chain.is_due for chain in self._chains)
+        closes = any(groups.is_due(c.next_watermark) for c, groups in self._groups.values())
+        return closes or any(chain.is_due for chain in self._chains)
 
     def _totals(self) -> dict[str, int]:
         found = sum((chain.counters for chain in self._chains), self._side_counters)
+        found["late_rows"] = sum(groups.late for _, groups in self._groups.values())
         return {name: found[name] for name in COUNTED}
 
     def _expire_due(self) -> list[Emitted]:
@@ -114,9 +138,16 @@ class Oracle:
         rows: list[Emitted] = []
         for _, some in groupby(sorted(due, key=itemgetter(0)), key=itemgetter(0)):
             found = [chain.expire(driving, kept) for _, chain, driving, kept in some]
-            rows.extend(_in_order(out for each in found for out in each))
+            rows.extend(self._leave((out for each in found for out in each), early=True))
         return rows
 
-
-def _in_order(found: Iterable[Out]) -> list[Emitted]:
-    return [out.emitted for out in sorted(found, key=lambda out: (out.branch, out.order))]
+    def _leave(self, found: Iterable[Out], early: bool = False) -> list[Emitted]:
+        """Return what the rows of one record send: they themselves, or the groups they go into."""
+        rows: list[Emitted] = []
+        for out in sorted(found, key=lambda out: (out.branch, out.order)):
+            if out.emitted.topic in self._groups:
+                _, groups = self._groups[out.emitted.topic]
+                groups.take(out.emitted, out.record, early=early)
+            else:
+                rows.append(out.emitted)
+        return rows + [row for _, each in self._groups.values() for row in each.end_record()]

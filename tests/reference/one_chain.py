@@ -11,7 +11,7 @@ from tests.reference.completeness import Completeness
 from tests.reference.conditions import Values, passes
 from tests.reference.finish import NotTaken, finish
 from tests.reference.memory import Memory
-from tests.reference.records import DeadLetter, Emitted, Fact
+from tests.reference.records import DeadLetter, Emitted, Fact, Record
 from tests.reference.rows import Combination, Driving, Retained, Row
 from tests.reference.sides import Key, expired, pairs
 from tests.reference.watermark import Watermark
@@ -30,6 +30,8 @@ class Out(NamedTuple):
     """Place of its query in a union."""
     order: tuple[object, ...]
     emitted: Emitted
+    record: Record
+    """The one that drives."""
 
 
 class OneChain:
@@ -106,6 +108,11 @@ class OneChain:
         return dead
 
     @property
+    def next_watermark(self) -> float | None:
+        """The watermark of the next batch."""
+        return self._clock.value
+
+    @property
     def is_due(self) -> bool:
         """Tell whether the next batch will expire or decide a waiting row first."""
         return any(
@@ -125,7 +132,10 @@ class OneChain:
 
     def _flush(self) -> list[Out]:
         found, self._out = self._out, []
-        return [Out(branch, row.order(self._chain), emitted) for branch, row, emitted in found]
+        return [
+            Out(branch, row.order(self._chain), emitted, row.driving.record)
+            for branch, row, emitted in found
+        ]
 
     def _drive(self, driving: Driving, fact: Fact) -> None:
         driving.due = fact.ts + self._chain.ttl

@@ -15,6 +15,7 @@ from tests.reference.conditions import (
     column_of,
     columns_of,
 )
+from tests.reference.grouping import Grouping
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -161,6 +162,8 @@ class Write:
     topic: str = "out"
     branch: int = 0
     """Place in the union."""
+    groups: tuple[Grouping, ...] = ()
+    """GROUP BY, one behind the other; `select` holds the entry rows of the first."""
 
     @property
     def key_term(self) -> Term | None:
@@ -169,6 +172,8 @@ class Write:
 
     def keyed(self, row: Mapping[str, object]) -> tuple[object, Mapping[str, object]]:
         """Return the key and the value of a row."""
+        if self.groups:
+            return None, row
         if self.key is None or self.key_in_value:
             return None if self.key is None else row[self.key], row
         return row[self.key], {name: each for name, each in row.items() if name != self.key}

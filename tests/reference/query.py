@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
 
 from tests.reference.conditions import (
     AllOf,
@@ -20,6 +20,8 @@ from tests.reference.conditions import (
     Negated,
     Term,
 )
+from tests.reference.grouped import GroupReader, is_grouped, parsed
+from tests.reference.grouping import Grouping
 from tests.reference.pipeline import Chain, Join, Output, Unnest
 from tests.reference.unions import OF_RECORDS, Columns, NotExpressible, united
 
@@ -34,6 +36,8 @@ class Query:
     unnests: tuple[Unnest, ...]
     sets_key: bool
     """The select list has `AS _key`."""
+    groups: tuple[Grouping, ...] = ()
+    """GROUP BY, one behind the other; the rest is about the rows that go into the first."""
 
 
 _OPS: dict[type[Any], tuple[Any, Any]] = {
@@ -59,7 +63,7 @@ def read_query(
     Raises:
         NotExpressible: for anything beyond plain columns, equalities and simple conditions.
     """
-    return _read(parse_one(sql, dialect="duckdb"), columns, relations or {})
+    return _read(parsed(sql), columns, relations or {})
 
 
 def _read(tree: exp.Expr, columns: Columns, relations: Mapping[str, str]) -> tuple[Query, ...]:
@@ -77,12 +81,29 @@ def _read(tree: exp.Expr, columns: Columns, relations: Mapping[str, str]) -> tup
     if not isinstance(tree, exp.Select) or tree.find(exp.Subquery):
         raise NotExpressible(tree.sql())
     named = {table.name for table in tree.find_all(exp.Table)} & set(relations)
+    if is_grouped(tree):
+        return _grouped(tree, columns, relations, named)
     if not named:
         return (_Reader(tree, columns).read(),)
     if any(not isinstance(join.this, exp.Unnest) for join in tree.args.get("joins") or ()):
         raise NotExpressible(tree.sql())
     below = read_query(relations[named.pop()], columns, relations)
+    if any(each.groups for each in below):
+        raise NotExpressible(tree.sql())
     return tuple(_Reader(tree, columns).over(each) for each in below)
+
+
+def _grouped(
+    tree: exp.Select, columns: Columns, relations: Mapping[str, str], named: set[str]
+) -> tuple[Query, ...]:
+    inner = [read_query(relations[name], columns, relations) for name in named]
+    grouped = [each for queries in inner for each in queries if each.groups]
+    reader = GroupReader(tree, named=bool(grouped))
+    below = grouped or _read(reader.below, columns, relations)
+    if len(below) != 1 or (grouped and (tree.args.get("where") or tree.args.get("joins"))):
+        raise NotExpressible(tree.sql())
+    (only,) = below
+    return (replace(only, groups=(*only.groups, reader.grouping)),)
 
 
 class _Reader:

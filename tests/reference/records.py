@@ -1,7 +1,7 @@
 """Records, batches, and what the oracle says about them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 Position = tuple[int, int, int, str, int, int]
 """(batch, order time, role, topic, partition, offset): the place of a record in the one order."""
@@ -19,6 +19,7 @@ class Record:
     value: Mapping[str, object] | None = None
     raw: bytes | None = None
     """Bytes that cannot be decoded, instead of a value."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +35,14 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emitted:
-    """One output row; `timestamp` is the event time of its driving record."""
+    """One output row; `timestamp` is the event time of its driving record, of a group the greatest
+    one of its rows.
+    """
 
     topic: str
     key: object
-    value: Mapping[str, object]
+    value: Mapping[str, object] | None
+    """None: a delete."""
     timestamp: int
 
 

@@ -1,12 +1,14 @@
 """A backfill replaces the rows of the records that it has read, whatever else writes the table."""
 # pyright: basic
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from kaflow_engine.connectors.contract import Replaced
+from kaflow_engine.connectors.contract import ReplacedGroups, ReplacedRecords
 from kaflow_engine.connectors.delta import table as delta
 from kaflow_engine.connectors.delta.data_files import write_files
 from kaflow_engine.connectors.delta.table import DeltaSink
@@ -38,7 +40,8 @@ class Table:
         self.stream.add(self.batch, self.files(f"s{self.batch}", *places, day=day))
 
     def replace(self, read, *places, unknown=False):
-        wanted = Replaced(partitions=frozenset([DAY]), source=SOURCE, read=read, unknown=unknown)
+        parts = frozenset([DAY])
+        wanted = ReplacedRecords(partitions=parts, source=SOURCE, read=read, unknown=unknown)
         self.backfill.replace(wanted, self.files("b", *places))
 
     def rows(self):
@@ -131,3 +134,31 @@ def test_files_of_an_earlier_version(table):
         table.replace({0: (0, 5)}, (0, 1))
     table.replace({0: (0, 5)}, (0, 1), unknown=True)
     assert table.rows() == ["b 0:1"]
+
+
+GROUPS = pa.schema([("_group", pa.string()), ("by", pa.string()), ("_day", pa.string())])
+
+
+def test_windows_of_partitions_are_replaced_whatever_they_were_made_of(tmp_path):
+    stream = DeltaSink(tmp_path, GROUPS, "_day", "stream")
+
+    def files(name, *groups, day=DAY):
+        rows = [{"_group": group, "by": name, "_day": day} for group in groups]
+        return write_files(tmp_path, "_day", pa.Table.from_pylist(rows, GROUPS), name)
+
+    stream.add(1, [*files("s1", "a", "b"), *files("other", "a", day="2026-01-02")])
+    wanted = ReplacedGroups(partitions=frozenset([DAY]), group="_group", unknown=False)
+    DeltaSink(tmp_path, GROUPS, "_day", "backfill").replace(wanted, files("b1", "b", "c"))
+    rows = DeltaTable(str(tmp_path)).to_pyarrow_table().to_pylist()
+    assert sorted((row["by"], row["_group"]) for row in rows) == [
+        ("b1", "b"),
+        ("b1", "c"),
+        ("other", "a"),
+    ]
+    stream.add(2, files("s2", None))
+    again = DeltaSink(tmp_path, GROUPS, "_day", "again")
+    with pytest.raises(StateError, match="do not name the group they are of"):
+        again.replace(wanted, [])
+    again.replace(replace(wanted, unknown=True), [])
+    (left,) = DeltaTable(str(tmp_path)).to_pyarrow_table().to_pylist()
+    assert left["by"] == "other"

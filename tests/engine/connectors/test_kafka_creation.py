@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Uuid
 
 from kaflow_engine.connectors.kafka import admin as kafka_admin
 from kaflow_engine.connectors.kafka import topics as kafka_topics
-from kaflow_engine.connectors.kafka.admin import MissingTopic, create_topic, offsets
+from kaflow_engine.connectors.kafka.admin import MissingTopic, create_topic, offsets, require
 from kaflow_engine.connectors.kafka.client import Client, Complaints, KafkaSettings
 from kaflow_engine.connectors.kafka.errors import BrokerAway
 from kaflow_engine.connectors.kafka.run_log import transactions as kafka_transactions
@@ -62,7 +62,11 @@ class Brokers:
         return {each: self._answer("configs", value) for each in resources}
 
     def list_topics(self, **options: Any) -> Any:
-        return SimpleNamespace(brokers={1: None}, topics=dict.fromkeys(self.names))
+        self.asked.append("topics")
+        topic = SimpleNamespace(partitions=[LED], error=None)
+        script = self._left.get("topics")
+        topics = dict.fromkeys(script.pop(0) if script else self.names, topic)
+        return SimpleNamespace(brokers={1: None}, topics=topics)
 
     def get_watermark_offsets(self, *place: Any, **options: Any) -> tuple[int, int]:
         return 0, self._answer("end", SimpleNamespace(offset=7)).result().offset
@@ -176,12 +180,34 @@ def test_the_end_of_a_topic_that_is_gone_is_an_error(brokers: Opened) -> None:
         ControlReader(SETTINGS, "t", -1, committed=False).end()
 
 
-def test_a_topic_that_has_no_leader_yet_is_an_outage(brokers: Opened) -> None:
+def test_a_topic_that_has_no_leader_yet_is_an_outage(
+    brokers: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = brokers(offsets=[UNKNOWN] * 3)
     with pytest.raises(BrokerAway, match="no broker leads the partition just now"):
         EndOffsets(SETTINGS).ask({"t": [0]})
     with pytest.raises(BrokerAway, match="no broker leads the partition just now"):
         offsets(SETTINGS, {"t": 1}, "latest")
     found.names = []
+    monkeypatch.setattr(kafka_admin, "KNOWN_BEFORE_S", 0.0)
     with pytest.raises(MissingTopic, match="no topic 't' at broker:9092"):
         EndOffsets(SETTINGS).ask({"t": [0]})
+
+
+def test_a_broker_that_has_just_started_is_asked_until_it_has_learned_its_topics(
+    brokers: Opened,
+) -> None:
+    found = brokers(offsets=[UNKNOWN], topics=[[], ["u"], ["t", "u"]])
+    with pytest.raises(BrokerAway, match="no broker leads the partition just now"):
+        EndOffsets(SETTINGS).ask({"t": [0]})
+    assert found.asked == ["offsets", *["topics"] * 3]
+    found = brokers(topics=[[], ["u"], ["t", "u"]])
+    assert require(SETTINGS, ["t"], unknown_for=60.0) == {"t": 1}
+    assert found.asked == ["topics"] * 3
+
+
+def test_a_topic_that_was_never_read_is_missing_at_once(brokers: Opened) -> None:
+    found = brokers(topics=[["u"]])
+    with pytest.raises(MissingTopic, match="no topic 't' at broker:9092"):
+        require(SETTINGS, ["t"])
+    assert found.asked == ["topics"]

@@ -17,10 +17,10 @@ from kaflow_engine.flow.graph import (
     projections,
     readers_of,
     sides_of,
-    sink_of,
     source_of,
     state_names,
     table_sinks,
+    taker_of,
     target_of,
     topic_sinks,
 )
@@ -113,7 +113,7 @@ def test_sides_are_found_from_both_ends() -> None:
     assert joins_before(found, first) == ()
     decode = operator_of(found, "decode:d")
     assert isinstance(decode, Decode)
-    assert sides_of(found, decode) == ((second, 0),)
+    assert sides_of(found, decode.id) == ((second, 0),)
     assert readers_of(found, decode.id) == ()
     assert source_of(found, second.sides[0]).name == "d"
     assert readers_of(found, first.id) == (second,)
@@ -141,7 +141,7 @@ def test_each_projection_has_its_sink() -> None:
     (project,), (sink,) = projections(found), found.sinks
     second = replace(project, id="project:p"), replace(sink, id="sink:p", inputs=("project:p",))
     both = replace(found, operators=(*found.operators, second[0]), sinks=(sink, second[1]))
-    assert [sink_of(both, each).id for each in projections(both)] == ["sink:o", "sink:p"]
+    assert [taker_of(both, each).id for each in projections(both)] == ["sink:o", "sink:p"]
     assert readers_of(both, "join:1") == projections(both)
     (chain,) = chains(both)
     assert chain.projections == projections(both)

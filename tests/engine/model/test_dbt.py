@@ -64,6 +64,17 @@ def test_a_model_is_a_pipeline(tmp_path: Path) -> None:
     assert found.columns["id"].description == "Its number."
 
 
+def test_a_source_may_be_a_table(tmp_path: Path) -> None:
+    said = "config: {table: true, primary_key: [id], operation: 'column:op', retain: 1d}"
+    files = {
+        "models/s.yml": SOURCES.replace("config: {dimension: true}", said),
+        "models/m.sql": "SELECT id, name FROM {{ source('shop', 'users') }}",
+    }
+    users = pipelines(project(tmp_path, files))["m"].topics["users"]
+    assert (users.table, users.primary_key, users.retain) == (True, ("id",), 86_400_000)
+    assert users.operation == "column:op"
+
+
 def test_data_tests_are_checks(tmp_path: Path) -> None:
     about = """
 models:

@@ -40,7 +40,7 @@ def write(name: str, text: str) -> Path:
     "row",
     [
         row
-        for name in ("keys", "values", "combinations", "outputs", "syntax", "variables")
+        for name in ("keys", "values", "combinations", "outputs", "tables", "syntax", "variables")
         for row in rows(name)
     ],
 )

@@ -1,5 +1,8 @@
 """Files and folders become a project."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -96,3 +99,16 @@ def test_what_can_be_read_beside_mistakes(tmp_path: Path) -> None:
         "c.yaml",
         "none.yaml",
     ]
+
+
+def test_loading_is_light() -> None:
+    heavy = {"pyspark", "duckdb", "pyarrow", "dagster", "confluent_kafka", "sqlglot"}
+    code = f"import sys, kaflow_engine.model.project; print({heavy!r} & set(sys.modules))"
+    out = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert out.stdout.strip() == "set()"

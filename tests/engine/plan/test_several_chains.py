@@ -8,6 +8,7 @@ import yaml
 
 from kaflow_engine.errors import Location
 from kaflow_engine.flow.chains import chain_of, chains
+from kaflow_engine.flow.edges import Driving
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import (
     decode_id,
@@ -17,7 +18,7 @@ from kaflow_engine.flow.graph import (
     projects_of,
     state_name,
 )
-from kaflow_engine.flow.operators import Decode, Driving, Operator, TakesRows
+from kaflow_engine.flow.operators import Decode, Operator, TakesRows
 from kaflow_engine.flow.sinks import Sink, TableSink, TopicSink
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config

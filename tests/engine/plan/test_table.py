@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from kaflow_engine.connectors.contract import Replaced
+from kaflow_engine.connectors.contract import ReplacedRecords
 from kaflow_engine.connectors.delta.data_files import write_files
 from kaflow_engine.connectors.delta.held import WRITER, Added
 from kaflow_engine.connectors.delta.table import (
@@ -24,7 +24,7 @@ from kaflow_engine.flow.sinks import TableParams
 from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.rows.row_text import pack, to_text
 from kaflow_engine.operators.rows.table_rows import SOURCE, is_whole, partitions_between, typed_rows
-from kaflow_engine.plan.planner.table import table_type
+from kaflow_engine.plan.planner.outputs.table import table_type
 
 NOON = 1_767_268_800_000
 VALUES = [
@@ -33,6 +33,7 @@ VALUES = [
     ("9007199254740993", "BIGINT", 9007199254740993),
     ("18446744073709551615", "UBIGINT", Decimal(18446744073709551615)),
     ("250", "UTINYINT", 250),
+    ("12345678901234567890123", "HUGEINT", Decimal(12345678901234567890123)),
     ("1.1", "DOUBLE", 1.1),
     ("'NaN'", "DOUBLE", float("nan")),
     ("12345678901234567890.12", "DECIMAL(22,2)", Decimal("12345678901234567890.12")),
@@ -71,7 +72,7 @@ def test_value(tmp_path, sql, kind, expected):
     assert row["_day"] == "2026-01-01"
 
 
-@pytest.mark.parametrize("kind", ["HUGEINT", "INTERVAL", "TIME", "HUGEINT[]", "STRUCT(a BIT)"])
+@pytest.mark.parametrize("kind", ["BIT", "INTERVAL", "TIME", "HUGEINT[]", "STRUCT(a BIT)"])
 def test_type_that_no_table_keeps(kind):
     assert table_type(kind) is None
 
@@ -216,7 +217,9 @@ def test_partitions_of_a_range():
 
 
 def replaced(*days, read=None, unknown=False):
-    return Replaced(partitions=frozenset(days), source=SOURCE, read=read or {}, unknown=unknown)
+    return ReplacedRecords(
+        partitions=frozenset(days), source=SOURCE, read=read or {}, unknown=unknown
+    )
 
 
 def table_of(columns):

@@ -10,7 +10,8 @@ from kaflow_engine.flow.chains import chains
 from kaflow_engine.flow.flow import Backfill
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.model.output_specs import OutputSpec
+from kaflow_engine.model.specs import PipelineSpec, TopicSpec
 from kaflow_engine.plan.planner.pipeline_plan import build_plan
 from kaflow_engine.runtime.drive.backfill_guard import (
     Taken,
@@ -20,10 +21,13 @@ from kaflow_engine.runtime.drive.backfill_guard import (
     state_of_stream,
     taken,
 )
+from kaflow_engine.runtime.drive.bounded import reach, refuse_removed
+from kaflow_engine.runtime.drive.windows import refuse_groups
 from tests.engine.runtime.state_here import state_plan
 from tests.engine.runtime.stream_here import write_stream
 
 HOUR = 3_600_000
+TOTALS = OutputSpec(topic="o")
 START = 1_767_225_600_000
 """2026-01-01."""
 TTL = 20 * 60_000
@@ -151,3 +155,60 @@ def test_what_is_refused(config, batches, said):
 @pytest.fixture
 def config(tmp_path):
     return Config.model_validate({"state": {"rocksdb": {"path": str(tmp_path)}}})
+
+
+WINDOWS = [
+    # GROUP BY, partition of the table; how far the watermark is behind a partition when it is done
+    ("k", "day", None),
+    ("k, session(INTERVAL 1 MINUTE)", "day", None),
+    ("k, tumble(INTERVAL 1 HOUR)", "hour", 0),
+    ("k, tumble(INTERVAL 1 DAY)", "day", 0),
+    ("k, tumble(INTERVAL 1 DAY)", "hour", 24 * HOUR),
+    ("k, hop(INTERVAL 30 MINUTE, INTERVAL 10 MINUTE)", "hour", HOUR // 3),
+    ("k, hop(INTERVAL 30 MINUTE, INTERVAL 7500 MILLISECOND)", "hour", HOUR // 2 - 7500),
+    ("k, tumble(INTERVAL 25 MINUTE)", "hour", 25 * 60_000),
+    ("k, date_trunc('month', at)", "day", 31 * 24 * HOUR),
+]
+
+
+@pytest.mark.parametrize(("groups", "partition", "wait"), WINDOWS)
+def test_windows_are_over_behind_their_partition_and_others_refused(groups, partition, wait):
+    plan = grouped(f"SELECT k, count(*) AS n FROM t GROUP BY {groups}", partition, wait is None)
+    if wait is None:
+        with pytest.raises(StateError, match=r"count only the records of its range|has sessions"):
+            refuse_groups(plan)
+        return
+    refuse_groups(plan)
+    assert [longest_wait(plan, chain) for chain in chains(plan)] == [wait]
+
+
+def grouped(query, partition="hour", topic=False):
+    spec = PipelineSpec(
+        name="p",
+        query=query,
+        output=TOTALS if topic else OutputSpec(table="o", partition=partition),
+        topics={"t": TopicSpec(event_time="at")},
+    )
+    columns = (Column("k", "VARCHAR"), Column("at", "TIMESTAMP"))
+    return build_plan(spec, Config(), {"t": columns}).plan
+
+
+def test_a_backfill_reads_whole_windows():
+    ten = "hop(INTERVAL 10 MINUTE, INTERVAL 5 MINUTE)"
+    wanted = Backfill(start=START, end=START + HOUR, slack=0)
+    inner = f"SELECT k, window_start AS w, count(*) AS n FROM t GROUP BY k, {ten}"
+    outer = f"SELECT sum(n) AS n FROM ({inner}) GROUP BY tumble(INTERVAL 20 MINUTE)"
+    one, two = grouped(inner), grouped(outer)
+    assert reach(one, wanted) == {"t": (START, START + HOUR + 600_000)}
+    assert reach(two, wanted) == {"t": (START - 600_000, START + HOUR + 1_800_000)}
+
+
+def test_a_backfill_refuses_windows_of_removed_records():
+    plan = grouped("SELECT k, count(*) AS n FROM t GROUP BY k, tumble(INTERVAL 1 HOUR)")
+    wanted = Backfill(start=START, end=START + HOUR)
+    refuse_removed(plan, wanted, {"t": {0: 0, 1: 5}}, {"t": {0: 0, 1: 4}})
+    with pytest.raises(StateError, match="partition 1 of topic 't' begins behind the start of"):
+        refuse_removed(plan, wanted, {"t": {0: 0, 1: 4}}, {"t": {0: 0, 1: 4}})
+    forced = replace(wanted, force=True)
+    refuse_removed(plan, forced, {"t": {0: 0, 1: 4}}, {"t": {0: 0, 1: 4}})
+    refuse_removed(state_plan(), wanted, {}, {})

@@ -17,7 +17,7 @@ from tests.engine.plan.test_numbering import plan_with
 
 @pytest.fixture(autouse=True)
 def topics(monkeypatch):
-    monkeypatch.setattr(opening, "require", lambda kafka, names: dict.fromkeys(names, 1))
+    monkeypatch.setattr(opening, "require", lambda kafka, names, **_: dict.fromkeys(names, 1))
 
 
 def begun(folder, stored):

@@ -44,6 +44,7 @@ def samples(*progress):
         ("kaflow_rows_delivered_total", (), 701),
         ("kaflow_dead_letters_total", (), 5),
         ("kaflow_late_records_total", (), 2),
+        ("kaflow_late_rows_total", (), 4),
         ("kaflow_lost_records_total", (), 3),
         ("kaflow_lag_records", ("events",), 30),
         ("kaflow_lag_seconds", ("profiles",), 0),

@@ -29,12 +29,20 @@ MISTAKES = """\
   expect_error: "("
   expect_dead_letters: [{topic: a}]
   cuts: all
+  expect_table:
+    - {value: 1}
+    - {key: x, value: null}
+    - {key: y, value: 1}
+    - {key: y, value: 2, in_batch: 1}
+    - {key: y, value: 2}
+    - 5
 - 5
 - {case: nothing, pipeline: x}
 """
 
 ERRORS = """\
-cases.yaml:1: a case with expect_error emits nothing; remove expect and expect_dead_letters
+cases.yaml:1: a case with expect_error emits nothing
+  hint: remove expect, expect_dead_letters, expect_table
 cases.yaml:2: unknown key 'pipelne'
   hint: did you mean 'pipeline'?
 cases.yaml:4: unknown key 'valu'
@@ -60,9 +68,19 @@ cases.yaml:16: 'offset' is required
 cases.yaml:16: 'phase' is required
 cases.yaml:17: unknown cuts 'all'
   hint: known: given
-cases.yaml:18: expected a case, found a number
+cases.yaml:19: 'key' is required
+cases.yaml:20: key 'x' has no value
+  hint: leave out deleted keys
+cases.yaml:22: unknown key 'in_batch'
+  hint: known: key, topic, value
+cases.yaml:22: key 'y' stands twice in a table
+  hint: keep the last
+cases.yaml:23: key 'y' stands twice in a table
+  hint: keep the last
+cases.yaml:24: expected a record, found a number
+cases.yaml:25: expected a case, found a number
   hint: - case: what it says
-cases.yaml:19: the case expects nothing
+cases.yaml:26: the case expects nothing
   hint: add expect: with the records it emits"""
 
 READ = """\
@@ -78,6 +96,7 @@ READ = """\
     - {topic: a, at: 2026-01-01T00:00:00.250Z, offset: 7, raw_base64: AAE=}
     - {topic: a, at: 0, value: null}
   expect: [{topic: b, key: null, in_batch: 2, value: {x: 2}}]
+  expect_table: [{topic: b, key: 5, value: {x: 1.10}}, {key: k, value: 1}]
   expect_dead_letters: [{topic: a, offset: 1, phase: decode}]
   expect_counters: {read: 4}
 """
@@ -107,6 +126,11 @@ def test_everything_that_may_stand_in_a_case(tmp_path: Path) -> None:
     assert [r.key for r in case.given] == [b"5", None, None, None]
     assert case.given[1].headers == (("h", b"v"), ("n", None))
     assert case.values == ({"x": 2},)
+    assert case.table is not None
+    assert [(spec.topic, spec.key, value) for spec, value in case.table] == [
+        ("b", "5", {"x": Decimal("1.10")}),
+        (None, "k", 1),
+    ]
     assert case.letters == (Letter(topic="a", partition=None, offset=1, phase="decode"),)
     assert case.spec.start == 1_767_225_600_000
 

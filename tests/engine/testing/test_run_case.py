@@ -6,10 +6,12 @@ import pytest
 
 from kaflow_engine.errors import UnknownName
 from kaflow_engine.testing.cases.cases import CaseResult, run_case
+from kaflow_engine.testing.cases.compare import Outcome, compare
 from kaflow_engine.testing.cases.executor import EXECUTORS, LocalExecutor, executor_called
 from kaflow_engine.testing.cases.files import load_cases
 from kaflow_engine.testing.cases.pipeline import Surroundings
 from kaflow_engine.testing.cases.report import report_lines, result_data
+from kaflow_engine.testing.cases.specs import Row
 
 FILTER = "{name: f, query: 'SELECT id, n FROM a WHERE n > 1', output: {topic: out, key: id}}"
 CASE = """\
@@ -37,6 +39,7 @@ GOOD = """\
   expect:
     - {key: x, in_batch: 1, value: {id: x, n: 2}}
     - {topic: out, key: x, in_batch: 2, value: {n: 3, id: x}}
+  expect_table: [{key: x, value: {id: x, n: 3}}]
   expect_raw: ['{"id":"x","n":2}', '{"id":"x","n":3}']
   expect_dead_letters: [{topic: a, partition: 0, offset: 3, phase: decode}]
   expect_counters: {read: 4, filtered: 1, dead_letter: 1, waiting: 0}
@@ -57,6 +60,7 @@ def test_a_case_that_differs_everywhere(tmp_path: Path, monkeypatch: pytest.Monk
   expect:
     - {key: x, value: {id: x, n: 3}}
     - {key: y, value: {id: y, n: 2}}
+  expect_table: [{topic: out, key: x, value: {id: x, n: 2}}, {key: y, value: {n: 1}}]
   expect_raw: ['{"id":"x","n":2}', '{"id":"x","n":4}']
   expect_dead_letters: [{topic: a, offset: 2, phase: decode}]
   expect_counters: {read: 4, filtered: 2}
@@ -78,6 +82,11 @@ def test_a_case_that_differs_everywhere(tmp_path: Path, monkeypatch: pytest.Monk
         '  = {"id":"x","n":2}                         | {"id":"x","n":2}',
         '  ≠ {"id":"x","n":4}                         | {"id":"x","n":3}',
         "",
+        "  tables",
+        "    expected                                 | actual",
+        '  ≠ out x {"id":"x","n":2}                   | out x {"id":"x","n":3}',
+        '  - out y {"n":1}',
+        "",
         "  dead letters",
         "    expected                                 | actual",
         "  - a@2 decode",
@@ -88,7 +97,7 @@ def test_a_case_that_differs_everywhere(tmp_path: Path, monkeypatch: pytest.Monk
         "  = read: 4                                  | read: 4",
         "  ≠ filtered: 2                              | filtered: 1",
     ]
-    assert result_data(result)["differences"][3] == {
+    assert result_data(result)["differences"][4] == {
         "part": "counters",
         "rows": [
             {"expected": "read: 4", "actual": "read: 4", "equal": True},
@@ -162,12 +171,43 @@ def test_executors() -> None:
 
 SEVERAL = """{name: f, outputs: [{from: a, topic: out}, {query: 'SELECT n FROM a', table: kept}]}"""
 UNCLEAR = [
-    ("{value: {n: 1}}", "row 1 of expect names none of several outputs\n  hint: write topic: with"),
-    ("{topic: kep, value: {n: 1}}", "unknown output 'kep'\n  hint: did you mean 'kept'?"),
+    ("{key: x, value: {n: 1}}", "row 1 of %s names none of several outputs\n  hint: write topic: "),
+    ("{topic: kep, key: x, value: {n: 1}}", "unknown output 'kep'\n  hint: did you mean 'kept'?"),
 ]
 
 
 @pytest.mark.parametrize(("row", "said"), UNCLEAR)
-def test_a_row_of_several_outputs_names_one(tmp_path: Path, row: str, said: str) -> None:
-    result = run(tmp_path, f"  expect: [{row}]\n", SEVERAL)
-    assert said in str(result.error)
+@pytest.mark.parametrize("part", ["expect", "expect_table"])
+def test_a_row_of_several_outputs_names_one(tmp_path: Path, part: str, row: str, said: str) -> None:
+    result = run(tmp_path, f"  {part}: [{row}]\n", SEVERAL)
+    assert said.replace("%s", part) in str(result.error)
+
+
+DELETED = (
+    Row(topic="out", key="x", value={"n": 1}, batch=1),
+    Row(topic="out", key="y", value={"n": 1}, batch=1),
+    Row(topic="out", key="x", value=None, batch=2),
+    Row(topic="out", key=None, value={"n": 1}, batch=2),
+)
+
+
+@pytest.mark.parametrize(
+    ("expect", "holds"),
+    [
+        ("expect_table: [{key: y, value: {n: 1}}]", True),
+        ("expect_table: [{key: x, value: {n: 1}}, {key: y, value: {n: 1}}]", False),
+        ("expect_table: []", False),
+        ("expect: [{value: {n: 1}}, {key: x, value: {n: 1}}, {key: x, value: null}, "
+         "{key: y, value: {n: 1}}]", True),
+        ("expect: [{value: {n: 1}}, {key: x, value: null}, {key: x, value: {n: 1}}, "
+         "{key: y, value: {n: 1}}]", False),
+        ("""expect_raw: ['{"n":1}', '{"n":1}', 'null', '{"n":1}']""", True),
+    ],
+)  # fmt: skip
+def test_what_a_null_value_deletes(tmp_path: Path, expect: str, holds: bool) -> None:
+    path = tmp_path / "cases.yaml"
+    path.write_text(CASE % {"pipeline": FILTER, "expect": f"  {expect}"})
+    (case,) = load_cases(path, {})
+    raw = tuple(None if row.value is None else b'{"n":1}' for row in DELETED)
+    outcome = Outcome(outputs=("out",), rows=DELETED, raw=raw, letters=(), counters={})
+    assert (compare(case, outcome, as_given=True, keeps_order=True) == []) == holds

@@ -1,0 +1,148 @@
+"""A join of two tables and groups of it, on Spark and Kafka: the same records, wherever killed."""
+# pyright: basic
+
+import json
+
+import pytest
+
+from kaflow_engine.connectors.kafka.admin import create_topic
+from kaflow_engine.connectors.kafka.client import open_producer
+from kaflow_engine.connectors.kafka.read import read_all
+from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.runtime.planning.prepare import prepare
+from tests.acceptance.run_child import killed_at
+from tests.acceptance.three_days import MINUTE, PARTITIONS, START, config_for
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.services]
+
+PREFIX = "tables"
+ORDERS, CUSTOMERS, COUNTRIES = 97, 11, 4
+RECORDS = 640
+KEEPS_ALL = {"cleanup.policy": "compact", "min.compaction.lag.ms": str(7 * 24 * 60 * MINUTE)}
+PLACES = [("committed", 3), ("before_commit", 2)]
+
+
+def orders():
+    """Yield records of orders: inserts, other amounts, other customers, deletes."""
+    for n in range(RECORDS):
+        key = f"o{n * 31 % ORDERS}"
+        customer = None if n % 29 == 0 else f"u{n * 7 % (CUSTOMERS + 1)}"  # the last one is unknown
+        value = None if n % 13 == 0 else {"id": key, "customer": customer, "amount": n % 50}
+        yield key, value, START + n * MINUTE
+
+
+def customers():
+    """Yield records of customers, who move from country to country, go and come."""
+    for n in range(RECORDS // 8):
+        key = f"u{n % CUSTOMERS}"
+        value = None if n % 9 == 8 else {"id": key, "country": f"c{n * 5 % COUNTRIES}"}
+        yield key, value, START + n * 8 * MINUTE + 17
+
+
+@pytest.fixture(scope="module")
+def topics(broker):
+    producer = open_producer(broker.settings).api
+    for topic, records in (("orders", orders()), ("customers", customers())):
+        create_topic(broker.settings, f"{PREFIX}.{topic}", PARTITIONS, {"retention.ms": "-1"})
+        for key, value, at in records:
+            encoded = None if value is None else json.dumps(value).encode()
+            partition = sum(key.encode()) % PARTITIONS
+            producer.produce(f"{PREFIX}.{topic}", encoded, key, partition, timestamp=at)
+    assert producer.flush(30) == 0
+
+
+def spec_of(name):
+    """Orders with the country of their customer, and how many there are of each country."""
+    joined = f"""SELECT o.id, o.amount, c.country
+        FROM "{PREFIX}.orders" o LEFT JOIN "{PREFIX}.customers" c ON o.customer = c.id"""
+    counted = "SELECT country, count(*) AS n, sum(amount) AS s, max(amount) AS most FROM joined"
+    by_id = {"table": True, "primary_key": ["id"]}
+    return PipelineSpec.model_validate(
+        {
+            "name": name,
+            "relations": {"joined": {"query": joined}},
+            "outputs": [
+                {"from": "joined", "topic": f"{name}.rows", "key": "id"},
+                {
+                    "query": f"{counted} GROUP BY country",
+                    "topic": f"{name}.countries",
+                    "coalesce": "none",
+                },
+            ],
+            "topics": {
+                f"{PREFIX}.orders": {
+                    "columns": {"id": "VARCHAR", "customer": "VARCHAR", "amount": "INTEGER"},
+                    **by_id,
+                },
+                f"{PREFIX}.customers": {
+                    "columns": {"id": "VARCHAR", "country": "VARCHAR"},
+                    **by_id,
+                },
+            },
+        }
+    )
+
+
+def run(broker, spark, path, name, place):
+    """Run to the end, killed at a place before that; return what was sent of each key."""
+    from kaflow_engine.runtime.application import run_pipelines
+
+    config, spec = config_for(broker, path, max_records=150), spec_of(name)
+    for output in ("rows", "countries"):
+        create_topic(broker.settings, f"{name}.{output}", PARTITIONS, KEEPS_ALL)
+    if place is not None:
+        point, batch = place
+        killed_at(point, batch, spec, config)
+    (planned,) = prepare([spec], config)
+    run_pipelines([planned.plan], config, until_caught_up=True, spark=spark)
+    return {output: _sent(broker, f"{name}.{output}") for output in ("rows", "countries")}
+
+
+def _sent(broker, topic):
+    found = read_all(broker.settings, topic)
+    by_key: dict[str, list] = {}
+    for key, value in zip(found["key"].to_pylist(), found["value"].to_pylist(), strict=True):
+        by_key.setdefault(key.decode(), []).append(None if value is None else json.loads(value))
+    return by_key
+
+
+@pytest.fixture(scope="module")
+def whole(broker, spark, topics, tmp_path_factory):
+    """What a run sends that is not killed."""
+    return run(broker, spark, tmp_path_factory.mktemp("whole"), "whole_tables", None)
+
+
+def at_the_end():
+    """Return the rows and the groups at the end, by key."""
+    last = [{key: value for key, value, _ in records} for records in (orders(), customers())]
+    known = {key: value["country"] for key, value in last[1].items() if value is not None}
+    rows = {
+        key: {"id": key, "amount": value["amount"], "country": known.get(value["customer"])}
+        for key, value in last[0].items()
+        if value is not None
+    }
+    groups = {}
+    for country in {row["country"] for row in rows.values()}:
+        amounts = [row["amount"] for row in rows.values() if row["country"] == country]
+        shown = {"country": country, "n": len(amounts), "s": sum(amounts), "most": max(amounts)}
+        groups['{"country":null}' if country is None else country] = shown
+    return rows, groups
+
+
+def _present(sent):
+    return {key: values[-1] for key, values in sent.items() if values[-1] is not None}
+
+
+def test_the_tables_at_the_end(whole):
+    rows, groups = at_the_end()
+    assert _present(whole["rows"]) == rows
+    assert _present(whole["countries"]) == groups
+    assert any(None in sent for sent in whole["rows"].values())
+
+
+@pytest.mark.parametrize("place", PLACES, ids=str)
+def test_a_run_that_is_killed_sends_the_same(broker, spark, whole, tmp_path, unique, place):
+    found = run(broker, spark, tmp_path / "state", unique, place)
+    assert found["rows"] == whole["rows"]
+    # a group is fed by several partitions, and batches behind a kill may be cut otherwise
+    assert _present(found["countries"]) == _present(whole["countries"])

@@ -1,0 +1,156 @@
+"""Outputs of a random scenario that are grouped."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tests.property.dice import Dice
+from tests.property.scenario import Scenario
+from tests.reference.conditions import Column, Compare, Condition
+from tests.reference.delays import with_delays
+from tests.reference.grouping import START, GroupCall, Grouping, Hop, Session
+from tests.reference.pipeline import OraclePipeline, Output, Write
+
+SECONDS = 1000
+_OF_NUMBERS = ["count", "count_distinct", "sum", "sum", "min", "max", "avg", "median"]
+_OF_TEXTS = ["count", "count_distinct", "min", "max", "list", "first", "last"]
+_WHOLE = {"count_star", "count", "count_distinct", "sum"}
+"""Functions whose results are whole numbers."""
+
+
+def with_groups(dice: Dice, scenario: Scenario, always: bool) -> Scenario:
+    """Let outputs be grouped, where they can be: of a third of the scenarios, or always."""
+    pipeline = scenario.pipeline
+    able = [
+        branches[0].topic
+        for branches in pipeline.outputs
+        if len(branches) == 1 and not _repeats(pipeline, branches[0])
+    ]
+    if not able or not (always or dice.one_in(4)):
+        return scenario
+    first = dice.pick(able)
+    chosen = {topic for topic in able if topic == first or dice.one_in(2)}
+    implied = pipeline.emission == "immediate" and dice.one_in(2)
+    joined = any(write.chain.joins for write in pipeline.writes if write.topic in chosen)
+    like = Grouping(
+        keys=(),
+        window=None,
+        calls=(),
+        select=(),
+        grace=dice.pick([0, 0, 3, 10]) * SECONDS,
+        ttl=None if joined or dice.one_in(2) else dice.pick([5, 20]) * SECONDS,
+    )
+    final = pipeline.emission != "immediate" or implied
+    writes = tuple(
+        _grouped(dice, write, like, pipeline.emission == "final", final)
+        if write.topic in chosen
+        else write
+        for write in pipeline.writes
+    )
+    shown = {each.name for write in writes if not write.groups for each in write.select}
+    require = tuple(name for name in pipeline.require if name in shown)
+    pipeline = replace(pipeline, writes=writes, require=require, reemit=False)
+    writing = replace(scenario.writing, implied=implied)
+    closes = any(group.final for write in writes for group in write.groups)
+    return replace(
+        scenario,
+        pipeline=with_delays(pipeline),
+        writing=writing,
+        bounded=scenario.bounded or (closes and dice.one_in(2)),
+    )
+
+
+def _repeats(pipeline: OraclePipeline, write: Write) -> bool:
+    """Tell whether rows leave more than once, which cannot be grouped."""
+    optional = (join for join in write.chain.joins if not join.inner)
+    return pipeline.emission != "final" and any(not pipeline.is_dimension(j) for j in optional)
+
+
+def _grouped(dice: Dice, write: Write, like: Grouping, windowed: bool, final: bool) -> Write:
+    aliases = ["d", *write.chain.sides]
+    elements = [Column(each.alias, each.name) for each in write.unnests]
+    entry: list[Output] = []
+    for column in dice.some([Column(dice.pick(aliases), name) for name in "kns"] + elements, 2):
+        entry.append(Output(name=f"g{len(entry)}", term=column))
+    keys = tuple(each.name for each in entry)
+    calls = [_call(dice, aliases, entry, n) for n in range(dice.pick([1, 1, 2, 3]))]
+    window = _window(dice, 1) if windowed or dice.one_in(2) else None
+    first = replace(
+        like,
+        keys=keys,
+        window=window,
+        calls=tuple(calls),
+        select=_selected(dice, keys, calls, window),
+        having=_having(dice, calls) if dice.one_in(3) else (),
+        final=final and window is not None,
+        each=not (final and window is not None) and dice.one_in(2),
+    )
+    groups = (first,)
+    if first.final and dice.one_in(4):
+        groups = (first, _behind(dice, first, like))
+    return replace(write, key=None, select=tuple(entry), groups=groups)
+
+
+def _behind(dice: Dice, first: Grouping, like: Grouping) -> Grouping:
+    """Group windows once more, in longer ones."""
+    shown = {of: name for name, of in first.select}
+    keys = tuple(dice.some([shown[key] for key in first.keys], 1))
+    numbers = [shown[call.name] for call in first.calls if call.function in _WHOLE]
+    calls = [GroupCall(name="c0", function="count_star")]
+    calls += [GroupCall(name=f"c{n}", function="sum", argument=x) for n, x in enumerate(numbers, 1)]
+    window = _window(dice, 3)
+    select = _selected(dice, keys, calls, window)
+    return replace(like, keys=keys, window=window, calls=tuple(calls), select=select, final=True)
+
+
+def _window(dice: Dice, times: int) -> Hop | Session:
+    kind = dice.pick(["tumble", "tumble", "hop", "session"])
+    length = dice.pick([2, 5, 10, 20]) * times * SECONDS
+    match kind:
+        case "session":
+            return Session(gap=length)
+        case "hop":
+            return Hop(size=length * dice.pick([2, 3]), advance=length)
+        case _:
+            return Hop(size=length, advance=length)
+
+
+def _call(dice: Dice, aliases: Sequence[str], entry: list[Output], number: int) -> GroupCall:
+    name = f"c{number}"
+    where: tuple[Condition, ...] = ()
+    if dice.one_in(5):
+        asked = _argument(entry, Column(dice.pick(aliases), "n"))
+        op: Any = dice.pick(["<>", ">", "<="])
+        where = (Compare(Column("", asked), op, dice.number(1, 2)),)
+    if dice.one_in(4):
+        return GroupCall(name=name, function="count_star", where=where)
+    column = Column(dice.pick(aliases), dice.pick("nnnsm"))
+    function: Any = dice.pick(_OF_NUMBERS if column.name == "n" else _OF_TEXTS)
+    argument = _argument(entry, column)
+    return GroupCall(name=name, function=function, argument=argument, where=where)
+
+
+def _argument(entry: list[Output], column: Column) -> str:
+    known = next((each.name for each in entry if each.term == column), None)
+    if known is None:
+        known = f"a{len(entry)}"
+        entry.append(Output(name=known, term=column))
+    return known
+
+
+def _selected(
+    dice: Dice, keys: Sequence[str], calls: Sequence[GroupCall], window: Hop | Session | None
+) -> tuple[tuple[str, str], ...]:
+    found = [(f"of_{key}", key) for key in keys]
+    found += [(f"is_{call.name}", call.name) for call in calls]
+    if window is not None and dice.one_in(2):
+        found.append(("since", START))
+    return tuple(reversed(found)) if dice.one_in(3) else tuple(found)
+
+
+def _having(dice: Dice, calls: Sequence[GroupCall]) -> tuple[Condition, ...]:
+    names = [call.name for call in calls if call.function in _WHOLE]
+    if not names:
+        return ()
+    op: Any = dice.pick([">", "<", "<>", "<="])
+    return (Compare(Column("", dice.pick(names)), op, dice.number(1, 3)),)

@@ -1,0 +1,26 @@
+"""The page about aggregates: its examples are cases, and run as they stand there."""
+# pyright: basic
+
+import pytest
+
+from kaflow_engine.testing.cases.cases import run_case
+from kaflow_engine.testing.cases.executor import LocalExecutor
+from kaflow_engine.testing.cases.files import load_cases
+from kaflow_engine.testing.cases.pipeline import Surroundings
+from kaflow_engine.testing.cases.report import report_lines
+from tests.page import blocks
+
+EXAMPLES = blocks("yaml", "aggregates.md")
+
+
+def test_there_are_at_least_five():
+    assert len(EXAMPLES) >= 5
+
+
+@pytest.mark.parametrize("text", EXAMPLES, ids=lambda text: text.splitlines()[0][8:])
+def test_an_example_gives_what_the_page_says(text, tmp_path):
+    file = tmp_path / "example.yaml"
+    file.write_text(text)
+    (case,) = load_cases(file, {})
+    result = run_case(case, LocalExecutor(), around=Surroundings(variables={}))
+    assert result.passed, "\n".join(report_lines(result))
