@@ -53,7 +53,7 @@ class SideParams:
     """The Decode whose rows are its records, or the table that is looked up."""
     alias: str
     role: Role
-    kind: Literal["LEFT", "INNER", "RIGHT", "FULL"]
+    kind: Literal["LEFT", "INNER"]
     columns: tuple[Column, ...]
     """What is kept of a record, named as in the topic."""
     key: str

@@ -17,7 +17,7 @@ ROW = "$row"
 """What stands before the name of an argument in the SQL of a call: `"$row.<name>"`."""
 
 JoinKind = Literal["LEFT", "INNER", "RIGHT", "FULL"]
-"""RIGHT and FULL are of tables, or of events that leave `on_match`."""
+"""RIGHT and FULL are of tables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

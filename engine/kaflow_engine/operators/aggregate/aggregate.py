@@ -14,10 +14,11 @@ from kaflow_engine.operators.aggregate.leave import late_letters, send_changes
 from kaflow_engine.operators.aggregate.taking.sessions import take_into_sessions
 from kaflow_engine.operators.aggregate.taking.take import take_into_fixed
 from kaflow_engine.operators.aggregate.taking.take_changes import take_changes
-from kaflow_engine.operators.aggregate.workspace import Work, in_order, no_rows
+from kaflow_engine.operators.aggregate.workspace import Work, no_rows
 from kaflow_engine.operators.handover import HandChanges, HandOn
 from kaflow_engine.operators.keyed_state import StepState
 from kaflow_engine.operators.rows.reports import due_report, report_rows
+from kaflow_engine.operators.rows.row_order import in_order
 from kaflow_engine.operators.rows.task import BatchContext, Task
 
 

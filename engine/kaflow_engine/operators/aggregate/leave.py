@@ -16,7 +16,6 @@ from kaflow_engine.operators.aggregate.workspace import (
     Change,
     Changed,
     Work,
-    causes_of,
     joined,
     texts,
 )
@@ -26,6 +25,7 @@ from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.dead_letters import letter_side, why
 from kaflow_engine.operators.rows.partitioning import first_parts, record_part
 from kaflow_engine.operators.rows.reports import exchange_rows
+from kaflow_engine.operators.rows.row_order import causes_of
 from kaflow_engine.operators.rows.schemas import DEAD, LETTERS, ORIGIN, TRIGGER
 
 
@@ -60,7 +60,7 @@ def send_changes(work: Work, hand_changes: HandChanges) -> list[pa.Table]:
 
 def _leaving(work: Work) -> list[Change]:
     """Return the last change of each group, or the last one that each record made of it."""
-    causes = causes_of(joined(work.rows)) if work.aggregate.each else None
+    causes = causes_of(joined(work.rows)).tolist() if work.aggregate.each else None
     last = {
         (change.entry, None if causes is None else causes[change.by]): number
         for number, change in enumerate(work.changes)

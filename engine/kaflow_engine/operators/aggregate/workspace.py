@@ -1,29 +1,21 @@
 """What an aggregate works with in one task: its groups, and what the batch makes of them."""
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from kaflow_engine.duck.queries import query
-from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.chains import Chain, chain_of
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.operators import Aggregate
-from kaflow_engine.formats.pick import pick
 from kaflow_engine.operators.aggregate.entries import row_tail
 from kaflow_engine.operators.aggregate.groups import Groups
 from kaflow_engine.operators.aggregate.windows import Numbers
-from kaflow_engine.operators.rows.row_order import has_members, order_of
-from kaflow_engine.operators.rows.schemas import EXCHANGE, ORIGIN, TAKEN, TRIGGER
+from kaflow_engine.operators.rows.schemas import EXCHANGE
 from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.operators.watermark import END
-
-_ORDER = (*TRIGGER, *ORIGIN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,36 +96,6 @@ class Work:
     def count(self) -> int:
         """How many rows there were so far."""
         return sum(rows.num_rows for rows in self.rows)
-
-
-def in_order(rows: pa.Table) -> pa.Table:
-    """Return rows of schema EXCHANGE in the order in which they count.
-
-    Of what one record changed in a table, rows that are taken away come first, and then the others
-    in the order of their identities: several tasks may have sent them.
-    """
-    names, keyed = [*_ORDER], rows
-    if rows["value"].null_count < rows.num_rows:
-        keyed = rows.append_column("$comes", pc.not_equal(rows["kind"], TAKEN).cast(pa.int8()))
-        keyed = keyed.append_column("$row", pc.rank(rows["value"], tiebreaker="dense"))
-        names += ["$comes", "$row"]
-    if has_members(rows):
-        names.insert(len(_ORDER), "members")
-        numbered = keyed.select(names).append_column("$n", pa.array(np.arange(rows.num_rows)))
-        by = ", ".join(map(identifier, numbered.column_names))
-        return rows.take(query(f'SELECT "$n" AS n FROM rows ORDER BY {by}', rows=numbered)["n"])
-    return pick(rows, pa.array(order_of(keyed, names)))
-
-
-def causes_of(rows: pa.Table) -> list[Hashable]:
-    """Return what made each row: a record, which may make several; of what fell due, the row."""
-    records = zip(*(rows[name].to_pylist() for name in TRIGGER), strict=True)
-    due = zip(*(rows[name].to_pylist() for name in (*ORIGIN, "members")), strict=True)
-    phases: list[int] = rows["t_phase"].to_pylist()
-    return [
-        record if phase else (record, *origin, tuple(members or ()))
-        for record, phase, (*origin, members) in zip(records, phases, due, strict=True)
-    ]
 
 
 def texts(column: pa.ChunkedArray) -> list[bytes]:

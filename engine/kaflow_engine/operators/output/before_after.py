@@ -1,8 +1,8 @@
 """Changes of a table as one reader sees them: what it makes of the rows before and after."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,6 @@ from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.rows.row_text import columns_of, unpack
 
 _Numbers = np.ndarray[Any, np.dtype[np.int64]]
-_Made = TypeVar("_Made")
 _NONE = -1
 
 
@@ -92,22 +91,6 @@ class BeforeAfter:
         before, after = np.full(len(groups), _NONE), np.full(len(groups), _NONE)
         before[last], after[last] = had[first], has[last]
         return before, after
-
-    def seen(
-        self, made: Mapping[int, _Made]
-    ) -> Iterator[tuple[int, bytes, _Made | None, _Made | None]]:
-        """Yield each change: its `rn`, its group, and what a reader had of it and has now.
-
-        Args:
-            made: What the reader makes of rows, by their `rn`; of those that are not there it
-                shows nothing.
-        """
-        rows = self.changes.rows
-        numbers: list[int] = rows["rn"].to_pylist()
-        groups: list[bytes] = rows["group"].to_pylist()
-        sides = zip(self.had.tolist(), self.has.tolist(), strict=True)
-        for number, group, (had, has) in zip(numbers, groups, sides, strict=True):
-            yield number, group, made.get(had), made.get(has)
 
     def bad_of(self, failed: Iterable[BadRecord]) -> list[BadRecord]:
         """Return the changes whose rows after are those that failed."""

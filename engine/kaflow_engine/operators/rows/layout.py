@@ -26,10 +26,7 @@ def packed(alias: str, columns: Sequence[Column]) -> str:
 
 def packed_row(columns: Sequence[Column]) -> str:
     """Return SQL for columns, by their names, as one packed row."""
-    return pack(
-        "NULL" if GONE in column.name else to_text(identifier(column.name), column.type)
-        for column in columns
-    )
+    return pack(to_text(identifier(column.name), column.type) for column in columns)
 
 
 def batch_time_column(batch_time: int) -> str:

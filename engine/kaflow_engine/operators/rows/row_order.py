@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from kaflow_engine.duck.queries import query
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.formats.pick import pick
-from kaflow_engine.operators.rows.schemas import ORIGIN, TRIGGER
+from kaflow_engine.operators.rows.schemas import ORIGIN, TAKEN, TRIGGER
 
 Places = np.ndarray[tuple[int], np.dtype[np.int64]]
 
@@ -25,13 +25,25 @@ def order_of(rows: pa.Table, names: Sequence[str]) -> Places:
 
 
 def in_order(rows: pa.Table) -> pa.Table:
-    """Return rows of schema EXCHANGE in the order in which they count; equal ones as they were."""
-    names = [*TRIGGER, *ORIGIN]
+    """Return rows in the order in which they count; equal ones as they were.
+
+    Of what one record changed in a table, rows that are taken away come first, and then the others
+    in the order of their identities: several tasks may have sent them.
+
+    Args:
+        rows: Schema EXCHANGE, or rows with at least its columns TRIGGER, ORIGIN and `members`.
+    """
+    names, ordered = [*TRIGGER, *ORIGIN], rows
+    last: list[str] = []
+    if "value" in rows.column_names and rows["value"].null_count < rows.num_rows:
+        ordered = rows.append_column("$comes", pc.not_equal(rows["kind"], TAKEN).cast(pa.int8()))
+        ordered = ordered.append_column("$row", pc.rank(rows["value"], tiebreaker="dense"))
+        last = ["$comes", "$row"]
     if not has_members(rows):
-        return pick(rows, pa.array(order_of(rows, names)))
-    numbered = rows.select([*names, "members"])
+        return pick(rows, pa.array(order_of(ordered, [*names, *last])))
+    numbered = ordered.select([*names, "members", *last])
     numbered = numbered.append_column("$n", pa.array(np.arange(rows.num_rows)))
-    by = ", ".join(identifier(name) for name in numbered.column_names)
+    by = ", ".join(map(identifier, numbered.column_names))
     return rows.take(query(f'SELECT "$n" AS n FROM rows ORDER BY {by}', rows=numbered)["n"])
 
 

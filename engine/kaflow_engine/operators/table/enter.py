@@ -11,7 +11,7 @@ from kaflow_engine.flow.tables import Materialize, TableJoin
 from kaflow_engine.formats.pick import keep
 from kaflow_engine.operators.handover import Changes, Leaving, Taken, position_of
 from kaflow_engine.operators.outcomes.outcomes import EMITTED
-from kaflow_engine.operators.output.before_after import BeforeAfter, before_after
+from kaflow_engine.operators.output.before_after import BeforeAfter, Moves, before_after
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.quarantine import BadRow, guarded
 from kaflow_engine.operators.rows.layout import identity, keyed, packed_row
@@ -19,10 +19,6 @@ from kaflow_engine.operators.rows.partitioning import first_parts
 from kaflow_engine.operators.rows.reports import exchange_rows
 from kaflow_engine.operators.rows.row_text import columns_of, unpack
 from kaflow_engine.operators.rows.schemas import READY, SIDE
-
-_Sent = tuple[int, bytes, str | None, bool, bytes]
-"""What travels: the change, the key, the row (None deletes), whether it meets nothing, and the
-identity of the row."""
 
 
 def enter_table(flow: Flow, table: Materialize, leaving: Leaving) -> Taken:
@@ -56,26 +52,17 @@ def enter_table_changes(flow: Flow, table: Materialize, changes: Changes) -> Tak
     chosen = f"{identity(table.keys)} AS k, {packed_row(table.columns)} AS payload"
     made = f"SELECT rn, {chosen} FROM ({sides.typed})"
     found, failed = guarded(f"SELECT rn, {keyed('k')} AS key, payload FROM ({made})", sides.rows)
-    rows = {
-        number: (key, payload)
-        for number, key, payload in zip(
-            *(found[name].to_pylist() for name in ("rn", "key", "payload")), strict=True
-        )
-    }
-    sent: list[_Sent] = []
-    for number, group, before, now in sides.seen(rows):
-        if before is not None and (now is None or now[0] != before[0]):
-            sent.append((number, before[0], None, False, group))
-        if now is not None and now != before:
-            sent.append((number, *now, False, group))
-    return _taken(flow, changes, sides, failed, sent, target=target_of(flow, table), kind=READY)
+    moves = sides.moves(found, "key")
+    key = moves.rows["key"].combine_chunks()
+    return _taken(flow, sides, moves, failed, key, target=target_of(flow, table), kind=READY)
 
 
 def enter_table_join(flow: Flow, join: TableJoin, side: int, changes: Changes) -> Taken:
     """Take changes of one side of a join: 0 is the left one.
 
     A row whose join key changes leaves the old one and comes to the new one, with one trigger. One
-    without a join key meets nothing: it travels only where its side is preserved.
+    without a join key meets nothing: it travels only where its side is preserved, under its own
+    identity.
     """
     mine = join.sides[side]
     sides = before_after(changes)
@@ -86,54 +73,39 @@ def enter_table_join(flow: Flow, join: TableJoin, side: int, changes: Changes) -
     found, failed = guarded(f"SELECT rn, {keyed('k')} AS key, payload FROM ({made})", sides.rows)
     if not mine.preserved:
         found = keep(found, pc.is_valid(found["key"]))
-    rows = {
-        number: (key, payload)
-        for number, key, payload in zip(
-            *(found[name].to_pylist() for name in ("rn", "key", "payload")), strict=True
-        )
-    }
-    sent: list[_Sent] = []
-    for number, group, before, now in sides.seen(rows):
-        if before is not None and (now is None or now[0] != before[0]):
-            sent.append((number, *_meeting(before[0], group, None)))
-        if now is not None and now != before:
-            sent.append((number, *_meeting(now[0], group, now[1])))
+    moves = sides.moves(found, "key")
+    meets = moves.rows["key"].combine_chunks()
+    key = pc.coalesce(meets, changes.rows["group"].combine_chunks().take(moves.changes))
     return _taken(
-        flow, changes, sides, failed, sent, target=target_of(flow, join), kind=SIDE, side=side
+        flow,
+        sides,
+        moves,
+        failed,
+        key,
+        target=target_of(flow, join),
+        kind=SIDE,
+        side=side,
+        doomed=meets.is_null(),
     )
-
-
-def _meeting(
-    key: bytes | None, group: bytes, payload: str | None
-) -> tuple[bytes, str | None, bool, bytes]:
-    """Return key, row, whether it meets nothing, and identity of a row on its way to a join."""
-    return (group, payload, True, group) if key is None else (key, payload, False, group)
 
 
 def _taken(
     flow: Flow,
-    changes: Changes,
     sides: BeforeAfter,
+    moves: Moves,
     failed: Sequence[BadRow],
-    sent: Sequence[_Sent],
-    *,
-    target: int,
-    kind: int,
-    side: int | None = None,
+    key: pa.BinaryArray,
+    **columns: object,
 ) -> Taken:
-    numbers, keys, payloads, alone, groups = zip(*sent, strict=True) if sent else ((),) * 5
-    placed = changes.placed(pa.table({"rn": pa.array(numbers, pa.int64())}))
-    key = pa.array(keys, pa.binary())
+    placed = sides.changes.placed(pa.table({"rn": moves.numbers}))
+    payload = moves.rows["payload"].combine_chunks()
     rows = exchange_rows(
-        len(numbers),
-        target=target,
+        placed.num_rows,
         part=pa.array(first_parts(key, flow.partitions)),
-        kind=kind,
-        side=side,
         key=key,
-        payload=pa.array(payloads, pa.string()),
-        value=pa.array(groups, pa.binary()),
-        doomed=pa.array(alone, pa.bool_()),
+        payload=pc.if_else(moves.comes, payload, pa.scalar(None, payload.type)),
+        value=sides.changes.rows["group"].take(moves.changes),
+        **columns,
         **position_of(placed),
     )
     return Taken(

@@ -38,8 +38,7 @@ def inherit_aggregates(old: Flow, new: Flow) -> Flow:
         for known, each in _pairs(old, before, new, rest):
             states[each.id] = known.state
         places = (state % STATES for state in used if state // STATES == chain.number)
-        numbers = [place for place in places if place <= TABLES]
-        last = max(numbers, default=AGGREGATES) - AGGREGATES
+        last = max((place for place in places if place <= TABLES), default=AGGREGATES) - AGGREGATES
         added = [each for each in rest if each.id not in states]
         for number, each in enumerate(added, last + 1):
             states[each.id] = aggregate_state(chain.number, number)
@@ -124,7 +123,7 @@ def settled(
 
 
 def called(flow: Flow, aggregate: Aggregate) -> str:
-    """Return what people call an aggregate: the outputs that it feeds, or that it is looked up."""
+    """Return the name of an aggregate in messages: by the outputs that it feeds, else by its id."""
     fed = _fed(flow, aggregate)
     if not fed:
         return f"aggregate '{aggregate.id}'"

@@ -119,5 +119,5 @@ def ended(
 def _shows_each(spec: PipelineSpec, branch: BranchParts) -> bool:
     """Tell whether every change counts: it leaves, is looked up, has its place among others, or is
     the first row of the only group, which then stays."""
-    told = any(follows_order(group.shape) or not group.keys for group in branch.groups)
-    return told or branch.place[1] < 0 or coalescing(spec, branch.write) == "none"
+    ordered = any(follows_order(group.shape) or not group.keys for group in branch.groups)
+    return ordered or branch.place[1] < 0 or coalescing(spec, branch.write) == "none"

@@ -192,7 +192,8 @@ def _side(
     types: dict[tuple[str, str], str],
     tables: Mapping[QueryShape, str],
 ) -> SideParams:
-    source = shape.source(join.alias)
+    source, kind = shape.source(join.alias), join.kind
+    assert kind == "LEFT" or kind == "INNER", kind
     names = sorted(name for alias, name in uses if alias == join.alias and name != MATCHED)
     columns = tuple(Column(name, types[(join.alias, name)]) for name in names)
     filter = " AND ".join(f"({expr.sql})" for expr in source.filter) or None
@@ -201,7 +202,7 @@ def _side(
             alias=join.alias,
             input=tables[source.query],
             role="dimension",
-            kind=join.kind,
+            kind=kind,
             columns=columns,
             key=key,
             filter=filter,
@@ -222,7 +223,7 @@ def _side(
         alias=join.alias,
         input=decode_id(source.topic),
         role="dimension" if role.dimension else "event",
-        kind=join.kind,
+        kind=kind,
         columns=columns,
         key=key,
         filter=filter,

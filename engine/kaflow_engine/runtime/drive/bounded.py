@@ -177,7 +177,7 @@ def refuse_compacted(plan: Flow, wanted: Backfill, kafka: KafkaSettings) -> None
 
 
 def refuse_removed(plan: Flow, wanted: Backfill, start: Offsets, first: Offsets) -> None:
-    """Refuse to make windows anew of whose records the broker may have removed some.
+    """Refuse to make windows again of whose records the broker may have removed some.
 
     Args:
         plan: Of the backfill.

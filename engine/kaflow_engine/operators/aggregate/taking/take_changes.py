@@ -1,6 +1,5 @@
 """Rows of a table that come to groups, and rows that are taken away from them."""
 
-from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -8,7 +7,8 @@ import pyarrow as pa
 from kaflow_engine.operators.aggregate.entries import Group, group_entry
 from kaflow_engine.operators.aggregate.nodes import Node
 from kaflow_engine.operators.aggregate.settle import Gone, settle
-from kaflow_engine.operators.aggregate.workspace import Work, causes_of, texts
+from kaflow_engine.operators.aggregate.workspace import Work, texts
+from kaflow_engine.operators.rows.row_order import causes_of
 from kaflow_engine.operators.rows.schemas import TAKEN
 
 
@@ -31,7 +31,7 @@ def take_changes(work: Work, rows: pa.Table) -> None:
     times: list[int] = rows["ts"].to_pylist()
     kinds: list[int] = rows["kind"].to_pylist()
     for place, (key, ts, kind, cause) in enumerate(
-        zip(keys, times, kinds, causes_of(rows), strict=True)
+        zip(keys, times, kinds, causes_of(rows).tolist(), strict=True)
     ):
         taking.take(place, key, ts, -1 if kind == TAKEN else 1, cause)
     last = [place for place in taking.now.values() if not taking.is_gone(place)]
@@ -49,9 +49,9 @@ class _Taking:
     now: dict[bytes, int] = field(default_factory=dict[bytes, int])
     """The last node of each group."""
     _changed: list[int] = field(default_factory=list[int])
-    _causes: dict[bytes, Hashable] = field(default_factory=dict[bytes, Hashable])
+    _causes: dict[bytes, int] = field(default_factory=dict[bytes, int])
 
-    def take(self, place: int, key: bytes, ts: int, sign: int, cause: Hashable) -> None:
+    def take(self, place: int, key: bytes, ts: int, sign: int, cause: int) -> None:
         """Take one row, or take it away."""
         node = self._node(key, ts, self._causes.get(key) != cause)
         self._causes[key] = cause

@@ -11,7 +11,6 @@ from kaflow_engine.plan.planner.grouping.settings import aggregation_of, is_grou
 from kaflow_engine.plan.planner.outputs.output import BranchParts, OutputParts
 from kaflow_engine.plan.planner.tables.keys import TableKeys, is_key, key_output, query_key
 from kaflow_engine.sql.shape import BATCH_TIME, GroupShape
-from kaflow_engine.sql.types.bind import expressions
 
 _OF_WINDOWS = ("grace", "on_late")
 
@@ -124,16 +123,7 @@ def _grouped_twice(spec: PipelineSpec, branch: BranchParts) -> Iterator[ModelErr
 def _at_batch_time(spec: PipelineSpec, branch: BranchParts) -> Iterator[ModelError]:
     """A row of a table is computed again when it is replaced: it must be what it was."""
     tables = [not group.settings.final for group in branch.groups]
-    if branch.shape.is_table:
-        if any(identifier(BATCH_TIME) in expr.sql for expr in expressions(branch.shape)):
-            yield SqlError(
-                "now() over tables is not supported: their rows would have to change whenever time "
-                "passes",
-                spec.place(*branch.write.query_at),
-                "write the rows to a topic, and use it where that one is read as a stream",
-            )
-        return
-    if not any(tables):
+    if branch.shape.is_table or not any(tables):
         return
     groups = branch.groups[tables.index(True) :]
     behind = [expr for _, expr in branch.columns]
