@@ -1,4 +1,4 @@
-"""What the oracle is told about tables: topics, joins, and what is selected of them.
+"""Tables as the oracle sees them: topics, joins, and what is selected of them.
 
 Expressions are SQL over `alias.column`, which DuckDB evaluates.
 """

@@ -5,15 +5,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from kaflow_engine.telemetry.progress import CheckpointMark, Progress
+from kaflow_engine.telemetry.progress import CLASSES, CheckpointMark, Progress
 from kaflow_engine.telemetry.status import CONDITIONS, condition, lag_seconds, waiting_seconds
 from kaflow_engine.telemetry.verdict import VerdictKind, judge
 
 Kind = Literal["counter", "gauge", "untyped", "histogram"]
 Values = Iterable[tuple[tuple[str, ...], float]]
 """Values of the labels behind `pipeline`, and the value."""
-
-_CLASSES = ("emitted", "dead_letter", "waiting", "filtered", "expired", "skipped", "used")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +103,7 @@ METRICS: tuple[MetricSpec, ...] = (
         "gauge",
         "Driving records by what became of them; the outcomes add up to the events processed.",
         ("outcome",),
-        lambda at: [((name,), at.counters.get(name, 0)) for name in _CLASSES],
+        lambda at: [((name,), at.counters.get(name, 0)) for name in CLASSES],
     ),
     MetricSpec(
         "kaflow_rows_delivered_total",

@@ -21,6 +21,13 @@ WAITING = "waiting"
 DEAD_LETTERS = ("dead_letter", "side_dead_letters")
 
 
+USED = "used"
+"""The class of records that a table has taken."""
+
+CLASSES = ("emitted", "dead_letter", "waiting", "filtered", "expired", "skipped", USED)
+"""What becomes of a driving record; the counts add up to `read`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageSpan:
     """One stage of a batch, over all its tasks; times in epoch milliseconds."""

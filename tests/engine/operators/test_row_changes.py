@@ -25,7 +25,7 @@ BAD = 300
 
 
 def changes_of(*rows):
-    """Changes of a table of `k` and `v`, of which the latter is to be a UTINYINT."""
+    """Changes of a table of `k` and `v`, where `v` must fit a UTINYINT."""
     packed = [[None if v is None else json.dumps([k, str(v)]) for v in vs] for k, *vs in rows]
 
     def placed(found):

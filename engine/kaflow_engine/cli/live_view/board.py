@@ -6,14 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from kaflow_engine.telemetry.progress import Progress
+from kaflow_engine.telemetry.progress import CLASSES, Progress
 from kaflow_engine.telemetry.verdict import judge
-
-USED = "used"
-"""The class of records that a table has taken."""
-
-CLASSES = ("emitted", "dead_letter", "waiting", "filtered", "expired", "skipped", USED)
-"""What becomes of a driving record; the counts add up to `read`."""
 
 ROWS = 3
 """Newest rows that are kept of each topic."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from kaflow_engine.cli.live_view.board import CLASSES, USED, account
+from kaflow_engine.cli.live_view.board import account
 from kaflow_engine.cli.output import table_lines
-from kaflow_engine.telemetry.progress import PipelineSummary, Progress
+from kaflow_engine.telemetry.progress import CLASSES, USED, PipelineSummary, Progress
 
 
 def summary_lines(newest: Sequence[Progress], endings: Mapping[str, PipelineSummary]) -> list[str]:

@@ -11,9 +11,8 @@ from kaflow_engine.operators.outcomes.outcomes import EMITTED, by_ledger
 from kaflow_engine.operators.output.encode import selected
 from kaflow_engine.operators.output.project import projected
 from kaflow_engine.operators.output.unnest import PLACES, first_of_each, ordered_by_place
-from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.dead_letters import RAW
-from kaflow_engine.operators.row_errors.quarantine import guarded
+from kaflow_engine.operators.row_errors.quarantine import bad_records, guarded
 from kaflow_engine.operators.rows.layout import canonical, keyed
 from kaflow_engine.operators.rows.partitioning import first_parts
 from kaflow_engine.operators.rows.reports import exchange_rows
@@ -41,8 +40,9 @@ def enter_aggregate(flow: Flow, project: Project, aggregate: Aggregate, leaving:
         payload=kept["payload"],
         **position_of(kept),
     )
-    bad = (BadRecord(row=b.row, phase="sql", error=b.error, message=b.message) for b in failed)
-    return Taken(rows=rows, numbers=kept["rn"], passed=passed, bit=EMITTED, bad=tuple(bad))
+    return Taken(
+        rows=rows, numbers=kept["rn"], passed=passed, bit=EMITTED, bad=tuple(bad_records(failed))
+    )
 
 
 def entering(project: Project, aggregate: Aggregate, typed: str) -> str:

@@ -1,19 +1,14 @@
 """Changes of a table on their way to an aggregate: rows that come, and rows that are taken away."""
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import target_of
 from kaflow_engine.flow.operators import Aggregate, Project
 from kaflow_engine.operators.aggregate.enter import entering
-from kaflow_engine.operators.handover import Changes, Taken, position_of
-from kaflow_engine.operators.outcomes.outcomes import EMITTED
+from kaflow_engine.operators.handover import Changes, Taken
 from kaflow_engine.operators.output.before_after import before_after
-from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.quarantine import guarded
-from kaflow_engine.operators.rows.partitioning import first_parts
-from kaflow_engine.operators.rows.reports import exchange_rows
 from kaflow_engine.operators.rows.schemas import READY, TAKEN
 
 
@@ -29,24 +24,14 @@ def enter_aggregate_changes(
     sides = before_after(changes)
     found, failed = guarded(entering(project, aggregate, sides.typed), sides.rows)
     moves = sides.moves(found)
-    placed = changes.placed(pa.table({"rn": moves.numbers}))
-    key = moves.rows["key"].combine_chunks()
-    rows = exchange_rows(
-        placed.num_rows,
+    return sides.taken(
+        moves,
+        moves.rows["key"].combine_chunks(),
+        failed,
+        partitions=flow.partitions,
         target=target_of(flow, aggregate),
-        part=pa.array(first_parts(key, flow.partitions)),
         kind=pc.if_else(moves.comes, READY, TAKEN),
         side=target_of(flow, project),
-        key=key,
         payload=moves.rows["payload"],
         value=changes.rows["group"].take(moves.changes),
-        **position_of(placed),
-    )
-    bad = (BadRecord(row=b.row, phase="sql", error=b.error, message=b.message) for b in failed)
-    return Taken(
-        rows=rows,
-        numbers=pa.chunked_array([], pa.int64()),
-        passed=placed,
-        bit=EMITTED,
-        bad=tuple(sides.bad_of(bad)),
     )

@@ -5,8 +5,7 @@ from kaflow_engine.flow.graph import target_of
 from kaflow_engine.flow.operators import KeyedJoin
 from kaflow_engine.operators.handover import Leaving, Taken, position_of
 from kaflow_engine.operators.outcomes.outcomes import LEFT
-from kaflow_engine.operators.row_errors.bad_record import BadRecord
-from kaflow_engine.operators.row_errors.quarantine import guarded
+from kaflow_engine.operators.row_errors.quarantine import bad_records, guarded
 from kaflow_engine.operators.rows.layout import keyed
 from kaflow_engine.operators.rows.partitioning import parts_of, spread
 from kaflow_engine.operators.rows.reports import exchange_rows
@@ -32,5 +31,6 @@ def enter_join(flow: Flow, join: KeyedJoin, leaving: Leaving) -> Taken:
         doomed=False,
         **position_of(kept),
     )
-    bad = (BadRecord(row=b.row, phase="sql", error=b.error, message=b.message) for b in failed)
-    return Taken(rows=rows, numbers=kept["rn"], passed=kept, bit=LEFT, bad=tuple(bad))
+    return Taken(
+        rows=rows, numbers=kept["rn"], passed=kept, bit=LEFT, bad=tuple(bad_records(failed))
+    )

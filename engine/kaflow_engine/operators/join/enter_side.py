@@ -1,20 +1,15 @@
 """Changes of a table on their way to a join that looks its rows up, over the key of the join."""
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import target_of
 from kaflow_engine.flow.operators import KeyedJoin
 from kaflow_engine.formats.pick import keep
-from kaflow_engine.operators.handover import Changes, Taken, position_of
-from kaflow_engine.operators.outcomes.outcomes import EMITTED
+from kaflow_engine.operators.handover import Changes, Taken
 from kaflow_engine.operators.output.before_after import before_after
-from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.quarantine import guarded
 from kaflow_engine.operators.rows.layout import keyed, packed
-from kaflow_engine.operators.rows.partitioning import first_parts
-from kaflow_engine.operators.rows.reports import exchange_rows
 from kaflow_engine.operators.rows.schemas import SIDE
 
 
@@ -29,24 +24,13 @@ def enter_side(flow: Flow, join: KeyedJoin, index: int, changes: Changes) -> Tak
     sql = f"SELECT rn, {chosen} FROM ({sides.typed}){kept}"
     made, failed = guarded(f"SELECT rn, {keyed('k')} AS key, payload FROM ({sql})", sides.rows)
     moves = sides.moves(keep(made, pc.is_valid(made["key"])), "key")
-    placed = changes.placed(pa.table({"rn": moves.numbers}))
-    key = moves.rows["key"].combine_chunks()
-    payload = moves.rows["payload"].combine_chunks()
-    found = exchange_rows(
-        placed.num_rows,
+    return sides.taken(
+        moves,
+        moves.rows["key"].combine_chunks(),
+        failed,
+        partitions=flow.partitions,
         target=target_of(flow, join),
-        part=pa.array(first_parts(key, flow.partitions)),
         kind=SIDE,
         side=index,
-        key=key,
-        payload=pc.if_else(moves.comes, payload, pa.scalar(None, payload.type)),
-        **position_of(placed),
-    )
-    bad = (BadRecord(row=b.row, phase="sql", error=b.error, message=b.message) for b in failed)
-    return Taken(
-        rows=found,
-        numbers=pa.chunked_array([], pa.int64()),
-        passed=placed,
-        bit=EMITTED,
-        bad=tuple(sides.bad_of(bad)),
+        payload=moves.coming("payload"),
     )

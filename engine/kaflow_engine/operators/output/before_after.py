@@ -8,8 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.operators.handover import Changes
+from kaflow_engine.operators.handover import Changes, Taken, position_of
+from kaflow_engine.operators.outcomes.outcomes import EMITTED
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
+from kaflow_engine.operators.row_errors.quarantine import BadRow, bad_records
+from kaflow_engine.operators.rows.partitioning import first_parts
+from kaflow_engine.operators.rows.reports import exchange_rows
 from kaflow_engine.operators.rows.row_text import columns_of, unpack
 
 _Numbers = np.ndarray[Any, np.dtype[np.int64]]
@@ -28,6 +32,11 @@ class Moves:
     """Of each whether it comes; it goes before another one comes for it."""
     changes: pa.Array
     """Of each the place of its change."""
+
+    def coming(self, name: str) -> pa.Array:
+        """Return a column of the rows, null for those that go."""
+        column = self.rows[name].combine_chunks()
+        return pc.if_else(self.comes, column, pa.scalar(None, column.type))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,10 +96,44 @@ class BeforeAfter:
         groups = self.changes.rows["group"].combine_chunks().dictionary_encode().indices.to_numpy()
         _, first, of_group = np.unique(groups, return_index=True, return_inverse=True)
         last = np.empty(len(first), np.int64)
-        last[of_group] = np.arange(len(groups))  # of repeated places the last assignment stays
+        last[of_group] = np.arange(len(groups))  # of duplicates numpy keeps the last write
         before, after = np.full(len(groups), _NONE), np.full(len(groups), _NONE)
         before[last], after[last] = had[first], has[last]
         return before, after
+
+    def taken(
+        self,
+        moves: Moves,
+        key: pa.BinaryArray,
+        failed: Iterable[BadRow],
+        *,
+        partitions: int,
+        **columns: Any,
+    ) -> Taken:
+        """Return what an operator takes, of rows that travel by their key.
+
+        Args:
+            moves: The rows.
+            key: Of each the key behind its shard byte.
+            failed: The rows on which the SQL of the reader failed.
+            partitions: Of the state.
+            columns: What else travels, of schema EXCHANGE.
+        """
+        placed = self.changes.placed(pa.table({"rn": moves.numbers}))
+        rows = exchange_rows(
+            placed.num_rows,
+            part=pa.array(first_parts(key, partitions)),
+            key=key,
+            **columns,
+            **position_of(placed),
+        )
+        return Taken(
+            rows=rows,
+            numbers=pa.chunked_array([], pa.int64()),
+            passed=placed,
+            bit=EMITTED,
+            bad=tuple(self.bad_of(bad_records(failed))),
+        )
 
     def bad_of(self, failed: Iterable[BadRecord]) -> list[BadRecord]:
         """Return the changes whose rows after are those that failed."""

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import taker_of, target_of
@@ -76,12 +75,11 @@ def _is_coalesced(sink: Sink) -> bool:
 def _addressed(flow: Flow, shown: _Shown, changes: Changes) -> pa.Table:
     """Return rows for the sink: a value of NULL deletes what was under the key."""
     moves = shown.moves
-    deleted = pa.scalar(None, pa.binary())
     made = pa.table(
         {
             "rn": moves.numbers,
             "out_key": moves.rows["out_key"],
-            "value": pc.if_else(moves.comes, moves.rows["value"], deleted),
+            "value": moves.coming("value"),
         }
     )
     kept = changes.placed(made)

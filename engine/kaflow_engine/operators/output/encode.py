@@ -13,7 +13,7 @@ from kaflow_engine.flow.sinks import Sink, TableSink, TopicSink, value_columns
 from kaflow_engine.formats.contract import Encoder, IdSchema, format_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
-from kaflow_engine.operators.row_errors.quarantine import guarded
+from kaflow_engine.operators.row_errors.quarantine import bad_records, guarded
 from kaflow_engine.operators.rows.row_text import pack, to_text
 from kaflow_engine.operators.rows.table_rows import LARGE
 
@@ -53,7 +53,7 @@ def encode_rows(
     chosen = "*" if value is None else ", ".join(map(identifier, numbers))
     encoded = "" if value is None else f', {value} AS "$value"'
     found, failed = guarded(f'SELECT {chosen}, {key} AS "$key"{encoded} FROM ({sql})', rows)
-    bad = [BadRecord(row=b.row, phase="sql", error=b.error, message=b.message) for b in failed]
+    bad = bad_records(failed)
     if encoder is not None:
         found, unencoded = _encoded(encoder, columns, found, numbers)
         bad += unencoded

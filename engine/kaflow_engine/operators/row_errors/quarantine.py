@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.duck.queries import query
+from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.probe import Suspect, suspects_of
 
 DATA_ERRORS = (duckdb.DataError, duckdb.InvalidInputException, duckdb.InvalidTypeException)
@@ -28,6 +29,11 @@ class BadRow:
     """Its value in the column `rn`."""
     error: str
     message: str
+
+
+def bad_records(failed: Iterable[BadRow]) -> list[BadRecord]:
+    """Return rows on which the SQL failed as records that are taken out."""
+    return [BadRecord(row=b.row, phase="sql", error=b.error, message=b.message) for b in failed]
 
 
 def guarded(sql: str, rows: pa.Table) -> tuple[pa.Table, list[BadRow]]:

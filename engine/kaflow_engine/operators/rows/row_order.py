@@ -78,7 +78,7 @@ def last_of_each_key(rows: pa.Table) -> pa.Table:
     keys = rows["key"].combine_chunks().dictionary_encode()
     order = order_of(rows, TRIGGER)
     last = np.empty(len(keys.dictionary), np.int64)
-    last[keys.indices.to_numpy()[order]] = order  # of repeated places the last assignment stays
+    last[keys.indices.to_numpy()[order]] = order  # of duplicates numpy keeps the last write
     return rows.take(pa.array(last))
 
 

@@ -23,7 +23,7 @@ from kaflow_engine.operators.row_errors.dead_letters import (
     expiry_letter,
     source_letters,
 )
-from kaflow_engine.operators.row_errors.quarantine import BadRow, guarded
+from kaflow_engine.operators.row_errors.quarantine import BadRow, bad_records, guarded
 from kaflow_engine.operators.rows.layout import batch_time_column, keyed, packed
 from kaflow_engine.operators.rows.partitioning import parts_of, record_part, spread
 from kaflow_engine.operators.rows.reports import (
@@ -283,7 +283,4 @@ class _Decoded:
         )
 
     def _fail(self, failed: Sequence[BadRow]) -> None:
-        self.failures.add(
-            BadRecord(row=bad.row, phase="sql", error=bad.error, message=bad.message)
-            for bad in failed
-        )
+        self.failures.add(bad_records(failed))

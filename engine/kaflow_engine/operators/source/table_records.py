@@ -17,7 +17,7 @@ from kaflow_engine.flow.tables import Materialize
 from kaflow_engine.formats.pick import keep
 from kaflow_engine.model.record_columns import KEY
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
-from kaflow_engine.operators.row_errors.quarantine import BadRow, guarded
+from kaflow_engine.operators.row_errors.quarantine import BadRow, bad_records, guarded
 from kaflow_engine.operators.rows.layout import identity, keyed, packed_row
 from kaflow_engine.operators.rows.partitioning import first_parts
 from kaflow_engine.operators.rows.reports import exchange_rows
@@ -139,7 +139,7 @@ def table_rows(given: TableInput) -> TableRows:
     tables = [_addressed(given, found, given.rows), _addressed(given, deleted, given.nulls)]
     if failed:
         tables.append(_addressed(given, _failing(given, failed), given.rows))
-    return TableRows(rows=pa.concat_tables(tables), fates=fates, bad=(*_phased(failed), *bad))
+    return TableRows(rows=pa.concat_tables(tables), fates=fates, bad=(*bad_records(failed), *bad))
 
 
 def _rows_sql(table: Materialize, where: str | None, source: str) -> str:
@@ -188,7 +188,7 @@ def _deletes(given: TableInput) -> tuple[pa.Table, list[BadRecord]]:
     made = f"SELECT rn, CASE WHEN NOT ({missing}) THEN {identity(keys)} END AS k FROM rows"
     sql = f"SELECT rn, {keyed('k')} AS key FROM ({made})"
     found, failed = guarded(sql, keep(read, pc.invert(lost)))
-    return found, [*bad, *_phased(failed)]
+    return found, [*bad, *bad_records(failed)]
 
 
 def _note(fates: Fates, found: pa.Table, fate: pa.Array | pa.ChunkedArray) -> None:
@@ -213,12 +213,6 @@ def _addressed(given: TableInput, found: pa.Table, timed: pa.Table) -> pa.Table:
         forced=False,
         **places_of(given.intake, given.batch, found, timed),
     )
-
-
-def _phased(failed: Sequence[BadRow]) -> list[BadRecord]:
-    return [
-        BadRecord(row=bad.row, phase="sql", error=bad.error, message=bad.message) for bad in failed
-    ]
 
 
 def _numbers(failed: Sequence[BadRow]) -> pa.Array:

@@ -1,7 +1,5 @@
 """Rows and changes on their way to tables and joins of tables, over the key of these."""
 
-from collections.abc import Sequence
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -11,9 +9,8 @@ from kaflow_engine.flow.tables import Materialize, TableJoin
 from kaflow_engine.formats.pick import keep
 from kaflow_engine.operators.handover import Changes, Leaving, Taken, position_of
 from kaflow_engine.operators.outcomes.outcomes import EMITTED
-from kaflow_engine.operators.output.before_after import BeforeAfter, Moves, before_after
-from kaflow_engine.operators.row_errors.bad_record import BadRecord
-from kaflow_engine.operators.row_errors.quarantine import BadRow, guarded
+from kaflow_engine.operators.output.before_after import before_after
+from kaflow_engine.operators.row_errors.quarantine import bad_records, guarded
 from kaflow_engine.operators.rows.layout import identity, keyed, packed_row
 from kaflow_engine.operators.rows.partitioning import first_parts
 from kaflow_engine.operators.rows.reports import exchange_rows
@@ -39,8 +36,9 @@ def enter_table(flow: Flow, table: Materialize, leaving: Leaving) -> Taken:
         payload=kept["payload"],
         **position_of(kept),
     )
-    bad = tuple(_bad(failed))
-    return Taken(rows=rows, numbers=kept["rn"], passed=kept, bit=EMITTED, bad=bad)
+    return Taken(
+        rows=rows, numbers=kept["rn"], passed=kept, bit=EMITTED, bad=tuple(bad_records(failed))
+    )
 
 
 def enter_table_changes(flow: Flow, table: Materialize, changes: Changes) -> Taken:
@@ -53,8 +51,16 @@ def enter_table_changes(flow: Flow, table: Materialize, changes: Changes) -> Tak
     made = f"SELECT rn, {chosen} FROM ({sides.typed})"
     found, failed = guarded(f"SELECT rn, {keyed('k')} AS key, payload FROM ({made})", sides.rows)
     moves = sides.moves(found, "key")
-    key = moves.rows["key"].combine_chunks()
-    return _taken(flow, sides, moves, failed, key, target=target_of(flow, table), kind=READY)
+    return sides.taken(
+        moves,
+        moves.rows["key"].combine_chunks(),
+        failed,
+        partitions=flow.partitions,
+        target=target_of(flow, table),
+        kind=READY,
+        payload=moves.coming("payload"),
+        value=changes.rows["group"].take(moves.changes),
+    )
 
 
 def enter_table_join(flow: Flow, join: TableJoin, side: int, changes: Changes) -> Taken:
@@ -75,47 +81,16 @@ def enter_table_join(flow: Flow, join: TableJoin, side: int, changes: Changes) -
         found = keep(found, pc.is_valid(found["key"]))
     moves = sides.moves(found, "key")
     meets = moves.rows["key"].combine_chunks()
-    key = pc.coalesce(meets, changes.rows["group"].combine_chunks().take(moves.changes))
-    return _taken(
-        flow,
-        sides,
+    groups = changes.rows["group"].combine_chunks().take(moves.changes)
+    return sides.taken(
         moves,
+        pc.coalesce(meets, groups),
         failed,
-        key,
+        partitions=flow.partitions,
         target=target_of(flow, join),
         kind=SIDE,
         side=side,
+        payload=moves.coming("payload"),
+        value=groups,
         doomed=meets.is_null(),
     )
-
-
-def _taken(
-    flow: Flow,
-    sides: BeforeAfter,
-    moves: Moves,
-    failed: Sequence[BadRow],
-    key: pa.BinaryArray,
-    **columns: object,
-) -> Taken:
-    placed = sides.changes.placed(pa.table({"rn": moves.numbers}))
-    payload = moves.rows["payload"].combine_chunks()
-    rows = exchange_rows(
-        placed.num_rows,
-        part=pa.array(first_parts(key, flow.partitions)),
-        key=key,
-        payload=pc.if_else(moves.comes, payload, pa.scalar(None, payload.type)),
-        value=sides.changes.rows["group"].take(moves.changes),
-        **columns,
-        **position_of(placed),
-    )
-    return Taken(
-        rows=rows,
-        numbers=pa.chunked_array([], pa.int64()),
-        passed=placed,
-        bit=EMITTED,
-        bad=tuple(sides.bad_of(_bad(failed))),
-    )
-
-
-def _bad(failed: Sequence[BadRow]) -> list[BadRecord]:
-    return [BadRecord(row=b.row, phase="sql", error=b.error, message=b.message) for b in failed]

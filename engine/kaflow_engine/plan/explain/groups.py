@@ -32,11 +32,11 @@ def group_parts(
     """
     known = planned or [None] * len(shape.groups)
     settings = group_settings(spec, write, shape, is_looked_up=is_looked_up)
-    late = all(spec.topic(topic).lateness == 0 for topic in shape.topics)
+    on_time = all(spec.topic(topic).lateness == 0 for topic in shape.topics)
     named: dict[str, str] = {}
     found: list[GroupPart] = []
     for group, own, aggregate in zip(shape.groups, settings, known, strict=True):
-        found.append(_part(group, own, aggregate, named, on_time=late and not found))
+        found.append(_part(group, own, aggregate, named, on_time=on_time and not found))
         named |= _named(group, named)
     return tuple(found)
 

@@ -21,6 +21,7 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.plan.planner.grouping.accumulators import accumulate
 from kaflow_engine.sql.shape import CallShape, Expr
 from kaflow_engine.testing.local.executor import LocalPipeline
+from tests.engine.operators.written import Written, count_entries, letter_of
 
 TUMBLE = FixedWindow(size=60_000, advance=60_000)
 COUNTS = {"n": "count(*)", "s": "sum(v)", "lo": "min(v)", "hi": "max(v)"}
@@ -169,22 +170,6 @@ def flow(*aggregates, where=None, select=None, lateness=0, args=("v", "w"), raw=
     )
 
 
-class Written(list):
-    """Rows that several tasks wrote: those of one key are in order, those of others in any."""
-
-    def __eq__(self, other):
-        return sorted(self, key=_key) == sorted(other, key=_key)
-
-    __hash__ = None
-
-    def __add__(self, other):
-        return Written([*self, *other])
-
-
-def _key(row):
-    return str(row[:-2])
-
-
 class Running:
     """A flow with what it writes; records are (ts, k, v[, w])."""
 
@@ -219,10 +204,7 @@ class Running:
         rows = []
         for row in batch.output.to_pylist():
             if row["kind"] == DEAD_LETTER:
-                headers = {h["key"]: (h["value"] or b"").decode() for h in row["headers"]}
-                self.letters.append(
-                    (headers["kaflow.phase"], headers["kaflow.message"], row["value"])
-                )
+                self.letters.append(letter_of(row))
             else:
                 value = row["value"] and json.loads(row["value"])
                 key = json.loads(row["key"])
@@ -233,10 +215,4 @@ class Running:
     @property
     def entries(self):
         """How many entries the state holds."""
-        states = [
-            self.pipeline._world.state((operator.state, part))
-            for operator in self.flow.operators
-            if isinstance(operator, Aggregate)
-            for part in range(self.flow.partitions)
-        ]
-        return sum(len(state.range(b"\0", None).keys) for state in states)
+        return count_entries(self.flow, self.pipeline, Aggregate)

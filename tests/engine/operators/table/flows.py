@@ -21,6 +21,7 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.model.record_columns import RECORD_COLUMNS
 from kaflow_engine.operators.rows.layout import key_text
 from kaflow_engine.testing.local.executor import LocalPipeline
+from tests.engine.operators.written import Written, count_entries, letter_of
 
 COLUMNS = (Column("id", "BIGINT"), Column("k", "VARCHAR"), Column("v", "INTEGER"))
 
@@ -177,22 +178,6 @@ def flow(*operators, keys=None, select=None, where=None, partitions=4):
     )
 
 
-class Written(list):
-    """Rows that several tasks wrote: those of one key are in order, those of others in any."""
-
-    def __eq__(self, other):
-        return sorted(self, key=_key) == sorted(other, key=_key)
-
-    __hash__ = None
-
-    def __add__(self, other):
-        return Written([*self, *other])
-
-
-def _key(row):
-    return str(row[0])
-
-
 def record(of, row, ts=0, key=None, partition=0, op=None):
     """A record of a topic: `row` is (id, k, v), None or bytes."""
     if isinstance(row, tuple):
@@ -247,9 +232,7 @@ class Running:
         rows = []
         for row in batch.output.to_pylist():
             if row["kind"] == DEAD_LETTER:
-                headers = {h["key"]: (h["value"] or b"").decode() for h in row["headers"]}
-                phase, message = headers["kaflow.phase"], headers["kaflow.message"]
-                self.letters.append((phase, message, row["value"]))
+                self.letters.append(letter_of(row))
             else:
                 value = row["value"] and json.loads(row["value"])
                 values = value and [value[n] for n in self.shown or value]
@@ -268,10 +251,4 @@ class Running:
     @property
     def entries(self):
         """How many entries the states hold."""
-        states = [
-            self.pipeline._world.state((operator.state, part))
-            for operator in self.flow.operators
-            if isinstance(operator, Materialize | TableJoin)
-            for part in range(self.flow.partitions)
-        ]
-        return sum(len(state.range(b"\0", None).keys) for state in states)
+        return count_entries(self.flow, self.pipeline, Materialize | TableJoin)

@@ -1,5 +1,7 @@
-"""The page about aggregates: its examples are cases, and run as they stand there."""
+"""The pages about aggregates and tables: their examples run as they stand there."""
 # pyright: basic
+
+from textwrap import indent
 
 import pytest
 
@@ -19,6 +21,16 @@ def test_there_are_at_least_five():
 
 @pytest.mark.parametrize("text", EXAMPLES, ids=lambda text: text.splitlines()[0][8:])
 def test_an_example_gives_what_the_page_says(text, tmp_path):
+    check(text, tmp_path)
+
+
+def test_the_example_of_tables_gives_what_the_page_says(tmp_path):
+    pipeline, records = blocks("yaml", "tables.md")
+    body = indent(pipeline, "    ") + indent(records, "  ")
+    check(f"- case: tables\n  pipeline:\n{body}", tmp_path)
+
+
+def check(text, tmp_path):
     file = tmp_path / "example.yaml"
     file.write_text(text)
     (case,) = load_cases(file, {})
