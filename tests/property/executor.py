@@ -173,7 +173,11 @@ def seen_by_engine(
 def _ordered(scenario: Scenario) -> frozenset[str]:
     """The topics whose rows have keys."""
     writes = scenario.pipeline.writes
-    return frozenset(write.topic for write in writes if write.key is not None or write.groups)
+    return frozenset(
+        write.topic
+        for write in writes
+        if write.key is not None or (write.groups and not write.groups[-1].distinct)
+    )
 
 
 def _rows(output: list[dict], ordered: frozenset[str]) -> Mapping[str, list[tuple[str, int]]]:

@@ -10,6 +10,7 @@ EXPECTED_OF_GROUPS = frozenset(
     group:no_window group:tumble group:hop group:session group:final group:table group:over_groups
     group:each group:batch group:grace group:ttl group:having group:filter group:one group:keys
     group:joined group:elements group:beside_rows group:grouped_twice
+    group:distinct group:distinct_behind group:over_distinct
     group:leaves group:deletes group:late group:changes_twice
     """.split()
 )
@@ -29,6 +30,10 @@ def features_of_groups(scenario: Scenario) -> Iterator[str]:
         yield from _group(write.groups[0])
         if len(write.groups) > 1:
             yield "group:over_groups"
+            if write.groups[0].distinct:
+                yield "group:over_distinct"
+            if write.groups[1].distinct:
+                yield "group:distinct_behind"
         if write.chain.joins:
             yield "group:joined"
         if write.unnests:
@@ -47,6 +52,9 @@ def features_of_groups(scenario: Scenario) -> Iterator[str]:
 
 
 def _group(group: Grouping) -> Iterator[str]:
+    if group.distinct:
+        yield "group:distinct"
+        return
     match group.window:
         case None:
             yield "group:no_window"

@@ -46,6 +46,9 @@ def _level(
     ordinal: bool,
 ) -> str:
     values = {key: entry[key] for key in group.keys}
+    if group.distinct:
+        columns = ",\n  ".join(f"{values[of]} AS {name}" for name, of in group.select)
+        return "\n".join([f"SELECT DISTINCT\n  {columns}", *rest])
     values |= {call.name: _call(call, entry, condition) for call in group.calls}
     values |= {bound: f"epoch_ms({bound})" for bound in (START, END)}
     lines = ["SELECT\n  " + ",\n  ".join(f"{values[of]} AS {name}" for name, of in group.select)]

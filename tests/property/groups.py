@@ -73,6 +73,8 @@ def _grouped(dice: Dice, write: Write, like: Grouping, windowed: bool, final: bo
     for column in dice.some([Column(dice.pick(aliases), name) for name in "kns"] + elements, 2):
         entry.append(Output(name=f"g{len(entry)}", term=column))
     keys = tuple(each.name for each in entry)
+    if keys and not windowed and dice.one_in(4):
+        return _distinct(dice, write, entry, like, final)
     calls = [_call(dice, aliases, entry, n) for n in range(dice.pick([1, 1, 2, 3]))]
     window = _window(dice, 1) if windowed or dice.one_in(2) else None
     first = replace(
@@ -86,9 +88,27 @@ def _grouped(dice: Dice, write: Write, like: Grouping, windowed: bool, final: bo
         each=not (final and window is not None) and dice.one_in(2),
     )
     groups = (first,)
-    if first.final and dice.one_in(4):
-        groups = (first, _behind(dice, first, like))
+    if first.final and dice.one_in(3):
+        lists = {call.name for call in calls if call.function == "list"}
+        shown = tuple(name for name, of in first.select if of not in lists)
+        more = _behind(dice, first, like) if dice.one_in(2) else _equal_once(shown, like)
+        groups = (first, more)
     return replace(write, key=None, select=tuple(entry), groups=groups)
+
+
+def _distinct(dice: Dice, write: Write, entry: list[Output], like: Grouping, final: bool) -> Write:
+    """Drop equal rows, and group some of the others in windows."""
+    first = _equal_once(tuple(each.name for each in entry), like)
+    select = first.select if dice.one_in(2) else tuple((f"of_{n}", n) for n, _ in first.select)
+    groups = (replace(first, select=select),)
+    if final and dice.one_in(2):
+        groups = (*groups, _behind(dice, groups[0], like))
+    return replace(write, key=None, select=tuple(entry), groups=groups)
+
+
+def _equal_once(names: tuple[str, ...], like: Grouping) -> Grouping:
+    select = tuple((name, name) for name in names)
+    return replace(like, keys=names, select=select, final=True, distinct=True)
 
 
 def _behind(dice: Dice, first: Grouping, like: Grouping) -> Grouping:

@@ -102,7 +102,11 @@ def _emitted(write: Write, author: Mapping[str, Any]) -> Write:
     groups = (
         replace(
             group,
-            final=group.window is not None and emission.get("type") != "immediate",
+            final=group.distinct
+            or (
+                group.window is not None
+                and (group != write.groups[-1] or emission.get("type") != "immediate")
+            ),
             each=output.get("coalesce", emission.get("coalesce")) == "none",
             grace=duration(settings.get("grace", "0s")),
             ttl=duration(settings["ttl"]) if "ttl" in settings else None,

@@ -10,8 +10,9 @@ from tests.reference.pipeline import OraclePipeline
 def with_delays(pipeline: OraclePipeline) -> OraclePipeline:
     """Return a pipeline whose groups know how late the rows may be that they get."""
     delays = {chain.chain: _delay_of(chain) for chain in OracleChain.all_of(pipeline)}
+    ttls = {chain.chain: _ttl_of(chain) for chain in OracleChain.all_of(pipeline)}
     writes = (
-        replace(write, groups=_delayed(write.groups, delays[write.chain]))
+        replace(write, groups=_delayed(write.groups, delays[write.chain], ttls[write.chain]))
         for write in pipeline.writes
     )
     return replace(pipeline, writes=tuple(writes))
@@ -25,10 +26,15 @@ def _delay_of(chain: OracleChain) -> int:
     return chain.ttl if rests or (chain.joins and chain.emission == "final") else 0
 
 
-def _delayed(groups: tuple[Grouping, ...], delay: int) -> tuple[Grouping, ...]:
+def _ttl_of(chain: OracleChain) -> int:
+    topics = (chain.topics[join.topic] for join in chain.joins)
+    return max([chain.ttl, *(topic.ttl for topic in topics if not topic.dimension)])
+
+
+def _delayed(groups: tuple[Grouping, ...], delay: int, ttl: int) -> tuple[Grouping, ...]:
     found: list[Grouping] = []
     for group in groups:
-        found.append(replace(group, delay=delay))
+        found.append(replace(group, delay=delay, remembers=ttl))
         match group.window:
             case Hop(size=length) | Session(gap=length):
                 delay += length + group.grace

@@ -34,10 +34,9 @@ def parsed(sql: str) -> exp.Expr:
 
 
 def is_grouped(tree: exp.Select) -> bool:
-    """Tell whether a SELECT has groups."""
-    return tree.args.get("group") is not None or any(
-        item.find(exp.AggFunc) for item in tree.expressions
-    )
+    """Tell whether a SELECT has groups, which DISTINCT makes, too."""
+    grouped = any(tree.args.get(name) is not None for name in ("group", "distinct"))
+    return grouped or any(item.find(exp.AggFunc) for item in tree.expressions)
 
 
 class GroupReader:
@@ -55,6 +54,9 @@ class GroupReader:
         self._keys: dict[str, str] = {}
         self._calls: list[GroupCall] = []
         self._window: Hop | Session | None = None
+        distinct = tree.args.get("distinct") is not None
+        if distinct and tree.args.get("group") is not None:
+            raise NotExpressible(tree.sql())
         for node in self._grouped_by():
             self._add_key(node)
         select = tuple((name, self._value(node)) for name, node in self._items)
@@ -64,6 +66,7 @@ class GroupReader:
             having=self._having(),
             calls=tuple(self._calls),
             select=select,
+            distinct=distinct,
         )
         """What it says; how it is emitted is not part of it."""
 
@@ -73,12 +76,15 @@ class GroupReader:
         tree = self._tree.copy()
         tree.set("group", None)
         tree.set("having", None)
+        tree.set("distinct", None)
         items = [exp.alias_(node.copy(), name) for name, node in self._entry.items()]
         tree.set("expressions", items)
         return tree
 
     def _grouped_by(self) -> list[exp.Expr]:
         group = self._tree.args.get("group")
+        if self._tree.args.get("distinct"):
+            return [node for _, node in self._items]
         if group is None:
             return []
         if group.args.get("all"):

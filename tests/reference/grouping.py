@@ -99,7 +99,11 @@ class Grouping:
     delay: int = 0
     """How far its rows may be behind the watermark of the chain."""
     ttl: int | None = None
+    remembers: int | None = None
+    """What `ttl` is of DISTINCT where nothing is said."""
     on_late: Literal["drop", "dead_letter"] = "drop"
+    distinct: bool = False
+    """It is SELECT DISTINCT: a row leaves where no equal one is remembered, for `ttl`."""
 
     def shown(self, values: Entry) -> Entry | None:
         """Return what is selected of a group; None where it does not fulfil HAVING."""

@@ -64,9 +64,14 @@ class Level:
         self._watermark = None if watermark is None else watermark - self._by.delay
 
     def take(self, entry: Entry, ts: int, early: bool) -> bool:
-        """Take a row; false where it is late, which an `early` one, of phase 0, never is."""
+        """Take a row; false where it is late, which an `early` one, of phase 0, never is.
+
+        Of DISTINCT: whether it leaves.
+        """
         keys = tuple(entry[name] for name in self._by.keys)
         groups = self._groups.setdefault(keys, {})
+        if self._by.distinct:
+            return groups.setdefault(None, new := _Group(None, None, ts, ts)) is new
         self._numbers += 1
         found = self._windows(groups, ts, early)
         for group in found:
@@ -96,7 +101,8 @@ class Level:
             values = self._values(keys, group)
             found.append(Closed(due=due, keys=keys, values=values, ts=group.ts))
         found.sort(key=lambda each: (each.due, [_order(key) for key in each.keys]))
-        return (found if self._by.final else []), changes
+        leaves = self._by.final and not self._by.distinct
+        return (found if leaves else []), changes
 
     def is_due(self, watermark: float | None) -> bool:
         """Tell whether a batch with a watermark would close something."""
@@ -152,7 +158,10 @@ class Level:
         if mark is None:
             return None
         if group.end is None:
-            due = None if self._by.ttl is None else group.ts + self._by.ttl
+            ttl = self._by.ttl
+            if ttl is None and self._by.distinct:
+                ttl = self._by.remembers
+            due = None if ttl is None else group.ts + ttl
             return due if due is not None and mark > due else None
         due = group.end + self._by.grace
         over = mark > due if isinstance(self._by.window, Session) else mark >= due
@@ -174,6 +183,7 @@ class Groups:
         self._write, self._chain = write, chain
         self._levels = [Level(grouping) for grouping in write.groups]
         self._letters: list[DeadLetter] = []
+        self._firsts: list[Emitted] = []
 
     def start_batch(self, watermark: float | None) -> None:
         """Fix the watermark for one batch."""
@@ -183,10 +193,27 @@ class Groups:
     def take(self, row: Emitted, record: Record, *, early: bool) -> None:
         """Take a row; `early`: it leaves a join because its time is up."""
         assert row.value is not None
-        taken = self._levels[0].take(row.value, row.timestamp, early)
-        if not taken and self._write.groups[0].on_late == "dead_letter":
+        first = self._write.groups[0]
+        taken = self._take(0, row.value, row.timestamp, early)
+        if not (taken or first.distinct) and first.on_late == "dead_letter":
             place = record.topic, record.partition, record.offset
             self._letters.append(DeadLetter(*place, "late", self._chain))
+
+    def _take(self, place: int, values: Entry, ts: int, early: bool) -> bool:
+        """Take a row; of DISTINCT, what is the first one goes on at once."""
+        by, taken = self._write.groups[place], self._levels[place].take(values, ts, early)
+        if not by.distinct or not taken:
+            return taken
+        shown = by.shown(values)
+        if shown is None:
+            return taken
+        if place + 1 < len(self._levels):
+            self._take(place + 1, shown, ts, early)
+        else:
+            write = self._write
+            key = None if write.key is None else shown[write.key]
+            self._firsts.append(Emitted(topic=write.topic, key=key, value=shown, timestamp=ts))
+        return taken
 
     def close(self) -> list[Emitted]:
         """Close windows, those of an inner GROUP BY first."""
@@ -199,15 +226,15 @@ class Groups:
                 if values is None:
                     continue
                 if place + 1 < len(self._levels):
-                    self._levels[place + 1].take(values, closed.ts, early=True)
+                    self._take(place + 1, values, closed.ts, True)
                 else:
                     start = closed.values.get(START)
                     rows.append(self._emitted(closed.keys, start, values, closed.ts))
-        return rows
+        return rows + self._leaving()
 
     def end_record(self) -> list[Emitted]:
         """Return what leaves with a record."""
-        return self._changes() if self._write.groups[-1].each else []
+        return self._leaving() + (self._changes() if self._write.groups[-1].each else [])
 
     def end_batch(self) -> tuple[list[Emitted], list[DeadLetter]]:
         """Return what leaves with a batch."""
@@ -222,6 +249,10 @@ class Groups:
     def late(self) -> int:
         """How many rows were late."""
         return sum(level.late for level in self._levels)
+
+    def _leaving(self) -> list[Emitted]:
+        found, self._firsts = self._firsts, []
+        return found
 
     def _changes(self) -> list[Emitted]:
         return [self._changed(change) for change in self._levels[-1].changes()]

@@ -12,6 +12,8 @@ from tests.reference.unions import NotExpressible
 
 FOLDER = Path(__file__).parents[1] / "engine" / "testing" / "cases"
 BEYOND_THE_ORACLE = {
+    "DISTINCT and then counted in windows of its own event time",
+    "a row of DISTINCT that cannot be written is a dead letter about its result, once",
     "a join key that fails takes the record out of both chains, a later failure does not",
     "a query that joins a union, and one over a union in brackets",
     "a branch says by a literal where its rows come from",

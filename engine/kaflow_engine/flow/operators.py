@@ -118,6 +118,11 @@ class Calculated:
     """Whether the rows of the group are kept for it."""
 
 
+Leaves = Literal["changes", "closed", "first"]
+"""What leaves a group: its changes, as the result is a table; its row once its window is closed; or
+the row that begins it, before any that equals it. The last two are append rows."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate:
     """Rows in groups, and what is calculated of each group, behind an exchange by group.
@@ -141,9 +146,7 @@ class Aggregate:
     """What accumulators and calls read of a row."""
     accumulators: tuple[Accumulator, ...]
     results: tuple[Calculated, ...]
-    final: bool
-    """Each group leaves once, as an append row, when its window is closed; else the result is a
-    table, whose changes leave."""
+    leaves: Leaves
     each: bool
     """Every change of a table leaves; else one for each group and batch."""
     grace: int
@@ -156,6 +159,11 @@ class Aggregate:
     retracts: bool = False
     """It takes changes of a table: rows come and are taken away."""
 
+    @property
+    def is_table(self) -> bool:
+        """Whether its rows are those of a table, which are replaced."""
+        return self.leaves == "changes"
+
 
 Operator = Decode | KeyedJoin | Project | Ledger | Aggregate | Materialize | TableJoin
 
@@ -166,4 +174,4 @@ Decode sends them."""
 KeepsState = KeyedJoin | Ledger | Aggregate | Materialize | TableJoin
 
 MakesChanges = Aggregate | Materialize | TableJoin
-"""Operators that are tables: their changes leave; of an aggregate unless it is final."""
+"""Operators that are tables: their changes leave; of an aggregate where `is_table`."""

@@ -39,6 +39,7 @@ class Group:
     where: list[exp.Expr] = field(default_factory=list[exp.Expr])
     named: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     line: int | None = None
+    distinct: bool = False
 
     def column(self, name: str) -> exp.Expr:
         """Return the expression that a column of its rows is."""
@@ -55,6 +56,7 @@ class Group:
             window=self.window,
             calls=tuple(self.calls),
             where=_frozen(self.where),
+            distinct=self.distinct,
             named=tuple(zip(_unique(called), (name for _, name in self.named), strict=True)),
             line=self.line,
         )

@@ -171,6 +171,13 @@ def check_joinable(side: Flat, alias: str, before: Flat, at: Location | None) ->
             at,
             "write the groups to a topic, and join that as a table in another pipeline",
         )
+    if side.groups and side.groups[-1].distinct:
+        raise SqlError(
+            f"'{alias}' is DISTINCT, and its rows leave once and cannot be looked up",
+            at,
+            "join first, and make the joined rows distinct; or write the distinct rows to a topic, "
+            "and join that in another pipeline",
+        )
     if side.groups and side.groups[-1].window is not None:
         raise SqlError(
             f"'{alias}' has groups of a window, which leave once and cannot be looked up",

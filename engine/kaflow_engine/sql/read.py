@@ -9,9 +9,15 @@ from sqlglot import exp
 from kaflow_engine.errors import Location, ModelError, SqlError
 from kaflow_engine.model.files.yaml_file import raise_all
 from kaflow_engine.sql.flat import Flat
+from kaflow_engine.sql.groups.distinct import distinct_rows, is_distinct
 from kaflow_engine.sql.groups.event_time import EventTimes
 from kaflow_engine.sql.groups.grouping import Grouper, is_grouped
-from kaflow_engine.sql.groups.refused import wrong_groups, wrong_times, wrong_union
+from kaflow_engine.sql.groups.refused import (
+    refuse_union_below,
+    wrong_groups,
+    wrong_times,
+    wrong_union,
+)
 from kaflow_engine.sql.joins import (
     check_joinable,
     check_looked_up,
@@ -75,12 +81,8 @@ class _Reader:
         raise_all([*wrong, *wrong_kinds(query, is_table, self.at)])
         driving, joins, swapped = turned(query, is_table, self.at)
         below = self._relation(driving, known, taken)
-        if len(below) > 1 and is_grouped(query):
-            raise SqlError(
-                "the rows of a UNION ALL are grouped",
-                at_line(self.at, line_of(query.args.get("group"), query)),
-                "write the UNION ALL to a topic, and group that in another pipeline",
-            )
+        if len(below) > 1:
+            refuse_union_below(query, self.at)
         return [
             self._select(query, driving, joins, flat, relation, known, swapped=swapped)
             for flat, relation in below
@@ -121,13 +123,15 @@ class _Reader:
         where = select.args.get("where")
         if where:
             flat.conditions.extend(resolved(conjuncts(where.this), scope, self.wrong))
-        if not is_grouped(select):
+        if is_grouped(select):
+            grouper = Grouper(
+                at=self.at, wrong=self.wrong, schemas=self.schemas, event_times=self.event_times
+            )
+            flat.outputs = grouper.selected(select, scope, flat)
+        else:
             flat.outputs = unnester.selected(select, scope)
-            return flat
-        grouper = Grouper(
-            at=self.at, wrong=self.wrong, schemas=self.schemas, event_times=self.event_times
-        )
-        flat.outputs = grouper.selected(select, scope, flat)
+        if is_distinct(select):
+            flat.outputs = distinct_rows(select, flat, self.at)
         return flat
 
     def _union(self, query: exp.Query, outer: Named, taken: Set[str]) -> list[Flat]:

@@ -119,6 +119,8 @@ class GroupShape:
     calls: tuple[CallShape, ...]
     where: tuple[Expr, ...]
     """Conjuncts over its rows: HAVING, and WHERE of a query around it."""
+    distinct: bool = False
+    """It is made of DISTINCT: its row is the first of equal rows, and no later one changes it."""
     named: tuple[tuple[str, str], ...] = ()
     """Of each grouping value in the order of GROUP BY, a window last: what the result calls it, or
     its SQL; and its name among the keys, `window_start` of a window."""

@@ -17,8 +17,6 @@ _GROUPED = (
 )
 _WITH_CONDITION = "write LEFT JOIN … ON a.x = b.y"
 _CLAUSES: tuple[tuple[str, str, str], ...] = (
-    ("distinct", "DISTINCT cannot run on a stream",
-     "write GROUP BY ALL instead: each combination is then one row of a table"),
     ("order", "ORDER BY cannot run on a stream",
      "remove it; rows of one output key keep their order"),
     ("limit", "LIMIT cannot run on a stream", "remove it; `kaflow run --max-records` bounds a run"),

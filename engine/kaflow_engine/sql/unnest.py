@@ -7,6 +7,7 @@ from sqlglot import exp
 from kaflow_engine.errors import Location, ModelError, SqlError
 from kaflow_engine.model.files.yaml_file import raise_all
 from kaflow_engine.sql.flat import Flat, Lists
+from kaflow_engine.sql.groups.distinct import is_distinct
 from kaflow_engine.sql.groups.grouping import is_grouped
 from kaflow_engine.sql.scope import Relation, Scope, element, named_by
 from kaflow_engine.sql.select_list import conjuncts, resolved, selected_columns
@@ -81,7 +82,7 @@ class Unnester:
 
     def _lateral(self, select: exp.Select, alias: str, names: list[str], outer: Scope) -> Relation:
         raise_all(refusals(select, self.at))
-        if is_grouped(select):
+        if is_grouped(select) or is_distinct(select):
             raise SqlError(
                 "LATERAL can unnest lists only, and not group them",
                 at_line(self.at, line_of(select.args.get("group"), select)),

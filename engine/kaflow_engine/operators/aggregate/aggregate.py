@@ -11,6 +11,7 @@ from kaflow_engine.formats.pick import keep
 from kaflow_engine.operators.aggregate.close import close
 from kaflow_engine.operators.aggregate.groups import Groups
 from kaflow_engine.operators.aggregate.leave import late_letters, send_changes
+from kaflow_engine.operators.aggregate.taking.first import send_first, take_first
 from kaflow_engine.operators.aggregate.taking.sessions import take_into_sessions
 from kaflow_engine.operators.aggregate.taking.take import take_into_fixed
 from kaflow_engine.operators.aggregate.taking.take_changes import take_changes
@@ -42,7 +43,7 @@ def run_aggregate(
         batch: Which batch.
         rows: Schema EXCHANGE; rows for others pass through untouched.
         task: The state before the batch; takes the changes.
-        hand_on: Takes append rows: windows that are closed, where the result is final.
+        hand_on: Takes append rows: windows that are closed, or the first of equal rows.
         hand_changes: Takes changes, where the result is a table.
 
     Returns:
@@ -59,7 +60,10 @@ def run_aggregate(
     late = _take(work, keep(here, pc.invert(timed)))
     if late.num_rows and aggregate.on_late == "dead_letter":
         found.append(late_letters(work, late))
-    found += send_changes(work, hand_changes)
+    if aggregate.leaves == "first":
+        found += send_first(work, hand_on)
+    else:
+        found += send_changes(work, hand_changes)
     due = groups.write()
     report = {
         "counters": {**work.counters, "late_rows": late.num_rows},
@@ -73,6 +77,9 @@ def _take(work: Work, rows: pa.Table) -> pa.Table:
     """Take rows into groups; returns those that are late."""
     if not rows.num_rows:
         return rows
+    if work.aggregate.leaves == "first":
+        take_first(work, rows)
+        return no_rows()
     if work.aggregate.retracts:
         take_changes(work, rows)
         return no_rows()

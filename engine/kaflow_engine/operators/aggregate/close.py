@@ -6,22 +6,17 @@ import numpy as np
 import pyarrow as pa
 
 from kaflow_engine.flow.graph import target_of
-from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.aggregate.calculate import (
     calculate,
     keeps_rows,
-    result_columns,
-    unpacked_rows,
 )
 from kaflow_engine.operators.aggregate.entries import Group, end_of, read_entry
-from kaflow_engine.operators.aggregate.leave import parts, result_letters
+from kaflow_engine.operators.aggregate.leave import append_rows, parts, result_letters
 from kaflow_engine.operators.aggregate.nodes import Node
 from kaflow_engine.operators.aggregate.workspace import Change, Work, no_rows
-from kaflow_engine.operators.handover import HandOn, Leaving, placed
+from kaflow_engine.operators.handover import HandOn
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.rows.key_ranks import key_ranks
-from kaflow_engine.operators.rows.layout import batch_time_column
-from kaflow_engine.operators.rows.row_text import pack, unpack
 from kaflow_engine.operators.rows.schemas import MEMBERS, NO_RECORD
 
 
@@ -38,7 +33,7 @@ def close(work: Work, hand_on: HandOn) -> list[pa.Table]:
             for entry, rows in kept.items():
                 for tail in rows:
                     work.groups.keep(entry, tail, None)
-        if work.aggregate.final:
+        if work.aggregate.leaves == "closed":
             found += _sent(work, over, kept, hand_on)
     return found
 
@@ -65,7 +60,7 @@ def _sent(
     )
     tables: list[pa.Table] = []
     if leaving.num_rows:
-        taken = hand_on(_leaving(work, leaving, known))
+        taken = hand_on(append_rows(work, leaving, known))
         tables.append(taken.rows)
         bad += taken.bad
     if bad:
@@ -88,22 +83,6 @@ def _change(node: Node) -> Change:
         ts=node.ts,
         by=NO_RECORD,
         row=None,
-    )
-
-
-def _leaving(work: Work, rows: pa.Table, known: pa.Table) -> Leaving:
-    columns = result_columns(work.aggregate)
-    places = {column.name: f"l[{i}]" for i, column in enumerate(columns, 1)}
-
-    def packed(wanted: Sequence[Column]) -> str:
-        texts = pack(places[column.name] for column in wanted)
-        return f"SELECT rn, {texts} AS payload FROM (SELECT rn, {unpack('row')} AS l FROM rows)"
-
-    return Leaving(
-        rows=rows,
-        typed=unpacked_rows(work.aggregate, [batch_time_column(work.batch.batch_time)]),
-        packed=packed,
-        placed=lambda found: placed(found, known),
     )
 
 

@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 
 from kaflow_engine.flow.flow import instant
 from kaflow_engine.flow.graph import last_level, level_of, source_of
-from kaflow_engine.operators.aggregate.calculate import result_columns
+from kaflow_engine.model.columns import Column
+from kaflow_engine.operators.aggregate.calculate import result_columns, unpacked_rows
 from kaflow_engine.operators.aggregate.entries import read_group
 from kaflow_engine.operators.aggregate.workspace import (
     Change,
@@ -19,13 +20,15 @@ from kaflow_engine.operators.aggregate.workspace import (
     joined,
     texts,
 )
-from kaflow_engine.operators.handover import Changes, HandChanges, placed
+from kaflow_engine.operators.handover import Changes, HandChanges, Leaving, placed
 from kaflow_engine.operators.output.row_letters import row_letters
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.dead_letters import letter_side, why
+from kaflow_engine.operators.rows.layout import batch_time_column
 from kaflow_engine.operators.rows.partitioning import first_parts, record_part
 from kaflow_engine.operators.rows.reports import exchange_rows
 from kaflow_engine.operators.rows.row_order import causes_of
+from kaflow_engine.operators.rows.row_text import pack, unpack
 from kaflow_engine.operators.rows.schemas import DEAD, LETTERS, ORIGIN, TRIGGER
 
 
@@ -97,7 +100,25 @@ def _changes(work: Work, changes: Sequence[Change], handed: Sequence[int]) -> Ch
 
 def _made(work: Work, rows: pa.Table, by: pa.Array, ts: pa.Array, keys: pa.BinaryArray) -> Changes:
     """Return changes with where they come from: the rows that made them, as places."""
-    made = joined(work.rows).take(by)
+    known = places_of(work, rows["rn"], joined(work.rows).take(by), ts, keys)
+    columns = result_columns(work.aggregate)
+    return Changes(
+        rows=rows, columns=columns, placed=lambda found: placed(found, known), stays=True
+    )
+
+
+def places_of(
+    work: Work, numbers: pa.ChunkedArray, made: pa.Table, ts: pa.Array, keys: pa.BinaryArray
+) -> pa.Table:
+    """Return where rows of groups come from, by `rn`.
+
+    Args:
+        work: The aggregate.
+        numbers: Their `rn`.
+        made: Of each the row that made it, schema EXCHANGE.
+        ts: Their event times.
+        keys: Their grouping values behind the shard byte.
+    """
     places: dict[str, Any] = {
         **{name: made[name] for name in (*TRIGGER, *ORIGIN, "members")},
         "ts": ts,
@@ -105,10 +126,29 @@ def _made(work: Work, rows: pa.Table, by: pa.Array, ts: pa.Array, keys: pa.Binar
         "counted": pa.repeat(False, len(ts)),
         "forced": pa.repeat(False, len(ts)),
     }
-    known = pa.table({"rn": rows["rn"], **places})
+    return pa.table({"rn": numbers, **places})
+
+
+def append_rows(work: Work, rows: pa.Table, known: pa.Table) -> Leaving:
+    """Return rows that groups send once.
+
+    Args:
+        work: The aggregate.
+        rows: `rn`, and `row`: the columns of the result as a packed row.
+        known: Where they come from, by `rn`.
+    """
     columns = result_columns(work.aggregate)
-    return Changes(
-        rows=rows, columns=columns, placed=lambda found: placed(found, known), stays=True
+    places = {column.name: f"l[{i}]" for i, column in enumerate(columns, 1)}
+
+    def packed(wanted: Sequence[Column]) -> str:
+        texts = pack(places[column.name] for column in wanted)
+        return f"SELECT rn, {texts} AS payload FROM (SELECT rn, {unpack('row')} AS l FROM rows)"
+
+    return Leaving(
+        rows=rows,
+        typed=unpacked_rows(work.aggregate, [batch_time_column(work.batch.batch_time)]),
+        packed=packed,
+        placed=lambda found: placed(found, known),
     )
 
 

@@ -46,10 +46,10 @@ def settle(
     become = [place for place in last if nodes[place].stored is None]
     kept: dict[bytes, dict[bytes, str]] = {}
     stored = [node.entry for node in nodes if node.stored is not None]
-    if keeps_rows(work.aggregate) and stored and (gone or not work.aggregate.final):
+    if keeps_rows(work.aggregate) and stored and (gone or work.aggregate.is_table):
         kept = work.groups.rows(stored)
     found = _results(work, rows, nodes, become, changed, kept)
-    if not work.aggregate.final:
+    if work.aggregate.is_table:
         work.changes.extend(_change(nodes, each, before, found) for each in changed)
     for entry in gone:
         work.groups.drop(entry)
@@ -73,9 +73,9 @@ def _results(
 ) -> Results:
     """Compute what groups become, and of a table what they sent last before the batch."""
     wanted = dict.fromkeys(become)
-    final = work.aggregate.final
+    is_table = work.aggregate.is_table
     first: list[int] = []
-    if not final:
+    if is_table:
         wanted |= dict.fromkeys(each for each in changed if not isinstance(each, Gone))
         first = [
             place
@@ -83,7 +83,7 @@ def _results(
             if node.stored is not None and node.entry not in work.sent
         ]
         wanted |= dict.fromkeys(place for place in first if not _unsent(nodes[place]))
-    found = calculate(work.aggregate, nodes, sorted(wanted), rows, kept, results=not final)
+    found = calculate(work.aggregate, nodes, sorted(wanted), rows, kept, results=is_table)
     for place in first:
         stored = nodes[place].stored
         assert stored is not None

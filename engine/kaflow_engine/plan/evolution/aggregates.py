@@ -17,7 +17,7 @@ from kaflow_engine.flow.graph import (
 from kaflow_engine.flow.numbers import AGGREGATES, STATES, TABLES, aggregate_state, with_states
 from kaflow_engine.flow.operators import Aggregate, Project
 
-KEPT = ("topic", "joins", "where", "unnests", "keys", "window", "results", "final", "grace", "ttl")
+KEPT = ("topic", "joins", "where", "unnests", "keys", "window", "results", "leaves", "grace", "ttl")
 """What groups that are stored depend on. Late rows, and how changes leave, are of the present."""
 
 
@@ -173,7 +173,7 @@ def _document(flow: Flow, aggregate: Aggregate) -> dict[str, Any]:
         "results": [[asdict(result.column), result.sql] for result in aggregate.results]
         + [[asdict(selected[a.name][0]), selected[a.name][1]] for a in aggregate.arguments]
         + [[asdict(part.column), part.first, part.merge] for part in aggregate.accumulators],
-        "final": aggregate.final,
+        "leaves": aggregate.leaves,
         "each": aggregate.each,
         "grace": aggregate.grace,
         "on_late": aggregate.on_late,

@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any
 
+from kaflow_engine.flow.operators import Leaves
 from kaflow_engine.model.columns import Column
 
 
@@ -133,14 +134,14 @@ class CallPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPart:
-    """One GROUP BY; durations in ms."""
+    """One GROUP BY or DISTINCT; durations in ms."""
 
+    distinct: bool
     keys: tuple[str, ...]
     window: str | None
     calls: tuple[CallPart, ...]
     having: tuple[str, ...]
-    final: bool
-    """Rows leave once, when the window is closed; else changes leave."""
+    leaves: Leaves
     each: bool
     """Every change leaves, else one for each group and batch."""
     grace: int
@@ -148,7 +149,8 @@ class GroupPart:
     delay: int | None
     """How far its watermark is behind that of the topics; None: not known yet."""
     ttl: int | None
-    """How long groups without a window are kept behind their last record; None: for ever."""
+    """How long groups without a window are kept behind their last record, and of DISTINCT behind
+    their first; None: for ever, and of DISTINCT: not known yet."""
     strict: bool
     """Neither lateness nor grace lets a record of a window come late."""
 

@@ -58,12 +58,13 @@ def _part(
             CallPart(sql=_call(call, named), keeps=keeps.get(call.name)) for call in group.calls
         ),
         having=tuple(shown(part.sql, {**named, **behind}) for part in group.where),
-        final=settings.final,
+        distinct=group.distinct,
+        leaves=settings.leaves,
         each=settings.each,
         grace=settings.grace,
         on_late=settings.on_late,
         delay=aggregate.delay if aggregate else None,
-        ttl=settings.ttl,
+        ttl=aggregate.ttl if aggregate else settings.ttl,
         strict=on_time and group.window is not None and settings.grace == 0,
     )
 
@@ -101,6 +102,9 @@ def shown(sql: str, named: dict[str, str]) -> str:
 
 def group_rows(group: GroupPart) -> Iterator[tuple[str, str]]:
     """Yield what there is to say of a GROUP BY."""
+    if group.distinct:
+        yield from _distinct_rows(group)
+        return
     parts = [*group.keys, *([group.window] if group.window else [])]
     yield "GROUP BY", ", ".join(parts) or "nothing: all rows are one group, in one place"
     for call in group.calls:
@@ -119,14 +123,26 @@ def group_rows(group: GroupPart) -> Iterator[tuple[str, str]]:
         yield "  kept", f"{format_duration(group.ttl)} after the last record of the group"
     else:
         yield "  kept", "for ever: the state grows with the number of groups"
-    if group.delay:
-        yield (
-            "  delay",
-            f"its watermark is {format_duration(group.delay)} behind that of the topics",
-        )
+    yield from _delay(group)
     for condition in group.having:
         yield "HAVING", condition
     yield "  leaves", _leaving(group)
+
+
+def _distinct_rows(group: GroupPart) -> Iterator[tuple[str, str]]:
+    yield "DISTINCT", ", ".join(group.keys)
+    ttl = "the greatest TTL of its topics" if group.ttl is None else format_duration(group.ttl)
+    yield "  kept", f"{ttl} after the row that left; equal rows do not prolong it"
+    yield from _delay(group)
+    for condition in group.having:
+        yield "WHERE", condition
+    yield "  leaves", "the first of equal rows, at once"
+
+
+def _delay(group: GroupPart) -> Iterator[tuple[str, str]]:
+    if group.delay:
+        text = f"its watermark is {format_duration(group.delay)} behind that of the topics"
+        yield "  delay", text
 
 
 _WAYS = {
@@ -137,7 +153,7 @@ _WAYS = {
 
 
 def _leaving(group: GroupPart) -> str:
-    if group.final:
+    if group.leaves == "closed":
         return "one row for each group, when its window is closed"
     if group.each:
         return "every change; a group that HAVING takes out leaves as a delete"

@@ -82,6 +82,7 @@ def ended(
         chain=number,
         rows=rows,
         delay=driving.ttl if any(rows_rest(driving, join) for join in joined) else 0,
+        ttl=max([driving.ttl, *(s.ttl for j in joined for s in j.sides if s.role == "event")]),
         ledger=ledger_id(number) if has_ledger else None,
         of_table=table is not None,
     )

@@ -36,7 +36,14 @@ def refuse_groups(plan: Flow) -> None:
             hint,
         )
     for aggregate in aggregates(plan):
-        if not aggregate.final:
+        if aggregate.leaves == "first":
+            raise StateError(
+                f"pipeline '{plan.name}' has DISTINCT, and a backfill would not know which rows "
+                "left before its range",
+                None,
+                hint,
+            )
+        if aggregate.is_table:
             raise StateError(
                 f"pipeline '{plan.name}' has GROUP BY without a window that closes, and a backfill "
                 "would count only the records of its range",

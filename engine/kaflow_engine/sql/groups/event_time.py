@@ -1,7 +1,7 @@
 """The event time of rows, in whatever form a query has it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -76,7 +76,12 @@ def clock_of(tree: exp.Expr, rows: Flat, schemas: Schemas, event_times: EventTim
     alias, _, name = tree.name.partition(".")
     if rows.groups:
         group = rows.groups[-1]
-        if alias != group.alias or name not in (TIME, WINDOW_START):
+        if alias != group.alias:
+            return None
+        if group.distinct and name in group.keys:
+            below = replace(rows, groups=rows.groups[:-1])
+            return clock_of(group.keys[name], below, schemas, event_times)
+        if name not in (TIME, WINDOW_START):
             return None
         return Clock(type="TIMESTAMP", within=group.window if name == WINDOW_START else None)
     driving, topic = rows.sources[0]

@@ -7,6 +7,7 @@ from sqlglot import exp
 from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.sql.flat import Flat
 from kaflow_engine.sql.groups.calls import aggregates_in, arguments_of, function_of
+from kaflow_engine.sql.groups.distinct import is_distinct
 from kaflow_engine.sql.groups.event_time import TIME
 from kaflow_engine.sql.groups.grouping import is_grouped
 from kaflow_engine.sql.groups.windows import function_named
@@ -26,7 +27,7 @@ _WITH_OVER = {
 
 def wrong_groups(select: exp.Select, at: Location | None) -> list[SqlError]:
     """Return what is wrong with the aggregates and windows of a SELECT, before names are known."""
-    found = [_sets(select), _misplaced(select), *_calls(select)]
+    found = [_sets(select), _distinct_on(select), _misplaced(select), *_calls(select)]
     if not is_grouped(select):
         found.append(_windows(select))
     else:
@@ -42,13 +43,34 @@ def wrong_union(branches: list[Flat], at: Location | None) -> list[SqlError]:
     """Refuse groups in a branch of a UNION ALL."""
     return [
         SqlError(
-            "an aggregated query stands under UNION ALL",
+            f"{'a DISTINCT' if branch.groups[-1].distinct else 'an aggregated'} query stands under "
+            "UNION ALL",
             at_line(at, branch.groups[-1].line),
             "write each one to an output of its own",
         )
         for branch in branches
         if branch.groups
     ]
+
+
+def refuse_union_below(select: exp.Select, at: Location | None) -> None:
+    """Refuse to group the rows of a UNION ALL, whose branches are in different places.
+
+    Raises:
+        SqlError: With the way out.
+    """
+    if is_grouped(select):
+        raise SqlError(
+            "the rows of a UNION ALL are grouped",
+            at_line(at, line_of(select.args.get("group"), select)),
+            "write the UNION ALL to a topic, and group that in another pipeline",
+        )
+    if is_distinct(select):
+        raise SqlError(
+            "DISTINCT over the rows of a UNION ALL",
+            at_line(at, line_of(select.args.get("distinct"), select)),
+            "write the UNION ALL to a topic, and make that distinct in another pipeline",
+        )
 
 
 def wrong_times(shape: QueryShape, at: Location | None) -> list[SqlError]:
@@ -69,6 +91,18 @@ def _behind(shape: QueryShape) -> Iterator[Expr]:
     yield from (output.expr for output in shape.outputs)
     for group in shape.groups:
         yield from (*group.expressions, *group.where)
+
+
+def _distinct_on(select: exp.Select) -> Refusal | None:
+    clause: exp.Distinct | None = select.args.get("distinct")
+    if clause is None or clause.args.get("on") is None:
+        return None
+    return (
+        clause,
+        "DISTINCT ON cannot run on a stream",
+        "write SELECT DISTINCT with all that must be equal; or GROUP BY it, with first(x) or "
+        "arg_min(x, t) of the rest",
+    )
 
 
 def _sets(select: exp.Select) -> Refusal | None:

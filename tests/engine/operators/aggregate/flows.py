@@ -63,7 +63,7 @@ def aggregate_of(place, key, given, window=None, kind="INTEGER", **more):
         retracts=more.get("retracts", False),
     )
     settings = {
-        "final": window is not None,
+        "leaves": "changes" if window is None else "closed",
         "each": True,
         "grace": 0,
         "on_late": "drop",

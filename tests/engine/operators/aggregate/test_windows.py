@@ -52,7 +52,7 @@ def test_hopping_windows(running):
 
 def test_windows_that_send_at_once_send_nothing_when_they_close(running):
     hop = FixedWindow(size=5_000, advance=1_000)
-    run = running(aggregate_of(1, True, {"n": "count(*)"}, hop, final=False))
+    run = running(aggregate_of(1, True, {"n": "count(*)"}, hop, leaves="changes"))
     starts = sorted((row[1] for row in run.batch((10_345, "k", 1))), key=int)
     assert starts == ["6000", "7000", "8000", "9000", "10000"]
     assert run.end() == []
@@ -81,7 +81,7 @@ def test_sessions_leave_when_they_are_closed(running):
 
 def test_sessions_that_send_at_once(running):
     window = SessionWindow(gap=30_000)
-    one = aggregate_of(1, True, {"n": "count(*)"}, window, final=False)
+    one = aggregate_of(1, True, {"n": "count(*)"}, window, leaves="changes")
     run = running(one, lateness=120_000)
     assert run.batch(*SESSION) == [
         ("k0", "0", 0, [1]),

@@ -28,7 +28,7 @@ _NEVER = np.iinfo(np.int64).min
 
 def may_be_bulk(aggregate: Aggregate) -> bool:
     """Tell whether rows may be taken at once."""
-    once = aggregate.final or not aggregate.each
+    once = not (aggregate.is_table and aggregate.each)
     plain = not aggregate.retracts and not isinstance(aggregate.window, SessionWindow)
     return once and plain and not keeps_rows(aggregate)
 
@@ -82,7 +82,7 @@ def take_in_bulk(
     work.groups.put_all(groups.entries, values, known, overs_at(aggregate, ts, groups.ends))
     first = work.count
     work.rows.append(rows)
-    if not aggregate.final:
+    if aggregate.is_table:
         results = found["row"].combine_chunks()
         sent = np.full(len(numbers), -1)
         sent[old] = np.arange(len(numbers), len(results))
@@ -131,7 +131,7 @@ def _computed(
     """Return accumulators and results by the numbers of groups; behind them those of stored ones as
     they were, where results of them are wanted."""
     count = len(groups.entries)
-    again = np.arange(0 if aggregate.final else len(old))
+    again = np.arange(len(old) if aggregate.is_table else 0)
     wanted = np.concatenate([np.arange(count), old[again]])
     numbers = np.concatenate([np.arange(count), count + again])
     windowed = aggregate.window is not None
@@ -151,4 +151,4 @@ def _computed(
     given = rows.select(["kind", "payload"]).take(pa.array(places))
     news = given.append_column("v", pa.array(groups.of_rows))
     news = news.append_column("g", pa.array(groups.of_rows))
-    return computed(aggregate, infos, olds, news, results=not aggregate.final)
+    return computed(aggregate, infos, olds, news, results=aggregate.is_table)

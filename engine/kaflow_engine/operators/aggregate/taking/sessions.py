@@ -67,7 +67,7 @@ class _Taking:
 
     def __init__(self, work: Work, gap: int) -> None:
         self._gap = gap
-        self._each = work.aggregate.each and not work.aggregate.final
+        self._each = work.aggregate.each and work.aggregate.is_table
         self.nodes: list[Node] = []
         self._changes: list[int | Gone] = []
 

@@ -67,7 +67,7 @@ def _nodes(
     stored = dict(zip(entries, work.groups.of(entries), strict=True))
     nodes: list[Node] = []
     now: dict[bytes, int] = {}
-    each = work.aggregate.each and not work.aggregate.final
+    each = work.aggregate.each and work.aggregate.is_table
     changed: list[int] = []
     for place, entry, start, end in into:
         window = (start, end) if windowed else (None, None)

@@ -25,6 +25,8 @@ class Aggregates:
     """These are rows of a table: they come and are taken away."""
     delay: int
     """Milliseconds that these rows may be behind the watermark."""
+    ttl: int
+    """Milliseconds for which records of its topics are remembered, at most."""
     ledger: str | None
     """What sends on rows that it judges, where the chain has a ledger."""
     found: list[Grouped] = field(default_factory=list[Grouped])
@@ -74,7 +76,7 @@ class Aggregates:
         if before is not None:
             entry = replace(entry, rows=Rows(input=before.aggregate.id, key=None))
         ledger = self.ledger if before is None else None
-        retracts = self.of_table if before is None else not before.aggregate.final
+        retracts = self.of_table if before is None else before.aggregate.is_table
         new = Grouped(
             depth=depth,
             entry=entry,
@@ -84,6 +86,7 @@ class Aggregates:
                 state=aggregate_state(self.chain, len(self.found) + 1),
                 inputs=(entry.id, *([ledger] if ledger else [])),
                 delay=self.delay if before is None else _delay_behind(before.aggregate),
+                ttl=self.ttl,
                 retracts=retracts,
             ),
         )
@@ -106,6 +109,7 @@ def _aggregate(
     state: int,
     inputs: tuple[str, ...],
     delay: int,
+    ttl: int,
     retracts: bool,
 ) -> Aggregate:
     arguments = tuple(column for column, _ in group.arguments)
@@ -127,12 +131,12 @@ def _aggregate(
         arguments=arguments,
         accumulators=accumulators,
         results=results,
-        final=settings.final,
+        leaves=settings.leaves,
         each=settings.each,
         grace=settings.grace,
         on_late=settings.on_late,
         delay=delay,
-        ttl=settings.ttl,
+        ttl=ttl if group.shape.distinct and settings.ttl is None else settings.ttl,
         retracts=retracts,
     )
 

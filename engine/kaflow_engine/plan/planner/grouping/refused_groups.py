@@ -82,8 +82,8 @@ def _emission(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[M
     grouped = [branch for branch in branches if branch.groups]
     if spec.emission.type == "final":
         for branch in grouped:
-            last = branch.groups[-1].shape
-            if last.window is None:
+            last = next((g.shape for g in reversed(branch.groups) if not g.shape.distinct), None)
+            if last is not None and last.window is None:
                 yield ModelError(
                     f"final emission needs a window, and the GROUP BY at "
                     f"{place_of(spec, branch.write, last)} has none: its groups never end",
@@ -92,8 +92,8 @@ def _emission(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[M
                 )
     if grouped and spec.on_dimension_update == "reemit":
         yield ModelError(
-            "'on_dimension_update: reemit' does not work with GROUP BY: a row that is formed again "
-            "would count twice",
+            "'on_dimension_update: reemit' does not work with GROUP BY or DISTINCT: a row that is "
+            "formed again would count twice",
             spec.place("on_dimension_update"),
             "remove it, or group the rows of a topic that another pipeline writes",
         )
@@ -101,7 +101,7 @@ def _emission(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[M
 
 def _grouped_twice(spec: PipelineSpec, branch: BranchParts) -> Iterator[ModelError]:
     for before, group in zip(branch.groups, branch.groups[1:], strict=False):
-        if before.settings.final:
+        if before.settings.leaves != "changes":
             continue
         place = place_of(spec, branch.write, group.shape)
         if group.shape.window is not None:
@@ -122,7 +122,7 @@ def _grouped_twice(spec: PipelineSpec, branch: BranchParts) -> Iterator[ModelErr
 
 def _at_batch_time(spec: PipelineSpec, branch: BranchParts) -> Iterator[ModelError]:
     """A row of a table is computed again when it is replaced: it must be what it was."""
-    tables = [not group.settings.final for group in branch.groups]
+    tables = [group.settings.leaves == "changes" for group in branch.groups]
     if branch.shape.is_table or not any(tables):
         return
     groups = branch.groups[tables.index(True) :]
@@ -156,8 +156,9 @@ def refuse_better_rows(
         return
     for branch in branches:
         if branch.groups:
+            called = "DISTINCT" if branch.groups[0].shape.distinct else "GROUP BY"
             raise SqlError(
-                f"GROUP BY over a LEFT JOIN of events ('{left[0]}'): a row leaves without a match, "
+                f"{called} over a LEFT JOIN of events ('{left[0]}'): a row leaves without a match, "
                 "and again with each match that comes later, and would count twice",
                 place_of(spec, branch.write, branch.groups[0].shape),
                 "write INNER JOIN; or with a window emission: {type: final}, so that rows leave "
@@ -214,7 +215,7 @@ def _without_effect(
 ) -> Iterator[ModelError]:
     if not groups:
         yield ModelError(
-            "'aggregation' has no effect: there is no GROUP BY that it is about",
+            "'aggregation' has no effect: there is no GROUP BY or DISTINCT that it is about",
             spec.place(*path),
             "remove it, or add GROUP BY to the query",
         )

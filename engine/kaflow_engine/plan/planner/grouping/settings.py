@@ -6,6 +6,7 @@ from typing import Literal
 
 from kaflow_engine.duck.quoting import identifier, literal
 from kaflow_engine.errors import Location
+from kaflow_engine.flow.operators import Leaves
 from kaflow_engine.flow.windows import WINDOW_START
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.output_specs import Write
@@ -51,7 +52,7 @@ class GroupParts:
 class GroupSettings:
     """When the rows of a GROUP BY leave, and how long its groups last; times in ms."""
 
-    final: bool
+    leaves: Leaves
     each: bool
     grace: int
     on_late: Literal["drop", "dead_letter"]
@@ -71,18 +72,25 @@ def group_settings(
     for number, group in enumerate(shape.groups, 1):
         said, _ = aggregation_of(spec, write, group)
         last = number == len(shape.groups)
-        final = group.window is not None and not (last and _immediate(spec))
+        leaves = _leaves(group, at_once=last and _immediate(spec))
         in_order = any(follows_order(later) for later in shape.groups[number:])
         found.append(
             GroupSettings(
-                final=final,
-                each=not final and (is_looked_up or in_order or coalescing(spec, write) == "none"),
+                leaves=leaves,
+                each=leaves == "changes"
+                and (is_looked_up or in_order or coalescing(spec, write) == "none"),
                 grace=said.grace if group.window else 0,
                 on_late=said.on_late if group.window else "drop",
                 ttl=None if group.window or shape.is_table else said.ttl,
             )
         )
     return tuple(found)
+
+
+def _leaves(group: GroupShape, *, at_once: bool) -> Leaves:
+    if group.distinct:
+        return "first"
+    return "changes" if group.window is None or at_once else "closed"
 
 
 def _immediate(spec: PipelineSpec) -> bool:
@@ -124,7 +132,7 @@ def relation_with(spec: PipelineSpec, at: Location) -> str | None:
 
 def is_table(shape: QueryShape, settings: Sequence[GroupSettings]) -> bool:
     """Tell whether the rows of a query are those of a table, of which changes leave."""
-    return not settings[-1].final if settings else shape.is_table
+    return settings[-1].leaves == "changes" if settings else shape.is_table
 
 
 def keyed_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[tuple[QueryShape, ...], ...]:
@@ -143,10 +151,15 @@ def keyed_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[tuple[QueryShape
 
 
 def with_own_key(write: Write, shape: QueryShape, keys: TableKeys, schemas: Schemas) -> QueryShape:
-    """Return a query whose group, or whose key, is that of records, where no other key is given."""
+    """Return a query whose group, or whose key, is that of records, where no other key is given.
+
+    Rows that are DISTINCT have none, as other append rows.
+    """
     if write.output.key is not None or shape.key is not None:
         return shape
     if shape.groups:
+        if shape.groups[-1].distinct:
+            return shape
         name = GROUP if write.output.topic is None else KEY
         key = OutputShape(name=name, expr=key_of_group(shape.groups[-1]), is_key=True)
     elif shape.is_table and write.output.topic is not None and has_columns(shape, keys, schemas):
