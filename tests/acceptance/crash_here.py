@@ -52,6 +52,7 @@ from kaflow_engine.runtime.tasks.level_task import RESULT, level_task, of_stream
 from kaflow_engine.state.storage.lease import hold_lease
 from tests.acceptance.crash_orders import End, Order
 from tests.acceptance.crash_pipeline import START, copy_plan, crash_plan
+from tests.acceptance.crash_relations import relations_plan
 from tests.acceptance.faults_here import fill, kill_behind, wild
 
 ROOT = Path(__file__).parents[2]
@@ -200,6 +201,8 @@ def plan_of(order: Order) -> Flow:
         return planned.plan
     if order.pipeline == "copy":
         return copy_plan(order.name, order.inputs, order.delivery)
+    if order.pipeline == "relations":
+        return relations_plan(order.name, order.inputs)
     about = (order.delivery, order.warehouse, order.changed, order.on_data_loss, order.on_error)
     return crash_plan(order.name, order.inputs, *about, several=order.several)
 

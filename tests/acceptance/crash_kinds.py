@@ -46,7 +46,9 @@ class Kind:
     delivery: str = "exactly_once"
     table: bool = False
     several: bool = False
-    """Two topics and two tables."""
+    """Two topics, and two tables where `table` is true."""
+    pipeline: str = "crash"
+    """As `Order` says it."""
     on_error: str | None = None
     """As `Order` says it."""
     wanted: tuple[int, int] | None = None
@@ -120,6 +122,18 @@ KINDS = {
 }
 """Of several tables the first one passes a point first: behind it, the second lacks the batch."""
 
+TRIED = {
+    **KINDS,
+    "relations": Kind(
+        title="topics of windows, and of tables",
+        several=True,
+        pipeline="relations",
+        without=(*OF_TABLES, *OF_REPLACING, *OF_PIECES),
+        chosen=("changes_written", "rows_produced", "committed", "snapshot_taken"),
+    ),
+}
+"""Those, and a pipeline whose rows replace each other or leave when windows close."""
+
 
 class Outputs:
     """Makes ready what runs of each kind write to, and reads it."""
@@ -143,7 +157,7 @@ class Outputs:
 
     def order(self, kind: str, name: str, **more: Any) -> Order:
         """Return a run of a kind whose outputs are there; a table that is filled again has rows."""
-        about = KINDS[kind]
+        about = TRIED[kind]
         create_outputs(self.broker.settings, name, about.several)
         if about.table and about.wanted:
             self._copy_tables_of_a_stream("several" if about.several else "table", name)
@@ -154,6 +168,7 @@ class Outputs:
             on_error=about.on_error,
             warehouse=str(self._warehouse) if about.table else "",
             several=4 if about.several else 0,
+            pipeline=about.pipeline,
             wanted=about.wanted,
             piece=about.piece,
             force=about.wanted is not None,  # for there is no stream
@@ -200,7 +215,7 @@ class Outputs:
         assert (end.how, end.said) == ("ended", "")
 
 
-def values(found: Delivered) -> Counter[bytes]:
+def values(found: Delivered) -> Counter[bytes | None]:
     """Count each row and each dead letter."""
     return Counter([*found.letters, *(row for rows in found.rows.values() for row in rows)])
 
@@ -215,7 +230,7 @@ def keeps_its_promise(outputs: Outputs, kind: str, order: Order, tries: int) -> 
         tries: How many of them there were.
     """
     found, peace = outputs.read(order), outputs.in_peace(kind)
-    if KINDS[kind].delivery == "exactly_once":
+    if TRIED[kind].delivery == "exactly_once":
         assert found == peace
         return
     assert found.counters == peace.counters

@@ -26,7 +26,7 @@ class Order:
     """By how many milliseconds the clock of the brokers is ahead of this one."""
     max_clock_skew: str = "5m"
     pipeline: str = "crash"
-    """`crash`, or `copy`: the same topics without a join."""
+    """`crash`; `copy`: the same topics without a join; or `relations`: with windows and tables."""
     file: str = ""
     """Path of a pipeline file to run in place of these."""
     transaction_timeout: str = "60s"

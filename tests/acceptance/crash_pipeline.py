@@ -45,8 +45,8 @@ CHANGED = QUERY.replace(
 class Delivered:
     """What readers of committed records see, and what the pipeline counted."""
 
-    rows: dict[bytes, list[bytes]]
-    """By key, in order."""
+    rows: dict[bytes, list[bytes | None]]
+    """By key, in order; None deletes."""
     letters: list[bytes]
     counters: dict[str, int]
 
@@ -155,12 +155,10 @@ def delivered(
 ) -> Delivered:
     """Return what pipeline `name` has done; of several outputs, each has its name before keys."""
     if several:
-        found = {
-            "out": _topic_rows(kafka, f"{name}.out"),
-            "paid": _topic_rows(kafka, f"{name}.paid"),
-            "table": _table_rows(Path(warehouse) / name),
-            FEW: _table_rows(Path(warehouse) / f"{name}.{FEW}"),
-        }
+        found = {each: _topic_rows(kafka, f"{name}.{each}") for each in ("out", "paid")}
+        if warehouse:
+            found["table"] = _table_rows(Path(warehouse) / name)
+            found[FEW] = _table_rows(Path(warehouse) / f"{name}.{FEW}")
         assert all(found.values())
         rows = {f"{at} ".encode() + k: v for at, of in found.items() for k, v in of.items()}
     elif warehouse:
@@ -177,8 +175,8 @@ def log_of(path: object, name: str) -> BatchLog:
     return BatchLog(LocalStore(path / name))
 
 
-def _topic_rows(kafka: KafkaSettings, topic: str) -> dict[bytes, list[bytes]]:
-    rows: dict[bytes, list[bytes]] = {}
+def _topic_rows(kafka: KafkaSettings, topic: str) -> dict[bytes, list[bytes | None]]:
+    rows: dict[bytes, list[bytes | None]] = {}
     table = read_all(kafka, topic)
     for key, value in zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True):
         rows.setdefault(key, []).append(value)
