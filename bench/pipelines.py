@@ -26,8 +26,22 @@ TOTALS = """
     GROUP BY user_id{window}
 """
 
+BALANCES = """
+    SELECT p.user_id, p.subscription_tier, b.balance
+    FROM {profiles} p
+    JOIN {balances} b ON p.user_id = b.user_id
+"""
+
+TOTALS_OF_TIERS = """
+    SELECT c.user_id, max(p.subscription_tier) AS tier, count(*) AS clicks, sum(c.amount) AS amount
+    FROM {clicks} c
+    LEFT JOIN {profiles} p ON c.user_id = p.user_id
+    GROUP BY c.user_id
+"""
+
 CLICK = "{user_id: VARCHAR, action: VARCHAR, timestamp: BIGINT, amount: DOUBLE, sid: VARCHAR}"
 PROFILE = "{user_id: VARCHAR, subscription_tier: VARCHAR, full_name: VARCHAR}"
+BALANCE = "{user_id: VARCHAR, balance: BIGINT}"
 PURCHASE = "{user_id: VARCHAR, order_id: VARCHAR, timestamp: BIGINT, price: DOUBLE}"
 
 
@@ -110,6 +124,29 @@ def grouping(name: str, clicks: str, output: str, window: str | None = None) -> 
         query,
         f"output: {{topic: {output}, format: json}}",
         f"topics:\n  {clicks}: {{columns: {CLICK}, event_time: timestamp}}",
+    )
+
+
+def joining_tables(name: str, profiles: str, balances: str, output: str) -> str:
+    """Join two tables; each change of a row is sent."""
+    return _file(
+        name,
+        BALANCES.format(profiles=profiles, balances=balances),
+        f"output: {{topic: {output}, format: json}}",
+        "dimensions_first: false",
+        f"topics:\n  {profiles}: {{table: true, columns: {PROFILE}}}\n"
+        f"  {balances}: {{table: true, columns: {BALANCE}}}",
+    )
+
+
+def grouping_joined(name: str, clicks: str, profiles: str, output: str) -> str:
+    """Join events with a dimension, and count and add by the key of the join."""
+    return _file(
+        name,
+        TOTALS_OF_TIERS.format(clicks=clicks, profiles=profiles),
+        f"output: {{topic: {output}, format: json}}",
+        f"state: {{dimensions: [{profiles}]}}",
+        f"topics:\n  {clicks}: {{columns: {CLICK}}}\n  {profiles}: {{columns: {PROFILE}}}",
     )
 
 

@@ -84,6 +84,12 @@ class Runs:
             "l": lambda: self._throughput(
                 "l", self._grouping("hop_clicks", "hop(INTERVAL 5 MINUTE, INTERVAL 1 MINUTE)")
             ),
+            "m": lambda: self._throughput(
+                "m", lambda name: pipelines.joining_tables(name, "profiles", "balances", name)
+            ),
+            "n": lambda: self._throughput(
+                "n", lambda name: pipelines.grouping_joined(name, "clicks", "profiles", name)
+            ),
         }
         return runs[run]()
 

@@ -102,6 +102,14 @@ def _purchases(fill: Fill, numbers: np.ndarray, rng: np.random.Generator) -> lis
     ]
 
 
+def _balances(fill: Fill, numbers: np.ndarray, rng: np.random.Generator) -> list[Message]:
+    rows = zip(_users(fill, numbers, rng), numbers.tolist(), strict=True)
+    return [
+        {"key": b"u%d" % user, "value": b'{"user_id":"u%d","balance":%d}' % (user, number)}
+        for user, number in rows
+    ]
+
+
 def _avro_clicks(fill: Fill, numbers: np.ndarray, rng: np.random.Generator) -> list[Message]:
     head = b"\0" + struct.pack(">I", fill.schema)
     double = struct.Struct("<d").pack
@@ -178,6 +186,7 @@ KINDS: Mapping[str, Make] = {
     "clicks": _clicks,
     "late_clicks": _clicks,
     "profiles": _profiles,
+    "balances": _balances,
     "purchases": _purchases,
     "avro_clicks": _avro_clicks,
     "avro_profiles": _avro_profiles,

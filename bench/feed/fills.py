@@ -101,6 +101,11 @@ def fills_for(
         "l": [
             replace(clicks, topic="hop_clicks", span=WINDOW_SPAN, keys=max(int(keys * HOP_KEYS), 1))
         ],
+        "m": [
+            profiles,
+            Fill(topic="balances", kind="balances", records=events, keys=keys, seed=seed),
+        ],
+        "n": [clicks, profiles],
     }
     found = {fill.topic: fill for run in only for fill in by_run.get(run, [])}
     return list(found.values())

@@ -8,6 +8,8 @@ _KEPT: Mapping[str, tuple[str, ...]] = {
     "a": ("emitted", "filtered"),
     # clicks that no one follows up wait and expire
     "h": ("emitted", "waiting", "expired"),
+    # what tables take
+    "m": ("used",),
 }
 """Where the driving records of a run may end; elsewhere all are emitted."""
 
@@ -18,7 +20,8 @@ def check_account(run: str, counters: Mapping[str, int]) -> None:
     Raises:
         RunError: Some went where none should, or nothing came out.
     """
-    kept = sum(counters.get(name, 0) for name in _KEPT.get(run, ("emitted",)))
-    if not counters.get("emitted") or kept != counters.get("read"):
+    names = _KEPT.get(run, ("emitted",))
+    kept = sum(counters.get(name, 0) for name in names)
+    if not counters.get(names[0]) or kept != counters.get("read"):
         about = ", ".join(f"{name} {count:,}" for name, count in sorted(counters.items()))
         raise RunError(f"run {run} did not give what it must", hint=about)

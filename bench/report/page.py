@@ -17,6 +17,8 @@ TITLES: Mapping[str, str] = {
     "j": "(j) count and sum by key, each batch what has changed",
     "k": "(k) (j) in windows of a minute, each once",
     "l": "(l) (k) in windows of 5 minutes, one each minute, a tenth of the keys",
+    "m": "(m) a table joined to a table that changes with each record",
+    "n": "(n) join with a dimension, count and sum by its key",
 }
 
 PLOT = "benchmark.svg"

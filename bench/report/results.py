@@ -43,6 +43,7 @@ GOALS = (
     Goal(what="(f) of (b)", path=("f", RATE), over=("b", RATE), wanted=0.5),
     Goal(what="(j) of the floor", path=("j", "of_floor"), wanted=0.15),
     Goal(what="(k) of the floor", path=("k", "of_floor"), wanted=0.15),
+    Goal(what="(n) of the floor", path=("n", "of_floor"), wanted=0.12),
     *(
         Goal(
             what=f"({run}) largest Python worker, MiB",
@@ -50,7 +51,7 @@ GOALS = (
             wanted=700,
             least=False,
         )
-        for run in "jkl"
+        for run in "jklmn"
     ),
     Goal(what="(f) process tree, MiB", path=("f", "rss_mb"), wanted=3.5e9 / 2**20, least=False),
     Goal(what="(f) largest Python worker, MiB", path=("f", "worker_mb"), wanted=600, least=False),
