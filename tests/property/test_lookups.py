@@ -13,14 +13,9 @@ from typing import Any
 import duckdb
 import pytest
 
-from kaflow_engine.errors import Location
-from kaflow_engine.model.columns import Column
-from kaflow_engine.model.config import Config
-from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
-from kaflow_engine.plan.planner.pipeline_plan import build_plan
-from kaflow_engine.testing.local.executor import LocalPipeline
 from tests.property.dice import Dice
-from tests.property.executor import How, _table, crashes
+from tests.property.executor import How
+from tests.property.one_topic import OneTopic
 from tests.property.test_against_oracle import blocks
 from tests.property.test_twin import COLUMNS, drawn_records
 from tests.reference.records import Record
@@ -117,19 +112,9 @@ def expected(running: Running, records: list[Record]) -> list[dict[str, Any]]:
 
 def actual(running: Running, records: list[Record], dice: Dice, how: How) -> list[dict[str, Any]]:
     """Run the engine; return its rows in the order of the records."""
-    spec = pipeline_from_mapping(pipeline(running), Location("<lookups>"))
-    schema = tuple(Column(name, kind) for name, kind in SCHEMA.items())
-    plan = build_plan(spec, Config(), {"t": schema}).plan
-    runs = LocalPipeline(
-        plan, {"t": range(1)}, spread=how.spread, replay=how.replay, point=crashes(how.crashes)
-    )
-    rows, rest = [], list(records)
-    while rest:
-        size = dice.number(1, 8)
-        batch, rest = tuple(rest[:size]), rest[size:]
-        rows += runs.run(_table(batch), max(record.ts for record in batch)).output.to_pylist()
-    assert all(row["kind"] == 0 for row in rows), "a dead letter"
-    return sorted((json.loads(row["value"]) for row in rows), key=lambda row: row["n"])
+    run = OneTopic(pipeline(running), SCHEMA, how)
+    run.take(records, dice, 8)
+    return sorted((json.loads(row["value"]) for row in run.rows), key=lambda row: row["n"])
 
 
 def check(seed: int) -> None:

@@ -17,14 +17,9 @@ from typing import Any
 import duckdb
 import pytest
 
-from kaflow_engine.errors import Location
-from kaflow_engine.model.columns import Column
-from kaflow_engine.model.config import Config
-from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
-from kaflow_engine.plan.planner.pipeline_plan import build_plan
-from kaflow_engine.testing.local.executor import LocalPipeline
 from tests.property.dice import Dice
-from tests.property.executor import How, _table, crashes
+from tests.property.executor import How
+from tests.property.one_topic import OneTopic
 from tests.property.strategies import T0
 from tests.property.test_against_oracle import blocks
 from tests.reference.records import Record
@@ -201,22 +196,11 @@ def drawn_records(dice: Dice, count: int) -> list[Record]:
 
 def actual(twin: Twin, records: list[Record], dice: Dice, how: How) -> list[dict[str, Any]]:
     """Run the engine; return the table at the end, or the rows of a final result."""
-    spec = pipeline_from_mapping(pipeline(twin), Location("<twin>"))
-    schema = tuple(Column(name, kind) for name, kind in {**COLUMNS, "n": "BIGINT"}.items())
-    plan = build_plan(spec, Config(), {"t": schema}).plan
-    parts = {"t": range(1)}
-    runs = LocalPipeline(
-        plan, parts, spread=how.spread, replay=how.replay, point=crashes(how.crashes)
-    )
-    outputs, rest = [], list(records)
-    while rest:
-        size = dice.number(1, 6)
-        batch, rest = tuple(rest[:size]), rest[size:]
-        outputs.append(runs.run(_table(batch), max(record.ts for record in batch)).output)
-    outputs.append(runs.end(T0 + 3_600_000).output)
-    rows = [row for output in outputs for row in output.to_pylist()]
-    assert all(row["kind"] == 0 for row in rows), "a dead letter"
-    assert runs.counters["late_rows"] == 0
+    run = OneTopic(pipeline(twin), {**COLUMNS, "n": "BIGINT"}, how)
+    run.take(records, dice, 6)
+    run.end(T0 + 3_600_000)
+    rows = run.rows
+    assert run.pipeline.counters["late_rows"] == 0
     if twin.final:
         return [json.loads(row["value"]) for row in rows]
     last = {row["key"]: row["value"] for row in rows}

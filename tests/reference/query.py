@@ -78,7 +78,7 @@ def _read(tree: exp.Expr, columns: Columns, relations: Mapping[str, str]) -> tup
             replace(each, select=select, sets_key=branches[0].sets_key)
             for each, select in zip(branches, selects, strict=True)
         )
-    if not isinstance(tree, exp.Select) or tree.find(exp.Subquery):
+    if not isinstance(tree, exp.Select) or tree.find(exp.Subquery, exp.Window):
         raise NotExpressible(tree.sql())
     named = {table.name for table in tree.find_all(exp.Table)} & set(relations)
     if is_grouped(tree):

@@ -53,6 +53,8 @@ def read_tables(
     writes: list[TableWrite] = []
     for output in _outputs(author):
         tree = parse_one(_text(output, relations), dialect="duckdb")
+        if tree.find(exp.Window):
+            raise NotExpressible(tree.sql())
         write = _Reader(tree, topics, relations).write(output["topic"])
         writes.append(replace(write, each=output.get("coalesce", default) == "none"))
     return tuple(writes), topics

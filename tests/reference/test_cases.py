@@ -12,6 +12,10 @@ from tests.reference.unions import NotExpressible
 
 FOLDER = Path(__file__).parents[1] / "engine" / "testing" / "cases"
 BEYOND_THE_ORACLE = {
+    "QUALIFY keeps the first row of a key by its order, under every change",
+    "a row number that is compared with 1 in the SELECT around, with all columns",
+    "the first row in the order of records, of all rows",
+    "the best row of a table goes, and the next one takes its place",
     "DISTINCT and then counted in windows of its own event time",
     "a row of DISTINCT that cannot be written is a dead letter about its result, once",
     "a join key that fails takes the record out of both chains, a later failure does not",

@@ -11,6 +11,7 @@ from kaflow_engine.model.files.yaml_file import raise_all
 from kaflow_engine.sql.flat import Flat
 from kaflow_engine.sql.groups.distinct import distinct_rows, is_distinct
 from kaflow_engine.sql.groups.event_time import EventTimes
+from kaflow_engine.sql.groups.first_rows import first_rows, with_qualify
 from kaflow_engine.sql.groups.grouping import Grouper, is_grouped
 from kaflow_engine.sql.groups.refused import (
     refuse_union_below,
@@ -38,7 +39,7 @@ from kaflow_engine.sql.scope import (
 )
 from kaflow_engine.sql.select_list import conjuncts, key_of, resolved
 from kaflow_engine.sql.shape import JoinShape, QueryShape
-from kaflow_engine.sql.streamable import is_unnest, line_of, refusals, reject_clauses
+from kaflow_engine.sql.streamable import is_unnest, line_of, refusals, reject_clauses, row_number_of
 from kaflow_engine.sql.syntax import at_line
 from kaflow_engine.sql.tables.joined import as_called, before_join, present, said_kind
 from kaflow_engine.sql.tables.names import Named, Names, Tables, topic_of
@@ -130,6 +131,8 @@ class _Reader:
             flat.outputs = grouper.selected(select, scope, flat)
         else:
             flat.outputs = unnester.selected(select, scope)
+        if row_number_of(select) is not None:
+            flat.outputs = first_rows(select, scope, flat, self.at)
         if is_distinct(select):
             flat.outputs = distinct_rows(select, flat, self.at)
         return flat
@@ -261,7 +264,7 @@ def read_branches(
     names = Names(at=at, relations=relations, tables=tables)
     reader = _Reader(schemas=schemas, at=at, names=names, event_times=event_times)
     try:
-        found = reader.read(query, {}, frozenset())
+        found = reader.read(with_qualify(query), {}, frozenset())
     except NeedsSchema:
         raise_all(reader.wrong)
         raise

@@ -15,13 +15,16 @@ Rule = Callable[[exp.Select], Refusal | None]
 _GROUPED = (
     "group the rows: GROUP BY k, with first, last, arg_min(x, t) or arg_max(x, t) of each group"
 )
+_FIRST = (
+    "write QUALIFY row_number() OVER (PARTITION BY k ORDER BY t) = 1, which is the first row of "
+    "each k; or group the rows: GROUP BY k"
+)
 _WITH_CONDITION = "write LEFT JOIN … ON a.x = b.y"
 _CLAUSES: tuple[tuple[str, str, str], ...] = (
     ("order", "ORDER BY cannot run on a stream",
      "remove it; rows of one output key keep their order"),
     ("limit", "LIMIT cannot run on a stream", "remove it; `kaflow run --max-records` bounds a run"),
     ("offset", "OFFSET cannot run on a stream", "remove it"),
-    ("qualify", "QUALIFY cannot run on a stream", _GROUPED),
     ("windows", "WINDOW cannot run on a stream", _GROUPED),
     ("sample", "SAMPLE cannot run on a stream", "filter with WHERE instead"),
     ("laterals", "LATERAL cannot run on a stream", "select from topics and joins only"),
@@ -52,8 +55,21 @@ _KEEPING = (
 _PLAIN_TABLE = {"this", "alias", "db", "catalog", "joins"}
 
 
+def row_number_of(query: exp.Query) -> exp.Window | None:
+    """Return the window of `QUALIFY row_number() OVER (…) = 1`; None of another QUALIFY."""
+    clause: exp.Qualify | None = query.args.get("qualify")
+    condition = clause.this.unnest() if clause is not None else None
+    if not isinstance(condition, exp.EQ) or condition.expression.sql() != "1":
+        return None
+    window = condition.this.unnest()
+    plain = isinstance(window, exp.Window) and isinstance(window.this, exp.RowNumber)
+    return window if plain and not window.args.get("spec") else None
+
+
 def reject_clauses(query: exp.Query) -> Iterator[Refusal]:
     """Refuse clauses that need the whole of a table."""
+    if query.args.get("qualify") and row_number_of(query) is None:
+        yield query.args["qualify"], "this QUALIFY cannot run on a stream", _FIRST
     for name, what, cure in _CLAUSES:
         found: list[exp.Expr] | exp.Expr | None = query.args.get(name)
         if found:
@@ -83,9 +99,10 @@ def reject_set_operations(query: exp.Query) -> Refusal | None:
 
 def reject_windows(query: exp.Select) -> Refusal | None:
     """Refuse functions of a row among others."""
-    window = query.find(exp.Window)
-    if window:
-        return window, "window functions (OVER) cannot run on a stream", _GROUPED
+    first = [row_number_of(select) for select in query.find_all(exp.Select)]
+    for window in query.find_all(exp.Window):
+        if not any(window is each for each in first):
+            return window, "window functions (OVER) cannot run on a stream", _GROUPED
     return None
 
 
