@@ -103,6 +103,8 @@ class CallShape:
     """Without DISTINCT and ORDER BY."""
     filter: str | None
     """The name among the arguments that FILTER asks for."""
+    meaning: str | None = None
+    """What it is in words, where the author wrote no call, over columns as `sql` of an `Expr`."""
     line: int | None = None
 
 

@@ -102,7 +102,7 @@ def reject_windows(query: exp.Select) -> Refusal | None:
     first = [row_number_of(select) for select in query.find_all(exp.Select)]
     for window in query.find_all(exp.Window):
         if not any(window is each for each in first):
-            return window, "window functions (OVER) cannot run on a stream", _GROUPED
+            return window, "window functions (OVER) cannot run on a stream", _FIRST
     return None
 
 

@@ -70,6 +70,8 @@ def _part(
 
 
 def _call(call: CallShape, named: dict[str, str]) -> str:
+    if call.meaning is not None:
+        return shown(call.meaning, named)
     sql = call.sql
     for name, expr in call.arguments:
         sql = sql.replace(identifier(f"{ROW}.{name}"), expr.sql)

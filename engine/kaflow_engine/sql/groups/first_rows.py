@@ -4,7 +4,8 @@ It is a group with one call, which keeps the row that comes first: `arg_min` or 
 that is selected, as a struct, by what it is ordered by. NULL has its place there, as in ORDER BY.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -54,36 +55,46 @@ def first_rows(
         group.keys[name] = tree
         group.named.append((part.sql(dialect=DIALECT), name))
         known.setdefault(text_of(tree), group.column(name))
-    rest = [tree for tree in flat.outputs.values() if text_of(tree) not in known]
-    fields = {text_of(tree): tree for tree in rest}
+    rest = {name: tree for name, tree in flat.outputs.items() if text_of(tree) not in known}
+    constant = {name: tree for name, tree in rest.items() if tree.find(exp.Column) is None}
+    fields = {name: tree for name, tree in rest.items() if name not in constant}
+    known |= {text_of(tree): tree for tree in constant.values()}
     if fields:
+        order = _order(window, scope)
         calls = Calls()
-        call = _first(list(fields.values()), _order(window, scope, at_line(at, line)))
+        call = _first(fields, order, at_line(at, line))
         row = group.column(calls.name_of(call, line))
-        group.calls = calls.found
-        for number, text in enumerate(fields):
-            field = exp.Literal.string(_field(number))
-            known[text] = exp.Anonymous(this="struct_extract", expressions=[row.copy(), field])
+        by = ", ".join(part.sql(dialect=DIALECT) for part in order)
+        meaning = f"the first row by {by}" if by else "the first row"
+        group.calls = [replace(each, meaning=meaning) for each in calls.found]
+        for name, tree in fields.items():
+            field = [row.copy(), exp.Literal.string(name)]
+            found = exp.Anonymous(this="struct_extract", expressions=field)
+            known.setdefault(text_of(tree), found)
     flat.groups.append(group)
     flat.record = {TIME: group.column(TIME)}
     return {name: known[text_of(tree)].copy() for name, tree in flat.outputs.items()}
 
 
-def _first(fields: list[exp.Expr], by: tuple[str, exp.Expr] | None) -> exp.Expr:
-    row = _struct({_field(number): tree for number, tree in enumerate(fields)})
-    if by is None:
-        return exp.First(this=row)
-    function, order = by
-    return (exp.ArgMin if function == "arg_min" else exp.ArgMax)(this=row, expression=order)
-
-
-def _order(window: exp.Window, scope: Scope, at: Location | None) -> tuple[str, exp.Expr] | None:
-    """Return the function that finds the first row, and what it compares; None without ORDER BY."""
+def _order(window: exp.Window, scope: Scope) -> list[exp.Ordered]:
+    """Return what rows are ordered by, its columns resolved."""
     order: exp.Order | None = window.args.get("order")
-    parts: list[exp.Ordered] = order.expressions if order is not None else []
-    if not parts:
-        return None
-    ways = {bool(part.args.get("desc")) for part in parts}
+    found: list[exp.Ordered] = []
+    for part in order.expressions if order is not None else []:
+        copy = part.copy()
+        copy.set("this", scope.resolve(part.this))
+        found.append(copy)
+    return found
+
+
+def _first(
+    fields: Mapping[str, exp.Expr], order: Sequence[exp.Ordered], at: Location | None
+) -> exp.Expr:
+    """Return the call that finds the first row."""
+    row = _struct(fields)
+    if not order:
+        return exp.First(this=row)
+    ways = {bool(part.args.get("desc")) for part in order}
     if len(ways) > 1:
         raise SqlError(
             "ORDER BY of row_number() goes both ways",
@@ -91,27 +102,22 @@ def _order(window: exp.Window, scope: Scope, at: Location | None) -> tuple[str, 
             "write all of it with ASC, or all of it with DESC; of a number order by its negative",
         )
     (descending,) = ways
-    fields: dict[str, exp.Expr] = {}
-    for number, part in enumerate(parts):
-        tree = scope.resolve(part.this)
-        is_null = exp.Is(this=tree.copy(), expression=exp.null())
+    by: dict[str, exp.Expr] = {}
+    for number, part in enumerate(order):
+        is_null = exp.Is(this=part.this.copy(), expression=exp.null())
         comes_last = descending == bool(part.args.get("nulls_first"))
-        fields[f"n{number}"] = is_null if comes_last else exp.not_(is_null)
-        fields[f"o{number}"] = tree
-    return "arg_max" if descending else "arg_min", _struct(fields)
+        by[f"n{number}"] = is_null if comes_last else exp.not_(is_null)
+        by[f"o{number}"] = part.this
+    return (exp.ArgMax if descending else exp.ArgMin)(this=row, expression=_struct(by))
 
 
-def _struct(fields: dict[str, exp.Expr]) -> exp.Struct:
+def _struct(fields: Mapping[str, exp.Expr]) -> exp.Struct:
     return exp.Struct(
         expressions=[
-            exp.PropertyEQ(this=exp.to_identifier(name), expression=tree.copy())
+            exp.PropertyEQ(this=exp.to_identifier(name, quoted=True), expression=tree.copy())
             for name, tree in fields.items()
         ]
     )
-
-
-def _field(number: int) -> str:
-    return f"c{number}"
 
 
 def with_qualify(query: exp.Query) -> exp.Query:
@@ -122,7 +128,10 @@ def with_qualify(query: exp.Query) -> exp.Query:
     found = query.copy()
     for select in list(found.find_all(exp.Select)):
         for inner in _below(select):
-            _qualify(inner, {name.lower() for name in _asked(select)})
+            for part, name in list(_asked(select)):
+                if _qualify(inner, name.lower()):
+                    _without(select, part)
+                    break
     return found
 
 
@@ -143,27 +152,36 @@ def _below(select: exp.Select) -> Iterator[exp.Select]:
         above = above.parent
 
 
-def _asked(select: exp.Select) -> Iterator[str]:
-    """Yield the columns that WHERE compares with 1."""
+def _asked(select: exp.Select) -> Iterator[tuple[exp.Expr, str]]:
+    """Yield the conditions of WHERE that compare a column with 1, and that column."""
     where = select.args.get("where")
     for part in conjuncts(where.this) if where is not None else []:
         if isinstance(part, exp.EQ) and isinstance(part.this, exp.Column) and _is_one(part):
-            yield part.this.name
+            yield part, part.this.name
 
 
 def _is_one(part: exp.EQ) -> bool:
     return isinstance(part.expression, exp.Literal) and part.expression.name == "1"
 
 
-def _qualify(select: exp.Select, asked: set[str]) -> None:
+def _without(select: exp.Select, condition: exp.Expr) -> None:
+    """Take a condition out of WHERE."""
+    left = [part for part in conjuncts(select.args["where"].this) if part is not condition]
+    select.set("where", exp.Where(this=exp.and_(*left, copy=False)) if left else None)
+
+
+def _qualify(select: exp.Select, asked: str) -> bool:
+    """Write the row number that a column is as QUALIFY, where it is one."""
     for item in select.expressions:
-        named = isinstance(item, exp.Alias) and item.alias.lower() in asked
-        if named and isinstance(item.this, exp.Window) and not select.args.get("qualify"):
-            window, one = item.this, exp.Literal.number(1)
-            line = line_of(window)
-            condition = exp.EQ(this=window.copy(), expression=one.copy())
-            item.set("this", one)
-            select.set("qualify", exp.Qualify(this=condition))
-            if line is not None:
-                condition.meta["line"] = line
-            return
+        named = isinstance(item, exp.Alias) and item.alias.lower() == asked
+        if not named or not isinstance(item.this, exp.Window) or select.args.get("qualify"):
+            continue
+        window = item.this
+        condition = exp.EQ(this=window.copy(), expression=exp.Literal.number(1))
+        line = line_of(window)
+        if line is not None:
+            condition.meta["line"] = line
+        item.set("this", exp.Literal.number(1))
+        select.set("qualify", exp.Qualify(this=condition))
+        return True
+    return False
