@@ -29,7 +29,7 @@ _CELL = 120
 _COLUMNS = 24
 _PARTITIONS = 64
 """Of a topic with more, the sum of their offsets is shown."""
-_WAIT_S = 5.0
+_WAIT_S = 15.0
 """How long a report waits for the newest rows."""
 _SLOW_S = 1.0
 _PAUSE_S = 30.0

@@ -17,7 +17,7 @@ from kaflow_engine.flow.graph import columns_of
 from kaflow_engine.flow.sinks import Sink, TableSink, TopicSink
 from kaflow_engine.model.config import Config
 
-_TIMEOUT = 3_000
+_TIMEOUT = 10_000
 """Milliseconds for each answer: rows that come late are of no use."""
 _MOST_BYTES = 4 * 1024 * 1024
 _SHOWN_OF_LETTERS = ("topic", "partition", "offset", "phase", "error", "message", "value")
@@ -38,7 +38,7 @@ class NewestRows:
 def newest_rows(plan: Flow, sink: Sink, config: Config, limit: int) -> NewestRows:
     """Return the newest rows of a topic or table of a pipeline; what is no row of it is left out.
 
-    It reads at most a few megabytes, and waits a few seconds for each answer.
+    It reads at most a few megabytes, and waits ten seconds for each answer.
 
     Args:
         plan: Of the pipeline.

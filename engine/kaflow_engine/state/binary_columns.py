@@ -46,6 +46,22 @@ def pieces(values: pa.BinaryArray, starts: Items, lengths: Items) -> pa.BinaryAr
     return pa.Array.from_buffers(pa.binary(), len(values), buffers)
 
 
+def ordered_words(values: pa.BinaryArray) -> pa.ListArray:
+    """Return values as lists of 64-bit integers that stand in the same order.
+
+    Values that differ in length differ before the end of the shorter one, or not by zeros alone.
+    """
+    lengths = pc.binary_length(values).to_numpy().astype(np.int64)
+    offsets = np.zeros(len(values) + 1, np.int64)
+    np.cumsum(-(-lengths // _LONG), out=offsets[1:])
+    padded = np.zeros(offsets[-1] * _LONG, np.uint8)
+    begins, data = _content(values)
+    moved = np.repeat(offsets[:-1] * _LONG - begins[:-1], lengths)
+    padded[moved + np.arange(begins[0], begins[0] + len(moved))] = data[begins[0] : begins[-1]]
+    words = padded.view(">u8").astype(np.uint64) ^ np.uint64(1 << 63)
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(words.view(np.int64)))
+
+
 def bytes_of_lists(lists: pa.ListArray) -> pa.BinaryArray:
     """Return lists of 64-bit integers as bytes; null stays null."""
     if lists.null_count == len(lists):

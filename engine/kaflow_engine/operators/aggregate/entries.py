@@ -26,6 +26,8 @@ _ROW = struct.Struct(">QI")
 _BIAS = 1 << 63
 _UNSENT, _BROKEN, _COUNTED = 1, 2, 4
 _NONE = -1
+_KEY_AT = 6
+"""Where the join key stands in the key of an entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +129,17 @@ def read_entry(aggregate: Aggregate, entry: bytes) -> tuple[bytes, int | None]:
     if aggregate.window is None:
         return key, None
     return key, _START.unpack(suffix)[0] - _BIAS
+
+
+def read_entries(aggregate: Aggregate, entries: pa.BinaryArray) -> tuple[pa.BinaryArray, Numbers]:
+    """Return grouping values and starts of windows, as `read_entry` does; without a window 0."""
+    shards = pc.binary_slice(entries, 0, 1)
+    if aggregate.window is None:
+        keys = joined(shards, pc.binary_slice(entries, _KEY_AT, 1 << 31))
+        return keys, np.zeros(len(entries), np.int64)
+    keys = joined(shards, pc.binary_slice(entries, _KEY_AT, -_START.size))
+    biased = heads(pc.binary_slice(entries, -_START.size, 1 << 31), np.dtype(">u8"))
+    return keys, (biased.astype(np.uint64) ^ np.uint64(_BIAS)).view(np.int64)
 
 
 def kept_suffix(start: int | None, tail: bytes) -> bytes:

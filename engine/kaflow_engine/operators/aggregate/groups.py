@@ -22,6 +22,9 @@ from kaflow_engine.operators.aggregate.windows import Numbers
 from kaflow_engine.operators.keyed_state import StepState
 from kaflow_engine.state.keys import entry_key
 
+Over = tuple[bytes, Group, int]
+"""The key of an entry, the group, and the time behind which it is over."""
+
 
 class Groups:
     """Reads see what the batch wrote before; `write` hands all of it to the task."""
@@ -114,30 +117,36 @@ class Groups:
         """Forget a group; not its rows."""
         self._groups[entry] = None
 
-    def over(self, watermark: int, *, looks: bool) -> Iterator[list[tuple[bytes, Group, int]]]:
-        """Forget the groups that are over, and yield them with the time behind which they are.
-
-        Args:
-            watermark: The operator's own.
-            looks: Look at what was there before the batch, too.
-        """
+    def over_already(self, watermark: int) -> list[Over]:
+        """Forget the groups of this batch that are over, and return them."""
         mine = [(due, e) for e, due in self._dues.items() if due < watermark and self._groups[e]]
         found, later = self._over(mine, watermark)
         self._dues.update(later)
-        yield found
-        for due in self._state.due(watermark) if looks else ():
-            found, later = self._over(due, watermark)
-            self._state.forget([(at, entry) for at, entry in due if entry not in later])
-            for at, entry in due:
-                if entry in later:
-                    self._state.postpone(entry, at, later[entry])
-            yield found
+        return found
+
+    def due(self, watermark: int) -> Iterator[list[tuple[int, bytes]]]:
+        """Yield time and key of entries that were there before the batch and may be over."""
+        yield from self._state.due(watermark)
+
+    def over(self, due: list[tuple[int, bytes]], watermark: int) -> list[Over]:
+        """Forget the groups among what is due that are over, and return them."""
+        found, later = self._over(due, watermark)
+        self._state.forget([(at, entry) for at, entry in due if entry not in later])
+        for at, entry in due:
+            if entry in later:
+                self._state.postpone(entry, at, later[entry])
+        return found
+
+    def forget(self, due: list[tuple[int, bytes]]) -> None:
+        """Forget all groups that are due; they are over, and the batch has not changed them."""
+        self._state.forget(due)
+        self._groups.update(dict.fromkeys(entry for _, entry in due))
 
     def _over(
         self, due: Sequence[tuple[int, bytes]], watermark: int
-    ) -> tuple[list[tuple[bytes, Group, int]], dict[bytes, int]]:
+    ) -> tuple[list[Over], dict[bytes, int]]:
         """Return the groups that are over, and when others will be that were due."""
-        found: list[tuple[bytes, Group, int]] = []
+        found: list[Over] = []
         later: dict[bytes, int] = {}
         groups = self.of([entry for _, entry in due])
         for (_, entry), group in zip(due, groups, strict=True):

@@ -2,19 +2,20 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kaflow_engine.duck.queries import query
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.rows.row_text import columns_of, unpack
+from kaflow_engine.operators.rows.schemas import MEMBERS
+from kaflow_engine.state.binary_columns import ordered_words
 
-_WORD = 8
-_BIAS = 1 << 63
 
-
-def key_ranks(columns: Sequence[Column], keys: Sequence[bytes]) -> list[list[int]]:
-    """Return numbers of keys that stand in the order in which DuckDB sorts them, NULL last.
+def key_ranks(columns: Sequence[Column], keys: pa.BinaryArray) -> pa.ListArray:
+    """Return lists of numbers that stand in the order in which DuckDB sorts keys, NULL last.
 
     The order holds over tasks, which do not know the keys of each other.
 
@@ -23,23 +24,19 @@ def key_ranks(columns: Sequence[Column], keys: Sequence[bytes]) -> list[list[int
         keys: Packed, behind their shard byte.
     """
     if not columns:
-        return [[] for _ in keys]
+        nothing: list[list[int]] = [[]] * len(keys)
+        return pa.array(nothing, MEMBERS)
     names = [identifier(column.name) for column in columns]
     sorts = ", ".join(f"{name}, 'ASC NULLS LAST'" for name in names)
     typed = ", ".join(columns_of("l", columns))
-    texts = pa.array([key[1:].decode() for key in keys], pa.string())
+    texts = pc.binary_slice(keys, 1, 1 << 31).cast(pa.string())
     found = query(
         f"SELECT create_sort_key({sorts}) AS mark "
         f"FROM (SELECT {typed} FROM (SELECT {unpack('key')} AS l FROM rows))",
         rows=pa.table({"key": texts}),
     )
-    return [_words(mark) for mark in found["mark"].to_pylist()]
-
-
-def _words(mark: bytes | int) -> list[int]:
-    """Return a sort key as numbers that stand in the same order; a short one is a number."""
-    if isinstance(mark, int):
-        return [mark]
-    whole = mark.ljust(-(-len(mark) // _WORD) * _WORD, b"\0")
-    places = range(0, len(whole), _WORD)
-    return [int.from_bytes(whole[i : i + _WORD], "big") - _BIAS for i in places]
+    marks = found["mark"].combine_chunks()
+    if pa.types.is_integer(marks.type):  # that of a short key is a number
+        places = pa.array(np.arange(len(marks) + 1), pa.int32())
+        return pa.ListArray.from_arrays(places, marks.cast(pa.int64()))
+    return ordered_words(marks)

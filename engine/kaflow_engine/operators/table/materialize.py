@@ -18,7 +18,7 @@ from kaflow_engine.operators.keyed_state import StepState
 from kaflow_engine.operators.rows.key_ranks import key_ranks
 from kaflow_engine.operators.rows.reports import due_report, report_rows
 from kaflow_engine.operators.rows.row_order import in_order
-from kaflow_engine.operators.rows.schemas import MEMBERS, NO_RECORD
+from kaflow_engine.operators.rows.schemas import NO_RECORD
 from kaflow_engine.operators.rows.task import BatchContext, Task
 from kaflow_engine.operators.table.kept_rows import KeptRows, read_rows
 from kaflow_engine.operators.table.leave import made_by, send_changes
@@ -112,7 +112,7 @@ def _over(flow: Flow, table: Materialize, batch: BatchContext, kept: KeptRows) -
         "ts": ts,
         "t_time": times,
         "d_time": times,
-        "members": pa.array(key_ranks([column for column, _ in table.keys], keys), MEMBERS),
+        "members": key_ranks([column for column, _ in table.keys], pa.array(keys, pa.binary())),
     }
     return [in_order(pa.table(columns))]
 
