@@ -49,14 +49,11 @@ def _remember_at_once(work: Work, entries: pa.BinaryArray, ts: Numbers) -> Known
 
 def _remember(work: Work, entries: pa.BinaryArray, ts: Numbers) -> Known:
     names: list[bytes] = entries.to_pylist()
-    known = np.array([group is not None for group in work.groups.of(names)], np.bool_)
-    for name, at in zip(
-        (name for name, was in zip(names, known, strict=True) if not was),
-        ts[~known].tolist(),
-        strict=True,
-    ):
-        work.groups.put(name, Group(ts=at, last=0, columns=_NO_COLUMNS), known=False)
-    return known
+    known = [group is not None for group in work.groups.of(names)]
+    for name, is_known, at in zip(names, known, ts.tolist(), strict=True):
+        if not is_known:
+            work.groups.put(name, Group(ts=at, last=0, columns=_NO_COLUMNS), known=False)
+    return np.array(known, np.bool_)
 
 
 def send_first(work: Work, hand_on: HandOn) -> list[pa.Table]:
