@@ -3,6 +3,7 @@
 from kaflow_dagster.assets.translator import (
     KaflowTranslator,
     Props,
+    SinkProps,
     StreamProps,
     TableProps,
     TopicProps,
@@ -14,6 +15,7 @@ __all__ = [
     "KaflowProjectComponent",
     "KaflowTranslator",
     "Props",
+    "SinkProps",
     "StreamProps",
     "TableProps",
     "TopicProps",

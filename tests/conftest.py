@@ -10,6 +10,7 @@ import pytest
 
 from kaflow_engine.model.config import SparkConfig
 from kaflow_engine.testing.services.broker import Broker
+from kaflow_engine.testing.services.postgres import PostgresServer
 from kaflow_engine.testing.services.registry import SchemaRegistry
 
 if TYPE_CHECKING:
@@ -87,6 +88,13 @@ def broker() -> Iterator[Broker]:
 def registry() -> Iterator[SchemaRegistry]:
     """A schema registry; shared, so a test names its subjects with `unique` or `topic_name`."""
     with SchemaRegistry() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server; shared, so a test names its tables with `unique`."""
+    with PostgresServer() as running:
         yield running
 
 

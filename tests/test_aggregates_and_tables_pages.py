@@ -24,10 +24,19 @@ def test_an_example_gives_what_the_page_says(text, tmp_path):
     check(text, tmp_path)
 
 
-def test_the_example_of_tables_gives_what_the_page_says(tmp_path):
-    pipeline, records = blocks("yaml", "tables.md")
+TABLES = blocks("yaml", "tables.md")
+
+
+@pytest.mark.parametrize("number", range(0, len(TABLES), 2))
+def test_an_example_of_tables_gives_what_the_page_says(number, tmp_path):
+    pipeline, records = TABLES[number : number + 2]
     body = indent(pipeline, "    ") + indent(records, "  ")
     check(f"- case: tables\n  pipeline:\n{body}", tmp_path)
+
+
+def test_the_example_of_a_processor_gives_what_the_page_says(tmp_path):
+    (text,) = blocks("yaml", "from-lenses.md")
+    check(text, tmp_path)
 
 
 def check(text, tmp_path):

@@ -73,7 +73,7 @@ def test_the_guide_has_a_recipe_for_each_kind():
     ("recipe", "classes"),
     [
         ("Add an operator", {"KeyedJoin", "Ledger"}),
-        ("Add a sink", {"TopicSink", "TableSink"}),
+        ("Add a sink", {"TopicSink", "TableSink", "ConnectorSink"}),
     ],
 )
 def test_a_recipe_names_each_match(recipe, classes):
@@ -124,8 +124,10 @@ def is_key(model, path):
 
 def specs_in(annotation):
     """Return the specifications in an annotation such as `OutputSpec | None`."""
-    parts = getattr(annotation, "__args__", None) or (annotation,)
-    return [part for part in parts if hasattr(part, "model_fields")]
+    if hasattr(annotation, "model_fields"):
+        return [annotation]
+    parts = getattr(annotation, "__args__", ())
+    return [spec for part in parts for spec in specs_in(part)]
 
 
 def test_each_key_of_a_configuration_is_listed():

@@ -8,14 +8,14 @@ from typing import get_args
 
 import pytest
 
-from kaflow_engine.model.output_specs import OutputSpec
+from kaflow_engine.model.outputs.output_specs import OutputSpec
 from kaflow_engine.model.specs import PipelineSpec
 from tests.acceptance.crash_kinds import KINDS
 from tests.page import DOCS
 from tests.test_readme import ROOT
 
 PROMISES = ("once", "again", "refused", "ends", "cannot be")
-DETAILS = {"format", "key", "schema_", "partition", "interval", "coalesce"}
+DETAILS = {"type", "format", "key", "schema_", "partition", "interval", "coalesce", "every"}
 """Keys of an output that do not say where rows go; every other one is a kind of output."""
 KILLED = "test_crash_points.py::"
 

@@ -7,7 +7,9 @@ KaflowError
 │   └── Problems        several mistakes, reported at once
 └── RunError            the files are fine, running them failed
     ├── SourceError     reading a topic or the schema registry
-    ├── SinkError       writing a topic
+    ├── SinkError       writing a topic, or another system
+    │   ├── SinkAway    it may heal
+    │   ├── SinkUnfit   someone must act
     │   └── TakenOver   another run of the pipeline has begun
     ├── LimitReached    a budget the author set is used up
     ├── StateError      state that is damaged or does not fit the plan
@@ -17,9 +19,13 @@ KaflowError
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from kaflow_engine.masking import without_secrets
+
+Outage = Literal["retry", "stop", "bad settings"]
+"""`retry`: the system is away, and may come back; `stop`: trying again gives the same error;
+`bad settings`: someone must correct the configuration."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -28,15 +34,21 @@ class Location:
 
     file: str
     line: int | None = None
+    column: int = 0
+    """Counted from 1; 0: not known."""
 
     def __str__(self) -> str:
-        return self.file if self.line is None else f"{self.file}:{self.line}"
+        if self.line is None:
+            return self.file
+        return f"{self.file}:{self.line}" + (f":{self.column}" if self.column else "")
 
 
 class KaflowError(Exception):
     """What went wrong, where, and what to do about it; secrets that are known are masked."""
 
     exit_code: ClassVar[int] = 1
+    outage: ClassVar[Outage | None] = None
+    """What it calls for where an outside system is the cause."""
 
     def __init__(self, message: str, at: Location | None = None, hint: str | None = None) -> None:
         self.message = without_secrets(message)
@@ -96,6 +108,18 @@ class SinkError(RunError):
     """A topic cannot be written."""
 
     exit_code = 12
+
+
+class SinkAway(SinkError):
+    """A system that takes rows does not answer, or cannot take them now: it may heal."""
+
+    outage = "retry"
+
+
+class SinkUnfit(SinkError):
+    """A system that takes rows is not as a pipeline needs it, or the login is: someone must act."""
+
+    outage = "bad settings"
 
 
 class TakenOver(SinkError):

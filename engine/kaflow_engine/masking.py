@@ -16,7 +16,7 @@ MASK = "***"
 
 _SECRET_NAME = re.compile(
     r"secret|passw|token|credential|access[._]?key|api[._]?key|private|jaas|user[._]?info"
-    r"|authorization|(^|[._])headers[._]|(^|[._])sasl[._]|\.key($|\.)|^key$",
+    r"|authorization|^webhook[._].*[._]url$|(^|[._])headers[._]|(^|[._])sasl[._]|\.key($|\.)|^key$",
     re.IGNORECASE,
 )
 _IN_URL = re.compile(r"(://)\S*@")
@@ -30,7 +30,6 @@ _VALUE_NAME = re.compile(
     r"([._-]?\d+)?$",
     re.IGNORECASE,
 )
-_HEADERS = ("otlp", "headers")
 _USER_INFO = re.compile(r"://([^/@\s]*)@")
 _QUOTED = re.compile(
     r"""(?:passw(?:or)?d|secret|token|pwd|(?:account|api|access)_?key)\w*\s*=\s*["']?([^"';\s]+)""",
@@ -88,7 +87,7 @@ def remember_settings(settings: Mapping[str, object], path: tuple[str, ...] = ()
         if isinstance(value, Mapping):
             remember_settings(cast(Mapping[str, object], value), (*path, name))
         elif isinstance(value, str):
-            remember(_secrets(name, value, in_headers=path[-2:] == _HEADERS))
+            remember(_secrets(name, value, in_headers=path[-1:] == ("headers",)))
 
 
 def remember_environment(variables: Mapping[str, str]) -> None:

@@ -7,7 +7,13 @@ from itertools import pairwise
 import dagster as dg
 
 from kaflow_dagster.assets.groups import MISTAKES, topic_group
-from kaflow_dagster.assets.translator import KaflowTranslator, StreamProps, TableProps, TopicProps
+from kaflow_dagster.assets.translator import (
+    KaflowTranslator,
+    SinkProps,
+    StreamProps,
+    TableProps,
+    TopicProps,
+)
 from kaflow_dagster.assets.views import PipelineView, ProjectView
 from kaflow_engine.api.plan import TopicPart
 
@@ -15,14 +21,16 @@ from kaflow_engine.api.plan import TopicPart
 def build_kaflow_specs(
     project: ProjectView, translator: KaflowTranslator | None = None
 ) -> list[dg.AssetSpec]:
-    """Return the assets of a project that Dagster does not make itself: topics and streams.
+    """Return the assets of a project that Dagster does not make itself: topics, streams, and what
+    streams write elsewhere.
 
     Tables are made by their backfills, too. Mistakes between files are an asset.
     """
     translate = translator or KaflowTranslator()
     topics = [translate.get_asset_spec(topic) for topic in topics_of(project.pipelines)]
     streams = [translate.get_asset_spec(StreamProps(pipeline=p)) for p in project.pipelines]
-    return [*_without_rings(topics, streams), *_mistakes(project.problems)]
+    sinks = [translate.get_asset_spec(sink) for sink in sinks_of(project.pipelines)]
+    return [*_without_rings(topics, streams), *sinks, *_mistakes(project.problems)]
 
 
 def _without_rings(
@@ -65,6 +73,16 @@ def tables_of(pipelines: Iterable[PipelineView]) -> list[TableProps]:
         for view in pipelines
         for output in view.written
         if output.part.table is not None
+    ]
+
+
+def sinks_of(pipelines: Iterable[PipelineView]) -> list[SinkProps]:
+    """Return what pipelines write to sinks that files name."""
+    return [
+        SinkProps(output=output)
+        for view in pipelines
+        for output in view.written
+        if output.part.sink is not None
     ]
 
 

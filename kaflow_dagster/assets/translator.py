@@ -1,15 +1,21 @@
 """From topics, streams and tables to Dagster's asset specs; subclass it to change them."""
 
-import re
-import warnings
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 import dagster as dg
 
 from kaflow_dagster.assets.groups import SHARED
+from kaflow_dagster.assets.metadata import (
+    about_stream,
+    column_of,
+    lineage_table,
+    owners_of,
+    source_of,
+    tags_of,
+)
 from kaflow_dagster.assets.views import PipelineOutput, PipelineView
-from kaflow_engine.api.plan import Column, LineagePart, TablePart
+from kaflow_engine.api.plan import Column, SinkPart, TablePart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +75,25 @@ class TableProps:
         return self.output.part.table
 
 
-Props = TopicProps | StreamProps | TableProps
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkProps:
+    """What a pipeline writes elsewhere: to a database, to its output, or nowhere."""
+
+    output: PipelineOutput
+
+    @property
+    def name(self) -> str:
+        """Of the output, without its kind."""
+        return self.part.target.partition(":")[2]
+
+    @property
+    def part(self) -> SinkPart:
+        """Its kind, and what the author says of it."""
+        assert self.output.part.sink is not None
+        return self.output.part.sink
+
+
+Props = TopicProps | StreamProps | TableProps | SinkProps
 
 
 class KaflowTranslator:
@@ -80,11 +104,15 @@ class KaflowTranslator:
     """
 
     def get_asset_spec(self, props: Props) -> dg.AssetSpec:
-        """Return the asset of a topic, of a table, or of the running of a pipeline."""
+        """Return the asset of a topic, of a table, of what is written elsewhere, or of the running
+        of a pipeline.
+        """
         if isinstance(props, StreamProps):
             return self._stream(props.pipeline)
         if isinstance(props, TableProps):
             return self._table(props)
+        if isinstance(props, SinkProps):
+            return self._sink(props)
         return self._topic(props)
 
     def topic_key(self, topic: str) -> dg.AssetKey:
@@ -96,21 +124,23 @@ class KaflowTranslator:
         return self.get_asset_spec(StreamProps(pipeline=pipeline)).key
 
     def output_key(self, output: PipelineOutput) -> dg.AssetKey:
-        """Return the key of what is written, a table or a topic."""
+        """Return the key of what is written: a topic, a table, or what another sink holds."""
         if output.part.topic is not None:
             return self.topic_key(output.part.topic)
+        if output.part.sink is not None:
+            return self.get_asset_spec(SinkProps(output=output)).key
         return self.get_asset_spec(TableProps(output=output)).key
 
     def _stream(self, pipeline: PipelineView) -> dg.AssetSpec:
         topics = pipeline.explanation.topics if pipeline.explanation else ()
         return dg.AssetSpec(
             key=["streams", pipeline.name],
-            description=_about_stream(pipeline),
+            description=about_stream(pipeline),
             deps=[self.topic_key(topic.name) for topic in topics],
             group_name=pipeline.asset_group,
             kinds={"spark", "kafka"},
-            owners=_owners(pipeline),
-            tags=_tags(pipeline),
+            owners=owners_of(pipeline),
+            tags=tags_of(pipeline),
             code_version=pipeline.version or None,
             # with its first batch it begins to report every minute (`stream.REPORT_S`), whether or
             # not there is something to read
@@ -118,7 +148,7 @@ class KaflowTranslator:
                 fail_window=timedelta(minutes=5), warn_window=timedelta(minutes=2)
             ),
             metadata={
-                **_source(pipeline),
+                **source_of(pipeline),
                 **{f"meta/{name}": text for name, text in pipeline.meta.items()},
                 "kaflow/sql": dg.MetadataValue.md(f"```sql\n{pipeline.query.strip()}\n```"),
                 "kaflow/plan": dg.MetadataValue.md(f"```\n{pipeline.drawing}\n```"),
@@ -134,17 +164,40 @@ class KaflowTranslator:
             deps=self._upstream(table.output),
             group_name=writer.asset_group,
             kinds={"deltalake"},
-            owners=_owners(writer),
-            tags=_tags(writer),
+            owners=owners_of(writer),
+            tags=tags_of(writer),
             code_version=writer.version or None,
             partitions_def=partitions_of(part),
             metadata={
-                **_source(writer),
+                **source_of(writer),
                 "dagster/uri": part.path,
                 "dagster/table_name": part.name,
                 "dagster/storage_kind": "deltalake",
                 "dagster/partition_expr": f"_{part.partition}",
                 **self._columns(table.output),
+            },
+        )
+
+    def _sink(self, sink: SinkProps) -> dg.AssetSpec:
+        writer, part = sink.output.pipeline, sink.part
+        name = sink.name
+        # A table of a database is one thing; what is printed or dropped is the pipeline's own.
+        place = name.split(".") if part.shared else [writer.name, name]
+        table = dict(part.settings).get("table", name)
+        shared = {"dagster/table_name": table, "dagster/storage_kind": part.kind}
+        return dg.AssetSpec(
+            key=dg.AssetKey([part.kind, *place]),
+            description=sink.output.about.description or f"Rows of pipeline `{writer.name}`.",
+            deps=self._upstream(sink.output),
+            group_name=writer.asset_group,
+            kinds={part.kind},
+            owners=owners_of(writer),
+            tags=tags_of(writer),
+            code_version=writer.version or None,
+            metadata={
+                **source_of(writer),
+                **(shared if part.shared else {}),
+                **self._columns(sink.output),
             },
         )
 
@@ -167,10 +220,10 @@ class KaflowTranslator:
             deps=self._upstream(topic.output) if topic.output else [self.stream_key(writer)],
             group_name=writer.asset_group,
             kinds={"kafka"},
-            owners=_owners(writer),
-            tags=_tags(writer),
+            owners=owners_of(writer),
+            tags=tags_of(writer),
             metadata={
-                **_source(writer),
+                **source_of(writer),
                 **_address(topic),
                 **self._columns(topic.output, topic.columns),
             },
@@ -197,7 +250,7 @@ class KaflowTranslator:
         if columns:
             found["dagster/column_schema"] = dg.TableSchema(
                 columns=[
-                    _column(column, about.get(column.name), lineage.get(column.name), key)
+                    column_of(column, about.get(column.name), lineage.get(column.name), key)
                     for column in columns
                 ]
             )
@@ -212,7 +265,7 @@ class KaflowTranslator:
                 }
             )
             # the open-source page draws no column lineage
-            found["kaflow/lineage"] = dg.MetadataValue.md(_lineage_table(list(lineage.values())))
+            found["kaflow/lineage"] = dg.MetadataValue.md(lineage_table(list(lineage.values())))
         return found
 
 
@@ -224,65 +277,8 @@ def partitions_of(table: TablePart) -> dg.TimeWindowPartitionsDefinition:
     return dg.DailyPartitionsDefinition(str(start), timezone="UTC")
 
 
-def _column(
-    column: Column, about: str | None, lineage: LineagePart | None, key: str | None
-) -> dg.TableColumn:
-    sources = lineage.sources if lineage else ()
-    return dg.TableColumn(
-        name=column.name,
-        type=column.type,
-        description=about,
-        constraints=dg.TableColumnConstraints(nullable=column.name != key),
-        tags={_tag_key(f"from_{topic}.{name}"): "" for topic, name in sources},
-    )
-
-
-def _lineage_table(parts: list[LineagePart]) -> str:
-    lines = ["| column | comes from |", "|---|---|"]
-    for part in parts:
-        sources = ", ".join(f"`{topic}.{name}`" for topic, name in part.sources)
-        lines.append(f"| `{part.column}` | {sources or 'no column'} |")
-    return "\n".join(lines)
-
-
-def _about_stream(pipeline: PipelineView) -> str:
-    """Return a first line that fits a row of the catalog, then the rest."""
-    if pipeline.problem:
-        return f"BROKEN, cannot run: {pipeline.problem}"
-    explained = pipeline.explanation
-    about = explained.description if explained else None
-    return " ".join(about.split()) if about else f"The stream of pipeline `{pipeline.name}`."
-
-
-def _source(pipeline: PipelineView) -> dict[str, object]:
-    with warnings.catch_warnings():
-        # the only way to link to the source, and beta for years
-        warnings.simplefilter("ignore", dg.BetaWarning)
-        place = dg.LocalFileCodeReference(file_path=pipeline.file, line_number=pipeline.line)
-        found = dg.CodeReferencesMetadataValue(code_references=[place])
-    return {"dagster/code_references": found}
-
-
 def _address(topic: TopicProps) -> dict[str, object]:
     found: dict[str, object] = {"dagster/table_name": topic.name, "dagster/storage_kind": "kafka"}
     if topic.history is not None:
         found["kaflow/history"] = dg.MetadataValue.text(topic.history)
     return found
-
-
-def _owners(pipeline: PipelineView) -> list[str]:
-    """Return owners as Dagster wants them: an address, or the name of a team."""
-    teams = [re.sub(r"[^A-Za-z0-9_-]", "_", o) if "@" not in o else o for o in pipeline.owners]
-    return [owner if "@" in owner else f"team:{owner}" for owner in teams]
-
-
-def _tags(pipeline: PipelineView) -> dict[str, str]:
-    return {_tag_key(name): _tag_value(value) for name, value in pipeline.tags.items()}
-
-
-def _tag_key(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_.-]", "_", text)[:63]
-
-
-def _tag_value(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_.-]", "_", text)[:63]

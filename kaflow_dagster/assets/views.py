@@ -279,9 +279,12 @@ def _sql(spec: PipelineSpec) -> str:
     """Return the query of a pipeline; of several outputs, all that is written, with names."""
     if spec.query is not None:
         return spec.query
-    parts = [f"-- relation {name}\n{each.query.strip()}" for name, each in spec.relations.items()]
+    parts = [
+        f"-- relation {name}\n{(each.query or f'FROM {each.topic or each.from_}').strip()}"
+        for name, each in spec.relations.items()
+    ]
     parts += [
-        f"-- {write.output.target}\n{(write.query or f'FROM {write.relation}').strip()}"
+        f"-- {write.target}\n{(write.query or f'FROM {write.relation}').strip()}"
         for write in spec.writes
     ]
     return "\n\n".join(parts)

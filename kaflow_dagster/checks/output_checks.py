@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Collection, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
 from kaflow_dagster.assets.translator import KaflowTranslator
 from kaflow_dagster.assets.views import PipelineOutput, PipelineView, ProjectView
 from kaflow_dagster.runs.background import failure
+from kaflow_dagster.runs.begun import BEGUN
 from kaflow_dagster.runs.names import dagster_name
 from kaflow_engine.api.checks import CheckResult
 from kaflow_engine.api.errors import KaflowError, ModelError
@@ -17,6 +19,7 @@ LAST_MS = 300_000
 """Of a topic, how far back rows are looked at: as long as the time between two scheduled looks."""
 
 _SCHEDULE = "*/5 * * * *"
+_LONGEST = timedelta(hours=1)
 
 
 def check_specs(
@@ -69,7 +72,11 @@ def build_topic_checks(
 def build_check_schedule(
     pipeline: PipelineView, translator: KaflowTranslator
 ) -> dg.ScheduleDefinition | None:
-    """Return what looks at outputs every five minutes; None where nothing is checked."""
+    """Return what looks at outputs every five minutes; None where nothing is checked.
+
+    It does not look again while its last look goes on, unless that one is older than an hour: the
+    machine may have ended under it.
+    """
     checks = [
         dg.AssetCheckKey(translator.output_key(output), name)
         for output in pipeline.written
@@ -82,8 +89,16 @@ def build_check_schedule(
         selection=dg.AssetSelection.checks(*checks),
         tags={"kaflow/kind": "checks"},
     )
+
+    def look(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        oldest = datetime.now(UTC) - _LONGEST
+        going_on = dg.RunsFilter(job_name=job.name, statuses=BEGUN, created_after=oldest)
+        if context.instance.get_runs_count(going_on):
+            return dg.SkipReason("the checks of the last time have not ended")
+        return dg.RunRequest()
+
     name = dagster_name("check_regularly", pipeline.name)
-    return dg.ScheduleDefinition(name=name, job=job, cron_schedule=_SCHEDULE)
+    return dg.ScheduleDefinition(name=name, job=job, cron_schedule=_SCHEDULE, execution_fn=look)
 
 
 def checked(
@@ -143,7 +158,7 @@ def carry_over(instance: dg.DagsterInstance, key: dg.AssetKey, checks: Sequence[
 
 def _write(spec: PipelineSpec, output: PipelineOutput) -> Write:
     for write in spec.writes:
-        if (write.output.topic, write.output.target) == (output.part.topic, output.part.target):
+        if (write.output.topic, write.target) == (output.part.topic, output.part.target):
             return write
     raise ModelError(f"pipeline '{spec.name}' does not write '{output.part.target}' any more")
 

@@ -26,8 +26,8 @@ from kaflow_engine.api.local import (
 )
 from kaflow_engine.api.project import load_config, load_project
 
-_LOAD_S = 240.0
-_STREAM_S = 240.0
+_LOAD_S = 600.0
+_STREAM_S = 600.0
 _DRAIN_S = 90.0
 _LOOK_S = 0.5
 _ENDED = frozenset({"SUCCESS", "FAILURE", "CANCELED"})

@@ -9,6 +9,7 @@ from functools import partial
 import dagster as dg
 
 from kaflow_dagster.assets.views import ProjectView, StreamUnit
+from kaflow_dagster.runs.begun import BEGUN
 from kaflow_dagster.runs.names import DRAIN, PIPELINE, PROCESS, STATE, VERSION, dagster_name
 from kaflow_dagster.streams.process import Process
 from kaflow_dagster.streams.supervision import (
@@ -88,8 +89,7 @@ def _under_another_name(instance: dg.DagsterInstance, unit: StreamUnit) -> Decis
     """Drain the run of a pipeline that was renamed: no one supervises the old name any more."""
     if unit.state is None:
         return None
-    begun = [dg.DagsterRunStatus[name] for name in ("QUEUED", "STARTING", "STARTED")]
-    live = dg.RunsFilter(tags={STATE: unit.state}, statuses=begun)
+    live = dg.RunsFilter(tags={STATE: unit.state}, statuses=BEGUN)
     for run in instance.get_runs(live):
         name = run.tags.get(PIPELINE)
         if name == unit.name:

@@ -128,8 +128,8 @@ def _stream(
 def _reports(
     context: dg.OpExecutionContext, work: Background, heard: _Heard, reports: Mapping[str, Reports]
 ) -> Iterator[object]:
-    """Report every now and then, and as soon as a state changes, until the work has ended."""
-    reported: dict[str, tuple[float, str]] = {}
+    """Report every now and then, after the first batch, and as soon as a state changes."""
+    reported: dict[str, tuple[float, tuple[str, bool]]] = {}
     looked = time.monotonic()
     while work.runs_after(_POLL_S):
         if time.monotonic() - looked > _LOOK_S and not work.stop.is_set():
@@ -138,11 +138,12 @@ def _reports(
         for name, each in reports.items():
             progress = heard.newest.get(name)
             state = progress.state if progress else heard.says
-            at, before = reported.get(name, (0.0, ""))
-            if time.monotonic() - at < REPORT_S and state == before:
+            began = progress is not None and progress.batch > 0
+            at, before = reported.get(name, (0.0, ("", False)))
+            if time.monotonic() - at < REPORT_S and before == (state, began):
                 continue
-            reported[name] = time.monotonic(), state
-            if progress is None or progress.batch == 0:
+            reported[name] = time.monotonic(), (state, began)
+            if progress is None or not began:
                 context.log.info(f"{name}: no batch yet: {state}")
             else:
                 yield from each.of(progress, heard.running.get(name), heard.address)

@@ -43,7 +43,7 @@ from kaflow_engine.runtime.batch import runner as batches
 from kaflow_engine.runtime.batch.progress import Watch
 from kaflow_engine.runtime.batch.stop import Limits
 from kaflow_engine.runtime.clock.batch_clock import BatchClock
-from kaflow_engine.runtime.clock.ticks import due_chains
+from kaflow_engine.runtime.clock.ticks import clocks_at, due_chains
 from kaflow_engine.runtime.planning.prepare import prepare
 from kaflow_engine.runtime.source import record_source
 from kaflow_engine.runtime.tasks import crash
@@ -242,7 +242,7 @@ class _Live:
         everywhere = {(t, p): True for t, ps in at.offsets.items() for p in ps}
         now = max(run.runner.clock(), at.batch_time)
         after = next_change(at.watermark, clocks(run.plan), everywhere, now)
-        return bool(due_chains(after.values, at.next_due))
+        return bool(due_chains(clocks_at(after.values, now), at.next_due))
 
 
 def _read(source: Any, ranges: Any) -> pa.Table:

@@ -1,7 +1,7 @@
 """Whatever happens at whichever step of a batch, readers see the rows of a run without it.
 
-Without Spark, so that every step can be tried; `test_killed.py` kills the real thing. Every
-step for topics, three for each other kind of output; `KAFLOW_KILLS=all` tries every step of each.
+Without Spark, so that every step can be tried; `test_killed.py` kills the real thing. Ten steps
+for topics, three or more for each other kind of output; `KAFLOW_KILLS=all` tries all of each.
 """
 
 import os

@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 TOPICS = ("clicks", "views", "users")
 SHARES = {"clicks": 0.6, "views": 0.5, "users": 0.8}
-KILLS = int(os.environ.get("KAFLOW_HAND_OVER_KILLS", "4"))
+KILLS = int(os.environ.get("KAFLOW_HAND_OVER_KILLS", "3"))
 SEED = int(os.environ.get("KAFLOW_KILLS_SEED", random.randrange(10**6)))
 POINTS = ("batch_logged", "changes_written", "before_commit_log", "commit_logged")
 """Which every batch passes that reads something, whether or not it has rows to deliver."""

@@ -8,7 +8,10 @@ import pytest
 from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.client import open_producer
 from kaflow_engine.connectors.kafka.read import read_all
+from kaflow_engine.errors import StateError
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.evolution.diff import change
+from kaflow_engine.runtime.batch import runner as batches
 from kaflow_engine.runtime.planning.prepare import prepare
 from tests.acceptance.run_child import killed_at
 from tests.acceptance.three_days import MINUTE, PARTITIONS, START, config_for
@@ -146,3 +149,43 @@ def test_a_run_that_is_killed_sends_the_same(broker, spark, whole, tmp_path, uni
     assert found["rows"] == whole["rows"]
     # a group is fed by several partitions, and batches behind a kill may be cut otherwise
     assert _present(found["countries"]) == _present(whole["countries"])
+
+
+def test_an_output_and_groups_that_are_added_begin_with_all_rows(
+    broker, spark, topics, tmp_path, unique
+):
+    """Their first batch is a tick, as no record is left to read; it ends before its commit once."""
+    from kaflow_engine.runtime.application import run_pipelines
+
+    config = config_for(broker, tmp_path / "state", max_records=150)
+    after = spec_of(unique)
+    added = [*after.model_dump(by_alias=True, exclude_unset=True)["outputs"]]
+    added.append({"from": "joined", "topic": f"{unique}.copies", "key": "id"})
+    after = PipelineSpec.model_validate(
+        after.model_dump(by_alias=True, exclude_unset=True) | {"outputs": added}
+    )
+    before = PipelineSpec.model_validate(
+        after.model_dump(by_alias=True, exclude_unset=True) | {"outputs": added[:1]}
+    )
+    for spec in (before, after):
+        (planned,) = prepare([spec], config)
+        crashed: list[int] = []
+
+        def end_here(point, batch, driver, crashed=crashed):
+            if point == "before_commit_log" and not crashed:
+                crashed.append(batch)
+                raise StateError("as if it had ended")
+
+        with pytest.MonkeyPatch.context() as patch:
+            if spec is after:
+                patch.setattr(batches, "crash_point", end_here)
+                with pytest.raises(StateError, match="as if it had ended"):
+                    run_pipelines(
+                        [planned.plan], config, until_caught_up=True, spark=spark, change=change
+                    )
+        run_pipelines([planned.plan], config, until_caught_up=True, spark=spark, change=change)
+    rows, groups = at_the_end()
+    assert crashed
+    assert _present(_sent(broker, f"{unique}.rows")) == rows
+    assert _sent(broker, f"{unique}.copies") == {key: [row] for key, row in rows.items()}
+    assert _sent(broker, f"{unique}.countries") == {key: [row] for key, row in groups.items()}

@@ -58,7 +58,12 @@ def test_make_run(tmp_path, monkeypatch):
         process = subprocess.Popen(
             [sys.executable, *recipe(), "--port", "0"],
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": paths, "TMPDIR": str(tmp_path)},
+            env={
+                **os.environ,
+                "PYTHONPATH": paths,
+                "TMPDIR": str(tmp_path),
+                "KAFLOW__BATCH_INTERVAL": "10s",  # other tests share the machine
+            },
             stdout=said,
             stderr=said,
         )

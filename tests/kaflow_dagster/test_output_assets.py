@@ -170,67 +170,70 @@ def test_a_backfill_of_one_table_reports_the_other_one_too(project, tmp_path, mo
     assert partitions == [{"2025-01-02", "2025-01-03"}] * 2
 
 
-CHAINS = """
-name: merged
-outputs:
-- query: |
-    SELECT o.id, c.country FROM orders o JOIN customers c ON o.customer = c.id
-    UNION ALL SELECT id, country FROM visits
-  topic: everything
-  key: id
-- {query: SELECT id FROM visits, topic: visitors, key: id}
-state: {dimensions: [customers]}
-topics:
-  orders: {columns: {id: VARCHAR, customer: VARCHAR}}
-  customers: {columns: {id: VARCHAR, country: VARCHAR}}
-  visits: {columns: {id: VARCHAR, country: VARCHAR}}
-"""
-
-
-def keys(*names):
-    return [dg.AssetKey(["kafka", name]) for name in names]
-
-
-def test_an_output_depends_on_the_topics_of_its_own_chains(tmp_path):
-    (tmp_path / "p.yaml").write_text(CHAINS)
-    specs = {spec.key: spec for spec in build_kaflow_specs(view_project([tmp_path]))}
-    stream = dg.AssetKey(["streams", "merged"])
-    found = {
-        name: {dep.asset_key for dep in specs[dg.AssetKey(["kafka", name])].deps}
-        for name in ("everything", "visitors", "merged.dead_letters")
-    }
-    assert found == {
-        "everything": {stream, *keys("orders", "customers", "visits")},
-        "visitors": {stream, *keys("visits")},
-        "merged.dead_letters": {stream},
-    }
-    assert {dep.asset_key for dep in specs[stream].deps} == {*keys("orders", "customers", "visits")}
-
-
-def test_a_column_of_a_union_comes_from_all_its_branches(tmp_path):
-    (tmp_path / "p.yaml").write_text(CHAINS)
-    (spec,) = (
-        s for s in build_kaflow_specs(view_project([tmp_path])) if "everything" in s.key.path
+def test_sinks_that_a_file_names_are_assets(tmp_path):
+    (tmp_path / "p.yaml").write_text(
+        "name: shown\n"
+        "outputs:\n"
+        "  - {query: SELECT id FROM orders, type: console, description: To look at.}\n"
+        "  - {query: SELECT id FROM orders, type: blackhole, name: rest}\n"
+        "  - {query: SELECT id FROM orders, type: files, folder: archive}\n"
+        "topics: {orders: {columns: {id: VARCHAR}}}\n"
     )
-    lineage = spec.metadata["dagster/column_lineage"].deps_by_column
-    customers, orders, visits = keys("customers", "orders", "visits")
-    assert lineage == {
-        "id": [dg.TableColumnDep(orders, "id"), dg.TableColumnDep(visits, "id")],
-        "country": [dg.TableColumnDep(customers, "country"), dg.TableColumnDep(visits, "country")],
-    }
+    defs = build_kaflow_defs([tmp_path])
+    dg.Definitions.validate_loadable(defs)
+    found = {spec.key: spec for spec in defs.resolve_all_asset_specs()}
+    console = found[dg.AssetKey(["console", "shown", "rows"])]
+    assert (console.kinds, console.description) == ({"console"}, "To look at.")
+    assert [dep.asset_key for dep in console.deps] == [dg.AssetKey(["streams", "shown"])]
+    names = [column.name for column in console.metadata["dagster/column_schema"].columns]
+    assert names == ["id"]
+    assert found[dg.AssetKey(["blackhole", "shown", "rest"])].kinds == {"blackhole"}
+    files = found[dg.AssetKey(["files", "archive"])]
+    assert (files.kinds, files.metadata["dagster/table_name"]) == ({"files"}, "archive")
+    (view,) = view_project([tmp_path]).pipelines
+    reported = outputs_of(view, KaflowTranslator())
+    assert [each.target for each in reported] == [
+        "console:rows",
+        "blackhole:rest",
+        "files:archive",
+        "shown.dead_letters",
+    ]
 
 
-def test_outputs_of_chains_that_feed_each_other_are_no_ring(tmp_path):
-    for name, other in (("one", "two"), ("two", "one")):
-        (tmp_path / f"{name}.yaml").write_text(
-            f"""
-name: {name}
-outputs:
-- {{query: SELECT id FROM {other}_out, topic: {name}_out, key: id}}
-- {{query: SELECT id FROM visits, topic: {name}_visits, key: id}}
-topics:
-  {other}_out: {{columns: {{id: VARCHAR}}}}
-  visits: {{columns: {{id: VARCHAR}}}}
-"""
-        )
-    dg.Definitions.validate_loadable(dg.Definitions(build_kaflow_specs(view_project([tmp_path]))))
+def test_a_table_of_a_database_is_one_asset_whoever_writes_it(tmp_path):
+    config = tmp_path / "kaflow.yaml"
+    config.write_text(
+        "postgres: {connections: {house: {url: 'postgresql://me:word-of-house@db/x'}}}\n"
+    )
+    (tmp_path / "p.yaml").write_text(
+        "name: stored\n"
+        "query: SELECT id FROM orders\n"
+        "output: {type: postgres, connection: house, table: sales.orders}\n"
+        "topics: {orders: {columns: {id: VARCHAR}}}\n"
+    )
+    defs = build_kaflow_defs([tmp_path / "p.yaml"], config)
+    dg.Definitions.validate_loadable(defs)
+    found = {spec.key: spec for spec in defs.resolve_all_asset_specs()}
+    table = found[dg.AssetKey(["postgres", "house", "sales", "orders"])]
+    assert table.kinds == {"postgres"}
+    assert table.metadata["dagster/table_name"] == "sales.orders"
+    assert "word-of-house" not in str([spec.metadata for spec in found.values()])
+
+
+def test_checks_do_not_begin_again_while_they_go_on(tmp_path):
+    tmp_path.joinpath("enriched.yaml").write_text(FILE)
+    repository = build_kaflow_defs([tmp_path]).get_repository_def()
+    schedule = repository.get_schedule_def("check_regularly__enriched")
+    job = repository.get_job("checks__enriched")
+    with dg.instance_for_test() as instance:
+
+        def found():
+            with dg.build_schedule_context(instance, repository_def=repository) as context:
+                tick = schedule.evaluate_tick(context)
+            return len(tick.run_requests), tick.skip_message
+
+        assert found() == (1, None)
+        run = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
+        assert found() == (0, "the checks of the last time have not ended")
+        instance.report_run_canceled(run)
+        assert found() == (1, None)

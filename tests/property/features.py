@@ -22,7 +22,8 @@ EXPECTED = (
     join:none join:left join:inner join:right join:using join:turned join:self join:composite
     join:expression join:dimension join:event join:several_events join:dimension_drives
     join:same_topic_twice steps:1 steps:2 steps:3 steps:early_events
-    emission:immediate emission:smart emission:final require:none require:some
+    emission:immediate emission:smart emission:on_match emission:final require:none require:some
+    within:some within:grace within:uneven row_time:latest
     on_expiry:drop on_expiry:emit on_expiry:dead_letter reemit:on lookup:as_of history:some
     history:forever tombstones:named key:id key:other key:absent
     select:coalesce select:upper select:plus select:integer
@@ -109,6 +110,14 @@ def _rules(pipeline: OraclePipeline) -> Iterator[str]:
         yield "require:some" if pipeline.require else "require:none"
     if pipeline.reemit:
         yield "reemit:on"
+    if pipeline.within is not None:
+        yield "within:some"
+        if pipeline.within.grace:
+            yield "within:grace"
+        if pipeline.within.before != pipeline.within.after:
+            yield "within:uneven"
+    if pipeline.latest:
+        yield "row_time:latest"
     for write in pipeline.writes:
         yield from _write(write)
     for topic in pipeline.topics.values():

@@ -7,8 +7,9 @@ from tests.reference.grouping import Grouping, Hop, Session
 
 EXPECTED_OF_GROUPS = frozenset(
     """
-    group:no_window group:tumble group:hop group:session group:final group:table group:over_groups
-    group:each group:batch group:grace group:ttl group:having group:filter group:one group:keys
+    group:no_window group:tumble group:hop group:session group:final group:ended group:table
+    group:over_groups group:each group:batch group:grace group:ttl group:having group:filter
+    group:one group:keys
     group:joined group:elements group:beside_rows group:grouped_twice
     group:distinct group:distinct_behind group:over_distinct
     group:leaves group:deletes group:late group:changes_twice
@@ -66,7 +67,7 @@ def _group(group: Grouping) -> Iterator[str]:
             yield "group:session"
     if group.window is not None and group.grace:
         yield "group:grace"
-    yield "group:final" if group.final else "group:table"
+    yield "group:final" if group.final else "group:ended" if group.ended else "group:table"
     if not group.final:
         yield "group:each" if group.each else "group:batch"
     if group.having:

@@ -17,7 +17,7 @@ EXPECTED_OF_OUTPUTS = frozenset(
     outputs:early_events outputs:forced_together outputs:require_of_one outputs:take_other_rows
     outputs:none_takes
     chains:2 chains:one_topic chains:two_topics chains:joins_what_drives chains:share_a_side
-    chains:over_relations chains:several_outputs_of_one chains:final chains:smart
+    chains:over_relations chains:several_outputs_of_one chains:final chains:smart chains:on_match
     chains:both_emit chains:one_fails chains:both_fail chains:watermarks_differ
     chains:undecodable_in_both chains:waits_in_one
     union:2 union:3 union:of_one_chain union:of_chains union:of_topics union:beside_an_output

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.property.dice import Dice
+from tests.property.pipelines import parts_unmatched
 from tests.property.scenario import Scenario
 from tests.reference.conditions import Column, Compare, Condition
 from tests.reference.delays import with_delays
@@ -21,16 +22,19 @@ _WHOLE = {"count_star", "count", "count_distinct", "sum"}
 def with_groups(dice: Dice, scenario: Scenario, always: bool) -> Scenario:
     """Let outputs be grouped, where they can be: of a third of the scenarios, or always."""
     pipeline = scenario.pipeline
+    alone = len(pipeline.writes) == 1 and pipeline.emission == "immediate"
+    repeats = alone and _repeats(pipeline, pipeline.writes[0])
+    may_match = repeats and not parts_unmatched(pipeline.topics, pipeline.writes[0].chain)
     able = [
         branches[0].topic
         for branches in pipeline.outputs
-        if len(branches) == 1 and not _repeats(pipeline, branches[0])
+        if len(branches) == 1 and (may_match or not _repeats(pipeline, branches[0]))
     ]
     if not able or not (always or dice.one_in(4)):
         return scenario
     first = dice.pick(able)
     chosen = {topic for topic in able if topic == first or dice.one_in(2)}
-    implied = pipeline.emission == "immediate" and dice.one_in(2)
+    implied = pipeline.emission == "immediate" and (repeats or dice.one_in(2))
     joined = any(write.chain.joins for write in pipeline.writes if write.topic in chosen)
     like = Grouping(
         keys=(),
@@ -49,9 +53,12 @@ def with_groups(dice: Dice, scenario: Scenario, always: bool) -> Scenario:
     )
     shown = {each.name for write in writes if not write.groups for each in write.select}
     require = tuple(name for name in pipeline.require if name in shown)
-    pipeline = replace(pipeline, writes=writes, require=require, reemit=False)
-    writing = replace(scenario.writing, implied=implied)
-    closes = any(group.final for write in writes for group in write.groups)
+    pipeline = replace(pipeline, writes=writes, require=require, reemit=False, implied=implied)
+    if _may_end(pipeline) and dice.one_in(2):
+        writes = tuple(_ended(dice, write) for write in writes)
+        pipeline = replace(pipeline, writes=writes, emission="final", implied=False)
+    writing = replace(scenario.writing, implied=pipeline.implied)
+    closes = any(group.final or group.ended for write in writes for group in write.groups)
     return replace(
         scenario,
         pipeline=with_delays(pipeline),
@@ -60,10 +67,29 @@ def with_groups(dice: Dice, scenario: Scenario, always: bool) -> Scenario:
     )
 
 
+def _may_end(pipeline: OraclePipeline) -> bool:
+    """Tell whether rows of windows may leave when these end, and again with late rows."""
+    grouped = [write.groups for write in pipeline.writes if write.groups]
+    closing = [groups[-1] for groups in grouped if not groups[-1].distinct and groups[-1].window]
+    every = all(each.window or each.distinct for groups in grouped for each in groups)
+    said = pipeline.emission == "final"
+    alone = pipeline.implied and not any(w.chain.joins or not w.groups for w in pipeline.writes)
+    return bool(closing) and closing[0].grace > 0 and every and (said or alone)
+
+
+def _ended(dice: Dice, write: Write) -> Write:
+    if not write.groups or write.groups[-1].distinct:
+        return write
+    last = replace(write.groups[-1], final=False, ended=True, each=dice.one_in(2))
+    return replace(write, groups=(*write.groups[:-1], last))
+
+
 def _repeats(pipeline: OraclePipeline, write: Write) -> bool:
     """Tell whether rows leave more than once, which cannot be grouped."""
     optional = (join for join in write.chain.joins if not join.inner)
-    return pipeline.emission != "final" and any(not pipeline.is_dimension(j) for j in optional)
+    if pipeline.emission in ("on_match", "final"):
+        return False
+    return any(not pipeline.is_dimension(join) for join in optional)
 
 
 def _grouped(dice: Dice, write: Write, like: Grouping, windowed: bool, final: bool) -> Write:

@@ -20,7 +20,7 @@ from tests.reference.conditions import (
     Term,
     column_of,
 )
-from tests.reference.pipeline import DAY, Chain, OraclePipeline, Output, Topic, Write
+from tests.reference.pipeline import DAY, Chain, OraclePipeline, Output, Topic, Within, Write
 
 AT = "at"
 """The column that holds the event time of some topics."""
@@ -55,10 +55,13 @@ def random_pipeline(dice: Dice) -> OraclePipeline:
             require=tuple(dice.some(names, 2)),
             on_expiry=dice.pick(["drop", "emit", "dead_letter"]),
         )
+    if pipeline.emission == "on_match":
+        pipeline = replace(pipeline, within=_within(dice), latest=dice.one_in(3))
     key = pipeline.writes[0].key_term
     own_key = len(pipeline.writes) == 1 and (key is None or key.alias == "d")
     some = any(pipeline.is_dimension(join) for join in first.joins)
-    if some and pipeline.emission != "final" and len(first.steps) == 1 and own_key:
+    once = pipeline.emission in ("on_match", "final")
+    if some and not once and len(first.steps) == 1 and own_key:
         pipeline = replace(pipeline, reemit=dice.one_in(2))
     return pipeline
 
@@ -66,9 +69,10 @@ def random_pipeline(dice: Dice) -> OraclePipeline:
 def random_writing(dice: Dice, pipeline: OraclePipeline) -> Writing:
     """Choose how the queries are written down."""
     several = len(pipeline.outputs) < len(pipeline.writes)
+    within = pipeline.within or Within()
     return Writing(
         turned=dice.one_in(2),
-        right=dice.one_in(4),
+        right=dice.one_in(4) and within.before == within.after,
         using=dice.one_in(3),
         relation=dice.one_in(2) if len(pipeline.writes) > 1 else dice.one_in(12),
         united=several and dice.one_in(2),
@@ -76,8 +80,9 @@ def random_writing(dice: Dice, pipeline: OraclePipeline) -> Writing:
 
 
 def _emissions(chains: Sequence[Chain]) -> list[Any]:
-    joins = all(chain.joins for chain in chains)
-    return ["immediate", "smart", "smart", "final"] if joins else ["immediate", "smart"]
+    if all(chain.joins for chain in chains):
+        return ["immediate", "smart", "smart", "on_match", "on_match", "final"]
+    return ["immediate", "smart", "on_match"]
 
 
 def _topics(dice: Dice, names: Sequence[str]) -> dict[str, Topic]:
@@ -119,7 +124,29 @@ def _within_limits(pipeline: OraclePipeline, chains: Sequence[Chain]) -> OracleP
     early = any(len(chain.steps) > 1 and not _looks_up(pipeline.topics, chain) for chain in chains)
     if pipeline.emission == "final" and early:
         return replace(pipeline, emission="immediate")
+    if pipeline.emission != "on_match":
+        return pipeline
+    if all(_looks_up(pipeline.topics, chain) for chain in chains):
+        return replace(pipeline, emission="immediate")
+    if any(parts_unmatched(pipeline.topics, chain) for chain in chains):
+        return replace(pipeline, emission="immediate")
     return pipeline
+
+
+def parts_unmatched(topics: Mapping[str, Topic], chain: Chain) -> bool:
+    """Tell whether events are joined over several keys, and one of them need not match."""
+    events = [join for join in chain.joins if not topics[join.topic].dimension]
+    return len({join.key for join in events}) > 1 and not all(join.inner for join in events)
+
+
+def _within(dice: Dice) -> Within | None:
+    """Choose how far events may be apart that match."""
+    if dice.one_in(3):
+        return None
+    apart = dice.pick([None, 0, 5, 20])
+    apart = None if apart is None else apart * SECONDS
+    other = apart if dice.one_in(2) else dice.pick([3, 30]) * SECONDS
+    return Within(before=apart, after=other, grace=dice.pick([0, 0, 5, 20]) * SECONDS)
 
 
 def _looks_up(topics: Mapping[str, Topic], chain: Chain) -> bool:

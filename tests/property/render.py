@@ -2,6 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,6 +22,8 @@ def to_mapping(scenario: Scenario) -> dict[str, Any]:
     emission: dict[str, Any] = {"type": pipeline.emission}
     if pipeline.emission == "smart":
         emission |= {"require": list(pipeline.require), "on_expiry": pipeline.on_expiry}
+    if any(group.ended for write in pipeline.writes for group in write.groups):
+        emission["late_updates"] = True
     overrides = {
         topic.name: _duration(topic.ttl)
         for topic in pipeline.topics.values()
@@ -49,6 +52,12 @@ def to_mapping(scenario: Scenario) -> dict[str, Any]:
         del mapping["emission"]
     if aggregation := _aggregation(pipeline):
         mapping["aggregation"] = aggregation
+    if pipeline.within is not None:
+        mapping["within"] = {
+            name: _duration(ms) for name, ms in asdict(pipeline.within).items() if ms is not None
+        }
+    if pipeline.latest:
+        mapping["row_time"] = "latest"
     if pipeline.reemit:
         mapping["on_dimension_update"] = "reemit"
     return mapping

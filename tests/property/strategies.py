@@ -30,7 +30,7 @@ def random_scenario(seed: int) -> Scenario:
     scenario = _scenario(Dice(seed))
     again = 0
     alone = Dice(f"alone {seed}").one_in(5)
-    while _outputs(scenario) > MOST_OUTPUTS or (alone and _joins(scenario)):
+    while (alone and _joins(scenario)) or _outputs(scenario) > MOST_OUTPUTS:
         again += 1
         scenario = _scenario(Dice(f"{seed} {again}"))
     if Dice(f"tables {seed}").one_in(3):

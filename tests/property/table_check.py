@@ -21,6 +21,7 @@ from tests.reference.records import BatchResult
 from tests.reference.table_interpreter import COUNTED, TableOracle
 from tests.reference.table_query import TableWrite
 from tests.reference.table_sql import read_tables
+from tests.reference.throttle import Throttled, paces
 
 Rows = Mapping[str, list[tuple[str, int]]]
 """By topic and key: values and times, in order."""
@@ -45,7 +46,8 @@ def writes_of(flow: TableFlow) -> tuple[TableWrite, ...]:
 def interpret(flow: TableFlow) -> list[BatchResult]:
     """Ask the oracle."""
     oracle = TableOracle(*read_tables(flow.author, flow.columns, flow.partitions, duration))
-    return [oracle.run(batch) for batch in flow.batches]
+    throttled = Throttled(oracle, paces(flow.author, duration))
+    return [throttled.run(batch) for batch in flow.batches]
 
 
 def seen_by_oracle(results: list[BatchResult]) -> TablesSeen:

@@ -97,6 +97,8 @@ def _author(dice: Dice, topics: Mapping[str, Any]) -> dict[str, Any]:
         output = {"query": " ".join(query.split()), "topic": f"out{place}", "format": "json"}
         if dice.one_in(2):
             output["coalesce"] = "none"
+        elif dice.one_in(3):
+            output["every"] = dice.pick(["1s", "4s", "10s", "1h"])
         made["outputs"].append(output)
     if len(made["outputs"]) == len(aliases) == 1 and dice.one_in(3):
         _order(dice, made["outputs"][0])
@@ -190,6 +192,7 @@ def _order(dice: Dice, output: dict[str, Any]) -> None:
         added = f", {dice.pick(calls)} AS ordered FROM "
         output["query"] = output["query"].replace(" FROM ", added, 1)
         output["coalesce"] = "none"
+        output.pop("every", None)
 
 
 def _call(dice: Dice, a: str) -> str:

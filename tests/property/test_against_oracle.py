@@ -19,7 +19,7 @@ from tests.property.shrink import shrink
 from tests.property.strategies import random_scenario
 
 FAST = 100
-MANY = int(os.environ.get("KAFLOW_PROPERTY_CASES", "1450"))
+MANY = int(os.environ.get("KAFLOW_PROPERTY_CASES", "900"))
 FIRST = int(os.environ.get("KAFLOW_PROPERTY_FIRST", str(FAST)))
 TOGETHER = 20
 """Cases per test: enough that the work can be shared, few enough to be worth a test each."""

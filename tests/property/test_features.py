@@ -8,7 +8,7 @@ from tests.property.executor import How
 from tests.property.features import EXPECTED, features
 from tests.property.strategies import random_scenario
 
-SCENARIOS = 300
+SCENARIOS = 1000
 LEAST = 3
 """How often each feature must occur among these scenarios."""
 

@@ -22,7 +22,7 @@ from tests.property.test_against_oracle import blocks
 from tests.reference.records import Record
 
 FAST = 60
-MANY = int(os.environ.get("KAFLOW_TABLE_CASES", "400"))
+MANY = int(os.environ.get("KAFLOW_TABLE_CASES", "300"))
 FIRST = int(os.environ.get("KAFLOW_TABLE_FIRST", str(FAST)))
 
 
@@ -62,8 +62,10 @@ def test_the_oracle_agrees_with_duckdb_at_the_end(seeds: range) -> None:
                 v for (topic, _), v in last.items() if topic == output["topic"] and v is not None
             ]
             ordered = any(name == "ordered" for name, _ in write.select)
-            if ordered or (write.groups == () and not got):
-                continue  # the order of rows is not in the tables; a group begins with a record
+            if ordered or "every" in output or (write.groups == () and not got):
+                # The order of rows is not in the tables; what is held back is not there yet; a
+                # group begins with a record.
+                continue
             assert Counter(map(_json, got)) == Counter(map(_json, at_the_end(flow, output))), seed
             compared += 1
     assert compared > len(seeds) / 2

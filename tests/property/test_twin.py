@@ -25,7 +25,7 @@ from tests.property.test_against_oracle import blocks
 from tests.reference.records import Record
 
 FAST = 100
-MANY = int(os.environ.get("KAFLOW_TWIN_CASES", "500"))
+MANY = int(os.environ.get("KAFLOW_TWIN_CASES", "400"))
 FIRST = int(os.environ.get("KAFLOW_TWIN_FIRST", str(FAST)))
 
 COLUMNS = {"k": "VARCHAR", "g": "INTEGER", "v": "INTEGER", "d": "DOUBLE", "w": "INTEGER"}
@@ -57,6 +57,10 @@ class Twin:
     having: str | None
     final: bool
     each: bool
+    every: str | None
+    """How long a key holds its changes back; None: it does not."""
+    ended: bool
+    """Rows of windows leave when these end, and again with late records."""
 
 
 def draw(dice: Dice) -> Twin:
@@ -77,6 +81,8 @@ def draw(dice: Dice) -> Twin:
         having=dice.pick([None, None, "count(*) > 1", "sum(v) % 2 = 0", "count(*) < 4"]),
         final=final,
         each=dice.one_in(2),
+        every=dice.pick([None, "1s", "10s", "1h"]),
+        ended=window is not None and not final and dice.one_in(2),
     )
 
 
@@ -115,17 +121,26 @@ def _select(twin: Twin, table: str, by: list[str], bounds: list[str]) -> str:
 def pipeline(twin: Twin) -> dict[str, Any]:
     """Write the pipeline."""
     emission: dict[str, Any] = {} if twin.final else {"type": "immediate"}
+    topic: dict[str, Any] = {"columns": {**COLUMNS, "n": "BIGINT"}}
+    if twin.ended:
+        emission = {"type": "final", "late_updates": True}
+    else:
+        topic["lateness"] = f"{LATENESS}ms"
     if twin.each and not twin.final:
         emission["coalesce"] = "none"
+    elif twin.every and not twin.final:
+        emission["every"] = twin.every
     made: dict[str, Any] = {
         "name": "twin",
         "query": query(twin),
         "output": {"topic": "out", "format": "json"},
-        "topics": {"t": {"columns": {**COLUMNS, "n": "BIGINT"}, "lateness": f"{LATENESS}ms"}},
+        "topics": {"t": topic},
         "partitions": 2,
     }
     if emission:
         made["emission"] = emission
+    if twin.ended:
+        made["aggregation"] = {"grace": f"{LATENESS}ms"}
     return made
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.reference.delays import with_delays
-from tests.reference.pipeline import DAY, HOUR, OraclePipeline, Topic, Write
+from tests.reference.pipeline import DAY, HOUR, OraclePipeline, Topic, Within, Write
 from tests.reference.query import read_query
 from tests.reference.unions import Columns, NotExpressible
 
@@ -65,12 +65,23 @@ def oracle_pipeline(
         require=tuple(emission.get("require", ())),
         on_expiry=emission.get("on_expiry", "drop"),
         reemit=author.get("on_dimension_update") == "reemit",
+        within=_within(author["within"]) if "within" in author else None,
+        latest=author.get("row_time") == "latest",
+        implied="type" not in emission,
     )
     return with_delays(pipeline)
 
 
+def _within(said: str | Mapping[str, str]) -> Within:
+    if isinstance(said, str):
+        return Within(before=duration(said), after=duration(said))
+    return Within(**{name: duration(value) for name, value in said.items()})
+
+
 def _read_writes(author: Mapping[str, Any], columns: Columns) -> tuple[Write, ...]:
     """Return what each output writes, branch by branch."""
+    if any("batch" in spec for spec in author.get("relations", {}).values()):
+        raise NotExpressible("runs of rows, which tests.reference.runs makes")
     relations = {name: spec["query"] for name, spec in author.get("relations", {}).items()}
     given = author.get("outputs") or [{"query": author["query"], **author["output"]}]
     queries = [
@@ -99,14 +110,14 @@ def _emitted(write: Write, author: Mapping[str, Any]) -> Write:
     emission, settings = author.get("emission", {}), author.get("aggregation", {})
     given = author.get("outputs") or [author["output"]]
     (output,) = (each for each in given if each["topic"] == write.topic)
+    late = emission.get("late_updates", False)
+    changes = late or emission.get("type") == "immediate"
     groups = (
         replace(
             group,
             final=group.distinct
-            or (
-                group.window is not None
-                and (group != write.groups[-1] or emission.get("type") != "immediate")
-            ),
+            or (group.window is not None and not (changes and group == write.groups[-1])),
+            ended=late and group.window is not None and group == write.groups[-1],
             each=output.get("coalesce", emission.get("coalesce")) == "none",
             grace=duration(settings.get("grace", "0s")),
             ttl=duration(settings["ttl"]) if "ttl" in settings else None,

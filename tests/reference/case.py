@@ -16,9 +16,11 @@ import yaml
 from tests.reference.authored import declared, duration, oracle_pipeline
 from tests.reference.interpreter import Oracle
 from tests.reference.pipeline import HOUR
+from tests.reference.readings import Part, parts_of
 from tests.reference.records import Batch, BatchResult, DeadLetter, Emitted, Record
 from tests.reference.table_interpreter import TableOracle
 from tests.reference.table_sql import is_over_tables, read_tables
+from tests.reference.throttle import Throttled, paces
 
 Case = Mapping[str, Any]
 
@@ -52,32 +54,61 @@ def run_case(case: Case, folder: Path) -> Ran:
     author = case["pipeline"]
     if isinstance(author, str):
         author = yaml.safe_load((folder / author).read_text())
+    ran = [_ran(case, part) for part in parts_of(author, case.get("topics"))]
+    first = ran[0]
+    longest = max((each.batches for each in ran), key=len)
+    return Ran(
+        topics=tuple(topic for each in ran for topic in each.topics),
+        batches=longest,
+        results=tuple(_together([each.results for each in ran], len(longest)))
+        if len(ran) > 1
+        else first.results,
+    )
+
+
+def _together(of_parts: Sequence[Sequence[BatchResult]], count: int) -> Iterator[BatchResult]:
+    """Yield the results of several pipelines as those of one."""
+    for number in range(count):
+        here = [results[number] for results in of_parts if number < len(results)]
+        so_far = [results[min(number, len(results) - 1)] for results in of_parts if results]
+        yield BatchResult(
+            rows=tuple(row for each in here for row in each.rows),
+            dead_letters=tuple(letter for each in here for letter in each.dead_letters),
+            counters=sum((Counter(each.counters) for each in so_far), Counter[str]()),
+            watermarks=tuple(mark for each in so_far for mark in each.watermarks),
+        )
+
+
+def _ran(case: Case, part: Part) -> Ran:
+    author, columns = part.author, part.columns
     given = [item for item in case["given"] if isinstance(item, dict) and "topic" in item]
     sizes = Counter[str]()
     for item in given:
-        sizes[item["topic"]] = max(sizes[item["topic"]], item.get("partition", 0) + 1)
+        for name in (part.copies or {}).get(item["topic"], (item["topic"],)):
+            sizes[name] = max(sizes[name], item.get("partition", 0) + 1)
     config = case.get("config", {}).get("state", {})
-    oracle: Oracle | TableOracle
+    oracle: Oracle | TableOracle | Throttled
     if is_over_tables(author):
-        writes, tables = read_tables(author, declared(author, case.get("topics")), sizes, duration)
+        writes, tables = read_tables(author, declared(author, columns), sizes, duration)
         oracle, topics = TableOracle(writes, tables), [write.topic for write in writes]
     else:
         pipeline = oracle_pipeline(
             author,
-            case.get("topics"),
+            columns,
             default_ttl=duration(config["ttl"]) if "ttl" in config else HOUR,
             partitions=sizes,
         )
         oracle, topics = Oracle(pipeline), [each[0].topic for each in pipeline.outputs]
+    oracle = Throttled(oracle, paces(author, duration))
     batches = list(batches_of(case))
-    results = [oracle.run(batch) for batch in batches]
+    results = [part.result(oracle.run(part.batch(batch))) for batch in batches]
     end = batches[-1].time if batches else 0
     if case.get("bounded"):
         batches.append(Batch(time=end, last=True))
-        results.append(oracle.run(batches[-1]))
+        results.append(part.result(oracle.run(batches[-1])))
     elif oracle.is_due:
         batches.append(Batch(time=end))
-        results.append(oracle.run(batches[-1]))
+        results.append(part.result(oracle.run(batches[-1])))
     return Ran(topics=tuple(topics), batches=tuple(batches), results=tuple(results))
 
 
@@ -123,10 +154,11 @@ def differences(case: Case, ran: Ran) -> list[str]:
         ]
         if lists[0] != lists[1]:
             wrong.append(f"order of {place}: {lists[1]}")
-    for row in (row for row in case.get("expect", []) if "in_batch" in row):
-        found = [n for n, r in placed if _actual(r) == _expected(row, topics)]
-        if row["in_batch"] not in found:
-            wrong.append(f"in batches {found}: {row}")
+    for row in (row for row in case.get("expect", []) if "in_batch" in row or "at" in row):
+        found = [(n, r.timestamp) for n, r in placed if _actual(r) == _expected(row, topics)]
+        at, batch = _ms(row["at"]) if "at" in row else None, row.get("in_batch")
+        if not any(batch in (None, n) and at in (None, time) for n, time in found):
+            wrong.append(f"in batches and at {found}: {row}")
     if "expect_table" in case:
         last = {(row.topic, _text(row.key)): row.value for _, row in placed if row.key is not None}
         came = {place: _json(value) for place, value in last.items() if value is not None}

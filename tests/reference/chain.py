@@ -12,6 +12,7 @@ from tests.reference.pipeline import (
     OraclePipeline,
     Step,
     Topic,
+    Within,
     Write,
 )
 
@@ -30,6 +31,8 @@ class OracleChain:
     require: tuple[str, ...]
     on_expiry: OnExpiry
     reemit: bool
+    within: Within
+    latest: bool
 
     @classmethod
     def all_of(cls, pipeline: OraclePipeline) -> tuple["OracleChain", ...]:
@@ -44,6 +47,8 @@ class OracleChain:
                 require=pipeline.require,
                 on_expiry=pipeline.on_expiry,
                 reemit=pipeline.reemit,
+                within=pipeline.within or Within(),
+                latest=pipeline.latest,
             )
             for chain in pipeline.chains
         )
@@ -70,8 +75,42 @@ class OracleChain:
 
     @property
     def ttl(self) -> int:
-        """The TTL of the driving topic."""
-        return self.topics[self.driving_topic].ttl
+        """How long a driving record may wait, in ms."""
+        if self.emission != "on_match":
+            return self.topics[self.driving_topic].ttl
+        return self._after + self.within.grace
+
+    def kept(self, topic: str) -> int:
+        """Return how long the records of a joined topic of events meet others, in ms."""
+        if self.emission != "on_match":
+            return self.topics[topic].ttl
+        return self._before(topic) + self.within.grace
+
+    def near(self, driving: int, topic: str, side: int) -> bool:
+        """Tell whether the times of a driving record and of one that is joined let them match.
+
+        The TTL rule: the later one comes within the TTL of the earlier one. Under `on_match` what
+        the author says of the left and the right one.
+        """
+        if self.emission == "on_match":
+            return driving - self._before(topic) <= side <= driving + self._after
+        if driving <= side:
+            return side <= driving + self.ttl
+        return driving <= side + self.topics[topic].ttl
+
+    @property
+    def _after(self) -> int:
+        said = self.within.before if self.chain.turned else self.within.after
+        return self.topics[self.driving_topic].ttl if said is None else said
+
+    def _before(self, topic: str) -> int:
+        said = self.within.after if self.chain.turned else self.within.before
+        return self.topics[topic].ttl if said is None else said
+
+    def waits_for(self, join: Join) -> bool:
+        """Tell whether a row without a match of a side waits until its time is up."""
+        event = not self.topics[join.topic].dimension
+        return self.emission == "on_match" and event and not join.inner
 
     def sides_of(self, topic: str) -> Iterator[Join]:
         """Yield the joins that read a topic."""
@@ -117,13 +156,16 @@ class OracleChain:
 
 def _emission(pipeline: OraclePipeline, chain: Chain) -> Emission:
     """Return how joined rows leave; where all are grouped, `final` is about the groups, unless rows
-    would leave before their matches.
+    would leave before their matches, and where nothing is said, they leave once.
     """
     writes = [write for write in pipeline.writes if write.chain == chain]
-    events = (join for join in chain.joins if not pipeline.is_dimension(join))
-    if not all(write.groups for write in writes) or not all(join.inner for join in events):
-        return pipeline.emission
-    return "immediate" if pipeline.emission == "final" else pipeline.emission
+    events = [join for join in chain.joins if not pipeline.is_dimension(join)]
+    grouped, inner = all(write.groups for write in writes), all(join.inner for join in events)
+    if grouped and inner and pipeline.emission == "final":
+        return "immediate"
+    if grouped and events and pipeline.implied:
+        return "on_match"
+    return "immediate" if pipeline.emission == "on_match" and not events else pipeline.emission
 
 
 def _name(pipeline: OraclePipeline, chain: Chain) -> str:

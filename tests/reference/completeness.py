@@ -13,6 +13,7 @@ class Completeness:
     """
 
     def __init__(self, chain: OracleChain) -> None:
+        self._chain = chain
         self._steps = chain.steps
         self._driving = chain.driving
         self._required = chain.required()
@@ -29,11 +30,19 @@ class Completeness:
         """Tell whether the INNER sides of a step have matched."""
         return all(values[join.alias] is not None for join in step.joins if join.inner)
 
+    def waits_keyless(self, step: Step) -> bool:
+        """Tell whether a row without a key waits until its time is up."""
+        if self._chain.emission == "final":
+            return True
+        waits = any(map(self._chain.waits_for, step.joins))
+        return waits and not any(join.inner for join in step.joins)
+
     def may_leave(self, step: Step, values: Values) -> bool:
         """Tell whether a row may leave a step."""
         own = {join.alias for join in step.joins}
         return (
             self.inner_matched(step, values)
+            and all(values[j.alias] is not None for j in step.joins if self._chain.waits_for(j))
             and all(term.of(values) is not None for term in self._required if term.alias in own)
             and all(c.of(values) is not None for c in self._keys if c.alias in own)
         )

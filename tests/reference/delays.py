@@ -27,8 +27,8 @@ def _delay_of(chain: OracleChain) -> int:
 
 
 def _ttl_of(chain: OracleChain) -> int:
-    topics = (chain.topics[join.topic] for join in chain.joins)
-    return max([chain.ttl, *(topic.ttl for topic in topics if not topic.dimension)])
+    events = (join.topic for join in chain.joins if not chain.topics[join.topic].dimension)
+    return max([chain.ttl, *map(chain.kept, events)])
 
 
 def _delayed(groups: tuple[Grouping, ...], delay: int, ttl: int) -> tuple[Grouping, ...]:

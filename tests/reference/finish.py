@@ -20,14 +20,14 @@ def finish(chain: OracleChain, row: Row) -> tuple[tuple[int, Emitted], ...]:
         NotTaken: One of them cannot take it, so none does.
     """
     return tuple(
-        (write.branch, _taken(write, row, values))
+        (write.branch, _taken(chain, write, row, values))
         for write in chain.writes
         for values in write.unnested(row.values)
         if passes(chain.rest_where(write), values)
     )
 
 
-def _taken(write: Write, row: Row, values: Values) -> Emitted:
+def _taken(chain: OracleChain, write: Write, row: Row, values: Values) -> Emitted:
     try:
         value = {output.name: output.of(values) for output in write.select}
     except SqlFailure as failure:
@@ -35,4 +35,6 @@ def _taken(write: Write, row: Row, values: Values) -> Emitted:
     key, value = write.keyed(value)
     if key is None and write.key is not None and not write.groups:
         raise NotTaken("encode")
-    return Emitted(topic=write.topic, key=key, value=value, timestamp=row.fact.ts)
+    members = [each.ts for each in row.members.values() if each] if chain.latest else []
+    time = max([row.fact.ts, *members])
+    return Emitted(topic=write.topic, key=key, value=value, timestamp=time)

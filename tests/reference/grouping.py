@@ -93,6 +93,9 @@ class Grouping:
     having: tuple[Condition, ...] = ()
     """Over keys and calls under the alias `""`."""
     final: bool = False
+    """Rows of windows leave when these are closed, and never again."""
+    ended: bool = False
+    """Rows of windows leave when these end, and again with late rows."""
     each: bool = False
     """Every record that changes a group sends it; else the batch does, once."""
     grace: int = 0

@@ -116,6 +116,9 @@ class Oracle:
             dead_letters=tuple(dead),
             counters=self._totals(),
             watermarks=watermarks,
+            closed=frozenset(
+                place for _, groups in self._groups.values() for place in groups.take_closed()
+            ),
         )
 
     @property

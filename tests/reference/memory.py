@@ -23,7 +23,7 @@ class Memory:
             if topic.dimension:
                 self._dimensions[join.alias] = DimensionSide(topic)
             else:
-                self._events[join.alias] = EventSide(topic)
+                self._events[join.alias] = EventSide()
 
     def start_batch(self, watermark: float | None) -> None:
         """Fix the watermark for one batch."""
@@ -44,19 +44,25 @@ class Memory:
             touched[join.alias] = key
             if join.alias in self._dimensions:
                 self._dimensions[join.alias].add(key, Version(fact, value))
-            elif not expired(fact.ts + self._chain.topics[join.topic].ttl, self._watermark):
+            elif not expired(fact.ts + self._chain.kept(join.topic), self._watermark):
                 self._events[join.alias].add(key, fact)
         return touched
 
     def matches(self, step: Step, key: Key, driving: Fact) -> dict[str, list[Fact]]:
         """The stored records that a driving record pairs with, by alias of the event sides."""
         return {
-            join.alias: []
-            if None in key
-            else self._events[join.alias].matches(key, driving, self._chain.ttl, self._watermark)
+            join.alias: [] if None in key else self._present(join, key, driving)
             for join in step.joins
             if join.alias in self._events
         }
+
+    def _present(self, join: Join, key: Key, driving: Fact) -> list[Fact]:
+        kept = self._chain.kept(join.topic)
+        return [
+            fact
+            for fact in self._events[join.alias].present(key, kept, self._watermark)
+            if self._chain.near(driving.ts, join.topic, fact.ts)
+        ]
 
     def look_up(self, step: Step, key: Key, driving_ts: int, latest: int | None) -> Values:
         """The dimension values of a step, by alias."""

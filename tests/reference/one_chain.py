@@ -13,7 +13,7 @@ from tests.reference.finish import NotTaken, finish
 from tests.reference.memory import Memory
 from tests.reference.records import DeadLetter, Emitted, Fact, Record
 from tests.reference.rows import Combination, Driving, Retained, Row
-from tests.reference.sides import Key, expired, pairs
+from tests.reference.sides import Key, expired
 from tests.reference.watermark import Watermark
 
 CLASSES = ("emitted", "dead_letter", "waiting", "filtered", "expired", "skipped")
@@ -154,13 +154,16 @@ class OneChain:
         step, driving = self._steps[number], row.driving
         key = tuple(column.of(row.values) for column in step.key)
         retained = Retained(row, key, self._memory.matches(step, key, row.fact))
+        if retained.meets(step.anti):
+            driving.filtered = True
+            return
         formed = [retained.wait(members) for members in retained.all_members()]
         if forced:
             self._send_all(number, retained, fresh)
             return
         if self._chain.emission != "final":
             self._leave_if_complete(number, retained, formed, fresh)
-        if driving.late or (None in key and self._chain.emission != "final"):
+        if driving.late or (None in key and not self._complete.waits_keyless(step)):
             self._expiring.append((number, retained))
         else:
             self._retained[number].append(retained)
@@ -177,9 +180,13 @@ class OneChain:
         emitted = [each for each in retained.combinations if each.last is not None]
         if sides and topic.dimension:
             self._dimension_came(number, retained, emitted)
-        elif sides and pairs(retained.row.fact.ts, self._chain.ttl, fact.ts, topic.ttl):
+        elif sides and self._chain.near(retained.row.fact.ts, topic.name, fact.ts):
             for alias in sides:
                 retained.add(alias, fact)
+            if retained.meets(step.anti):
+                retained.drop()
+                retained.row.driving.filtered = True
+                return
             new = [members for members in retained.all_members() if fact in members]
             formed = [retained.wait(members) for members in new]
             if self._chain.emission != "final":
@@ -221,6 +228,8 @@ class OneChain:
 
     def _gives_up(self, driving: Driving) -> bool:
         """Apply on_expiry to a driving record; tell whether its rows are still sent."""
+        if self._chain.emission == "on_match" and not (driving.emitted or driving.filtered):
+            return True
         if self._chain.emission == "smart" and not (driving.emitted or driving.filtered):
             if self._chain.on_expiry == "emit":
                 return True

@@ -4,7 +4,7 @@ The interpreter knows no SQL: a query is handed over as joins, output columns an
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, cast
 
 from tests.reference.conditions import (
@@ -20,9 +20,19 @@ from tests.reference.grouping import Grouping
 HOUR = 3_600_000
 DAY = 24 * HOUR
 
-Emission = Literal["immediate", "smart", "final"]
+Emission = Literal["immediate", "smart", "on_match", "final"]
 OnExpiry = Literal["drop", "emit", "dead_letter"]
 OnError = Literal["dead_letter", "skip", "fail"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Within:
+    """How far the times of events may be apart that match under `on_match`, in ms; None: as long as
+    topics are kept."""
+
+    before: int | None = None
+    after: int | None = None
+    grace: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +67,8 @@ class Join:
     topic: str
     on: tuple[tuple[Term, Term], ...]
     inner: bool = False
+    anti: bool = False
+    """What matches leaves elsewhere: the other half of a FULL JOIN."""
 
     @property
     def key(self) -> tuple[Term, ...]:
@@ -107,6 +119,11 @@ class Step:
     key: tuple[Term, ...]
     joins: tuple[Join, ...]
 
+    @property
+    def anti(self) -> tuple[str, ...]:
+        """The sides of which no match may be there."""
+        return tuple(join.alias for join in self.joins if join.anti)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
@@ -116,6 +133,8 @@ class Chain:
     """Alias of the driving side."""
     driving_topic: str
     joins: tuple[Join, ...] = ()
+    turned: bool = field(default=False, compare=False)
+    """The driving side is written last, after RIGHT JOIN."""
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -213,6 +232,11 @@ class OraclePipeline:
     require: tuple[str, ...] = ()
     on_expiry: OnExpiry = "drop"
     reemit: bool = False
+    within: Within | None = None
+    latest: bool = False
+    """Joined rows have the greatest time of their events."""
+    implied: bool = False
+    """The author says nothing of the emission."""
 
     @property
     def chains(self) -> tuple[Chain, ...]:

@@ -20,8 +20,10 @@ from tests.reference.conditions import (
     Negated,
     Term,
 )
+from tests.reference.full_joins import of_full_join
 from tests.reference.grouped import GroupReader, is_grouped, parsed
 from tests.reference.grouping import Grouping
+from tests.reference.literals import literal
 from tests.reference.pipeline import Chain, Join, Output, Unnest
 from tests.reference.unions import OF_RECORDS, Columns, NotExpressible, united
 
@@ -38,6 +40,8 @@ class Query:
     """The select list has `AS _key`."""
     groups: tuple[Grouping, ...] = ()
     """GROUP BY, one behind the other; the rest is about the rows that go into the first."""
+    full: bool = False
+    """Its first join keeps the rows of both sides."""
 
 
 _OPS: dict[type[Any], tuple[Any, Any]] = {
@@ -84,7 +88,9 @@ def _read(tree: exp.Expr, columns: Columns, relations: Mapping[str, str]) -> tup
     if is_grouped(tree):
         return _grouped(tree, columns, relations, named)
     if not named:
-        return (_Reader(tree, columns).read(),)
+        query = _Reader(tree, columns).read()
+        chains = of_full_join(query.chain) if query.full else (query.chain,)
+        return tuple(replace(query, full=False, chain=chain) for chain in chains)
     if any(not isinstance(join.this, exp.Unnest) for join in tree.args.get("joins") or ()):
         raise NotExpressible(tree.sql())
     below = read_query(relations[named.pop()], columns, relations)
@@ -114,6 +120,7 @@ class _Reader:
         self._preserved: dict[str, Column] = {}
         self._below: dict[str, Output] = {}
         self._unnests: dict[str, Unnest] = {}
+        self._full = False
 
     def over(self, below: Query) -> Query:
         """Read a query over the rows of another one."""
@@ -138,17 +145,26 @@ class _Reader:
             new = order[1] if join.side == "RIGHT" else join.this.alias_or_name
             pairs = self._pairs(join, new, [order[0], *(each.alias for each in joins)])
             kind = join.side or join.kind or "INNER"
-            if kind not in {"LEFT", "RIGHT", "INNER"}:
+            if kind not in {"LEFT", "RIGHT", "INNER", "FULL"}:
                 raise NotExpressible(kind)
+            if kind == "FULL" and join.args.get("using"):
+                raise NotExpressible("FULL JOIN with USING")
+            self._full = self._full or kind == "FULL"
             joins.append(Join(alias=new, topic=self._topics[new], on=pairs, inner=kind == "INNER"))
         self._read_unnests()
         select, where = self._select(), self._where()
         return Query(
-            chain=Chain(driving=order[0], driving_topic=self._topics[order[0]], joins=tuple(joins)),
+            chain=Chain(
+                driving=order[0],
+                driving_topic=self._topics[order[0]],
+                joins=tuple(joins),
+                turned=order != list(self._topics),
+            ),
             select=select,
             where=where,
             unnests=tuple(self._unnests.values()),
             sets_key=self._sets_key(),
+            full=self._full,
         )
 
     def _sets_key(self) -> bool:
@@ -204,13 +220,13 @@ class _Reader:
             case exp.Paren():
                 return self._term(node.this)
             case exp.Coalesce() if len(node.expressions) == 1:
-                return Call("coalesce", self._column(node.this), _literal(node.expressions[0]))
+                return Call("coalesce", self._column(node.this), literal(node.expressions[0]))
             case exp.Explode():
                 return self._unnest("unnest", "element", node.this)
             case exp.Upper():
                 return Call("upper", self._column(node.this))
             case exp.Add():
-                return Call("plus", self._column(node.this), _literal(node.expression))
+                return Call("plus", self._column(node.this), literal(node.expression))
             case exp.Cast() if node.to.is_type("BIGINT", "INTEGER"):
                 return Call("integer", self._column(node.this))
             case _:
@@ -274,25 +290,7 @@ class _Reader:
             case exp.Binary() if type(node) in _OPS:
                 straight, turned = _OPS[type(node)]
                 if isinstance(node.this, exp.Column):
-                    return Compare(self._column(node.this), straight, _literal(node.expression))
-                return Compare(self._column(node.expression), turned, _literal(node.this))
+                    return Compare(self._column(node.this), straight, literal(node.expression))
+                return Compare(self._column(node.expression), turned, literal(node.this))
             case _:
                 raise NotExpressible(node.sql())
-
-
-def _literal(node: exp.Expr) -> Any:
-    match node:
-        case exp.Literal():
-            return node.this if node.is_string else _number(str(node.this))
-        case exp.Neg(this=exp.Literal() as inner):
-            return -_number(str(inner.this))
-        case exp.Boolean():
-            return bool(node.this)
-        case exp.Null():
-            return None
-        case _:
-            raise NotExpressible(node.sql())
-
-
-def _number(text: str) -> int | float:
-    return int(text) if text.isdigit() else float(text)

@@ -73,6 +73,8 @@ class BatchResult:
     """Of driving records and sides the sums over the chains."""
     watermarks: tuple[float | None, ...]
     """Of each chain, at the start of the batch; None before anything is known."""
+    closed: frozenset[tuple[str, object]] = frozenset()
+    """Topic and key of windows that are over, and whose changes leave as they arise."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

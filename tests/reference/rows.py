@@ -1,6 +1,6 @@
 """Driving records and the combinations that are formed of them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -105,6 +105,10 @@ class Retained:
         for combination in self.combinations:
             if combination.waits and combination.members[place] is None:
                 self.leave(combination)
+
+    def meets(self, aliases: Iterable[str]) -> bool:
+        """Tell whether there is a match of one of these sides."""
+        return any(self.matches.get(alias) for alias in aliases)
 
     def drop(self) -> None:
         """Give up what waits."""

@@ -20,24 +20,17 @@ class Version:
 class EventSide:
     """The retained records of an event side."""
 
-    def __init__(self, topic: Topic) -> None:
-        self._ttl = topic.ttl
+    def __init__(self) -> None:
         self._entries: dict[Key, list[Fact]] = {}
 
     def add(self, key: Key, fact: Fact) -> None:
         """Retain a record."""
         self._entries.setdefault(key, []).append(fact)
 
-    def matches(
-        self, key: Key, driving: Fact, driving_ttl: int, watermark: float | None
-    ) -> list[Fact]:
-        """The records that had not expired at the start of the batch and pair with `driving`."""
-        return [
-            fact
-            for fact in self._entries.get(key, [])
-            if not expired(fact.ts + self._ttl, watermark)
-            and pairs(driving.ts, driving_ttl, fact.ts, self._ttl)
-        ]
+    def present(self, key: Key, kept: int, watermark: float | None) -> list[Fact]:
+        """The records that had not expired at the start of the batch; they are kept for `kept`."""
+        found = self._entries.get(key, [])
+        return [fact for fact in found if not expired(fact.ts + kept, watermark)]
 
 
 class DimensionSide:
@@ -97,8 +90,3 @@ def texts(key: Key) -> Key:
 def expired(due: int, watermark: float | None) -> bool:
     """Tell whether an entry that lives until `due` (`ts + ttl`) has expired."""
     return watermark is not None and watermark > due
-
-
-def pairs(a: int, ttl_a: int, b: int, ttl_b: int) -> bool:
-    """The TTL rule: the later one comes within the TTL of the earlier one."""
-    return b <= a + ttl_a if a <= b else a <= b + ttl_b

@@ -62,7 +62,8 @@ class TableOracle:
                 else:
                     one.refuse(record)
             if not good:
-                dead.append(DeadLetter(record.topic, record.partition, record.offset, "decode"))
+                phase = "sql" if record.raw is None else "decode"
+                dead.append(DeadLetter(record.topic, record.partition, record.offset, phase))
         for one, outs in self._chains:
             for out in outs:
                 rows.extend(out.leave())

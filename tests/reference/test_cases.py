@@ -12,6 +12,12 @@ from tests.reference.unions import NotExpressible
 
 FOLDER = Path(__file__).parents[1] / "engine" / "testing" / "cases"
 BEYOND_THE_ORACLE = {
+    "RA28 runs of 3 rows over 8 records, the last one when its time has come",
+    "RA28 the same runs in 2 batches",
+    "RA28 a row that fails alone is one dead letter, and its run is made without it",
+    "a run that fails as a whole is one dead letter about its result",
+    "each source partition makes runs of its own",
+    "runs behind windows that close, grouped again, beside the runs themselves",
     "QUALIFY keeps the first row of a key by its order, under every change",
     "a row number that is compared with 1 in the SELECT around, with all columns",
     "the first row in the order of records, of all rows",
@@ -55,6 +61,23 @@ BEYOND_THE_ORACLE = {
     "a group that HAVING does not let through is not found",
     "groups of another topic, by two columns, beside a dimension",
     "groups of groups that are looked up are counted",
+    "the last row of each key of a relation, one that moves, and one without a key",
+    "of a table the row that changed last among those with the key",
+    "events look up the last row of a key",
+    "RA23 change operations are kept where rows are projected",
+    "an update that does not pass deletes, an insert is dropped, a condition on the operation "
+    "drops",
+    "changes with a key of two columns, and null values that name none, as Avro",
+    "changes of a table on the console, and rows in the blackhole",
+    "windows of events beside the table of the same topic, by a common event time",
+    "a FULL JOIN by USING shows the key of the side that is there, whatever it is made of",
+    "the event side of a derived table is joined by what it computes",
+    "under row_time latest the time of the left record is a column like others",
+    "customers with the total of their orders",
+    "groups with groups, both of events, and those that only one side has",
+    "groups that stand first, joined to a table by another column",
+    "groups of the same records on both sides, each record once",
+    "a result that fails leaves once a late record has made it another one",
     "KS25 topics with - and ., EXTRACT, IS DISTINCT FROM, FROM inside a string",
 }
 
@@ -64,7 +87,7 @@ def _cases() -> list[Case]:
         case
         for file in sorted(FOLDER.glob("*.yaml"))
         for case in yaml.load(file.read_text(), yaml.CSafeLoader)
-        if "expect_error" not in case
+        if "expect_error" not in case and not case["case"].startswith("lenses, ")
     ]
 
 

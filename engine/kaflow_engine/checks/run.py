@@ -14,6 +14,7 @@ from kaflow_engine.checks.results import CheckResult, results_of
 from kaflow_engine.duck.queries import query
 from kaflow_engine.errors import RunError
 from kaflow_engine.model.checks import CONDITION, Check
+from kaflow_engine.sql.types.conditions import runnable
 
 _QUIET = {"GX_ANALYTICS_ENABLED": "false", "TQDM_DISABLE": "1", "PYTHONUTF8": "1"}
 _OF_PYTHON = ("PYTHONHOME", "PYTHONPATH", "LD_LIBRARY_PATH")
@@ -48,7 +49,7 @@ def _that_meet(condition: str | None, rows: pa.Table) -> pa.Table | str:
     if condition is None:
         return rows
     try:
-        return query(f"SELECT * FROM rows WHERE ({condition}\n)", rows)
+        return query(f"SELECT * FROM rows WHERE ({runnable(condition)}\n)", rows)
     except duckdb.Error as error:
         return f"cannot apply the {CONDITION} {condition!r}: {str(error).splitlines()[0]}"
 

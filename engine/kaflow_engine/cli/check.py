@@ -84,7 +84,7 @@ def command(
         )
         found.append(checked)
         if docs is not None:
-            title = f"{name}.{write.output.target}" if spec.outputs else name
+            title = f"{name}.{write.target}" if spec.outputs else name
             page = write_docs(docs, title, checked.what, datetime.now(UTC), checked.results)
             click.echo(f"wrote {page}", err=True)
         if not as_json:

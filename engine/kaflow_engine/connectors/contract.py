@@ -1,32 +1,31 @@
 """What sources and sinks must offer, as Protocols; nothing of an outside system is imported.
 
-A `Source` gives records by ranges of offsets, and the same range gives the same records.
-
-A sink has two ends. In a task, a `TaskSink` writes the rows of one task of one batch. On the
-driver, a `Sink` commits a batch, and says what it holds. What it promises stands in its
-`Capabilities`, so that planner, runtime and `kaflow explain` ask and never compare names.
+A `Source` gives the same records for the same range of offsets. A sink has two ends: in a task, a
+`TaskSink` writes the rows of one task of one batch; on the driver, a `Sink` commits a batch, and
+says what it holds. Its `Capabilities` say what it promises: no one compares names.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from kaflow_engine.connectors.answers import NO_ANSWERS, Answers
 from kaflow_engine.connectors.holding import Holding
+from kaflow_engine.connectors.replaced import Replaced
+from kaflow_engine.model.columns import Column
 
 if TYPE_CHECKING:
     import pyarrow as pa  # planning asks for capabilities only, and it takes long to load
 
     from kaflow_engine.state.storage.store import Store
 
-Outage = Literal["retry", "stop", "bad settings"]
-"""What an error of an outside system calls for: `retry`: it is away, and may come back; `stop`:
-trying again gives the same; `bad settings`: someone must correct the configuration."""
-
 StartPolicy = Literal["earliest", "latest"] | int
-"""Where reading begins: at the first record there is, behind the last, or at the first one that is
-not older than a time in epoch milliseconds."""
+"""Where reading begins: at the first record, behind the last, or at a time in epoch ms."""
 
 Delivery = Literal["exactly_once", "at_least_once"]
+
+Settings = Mapping[str, str | int | bool | None]
+"""What an author says of an output, as far as it is no secret."""
 
 CrashPoint = Callable[[str], None]
 """Takes the name of a step of the protocol, at which a test may end the process."""
@@ -68,10 +67,6 @@ class Source(Protocol):
         """
         ...
 
-    def outage(self, error: BaseException) -> Outage | None:
-        """Tell what an error calls for; None: it is no error of this source."""
-        ...
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
@@ -86,6 +81,8 @@ class Capabilities:
     """Why, and for whom the guarantee holds."""
     ordered: bool
     """Whether readers meet the rows of one key in the order in which they were made."""
+    backfills: bool = True
+    """Whether a backfill may write there, beside the stream."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +99,18 @@ class TaskPart:
     alone: bool = False
     """Whether these are all rows of the batch."""
     passing: CrashPoint = survive
+    answers: Answers = NO_ANSWERS
+    """What the outside said to an earlier try of the batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A row that a sink cannot take, and never will: it becomes a dead letter."""
+
+    row: int
+    """Its place among those of the task."""
+    error: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +123,8 @@ class Written:
     """What the driver must know to commit the batch: plain data for JSON."""
     phases: Mapping[str, float] = field(default_factory=dict[str, float])
     """Milliseconds by phase."""
+    refused: tuple[Refused, ...] = ()
+    """The same ones when the batch runs again."""
 
 
 class TaskSink(Protocol):
@@ -180,6 +191,8 @@ class Owner:
 
     state: str
     generation: int
+    epoch: int = 0
+    """Of the run that opens it; 0: no run has begun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,37 +202,18 @@ class Output:
     name: str
     place: str
     """Where it is: a folder, a URL."""
-    partition: str
-    """The column by which rows are parted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplacedRecords:
-    """The rows in whose place a backfill puts its own: those made of records that it has read."""
-
-    partitions: frozenset[str]
-    """Of the output; rows of others stay."""
-    source: tuple[str, str]
-    """Columns: partition and offset of the record that a row was made of."""
-    read: Mapping[int, tuple[int, int]]
-    """By source partition the first offset that was read, and the one after the last."""
-    unknown: bool
-    """Whether rows that name no record go, too."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplacedGroups:
-    """The rows in whose place a backfill puts its own: those of all windows of its partitions."""
-
-    partitions: frozenset[str]
-    """Of the output; rows of others stay."""
-    group: str
-    """Column: the group and the window that a row is of."""
-    unknown: bool
-    """Whether rows that name no group go, too."""
-
-
-Replaced = ReplacedRecords | ReplacedGroups
+    partition: str = ""
+    """The column by which rows are parted, if any."""
+    columns: tuple[Column, ...] = ()
+    """Of its rows, where a file names its kind; those of `flow.records` stand beside them."""
+    key: str | None = None
+    """The column that is the key; where there is none of that name, `flow.records.KEY` has it."""
+    changes: bool = False
+    """A row replaces the one of its key, and rows are deleted."""
+    settings: Settings = field(default_factory=dict[str, str | int | bool | None])
+    """What the author says."""
+    connection: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """What the configuration says of the connection; secrets among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,8 +231,8 @@ class Bounded:
 class Outlet(Protocol):
     """Opens outputs of one kind."""
 
-    def task(self, output: Output) -> TaskSink:
-        """Return what tasks write with."""
+    def task(self, output: Output, owner: Owner) -> TaskSink:
+        """Return what tasks of a state write with."""
         ...
 
     def look(self, output: Output, columns: "pa.Schema", owner: Owner) -> Sequence[Holding]:
@@ -269,6 +263,14 @@ class Outlet(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unfit:
+    """A column that a kind of sink does not take."""
+
+    why: str
+    hint: str | None = None
+
+
 class SinkKind(Protocol):
     """One kind of sink; light to load, for planning asks it."""
 
@@ -281,6 +283,6 @@ class SinkKind(Protocol):
         """Return what it promises where the author asks for a delivery."""
         ...
 
-    def outage(self, error: BaseException) -> Outage | None:
-        """Tell what an error calls for; None: it is no error of this kind of sink."""
+    def unfit(self, columns: Sequence[Column], settings: Settings) -> Sequence[Unfit]:
+        """Return what it has no type or name for; of kinds that files name by `type` only."""
         ...

@@ -1,6 +1,7 @@
 """What a sink holds of a pipeline: how any sink answers a start that asks what was delivered."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,3 +17,5 @@ class Holding:
     of it."""
     table: str | None = None
     """The table that holds it; None: topics, as the pipeline's own topic says."""
+    kept_in: Literal["table", "folder"] = "table"
+    """What `table` names."""

@@ -1,14 +1,20 @@
-"""The kinds of sinks there are: a table of names, each loaded when it is used."""
+"""The kinds of sinks there are: a table of names, and plugins; each loaded when it is used."""
 
 from functools import lru_cache
 from importlib import import_module
 
-from kaflow_engine.connectors.contract import Outage, SinkKind
+from kaflow_engine.connectors.contract import SinkKind
+from kaflow_engine.connectors.plugins import plugin
 from kaflow_engine.errors import UnknownName
 
 SINKS: dict[str, str] = {
+    "blackhole": "kaflow_engine.connectors.blackhole.sink:Blackhole",
+    "console": "kaflow_engine.connectors.console.sink:Console",
     "delta": "kaflow_engine.connectors.delta.sink:DeltaTables",
+    "files": "kaflow_engine.connectors.files.sink:FileFolders",
     "kafka": "kaflow_engine.connectors.kafka.sink:KafkaTopics",
+    "postgres": "kaflow_engine.connectors.postgres.sink:PostgresTables",
+    "webhook": "kaflow_engine.connectors.http.webhook:Webhooks",
 }
 """Name → module and class of a `SinkKind`."""
 
@@ -18,18 +24,13 @@ def sink_kind(name: str) -> SinkKind:
 
     Raises:
         UnknownName: There is none; says which there are.
+        ModelError: A plugin cannot be loaded.
     """
+    if "." in name:
+        return plugin(name)
     if name not in SINKS:
         raise UnknownName("sink", name, SINKS)
     return _loaded(SINKS[name])
-
-
-def outage_of(error: BaseException) -> Outage | None:
-    """Tell what an error of any outside system calls for; None: no one knows it."""
-    for name in SINKS:
-        if (answer := sink_kind(name).outage(error)) is not None:
-            return answer
-    return None
 
 
 @lru_cache(maxsize=64)

@@ -1,10 +1,13 @@
 """DuckDB as a binder: types of expressions, without any data."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from inspect import Parameter, Signature
+from typing import Any
 
 import duckdb
+from duckdb.func import SPECIAL
 
 Error = duckdb.Error
 
@@ -28,11 +31,63 @@ def bind(select: str) -> tuple[str, ...]:
         return tuple(str(kind) for kind in connection.sql(select).types)
 
 
+def described(select: str) -> tuple[tuple[str, str], ...]:
+    """Return the names and types of the columns of a SELECT, which is not run.
+
+    Raises:
+        Error: DuckDB refuses it.
+    """
+    with _database(os.getpid()).cursor() as connection:
+        found = connection.sql(select)
+        return tuple(zip(found.columns, map(str, found.types), strict=True))
+
+
 def casts(text: str, kind: str) -> bool:
     """Tell whether a text can be read as a value of a type."""
     with _database(os.getpid()).cursor() as connection:
         row = connection.execute(f"SELECT TRY_CAST(? AS {kind}) IS NOT NULL", [text]).fetchone()
     return row is not None and bool(row[0])
+
+
+_declared: dict[str, tuple[list[str], str]] = {}
+# of the process, as its database is
+
+
+def declare(name: str, arguments: Sequence[str], returns: str) -> None:
+    """Let expressions call a function that is no part of DuckDB; none is calculated here.
+
+    Args:
+        name: What SQL calls it.
+        arguments: Their types.
+        returns: The type of what it gives.
+    """
+    if name not in _declared:
+        _declared[name] = (list(arguments), returns)
+        _create(_database(os.getpid()), name)
+
+
+def _create(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+    arguments, returns = _declared[name]
+    known = connection.execute("FROM duckdb_functions() WHERE function_name = ?", [name])
+    if known.fetchone() is None:
+        connection.create_function(
+            name, taking(len(arguments), _not_here), [*arguments], returns, null_handling=SPECIAL
+        )
+
+
+def taking(arguments: int, call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that says it takes so many arguments: DuckDB counts them."""
+    places = (Parameter(f"a{place}", Parameter.POSITIONAL_ONLY) for place in range(arguments))
+
+    def called(*values: Any) -> Any:
+        return call(*values)
+
+    called.__dict__["__signature__"] = Signature(list(places))
+    return called
+
+
+def _not_here(*values: object) -> None:
+    raise ValueError("it is not calculated while a file is checked")
 
 
 @lru_cache(maxsize=1024)
@@ -49,7 +104,8 @@ def type_name(kind: str) -> str:
 @lru_cache(maxsize=1)
 def functions() -> frozenset[str]:
     """Return the names of all scalar functions and macros."""
-    sql = "SELECT function_name FROM duckdb_functions() WHERE function_type IN ('scalar', 'macro')"
+    sql = "SELECT function_name FROM duckdb_functions() WHERE internal AND "
+    sql += "function_type IN ('scalar', 'macro')"
     with _database(os.getpid()).cursor() as connection:
         return frozenset(str(row[0]) for row in connection.execute(sql).fetchall())
 
@@ -102,4 +158,6 @@ def _database(process: int) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(config=dict(SETTINGS))
     connection.execute("SET GLOBAL TimeZone = 'UTC'")
     connection.execute("SET lock_configuration = true")
+    for name in [*_declared]:
+        _create(connection, name)
     return connection

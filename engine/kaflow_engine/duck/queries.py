@@ -3,9 +3,13 @@
 import os
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+
+from kaflow_engine.duck.functions import catalogue
+from kaflow_engine.duck.functions.signature import Function
 
 if TYPE_CHECKING:
     import pyarrow as pa  # planning needs names and types only, and it takes long to load
@@ -20,6 +24,7 @@ SETTINGS: Mapping[str, str | int | bool] = {
 
 
 _ALL = 2**62
+_adding = Lock()
 
 
 def connect() -> duckdb.DuckDBPyConnection:
@@ -58,6 +63,37 @@ def value(sql: str, parameters: Sequence[object] = ()) -> Any:
         return None if row is None else row[0]
 
 
+class _Database:
+    """A database and the functions that it knows."""
+
+    def __init__(self) -> None:
+        self._connection = connect()
+        self._changes = 0
+        self._functions: dict[str, Function] = {}
+
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """Return a fresh cursor, which knows all functions that the process found."""
+        known = catalogue.known()
+        if known.changes != self._changes:
+            with _adding:
+                changes = known.changes
+                for key, function in [*known.functions.items()]:
+                    self._add(key, function)
+                self._changes = changes
+        return self._connection.cursor()
+
+    def _add(self, key: str, function: Function) -> None:
+        """Let SQL call a function, in place of another one of the same name, version and types."""
+        from kaflow_engine.duck.functions.vectors import create  # Arrow takes long to load
+
+        before = self._functions.get(key)
+        if before is None or before.call is not function.call:
+            if before is not None:
+                self._connection.remove_function(key)
+            create(self._connection, key, function)
+            self._functions[key] = function
+
+
 @lru_cache(maxsize=1)
-def _database(process: int) -> duckdb.DuckDBPyConnection:
-    return connect()  # keyed by process: a forked worker must not use its parent's database
+def _database(process: int) -> _Database:
+    return _Database()  # keyed by process: a forked worker must not use its parent's database

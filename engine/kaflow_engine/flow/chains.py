@@ -1,12 +1,11 @@
 """The chains of a flow: which operators the rows of one edge from a Decode go through."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from kaflow_engine.flow.edges import Driving
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import (
-    joins,
     operator_of,
     projections,
     projects_of,
@@ -17,8 +16,9 @@ from kaflow_engine.flow.operators import Aggregate, Decode, KeyedJoin, Ledger, P
 from kaflow_engine.flow.sinks import Sink
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.flow.tables import Materialize, TableJoin
+from kaflow_engine.flow.timed import Runs, Throttle
 
-InChain = KeyedJoin | Project | Ledger | Aggregate | Materialize | TableJoin
+InChain = KeyedJoin | Project | Ledger | Aggregate | Materialize | TableJoin | Throttle | Runs
 
 STATES = 1000
 """States of a chain are called by its number times this, and their place in it."""
@@ -123,9 +123,13 @@ def chain_name(flow: Flow, chain: Chain) -> str:
 
 
 def _looked_up(flow: Flow, chain: Chain) -> list[str]:
-    """Return the ids of the tables of a chain that joins of others look up."""
-    sides = [side for join in joins(flow) for side in join.sides]
-    inputs = dict.fromkeys(side.input for side in sides)
+    """Return the ids of the tables of a chain that joins of others look up, or join."""
+    others = [
+        join
+        for join in flow.operators
+        if isinstance(join, KeyedJoin | TableJoin) and driving_of(flow, join).chain != chain.number
+    ]
+    inputs = dict.fromkeys(side.input for join in others for side in join.sides)
     own = [
         each.id
         for each in flow.operators
@@ -144,8 +148,13 @@ def driving_of(flow: Flow, operator: InChain) -> Driving:
             before = operator_of(flow, rows.input)
         case Ledger(inputs=inputs) | Aggregate(inputs=inputs):
             before = operator_of(flow, inputs[0])
-        case TableJoin(left=left):
-            before = operator_of(flow, left.input)
+        case TableJoin(left=left, chain=number):
+            side = operator_of(flow, left.input)
+            assert not isinstance(side, Decode)
+            edge = driving_of(flow, side)
+            return edge if number is None else replace(edge, chain=number)
+        case Throttle(inputs=inputs) | Runs(inputs=inputs):
+            before = operator_of(flow, inputs[0])
         case _:
             assert_never(operator)
     assert not isinstance(before, Decode)
@@ -179,8 +188,25 @@ def number_of_state(state: int) -> int:
 
 
 def clocks(flow: Flow) -> dict[int, tuple[TopicParams, ...]]:
-    """Return the topics that the watermark of each chain follows, by the number of the chain."""
-    return {chain.number: topics_of(flow, chain) for chain in chains(flow)}
+    """Return the topics whose event time matters to each chain, by the number of the chain.
+
+    A topic whose records are events of one chain, and a table of another, is a clock of the first.
+    """
+    return {
+        chain.number: tuple(
+            topic
+            for topic in topics_of(flow, chain)
+            if topic.dimension or topic.name in _event_topics(flow, chain)
+        )
+        for chain in chains(flow)
+    }
+
+
+def _event_topics(flow: Flow, chain: Chain) -> frozenset[str]:
+    """Return the topics whose records are events of a chain: they drive it, or are joined so."""
+    sides = (side for join in chain.joins for side in join.sides if side.role == "event")
+    driving = () if chain.tables else (chain.driving,)
+    return frozenset(source_of(flow, edge).name for edge in (*driving, *sides))
 
 
 def _is_written(flow: Flow, project: Project) -> bool:

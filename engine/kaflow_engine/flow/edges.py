@@ -26,8 +26,8 @@ class Driving:
     raw: str | None
     """SQL: where true the original bytes travel along, for a dead letter; None: never."""
     ttl: int
-    """Milliseconds that a row may wait."""
-    emission: Literal["immediate", "smart", "final"]
+    """Milliseconds that a row may wait; under `on_match` grace is among them."""
+    emission: Literal["immediate", "smart", "on_match", "final"]
     on_expiry: Literal["drop", "emit", "dead_letter"]
     reemit: bool
     """Rows are formed again when a dimension changes."""
@@ -46,6 +46,14 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Within:
+    """How far an event may be from the driving record that it matches, in milliseconds."""
+
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SideParams:
     """One joined side of a keyed join."""
 
@@ -53,16 +61,19 @@ class SideParams:
     """The Decode whose rows are its records, or the table that is looked up."""
     alias: str
     role: Role
-    kind: Literal["LEFT", "INNER"]
+    kind: Literal["LEFT", "INNER", "ANTI"]
+    """ANTI: what matches an event of it makes no row."""
     columns: tuple[Column, ...]
     """What is kept of a record, named as in the topic."""
     key: str
     """SQL text of the join key over `"alias.column"`."""
     filter: str | None
     ttl: int
-    """Milliseconds that an event is kept."""
+    """Milliseconds that an event is kept; with `within` grace is among them."""
     lookup: Literal["current", "as_of"]
     keep: int
     """Milliseconds of versions kept under `as_of`."""
     tombstones: bool
     """A null value deletes the entry under the record's Kafka key."""
+    within: Within | None = None
+    """Which events match; None: where the later one comes within the TTL of the earlier one."""

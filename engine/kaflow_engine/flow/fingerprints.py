@@ -16,8 +16,9 @@ from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import joins_before, operator_of, source_of
 from kaflow_engine.flow.operators import Aggregate, Decode, KeyedJoin, Ledger, Operator, Project
 from kaflow_engine.flow.tables import Materialize, TableJoin
+from kaflow_engine.flow.timed import Runs, Throttle
 
-_BESIDE = ("id", "state", "inputs", "each", "on_late")
+_BESIDE = ("id", "state", "inputs", "each", "on_late", "exchange", "chain")
 _OF_DRIVING = ("alias", "raw", "ttl", "emission", "on_expiry", "reemit")
 
 
@@ -54,6 +55,16 @@ def state_fingerprint(flow: Flow, operator: Operator) -> str | None:
         case TableJoin(left=left, right=right):
             sides = [{**asdict(side), "input": _below(flow, side.input)} for side in (left, right)]
             found = {**_own(operator), "left": sides[0], "right": sides[1]}
+        case Runs(inputs=inputs, columns=columns, per_partition=per_partition):
+            before = operator_of(flow, inputs[0])
+            found = {
+                "columns": [asdict(column) for column in columns],
+                "per_partition": per_partition,
+                "rows": {**asdict(before), "id": None},
+                "before": _before(flow, before),
+            }
+        case Throttle():
+            found = {}  # keys and values as bytes, whatever they are of
         case _:
             assert_never(operator)
     text = json.dumps([operator.type, found], sort_keys=True)
@@ -61,7 +72,10 @@ def state_fingerprint(flow: Flow, operator: Operator) -> str | None:
 
 
 def _own(operator: Aggregate | Materialize | TableJoin) -> dict[str, Any]:
-    return {name: value for name, value in asdict(operator).items() if name not in _BESIDE}
+    found = {name: value for name, value in asdict(operator).items() if name not in _BESIDE}
+    if found.get("shard", "") is None:
+        del found["shard"]  # as before there was one
+    return found
 
 
 def _taken(flow: Flow, rows: Driving | Rows) -> dict[str, Any]:
@@ -111,4 +125,6 @@ def _side(flow: Flow, side: SideParams) -> dict[str, Any]:
         del found["ttl"]
     if side.lookup != "as_of":
         del found["keep"]
+    if side.within is None:
+        del found["within"]
     return found

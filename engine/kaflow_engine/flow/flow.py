@@ -36,6 +36,16 @@ def instant(milliseconds: int) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Beginning:
+    """What was added over a table that had rows: its first batch begins with all of them."""
+
+    table: int
+    """The name of the state that holds them."""
+    reader: str
+    """What begins, as `flow.beginnings` calls it: the same one in later plans."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
     """One pipeline, ready to run; `flow.graph` answers what its edges mean."""
 
@@ -60,3 +70,6 @@ class Flow:
     """Numbers of chains that the state once had: no other chain gets them."""
     retired_states: tuple[int, ...] = ()
     """States of aggregates that chains once had: no other aggregate gets them."""
+    begins: tuple[Beginning, ...] = ()
+    """What has begun with the rows of a table, or will with the first batch of this plan: that is
+    what the plan of the batch before does not have."""

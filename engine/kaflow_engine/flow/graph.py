@@ -9,6 +9,7 @@ from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.operators import (
     Aggregate,
     Decode,
+    Gathers,
     KeepsState,
     KeyedJoin,
     Ledger,
@@ -16,9 +17,10 @@ from kaflow_engine.flow.operators import (
     Project,
     TakesRows,
 )
-from kaflow_engine.flow.sinks import Sink, TableSink, TopicSink, value_columns
+from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink, value_columns
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.flow.tables import Materialize, TableJoin
+from kaflow_engine.flow.timed import Runs, Throttle
 from kaflow_engine.model.columns import Column
 
 
@@ -41,8 +43,11 @@ def inputs_of(node: Operator | Sink) -> tuple[str, ...]:
         case (
             Ledger(inputs=inputs)
             | Aggregate(inputs=inputs)
+            | Throttle(inputs=inputs)
+            | Runs(inputs=inputs)
             | TopicSink(inputs=inputs)
             | TableSink(inputs=inputs)
+            | ConnectorSink(inputs=inputs)
         ):
             return inputs
         case _:
@@ -54,10 +59,12 @@ def has_exchange(node: Operator | Sink) -> bool:
     match node:
         case Decode() | Project():
             return False
-        case KeyedJoin() | Ledger() | Aggregate() | Materialize() | TableJoin():
+        case KeyedJoin() | Ledger() | Materialize() | TableJoin():
             return True
-        case TopicSink(exchange=exchange) | TableSink(exchange=exchange):
-            return exchange
+        case Throttle() | Runs():
+            return True
+        case TopicSink() | TableSink() | ConnectorSink() | Aggregate():
+            return node.exchange
         case _:
             assert_never(node)
 
@@ -156,9 +163,9 @@ def projections(flow: Flow) -> tuple[Project, ...]:
     return tuple(each for each in flow.operators if isinstance(each, Project))
 
 
-def taker_of(flow: Flow, project: Project) -> Sink | Aggregate:
-    """Return the sink or the aggregate that takes the rows of a projection."""
-    nodes = (*flow.sinks, *aggregates(flow))
+def taker_of(flow: Flow, project: Project) -> Sink | Gathers:
+    """Return the sink, or what gathers rows, that takes the rows of a projection."""
+    nodes = (*flow.sinks, *(each for each in flow.operators if isinstance(each, Gathers)))
     return next(node for node in nodes if project.id in node.inputs)
 
 
@@ -167,9 +174,14 @@ def aggregates(flow: Flow) -> tuple[Aggregate, ...]:
     return tuple(each for each in flow.operators if isinstance(each, Aggregate))
 
 
-def aggregates_before(flow: Flow, project: Project) -> tuple[Aggregate, ...]:
-    """Return the aggregates that a row has passed when it arrives at a projection, the first one
-    first."""
+def groups_here(flow: Flow, join: KeyedJoin) -> bool:
+    """Tell whether an aggregate takes the rows of a join in its task."""
+    takers = (taker_of(flow, e) for e in readers_of(flow, join.id) if isinstance(e, Project))
+    return any(isinstance(taker, Aggregate) and not taker.exchange for taker in takers)
+
+
+def gathered_before(flow: Flow, project: Project) -> tuple[Gathers, ...]:
+    """Return what gathered the rows that arrive at a projection, the first one first."""
     match project.rows:
         case Driving():
             return ()
@@ -177,14 +189,30 @@ def aggregates_before(flow: Flow, project: Project) -> tuple[Aggregate, ...]:
             before = operator_of(flow, name)
         case _:
             assert_never(project.rows)
-    return aggregates_to(flow, before) if isinstance(before, Aggregate) else ()
+    return gathered_to(flow, before) if isinstance(before, Gathers) else ()
 
 
-def aggregates_to(flow: Flow, last: Aggregate) -> tuple[Aggregate, ...]:
-    """Return an aggregate behind those that its rows have passed, the first one first."""
+def gathered_to(flow: Flow, last: Gathers) -> tuple[Gathers, ...]:
+    """Return what gathers rows behind those that its rows have passed, the first one first."""
     entry = operator_of(flow, last.inputs[0])
     assert isinstance(entry, Project)
-    return (*aggregates_before(flow, entry), last)
+    return (*gathered_before(flow, entry), last)
+
+
+def throttle_of(flow: Flow, sink: Sink) -> Throttle | None:
+    """Return what holds changes back on their way to a sink; None: nothing does."""
+    return next((each for each in throttles(flow) if each.id in sink.inputs), None)
+
+
+def throttles(flow: Flow) -> tuple[Throttle, ...]:
+    """Return what holds changes back."""
+    return tuple(each for each in flow.operators if isinstance(each, Throttle))
+
+
+def throttled_readers(flow: Flow, name: str) -> tuple[Project, ...]:
+    """Return the projections of an operator's rows whose changes are held back."""
+    held = {project for throttle in throttles(flow) for project in throttle.inputs}
+    return tuple(e for e in projections(flow) if e.rows.input == name and e.id in held)
 
 
 def projects_of(flow: Flow, sink: Sink) -> tuple[Project, ...]:
@@ -207,6 +235,17 @@ def table_sinks(flow: Flow) -> tuple[TableSink, ...]:
     return tuple(sink for sink in flow.sinks if isinstance(sink, TableSink))
 
 
+def gathered_for(flow: Flow) -> int:
+    """Return how many milliseconds rows gather before a batch: as the most impatient of the sinks
+    says that gather them."""
+    intervals = [sink.table.interval for sink in table_sinks(flow)]
+    for sink in flow.sinks:
+        said = dict(sink.settings).get("interval") if isinstance(sink, ConnectorSink) else None
+        if isinstance(said, int):
+            intervals.append(said)
+    return min(intervals, default=0)
+
+
 def with_avro_ids(flow: Flow, ids: Mapping[str, int | None]) -> Flow:
     """Return a flow whose topics have their Avro schemas under ids, given by the sink's id."""
     sinks = tuple(
@@ -225,6 +264,8 @@ def state_name(operator: Operator) -> int | None:
             | Aggregate(state=state)
             | Materialize(state=state)
             | TableJoin(state=state)
+            | Throttle(state=state)
+            | Runs(state=state)
         ):
             return state
         case Decode() | Project():

@@ -18,6 +18,7 @@ from kaflow_engine.flow.operators import (
 )
 from kaflow_engine.flow.sinks import Sink
 from kaflow_engine.flow.tables import Materialize, TableJoin
+from kaflow_engine.flow.timed import Runs, Throttle
 
 
 def state_in(chain: int, place: int) -> int:
@@ -46,6 +47,19 @@ TABLES = 200
 def table_state(chain: int, number: int) -> int:
     """Return the name of the state of a table, which are numbered from 1 in each chain."""
     return state_in(chain, TABLES + number)
+
+
+TIMED = 300
+"""States of what follows batch time are numbered behind this place in their chain."""
+
+
+RUNS = 100
+"""Those of runs are numbered behind this place among them."""
+
+
+def timed_state(chain: int, number: int) -> int:
+    """Return the name of the state of what follows batch time, numbered from 1 in each chain."""
+    return state_in(chain, TIMED + number)
 
 
 def join_id(chain: int, place: int) -> str:
@@ -85,7 +99,7 @@ def renumbered(flow: Flow, numbers: Mapping[int, int]) -> Flow:
 
 
 def with_states(flow: Flow, states: Mapping[str, int], retired: tuple[int, ...]) -> Flow:
-    """Return a flow whose aggregates and tables keep other states.
+    """Return a flow whose aggregates, tables, throttles and runs keep other states.
 
     Args:
         flow: The flow.
@@ -94,7 +108,7 @@ def with_states(flow: Flow, states: Mapping[str, int], retired: tuple[int, ...])
     """
     operators = tuple(
         replace(each, state=states.get(each.id, each.state))
-        if isinstance(each, Aggregate | Materialize | TableJoin)
+        if isinstance(each, Aggregate | Materialize | TableJoin | Throttle | Runs)
         else each
         for each in flow.operators
     )
@@ -114,6 +128,8 @@ def _now(flow: Flow, operator: KeepsState, numbers: Mapping[int, int]) -> int:
 def _id(flow: Flow, operator: Operator, numbers: Mapping[int, int]) -> str:
     match operator:
         case Decode() | Project() | Aggregate() | Materialize() | TableJoin():
+            return operator.id
+        case Throttle() | Runs():
             return operator.id
         case KeyedJoin(state=state):
             return join_id(_now(flow, operator, numbers), state % STATES)
@@ -145,7 +161,11 @@ def _operator(
                 state=state_in(_now(flow, operator, numbers), state % STATES),
                 inputs=tuple(ids[name] for name in inputs),
             )
-        case Aggregate(state=state, inputs=inputs):
+        case (
+            Aggregate(state=state, inputs=inputs)
+            | Throttle(state=state, inputs=inputs)
+            | Runs(state=state, inputs=inputs)
+        ):
             return replace(
                 operator,
                 state=state_in(_now(flow, operator, numbers), state % STATES),
@@ -157,10 +177,11 @@ def _operator(
                 state=state_in(_now(flow, operator, numbers), state % STATES),
                 rows=_rows(rows, numbers, ids),
             )
-        case TableJoin(state=state, left=left, right=right):
+        case TableJoin(state=state, left=left, right=right, chain=number):
             return replace(
                 operator,
                 state=state_in(_now(flow, operator, numbers), state % STATES),
+                chain=None if number is None else numbers.get(number, number),
                 left=replace(left, input=ids[left.input]),
                 right=replace(right, input=ids[right.input]),
             )

@@ -9,6 +9,7 @@ from typing import Literal
 
 from kaflow_engine.flow.edges import Driving, Rows, SideParams
 from kaflow_engine.flow.tables import Materialize, TableJoin
+from kaflow_engine.flow.timed import Runs, Throttle
 from kaflow_engine.flow.windows import Window
 from kaflow_engine.model.columns import Column
 
@@ -38,6 +39,9 @@ class KeyedJoin:
     sides: tuple[SideParams, ...]
     require: str | None
     """SQL over before and sides: true when the row may leave; None when only INNER sides decide."""
+    time: str | None = None
+    """SQL over before and sides: an event time in epoch milliseconds, which rows that leave have
+    where it is greater than that of their driving record; None: they have that one."""
 
     @property
     def events(self) -> tuple[int, ...]:
@@ -118,14 +122,15 @@ class Calculated:
     """Whether the rows of the group are kept for it."""
 
 
-Leaves = Literal["changes", "closed", "first"]
-"""What leaves a group: its changes, as the result is a table; its row once its window is closed; or
-the row that begins it, before any that equals it. The last two are append rows."""
+Leaves = Literal["changes", "closed", "first", "ended"]
+"""What leaves a group: its changes, as the result is a table; its row once its window is closed;
+the row that begins it, before any that equals it; or its row once its window has ended, and what
+late rows change of it until it is closed, as a table. The two in the middle are append rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate:
-    """Rows in groups, and what is calculated of each group, behind an exchange by group.
+    """Rows in groups, and what is calculated of each group.
 
     Its rows have the columns `alias.<key>`, `alias.<result>` and, of a window,
     `alias.window_start` and `alias.window_end` (TIMESTAMP, UTC).
@@ -158,20 +163,30 @@ class Aggregate:
     """Milliseconds after which a group without a new row is forgotten; None: never."""
     retracts: bool = False
     """It takes changes of a table: rows come and are taken away."""
+    shard: str | None = None
+    """SQL over the grouping values, named as its entry names them: the text by which a group has
+    its place, that of the first shard where it is NULL; None: the text of all of them."""
+    exchange: bool = True
+    """Rows travel to the places of their groups; else they are made there."""
 
     @property
     def is_table(self) -> bool:
         """Whether its rows are those of a table, which are replaced."""
-        return self.leaves == "changes"
+        return self.leaves in ("changes", "ended")
 
 
-Operator = Decode | KeyedJoin | Project | Ledger | Aggregate | Materialize | TableJoin
+Operator = (
+    Decode | KeyedJoin | Project | Ledger | Aggregate | Materialize | TableJoin | Throttle | Runs
+)
 
 TakesRows = KeyedJoin | Project | Materialize
 """Operators with an edge `rows`: the operator before them in the same task hands rows to them, or a
 Decode sends them."""
 
-KeepsState = KeyedJoin | Ledger | Aggregate | Materialize | TableJoin
+KeepsState = KeyedJoin | Ledger | Aggregate | Materialize | TableJoin | Throttle | Runs
+
+Gathers = Aggregate | Runs
+"""Operators that take rows as a projection selects them, and make rows of several of them."""
 
 MakesChanges = Aggregate | Materialize | TableJoin
 """Operators that are tables: their changes leave; of an aggregate where `is_table`."""

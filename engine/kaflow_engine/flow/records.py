@@ -36,4 +36,16 @@ topic or table, `kind` which of them and whether it is a dead letter, `partition
 decides. A row names its driving record; a dead letter has that in its headers."""
 
 ROW, DEAD_LETTER, TABLE_ROW = 0, 1, 2
-"""Kinds of emitted rows: for a topic, for the topic of dead letters, for a table."""
+"""Kinds of emitted rows: for a topic, for the topic of dead letters, for a sink that takes columns,
+such as a table."""
+
+KEY, DELETED, SLOT, EVENT_TIME, SOURCE_PARTITION, SOURCE_OFFSET = (
+    "$key",
+    "$deleted",
+    "$slot",
+    "$event_time",
+    "$source_partition",
+    "$source_offset",
+)
+"""Columns beside those of a row for a sink that a file names: the text of its key, whether it goes,
+its delivery partition, its event time in epoch milliseconds, and the record that it is made of."""

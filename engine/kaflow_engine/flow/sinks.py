@@ -5,7 +5,7 @@ Encoding belongs to the sink: the same rows may leave as JSON on one topic and a
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, assert_never
 
 from kaflow_engine.model.columns import Column
 
@@ -48,6 +48,8 @@ class TopicSink:
     """The rows are those of a table: the last one of a key counts, and a null value deletes it."""
     coalesced: bool = False
     """Of a table one change leaves for each key and batch, also where more of them come."""
+    passes_key: bool = False
+    """The key is that of the driving record: one that has none makes records without a key."""
 
     @property
     def target(self) -> str:
@@ -74,12 +76,50 @@ class TableSink:
         return self.table.name
 
 
-Sink = TopicSink | TableSink
+Setting = str | int | bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorSink:
+    """Rows, or changes of them, for a kind of sink that a file names."""
+
+    type: Literal["connector"] = "connector"
+    id: str
+    inputs: tuple[str, ...]
+    """Operators whose rows it takes."""
+    exchange: bool
+    """Rows travel once more, so that those of one key leave in order."""
+    key: str | None
+    kind: str
+    """A name of `connectors.sinks`."""
+    target: str
+    """What the output is called; no topic or table has a `:` in its name."""
+    settings: tuple[tuple[str, Setting], ...]
+    """What the author says, as far as it is no secret."""
+    columns: tuple[Column, ...]
+    """Of the rows."""
+    key_in_value: bool = True
+    """The key column is one of the columns."""
+    changes: bool = False
+    """A row replaces the one of its key, and rows are deleted."""
+    coalesced: bool = False
+    """One change leaves for each key and batch, also where more of them come."""
+
+
+OPERATION = "$op"
+"""A column of rows that are changes, and no part of their value: `i`, `u` or `d`."""
+
+Sink = TopicSink | TableSink | ConnectorSink
 
 
 def value_columns(sink: Sink, columns: Sequence[Column]) -> tuple[Column, ...]:
     """Return those columns of rows that a sink writes as value of a record, or as row."""
-    own_key = sink.table.grouped if isinstance(sink, TableSink) else not sink.key_in_value
-    if own_key:
-        return tuple(column for column in columns if column.name != sink.key)
-    return tuple(columns)
+    match sink:
+        case TableSink(table=table):
+            own_key = table.grouped
+        case TopicSink(key_in_value=in_value) | ConnectorSink(key_in_value=in_value):
+            own_key = not in_value
+        case _:
+            assert_never(sink)
+    beside = {OPERATION, *([sink.key] if own_key else [])}
+    return tuple(column for column in columns if column.name not in beside)

@@ -35,9 +35,9 @@ class TopicParams:
     event_time: str | None
     """SQL that gives epoch milliseconds over `"c.<column>"`; None: the Kafka timestamp."""
     dimension: bool
-    """Named under state.dimensions: never holds the watermark back."""
+    """Named under state.dimensions, or read as a table only: never holds the watermark back."""
     rank: int
-    """0 dimension, 1 event side, 2 driving: the first of its roles."""
+    """0 dimension or table, 1 event side, 2 driving: the first of its roles."""
     driving: bool
     on_error: Literal["dead_letter", "skip", "fail"]
     max_future: int
@@ -52,3 +52,8 @@ class TopicParams:
     """Those of `model.record_columns` that the plan uses."""
     on_null: Literal["skip", "row"] = "skip"
     """What a null value of an event is."""
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether its values are kept by key, and loaded before events; it may be events, too."""
+        return self.dimension or self.rank == 0

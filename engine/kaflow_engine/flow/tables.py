@@ -49,6 +49,8 @@ class TableSide:
     """SQL text of the join key over them: a value without one meets nothing."""
     preserved: bool
     """A row that meets nothing leaves with NULLs."""
+    filter: str | None = None
+    """SQL over the rows that come: one that does not pass is none. Of groups, HAVING."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +71,9 @@ class TableJoin:
     of one side; or both keys."""
     each: bool
     """Every change leaves; else one for each key and batch."""
+    chain: int | None = None
+    """The number of its chain, where its left side belongs to another one; None: that of its left
+    side."""
 
     @property
     def sides(self) -> tuple[TableSide, TableSide]:

@@ -31,6 +31,8 @@ _REASONS = {
 class RegistryAway(SourceError):
     """The registry does not answer; it may come back."""
 
+    outage = "retry"
+
 
 class UnknownSchema(LookupError):
     """The registry has no schema of this id."""

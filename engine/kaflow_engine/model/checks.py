@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from kaflow_engine.errors import ModelError, Problems, UnknownName
-from kaflow_engine.model.output_specs import Write
+from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.specs import PipelineSpec
 
 Severity = Literal["error", "warn"]

@@ -8,17 +8,22 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from kaflow_engine.model.durations import Duration, format_duration
 from kaflow_engine.model.files.variables import AUTHORS
-from kaflow_engine.model.names import Filled, refuse
+from kaflow_engine.model.names import Filled, is_address, refuse
+from kaflow_engine.model.outputs.connection_specs import (
+    ConnectionSpec,
+    PluginConfig,
+    PostgresConfig,
+    WebhookConfig,
+)
 from kaflow_engine.model.spec import Path, Spec
 from kaflow_engine.model.specs import PipelineSpec
 
 _BROKER = re.compile(r"(?:[A-Z_]+://)?(?:\[[0-9A-Fa-f:.%]+\]|[^\s,:/]+):[0-9]{1,5}")
 
 _VARIABLE = re.compile(r"[A-Za-z_*][A-Za-z0-9_*]*")
+_MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 SHORTEST, LONGEST = 1_000, 86_400_000
 """Between these milliseconds a transaction may take; Kafka's clients take no less."""
-
-_ADDRESS = re.compile(r"https?://[^\s/]+(/\S*)?", re.IGNORECASE)
 
 
 def _split(value: object) -> object:
@@ -46,8 +51,15 @@ def _variable(name: str) -> str:
     return name
 
 
+def _module(name: str) -> str:
+    if not _MODULE.fullmatch(name) and not name.endswith(".py"):
+        hint = "write the name of one, such as shop.functions, or the path of a file ending in .py"
+        raise refuse("{value} is not a module", hint)
+    return name
+
+
 def _url(text: str) -> str:
-    if any(not _ADDRESS.fullmatch(url.strip()) for url in text.split(",")):
+    if not all(is_address(url.strip()) for url in text.split(",")):
         raise refuse("is not a URL", "write it as http://host:port or https://host:port")
     return text
 
@@ -66,6 +78,15 @@ def _transaction_timeout(milliseconds: int) -> int:
             "the brokers' own limit is 'transaction.max.timeout.ms', 15m unless they say otherwise",
         )
     return milliseconds
+
+
+def _folder(text: str) -> str:
+    if "://" in text:
+        raise refuse(
+            "{value} is not a folder of this machine",
+            "write a path; an object store that is mounted there must be able to rename files",
+        )
+    return text
 
 
 def _level(value: object) -> object:
@@ -197,7 +218,15 @@ class Config(Spec):
     logging: LoggingConfig = LoggingConfig()
     http: HttpConfig = HttpConfig()
     otlp: OtlpConfig = OtlpConfig()
+    postgres: PostgresConfig = PostgresConfig()
+    webhook: WebhookConfig = WebhookConfig()
+    plugins: dict[str, PluginConfig] = Field(default={})
+    """By their names."""
     spark: SparkConfig = SparkConfig()
+    functions: Annotated[
+        tuple[Annotated[str, AfterValidator(_module)], ...], BeforeValidator(_split)
+    ] = ()
+    """Modules, or Python files, whose functions queries may call. Pipelines cannot name any."""
     vars: dict[str, str] = Field(default={})
     """What `var` finds in dbt-style models."""
     env: Annotated[
@@ -210,8 +239,11 @@ class Config(Spec):
     max_batch_bytes: int | None = Field(default=None, gt=0)
     """Most bytes of one micro-batch, as far as they can be told before it is read; None: 256 MiB,
     or a KiB for each of `max_records` where that is more."""
-    warehouse: str = "warehouse"
-    """The folder of tables."""
+    batch_interval: Duration = 0
+    """How long a stream that keeps up lets records gather after a batch; 0: what has come is the
+    next batch at once. A table has an `interval` of its own besides."""
+    warehouse: Annotated[str, AfterValidator(_folder)] = "warehouse"
+    """The folder of tables, and of folders of files."""
     drain_deadline: Duration = 60_000
     retry_deadline: Duration = 300_000
     """How long brokers and registry may be away before a run gives up."""
@@ -226,6 +258,11 @@ class Config(Spec):
     def most_bytes(self) -> int:
         """Most bytes of one micro-batch."""
         return self.max_batch_bytes or max(256 * 2**20, self.max_records * 2**10)
+
+    @property
+    def connections(self) -> Mapping[str, Mapping[str, ConnectionSpec]]:
+        """Connections by the kind of sink that needs them, and by name."""
+        return {"postgres": self.postgres.connections, "webhook": self.webhook.connections}
 
     def origin(self, *path: str) -> str:
         """Return `default`, `file:line`, `environment KAFLOW__…` or `command line`."""

@@ -2,6 +2,7 @@
 
 import re
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
@@ -13,6 +14,21 @@ SPEC_ERROR = "kaflow_spec"
 def refuse(message: str, hint: str = "") -> PydanticCustomError:
     """Build the error of a validator, in our own words; `{value}` stands for what was written."""
     return PydanticCustomError(SPEC_ERROR, "refused", {"message": message, "hint": hint})
+
+
+def is_address(text: str) -> bool:
+    """Tell whether a text is the URL of something that speaks HTTP.
+
+    >>> is_address("https://[::1]:80/x"), is_address("host/x"), is_address("http://host:eighty")
+    (True, False, False)
+    """
+    if not re.fullmatch(r"https?://[^\s/]+(/\S*)?", text, re.IGNORECASE):
+        return False
+    try:
+        parts = urlsplit(text)
+        return parts.hostname is not None and parts.port != 0
+    except ValueError:  # of the port, or of brackets
+        return False
 
 
 def _filled(text: str) -> str:
@@ -28,6 +44,10 @@ def _topic(text: str) -> str:
             "use letters, digits, '.', '_' and '-', at most 249 of them",
         )
     return text
+
+
+def _target(text: str) -> str:
+    return text if ":" in text and not re.search(r"\s", text) else _topic(text)
 
 
 def _name(text: str) -> str:
@@ -90,6 +110,8 @@ def _cron(text: str) -> str:
 
 Filled = Annotated[str, AfterValidator(_filled)]
 Topic = Annotated[str, AfterValidator(_topic)]
+TargetName = Annotated[str, AfterValidator(_target)]
+"""What an output is called: a topic, a table, or `<kind of sink>:<name>`."""
 Name = Annotated[str, AfterValidator(_name)]
 TableName = Annotated[str, AfterValidator(_table)]
 Operation = Annotated[str, AfterValidator(_operation)]

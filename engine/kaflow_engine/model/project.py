@@ -9,11 +9,10 @@ from typing import Literal
 from kaflow_engine.errors import Location, ModelError, UnknownName
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.configuration.load_config import FILES
-from kaflow_engine.model.dbt.front_end import MODEL
 from kaflow_engine.model.files.variables import variables_of_authors
 from kaflow_engine.model.files.yaml_file import raise_as_found, read_yaml
 from kaflow_engine.model.front_ends import DEFAULT, FRONT_ENDS
-from kaflow_engine.model.pipelines.contract import SourceFile, Surroundings
+from kaflow_engine.model.pipelines.contract import FrontEnd, SourceFile, Surroundings
 from kaflow_engine.model.pipelines.front_end import SUFFIXES
 from kaflow_engine.model.pipelines.kinds import holds_configuration
 from kaflow_engine.model.pipelines.loader import Reading
@@ -100,9 +99,9 @@ def read_project(
     """Read all pipeline files, and go on where one holds mistakes.
 
     Args:
-        paths: Files, and folders that are searched for `*.yaml` and `*.yml`, and for `*.sql` below
-            folders called `models`. Folders whose name starts with a dot are left out, and so are
-            case files, the configuration, and YAML that shares no key with a pipeline file.
+        paths: Files, and folders that are searched for the files of each front end. Folders whose
+            name starts with a dot are left out, and so are the configuration, and what no front
+            end takes for its own, such as case files.
         config: The configuration; the file it was read from is not a pipeline.
         variables: Values for `${VAR}`; None: those that the configuration allows.
     """
@@ -162,7 +161,8 @@ class _Search:
         for file in sorted(_files(folder)):
             holds_any |= self._take(file, "found")
         if not holds_any:
-            hint = "a pipeline is a file that ends in .yaml or .yml, or a .sql file below models/"
+            examples = ", ".join(end.example for end in FRONT_ENDS)
+            hint = f"files of pipelines have names such as {examples}"
             at = Location(str(folder))
             self.mistakes.append(ModelError("no pipeline in this folder", at, hint))
 
@@ -191,7 +191,7 @@ class _Search:
         ):
             self.unused.append(path)
             return False
-        roles = {end.name: role for end in FRONT_ENDS if (role := end.role(file))}
+        roles = {end.name: role for end in _candidates(path) if (role := end.role(file))}
         if not roles and standing == "named":
             roles = {DEFAULT.name: "pipeline"}
         if len(roles) > 1 and file.wanted:
@@ -208,7 +208,7 @@ class _Search:
         return role == "pipeline"
 
     def _read(self, path: Path, standing: Literal["named", "found", "near"]) -> SourceFile:
-        if path.suffix == MODEL:
+        if _candidates(path) and not path.name.endswith(SUFFIXES):
             return SourceFile(path=path, standing=standing)
         try:
             document = read_yaml(path, self.variables)
@@ -244,9 +244,18 @@ def _files(folder: Path) -> Iterator[Path]:
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in names:
             file = Path(parent) / name
-            is_model = file.suffix == MODEL and "models" in file.absolute().parts
-            if is_model or name.endswith(SUFFIXES):
+            if _candidates(file):
                 yield file
+
+
+def _candidates(file: Path) -> list[FrontEnd]:
+    """Return the front ends with the longest ending that the name of a file has."""
+    found = {
+        end: max((len(each) for each in end.endings if file.name.endswith(each)), default=0)
+        for end in FRONT_ENDS
+    }
+    longest = max(found.values())
+    return [end for end, length in found.items() if length == longest > 0]
 
 
 def _project_folders(paths: Sequence[Path]) -> list[Path]:

@@ -6,6 +6,8 @@ from kaflow_engine.model.columns import Column
 
 KEY = "_key"
 HEADERS = "_headers"
+NULL_VALUE = Column("$null", "BOOLEAN")
+"""Whether a record has no value; of rows of changes, and for no author to name."""
 
 RECORD_COLUMNS = (
     Column(KEY, "VARCHAR"),

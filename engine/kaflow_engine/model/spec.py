@@ -8,6 +8,10 @@ Path: TypeAlias = tuple[str | int, ...]
 """The keys and list positions that lead to a value."""
 
 
+CHOICE = "\0"
+"""Begins the tags of unions, which distinguishes them from keys that authors write."""
+
+
 class Spec(BaseModel):
     """Base of everything read from a file: immutable, and strict about unknown keys."""
 

@@ -15,14 +15,15 @@ from kaflow_engine.errors import Location
 from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.formats import FormatName
 from kaflow_engine.model.names import Cron, Filled, GroupName, Name, Operation, Topic
-from kaflow_engine.model.output_specs import (
+from kaflow_engine.model.outputs.output_specs import (
     Coalesce,
     ColumnSpec,
-    ListedOutputSpec,
-    OutputSpec,
     Write,
     listed,
+    write_of,
 )
+from kaflow_engine.model.outputs.sink_specs import AnyListedOutput, AnyOutput
+from kaflow_engine.model.relation_specs import OF_READINGS, AggregationSpec, RelationSpec
 from kaflow_engine.model.spec import Path, Spec
 
 INLINE = Location("<inline>")
@@ -39,22 +40,31 @@ def _tags(value: object) -> object:
 class EmissionSpec(Spec):
     """When a row is emitted."""
 
-    type: Literal["immediate", "smart", "final"] = "immediate"
+    type: Literal["immediate", "smart", "on_match", "final"] = "immediate"
     require: tuple[Filled, ...] = ()
     """Output columns that must not be NULL, for `smart`."""
     on_expiry: Literal["drop", "emit", "dead_letter"] = "drop"
     coalesce: Coalesce = "batch"
     """Of an aggregate: one update for each group and batch, or every one."""
+    late_updates: bool = False
+    """Of final windows: the row leaves at the end of the window, and again with late rows."""
+    every: Duration | None = None
+    """How long a key that sent a change holds the next one back, in ms of batch time."""
 
 
-class AggregationSpec(Spec):
-    """How long groups last, and what becomes of records that come too late for their window."""
+class WithinSpec(Spec):
+    """How far the times of two events may be apart that match, in ms; for `on_match`."""
 
-    ttl: Duration | None = None
-    """A group that saw no record for so long, in ms, is forgotten; None: never."""
+    before: Duration | None = None
+    """How much earlier the right one may be; None: the TTL of its topic."""
+    after: Duration | None = None
+    """How much later it may be; None: the TTL of the left one's topic."""
     grace: Duration = 0
-    """How long after its end a window takes records, in ms."""
-    on_late: Literal["drop", "dead_letter"] = "drop"
+    """How long a match may be late."""
+
+
+def _within(value: object) -> object:
+    return {"before": value, "after": value} if isinstance(value, str | int) else value
 
 
 class EventsSpec(Spec):
@@ -137,15 +147,6 @@ class DeadLetterSpec(Spec):
     max_count: int | None = Field(default=None, gt=0)
 
 
-class RelationSpec(Spec):
-    """A named query, which the pipeline's query and its other relations may read."""
-
-    query: Filled
-    description: str | None = None
-    aggregation: AggregationSpec | None = None
-    """Of its GROUP BY; None: that of the pipeline."""
-
-
 class BackfillSpec(Spec):
     """What a backfill must know."""
 
@@ -176,12 +177,16 @@ class PipelineSpec(Spec):
     window: Duration | None = None
     query: Filled | None = None
     relations: dict[str, RelationSpec] = Field(default={})
-    """Named queries, by the name after FROM."""
-    output: OutputSpec | None = None
+    """Named queries and readings, by the name after FROM."""
+    output: AnyOutput | None = None
     """Where the rows of `query` go."""
-    outputs: tuple[ListedOutputSpec, ...] = ()
+    outputs: tuple[AnyListedOutput, ...] = ()
     """Instead of `query` and `output`: several, each with what is written there."""
     emission: EmissionSpec = EmissionSpec()
+    within: Annotated[WithinSpec | None, BeforeValidator(_within)] = None
+    """A duration alone is both `before` and `after`."""
+    row_time: Literal["driving", "latest"] = "driving"
+    """The event time of a joined row: that of its driving record, or the greatest of its events."""
     aggregation: AggregationSpec | None = None
     """Of each GROUP BY; None: the defaults."""
     state: StateSpec = StateSpec()
@@ -221,9 +226,11 @@ class PipelineSpec(Spec):
             return tuple(listed(number, entry) for number, entry in enumerate(self.outputs))
         if self.query is None or self.output is None:
             return ()
+        output, sink = write_of(self.output)
         return (
             Write(
-                output=self.output,
+                output=output,
+                sink=sink,
                 query=self.query,
                 relation=None,
                 at=("output",),
@@ -246,6 +253,41 @@ class PipelineSpec(Spec):
                 return found
         return self.at
 
+    def is_event(self, name: str) -> bool:
+        """Tell whether the records of a topic are events where it is joined."""
+        return name not in self.state.dimensions and not self.topic(name).table
+
     def topic(self, name: str) -> TopicSpec:
         """Return how the topic is read, the defaults if the file does not mention it."""
         return self.topics.get(name, TopicSpec())
+
+    @property
+    def readings(self) -> Mapping[str, RelationSpec]:
+        """The relations that are readings of topics, by name."""
+        return {name: each for name, each in self.relations.items() if each.topic is not None}
+
+    def read_as(self, topic: str, reading: str | None) -> TopicSpec:
+        """Return how a topic is read under the name of a reading; None: under its own."""
+        said = self.topic(topic)
+        if reading is None:
+            return said
+        own = self.relations[reading]
+        event_time = said.event_time if own.event_time is None else own.event_time
+        as_said = {name: getattr(own, name) for name in OF_READINGS}
+        return said.model_copy(update={**as_said, "event_time": event_time})
+
+    def clock_at(self, topic: str) -> Path:
+        """Return where the event time of a topic is said: for the topic, or for a reading of it."""
+        own: Path = ("topics", topic, "event_time")
+        if self.topic(topic).event_time is not None:
+            return own
+        readings = self.readings.items()
+        said = (n for n, each in readings if each.topic == topic and each.event_time is not None)
+        return next((("relations", name, "event_time") for name in said), own)
+
+    def event_time(self, topic: str) -> str | None:
+        """Return the column with the event time of a topic, which all readings of it share."""
+        kind, name, _ = self.clock_at(topic)
+        if kind == "relations":
+            return self.relations[str(name)].event_time
+        return self.topic(topic).event_time

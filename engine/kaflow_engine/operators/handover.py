@@ -114,6 +114,8 @@ class Changes:
     """Named `alias.column`."""
     placed: Callable[[pa.Table], pa.Table]
     """As of Leaving."""
+    closing: bool = False
+    """The rows, each `old` and `new`, are the last of their groups: what is held of them leaves."""
     stays: bool
     """Where a reader fails on a row, the one before it stays with all readers, as a result of a
     group does; else it is for this reader as if there were no row."""

@@ -22,7 +22,7 @@ from kaflow_engine.state.keys import (
     split_due,
 )
 from kaflow_engine.state.log.changes import CHANGES, to_changes
-from kaflow_engine.state.reader import StateReader, successor
+from kaflow_engine.state.reader import StateReader, read_through, successor
 
 DRIVER, WAITING, MATCH, KEYLESS, EMITTED = 100, 101, 102, 103, 104
 """Side bytes of entries that are not a side's own: retained driving records, waiting rows, matches
@@ -77,17 +77,26 @@ class StepState:
             side: Side byte.
             keys: Join keys behind their shard byte, each once, none null.
         """
-        entries = entry_keys(keys, side)
+        return self.read(entry_keys(keys, side))
+
+    def read(self, entries: pa.BinaryArray, *, dense: bool = False) -> pa.BinaryArray:
+        """Return the value of each entry key, null where there is none.
+
+        Args:
+            entries: Each once, in any order.
+            dense: There are few others between them, so that it is faster to read all.
+        """
         order = pc.sort_indices(entries)
         entries = entries.take(order)
         parts = first_parts(entries, self._count)
-        names = _objects(entries)
         found: list[bytes | None] = []
         for part in np.unique(parts).tolist():
             start, stop = np.searchsorted(parts, (part, part + 1)).tolist()
-            found += self._task.state(self._step, part).get(names[start:stop])
-        back = np.empty(len(names), np.int64)
-        back[order.to_numpy()] = np.arange(len(names))
+            names = _objects(entries.slice(start, stop - start))
+            state = self._task.state(self._step, part)
+            found += read_through(state, names) if dense else state.get(names)
+        back = np.empty(len(entries), np.int64)
+        back[order.to_numpy()] = np.arange(len(entries))
         return pa.array(found, pa.binary()).take(pa.array(back))
 
     def entries(
@@ -141,12 +150,18 @@ class StepState:
         )
 
     def due(self, horizon: int) -> Iterator[list[tuple[int, bytes]]]:
-        """Yield due time and entry key of what falls due strictly before `horizon`.
+        """Yield due time and entry key of what falls due strictly before `horizon`, as `soonest`
+        does."""
+        for keys in self.soonest(horizon):
+            yield [split_due(key)[1:] for key in keys]
 
-        It comes in parts, because any number may fall due at once. When all are taken, it is noted
+    def soonest(self, horizon: int) -> Iterator[list[bytes]]:
+        """Yield the keys in the index by due time of what falls due strictly before `horizon`.
+
+        They come in parts, because any number may fall due at once. When all are taken, it is noted
         for `write` when the rest falls due.
         """
-        found: list[tuple[int, bytes]] = []
+        found: list[bytes] = []
         for part in self._task.partitions:
             state = self._task.state(self._step, part)
             for shard, soonest in _soonest(state, shards_of(part, self._count)):
@@ -156,7 +171,7 @@ class StepState:
                     continue
                 while True:
                     keys = state.range(start, stop, _AT_ONCE - len(found)).keys
-                    found += [split_due(key)[1:] for key in keys]
+                    found += keys
                     if len(found) < _AT_ONCE:
                         break
                     yield found
@@ -172,6 +187,21 @@ class StepState:
         names = pa.array([entry for _, entry in due], pa.binary())
         dues = np.array([at for at, _ in due], np.int64)
         self.change(names, pa.nulls(len(names), pa.binary()), dues)
+
+    def forget_all(self, due: pa.BinaryArray, entries: pa.BinaryArray) -> None:
+        """Delete entries that are due, and what the index has of them."""
+        for keys in (entries, due):
+            self._add(keys, pa.nulls(len(keys), pa.binary()))
+
+    def has_due(self, first: int, last: int) -> bool:
+        """Tell whether the index has anything that falls due from `first` to `last`."""
+        return any(
+            self._task.state(self._step, part)
+            .range(due_key(shard, first, b""), due_key(shard, last + 1, b""), 1)
+            .keys
+            for part in self._task.partitions
+            for shard in shards_of(part, self._count)
+        )
 
     def postpone(self, key: bytes, due: int, later: int) -> None:
         """Move the place of an entry in the index by due time."""

@@ -7,18 +7,19 @@ from typing import assert_never
 
 import pyarrow as pa
 
+from kaflow_engine.flow.beginnings import Reading, readings_of
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import (
     last_level,
     levels,
     readers_of,
-    sides_of,
-    table_sides_of,
     taker_of,
+    throttled_readers,
 )
 from kaflow_engine.flow.operators import (
     Aggregate,
     Decode,
+    Gathers,
     KeyedJoin,
     Ledger,
     MakesChanges,
@@ -26,9 +27,11 @@ from kaflow_engine.flow.operators import (
     TakesRows,
 )
 from kaflow_engine.flow.tables import Materialize, TableJoin
+from kaflow_engine.flow.timed import Runs, Throttle
 from kaflow_engine.operators.aggregate.aggregate import run_aggregate
 from kaflow_engine.operators.aggregate.enter import enter_aggregate
 from kaflow_engine.operators.aggregate.enter_changes import enter_aggregate_changes
+from kaflow_engine.operators.beginning.begin import begin
 from kaflow_engine.operators.handover import Changes, HandOn, Leaving, Taken, by_all_or_none, of_all
 from kaflow_engine.operators.join.enter import enter_join
 from kaflow_engine.operators.join.enter_side import enter_side
@@ -39,10 +42,13 @@ from kaflow_engine.operators.output.deliver import run_deliver
 from kaflow_engine.operators.output.project import run_project
 from kaflow_engine.operators.rows.schemas import EXCHANGE
 from kaflow_engine.operators.rows.task import BatchContext, Task
+from kaflow_engine.operators.runs.enter import enter_runs
+from kaflow_engine.operators.runs.runs import run_runs
 from kaflow_engine.operators.source.run_decode import run_decode
 from kaflow_engine.operators.table.enter import enter_table, enter_table_changes, enter_table_join
 from kaflow_engine.operators.table.materialize import run_materialize
 from kaflow_engine.operators.table.table_join import run_table_join
+from kaflow_engine.operators.throttle.throttle import run_throttle
 
 
 def run_level(flow: Flow, level: int, batch: BatchContext, rows: pa.Table, task: Task) -> pa.Table:
@@ -61,6 +67,8 @@ def run_level(flow: Flow, level: int, batch: BatchContext, rows: pa.Table, task:
     """
     at = levels(flow)
     found = EXCHANGE.empty_table() if level == 0 else rows
+    begun = begin(flow, level, batch, task, partial(_begun_by, flow))
+    found = pa.concat_tables([found, *begun]) if begun else found
     for operator in flow.operators:
         if at[operator.id] != level:
             continue
@@ -83,6 +91,10 @@ def run_level(flow: Flow, level: int, batch: BatchContext, rows: pa.Table, task:
             case TableJoin():
                 changes = partial(_take_changes, flow, operator)
                 found = run_table_join(flow, operator, batch, found, task, changes)
+            case Runs():
+                found = run_runs(flow, operator, batch, found, task, _hand_on(flow, operator))
+            case Throttle():
+                found = run_throttle(flow, operator, batch, found, task)
             case _:
                 assert_never(operator)
     if level == last_level(flow):
@@ -98,7 +110,7 @@ def run_levels(flow: Flow, batch: BatchContext, records: pa.Table, task: Task) -
     return rows
 
 
-def _hand_on(flow: Flow, operator: KeyedJoin | Aggregate) -> HandOn:
+def _hand_on(flow: Flow, operator: KeyedJoin | Gathers) -> HandOn:
     """Return what takes the rows that leave an operator."""
     return partial(_take, flow, readers_of(flow, operator.id))
 
@@ -113,6 +125,8 @@ def _take_changes(flow: Flow, table: MakesChanges, changes: Changes) -> Taken:
     What fails for one reader still goes to others, unless the row before stays: then all of them
     keep that one.
     """
+    if changes.closing:
+        return run_changes(flow, throttled_readers(flow, table.id), changes)
     taken = _taken_changes(flow, table, changes)
     if changes.stays and taken.bad:
         return replace(_taken_changes(flow, table, changes.without(taken.bad)), bad=taken.bad)
@@ -120,26 +134,31 @@ def _take_changes(flow: Flow, table: MakesChanges, changes: Changes) -> Taken:
 
 
 def _taken_changes(flow: Flow, table: MakesChanges, changes: Changes) -> Taken:
+    return _read(flow, tuple(readings_of(flow, table)), changes)
+
+
+def _begun_by(flow: Flow, readings: Sequence[Reading], changes: Changes) -> Taken:
+    return _read(flow, readings, changes)
+
+
+def _read(flow: Flow, readings: Sequence[Reading], changes: Changes) -> Taken:
+    """Hand changes of a table to some that read it; sinks take them together, and last."""
     to_sinks: list[Project] = []
     found: list[Taken] = []
-    for reader in readers_of(flow, table.id):
-        match reader:
-            case Materialize():
-                found.append(enter_table_changes(flow, reader, changes))
-            case Project():
-                match taker_of(flow, reader):
-                    case Aggregate() as aggregate:
-                        found.append(enter_aggregate_changes(flow, reader, aggregate, changes))
-                    case _:
-                        to_sinks.append(reader)
-            case KeyedJoin():
-                raise AssertionError("the rows of a join are append rows")
+    for reading in readings:
+        match reading:
+            case Reading(reader=Materialize() as table):
+                found.append(enter_table_changes(flow, table, changes))
+            case Reading(reader=Aggregate() as aggregate, project=Project() as entry):
+                found.append(enter_aggregate_changes(flow, entry, aggregate, changes))
+            case Reading(reader=TableJoin() as join, side=int() as side):
+                found.append(enter_table_join(flow, join, side, changes))
+            case Reading(reader=KeyedJoin() as lookup, side=int() as side):
+                found.append(enter_side(flow, lookup, side, changes))
+            case Reading(project=Project() as shown):
+                to_sinks.append(shown)
             case _:
-                assert_never(reader)
-    for join, side in table_sides_of(flow, table.id):
-        found.append(enter_table_join(flow, join, side, changes))
-    for lookup, side in sides_of(flow, table.id):
-        found.append(enter_side(flow, lookup, side, changes))
+                raise AssertionError("changes go through a projection, or to a side of a join")
     if to_sinks:
         found.append(run_changes(flow, to_sinks, changes))
     return of_all(found)
@@ -153,6 +172,8 @@ def _taken_by(flow: Flow, reader: TakesRows, leaving: Leaving) -> Taken:
             match taker_of(flow, reader):
                 case Aggregate() as aggregate:
                     return enter_aggregate(flow, reader, aggregate, leaving)
+                case Runs() as runs:
+                    return enter_runs(flow, reader, runs, leaving)
                 case sink:
                     return run_project(flow, reader, sink, leaving)
         case Materialize():

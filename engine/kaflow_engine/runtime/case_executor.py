@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.duck.functions.catalogue import modules_in_use
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.chains import clocks
 from kaflow_engine.flow.flow import Flow
@@ -143,6 +144,7 @@ def _runner(
         sink=None,
         driver=os.getpid(),
         schemas=dict(schemas),
+        functions=modules_in_use(),
     )
     return BatchRunner(
         RecordSource(spark=spark, kafka=KafkaSettings(()), pipeline=plan.pipeline),

@@ -14,7 +14,7 @@ from kaflow_engine.connectors.kafka.output.rows import decode_rows
 from kaflow_engine.connectors.kafka.read import Tail, tail
 from kaflow_engine.flow.flow import Flow, instant
 from kaflow_engine.flow.graph import columns_of
-from kaflow_engine.flow.sinks import Sink, TableSink, TopicSink
+from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
 from kaflow_engine.model.config import Config
 
 _TIMEOUT = 10_000
@@ -53,6 +53,8 @@ def newest_rows(plan: Flow, sink: Sink, config: Config, limit: int) -> NewestRow
         case TableSink(table=table):
             found = newest_table_rows(Path(table.path), limit, _MOST_BYTES)
             return NewestRows(rows=found.rows, version=found.version)
+        case ConnectorSink():
+            return NewestRows(rows=())
         case TopicSink():
             return _newest_records(plan, sink, config, limit)
         case _:

@@ -13,14 +13,13 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from kaflow_engine.connectors.kafka.client import KafkaSettings
-from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings
-from kaflow_engine.connectors.kafka.delivery.topic_sink import TopicSink
 from kaflow_engine.connectors.kafka.replication import Replication
 from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
 from kaflow_engine.connectors.run_log import RunLog, RunStart
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.masking import masked
 from kaflow_engine.model.config import Config
+from kaflow_engine.plan.planner.functions import function_modules
 from kaflow_engine.runtime.batch.batch_backup import KeptBatches, batches_left
 from kaflow_engine.runtime.batch.batch_limit import BatchLimit, weigher
 from kaflow_engine.runtime.batch.checkpoint_upload import Checkpointer
@@ -38,7 +37,7 @@ from kaflow_engine.runtime.planning.plan_codec import fingerprint
 from kaflow_engine.runtime.restart_policy import RestartPolicy, keep_trying
 from kaflow_engine.runtime.sink.claims import Claims
 from kaflow_engine.runtime.sink.consumer_group import group_reporter
-from kaflow_engine.runtime.sink.outputs import open_outputs
+from kaflow_engine.runtime.sink.opening import connections_of, sinks_of_run, topics_of_run
 from kaflow_engine.runtime.source.end_offsets import EndOffsets
 from kaflow_engine.runtime.source.history_files import open_histories
 from kaflow_engine.runtime.source.offsets import only
@@ -70,9 +69,6 @@ from kaflow_engine.telemetry.log_context import logging_of
 from kaflow_engine.telemetry.progress import PipelineSummary
 
 LOGGER = logging.getLogger("kaflow.runtime")
-
-SINK = "output"
-"""Name of the one sink in delivery markers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +131,9 @@ class PipelineRun:
         patience = self.config.retry_deadline / 1000
         await_executor(self.spark, self.config.spark.master, patience, self.limits.stop.is_set)
         resources.callback(control.close)
-        approved = approved_rebuild(BatchLog(LocalStore(directory)), self.plan, self.change)
+        approved = approved_rebuild(
+            BatchLog(LocalStore(directory)), self.plan, self.change, connections_of(self.config)
+        )
         if approved is not None:
             self._end(approved, directory, kafka, control)
         run, log, state = self._begin(directory, kafka, control, resources, self.plan)
@@ -177,7 +175,15 @@ class PipelineRun:
         start = control.start_run(
             state.state_id,
             state.generation,
-            partial(check_start, log, state, plan, rebuild, checkpoints is not None),
+            partial(
+                check_start,
+                log,
+                state,
+                plan,
+                rebuild,
+                checkpoints is not None,
+                connections=connections_of(self.config),
+            ),
             after=max(last_epoch(log), rebuild.epoch if rebuild else 0),
             doubtful=doubtful(log) if plan.delivery == "exactly_once" else None,
         )
@@ -196,7 +202,7 @@ class PipelineRun:
             carrier.take_over()
             resources.callback(carrier.close, self.config.drain_deadline / 1000)
         if rebuild is not None:  # the bucket's head names the new state now
-            replace_state(rebuild, store, control, plan, state)
+            replace_state(rebuild, store, control, plan, state, connections_of(self.config))
         run = self._prepare(directory, log, state, plan, source, control, start, carrier)
         run.left = batches_left(log, kept, start.epoch, plan.name)
         if run.group is not None:
@@ -215,17 +221,8 @@ class PipelineRun:
         carrier: Checkpointer | None,
     ) -> Run:
         checkpoint, kafka = self.config.state.rocksdb.checkpoint, source.kafka
-        topics = SinkSettings(
-            kafka=kafka,
-            pipeline_id=plan.pipeline,
-            state_id=state.state_id,
-            generation=state.generation,
-            sink=SINK,
-            epoch=start.epoch,
-            epoch_offset=start.epoch_offset,
-            exactly_once=plan.delivery == "exactly_once",
-            delivered=start.delivered_to(SINK),
-        )
+        connections = connections_of(self.config)
+        topics = topics_of_run(kafka, plan, state, start)
         shipment = Shipment.of(
             TaskSettings(
                 plan=plan,
@@ -236,7 +233,9 @@ class PipelineRun:
                 sink=topics,
                 driver=os.getpid(),
                 registry=self.config.kafka.schema_registry,
+                connections=connections,
                 copies=copies_of(self.config, plan),
+                functions=function_modules(self.config),
             )
         )
         standing = load_standing(log, state)
@@ -251,10 +250,7 @@ class PipelineRun:
                 partial(task_slots, self.config.spark.master, self.spark),
                 KeptBatches(control, start.batches, lambda: carrier.covered) if carrier else None,
                 self.clock,
-                sinks=(
-                    TopicSink(topics, held=max(start.delivered.values(), default=0)),
-                    *open_outputs(plan, state, log.store, control.require_newest),
-                ),
+                sinks=sinks_of_run(topics, plan, state, log.store, control, start, connections),
                 claims=Claims.of(control, plan),
             ),
             standing=standing,
@@ -284,7 +280,6 @@ class PipelineRun:
         counts = source_partitions(kafka, run.plan)
         places = {topic: range(count) for topic, count in counts.items()}
         goal = run.ends.ask(places) if self.limits.until_caught_up else None
-        self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", run.plan.pipeline)
         recover(run, log, kafka, directory)
         if run.keeper is not None:
             run.keeper.take_first(run.plan, run.standing, self.clock())
@@ -296,5 +291,6 @@ class PipelineRun:
             for sink in run.runner.sinks if ending == "caught up" else ():
                 sink.finish()
             return ending
-        stream = LiveStream(run, kafka, directory / "spark" / str(run.runner.epoch))
+        checkpoint = directory / "spark" / str(run.runner.epoch)
+        stream = LiveStream(run, kafka, checkpoint, self.config.batch_interval)
         return stream.follow(only(run.standing.offsets, frozenset(counts)), goal)

@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from kaflow_engine.sql.shape import Expr, QueryShape
+from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +56,31 @@ def looked_up(branches: Sequence[QueryShape]) -> tuple[QueryShape, ...]:
     return tuple(dict.fromkeys(each for shape in branches for each in shape.looked_up))
 
 
+def common_key(keys: Sequence[OutputShape | None]) -> OutputShape | None:
+    """Return the key of all outputs; None where one has none, or another one."""
+    first = keys[0]
+    if first is None:
+        return None
+    same = all(key is not None and key.expr.sql == first.expr.sql for key in keys)
+    return first if same else None
+
+
+def common_filters(shapes: Sequence[QueryShape]) -> tuple[Expr, ...]:
+    """Return the filters of the first query that every other one has, too; none reads elements."""
+    first, *others = shapes
+    elements = {each.alias for each in first.unnests}
+    texts = [{part.sql for part in shape.where} for shape in others]
+    return tuple(
+        part
+        for part in first.where
+        if not part.aliases & elements and all(part.sql in known for known in texts)
+    )
+
+
 def _read(shape: QueryShape) -> Hashable:
     """Return what a query reads and joins, wherever it stands in a file."""
     return (
-        tuple((e.alias, e.topic, _texts(e.filter), e.query) for e in shape.sources),
+        tuple((e.alias, e.topic, e.reading, _texts(e.filter), e.query) for e in shape.sources),
         tuple(
             (
                 each.alias,

@@ -14,6 +14,7 @@ from kaflow_engine.sql.shape import (
     JoinShape,
     OutputShape,
     QueryShape,
+    RunShape,
     SourceShape,
     UnnestShape,
 )
@@ -40,6 +41,7 @@ class Group:
     named: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     line: int | None = None
     distinct: bool = False
+    run: RunShape | None = None
 
     def column(self, name: str) -> exp.Expr:
         """Return the expression that a column of its rows is."""
@@ -57,6 +59,7 @@ class Group:
             calls=tuple(self.calls),
             where=_frozen(self.where),
             distinct=self.distinct,
+            run=self.run,
             named=tuple(zip(_unique(called), (name for _, name in self.named), strict=True)),
             line=self.line,
         )
@@ -69,6 +72,12 @@ class Flat:
     sources: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     queries: dict[str, QueryShape] = field(default_factory=dict[str, QueryShape])
     """Those whose groups are looked up, by the aliases of sources."""
+    readings: dict[str, str] = field(default_factory=dict[str, str])
+    """The relations by whose names sources are read, by the aliases of these."""
+    called: dict[str, str] = field(default_factory=dict[str, str])
+    """What the author calls groups that are joined, by the aliases of sources."""
+    changes: set[str] = field(default_factory=set[str])
+    """The aliases of sources whose records are changes of rows."""
     tables: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """Of each source that is a table the columns of its key."""
     filters: dict[str, list[exp.Expr]] = field(default_factory=dict[str, list[exp.Expr]])
@@ -92,6 +101,12 @@ class Flat:
         return bool(self.sources) and self.sources[0][0] in self.tables
 
     @property
+    def first(self) -> str:
+        """What the author calls the first source: a topic, or groups that are joined."""
+        alias, topic = self.sources[0]
+        return self.called.get(alias, topic)
+
+    @property
     def values(self) -> dict[str, exp.Expr]:
         """The outputs that are no key."""
         return {name: tree for name, tree in self.outputs.items() if name != self.key}
@@ -109,6 +124,17 @@ class Flat:
         self.aliases.add(name.lower())
         return name
 
+    def add_side(self, side: "Flat", alias: str) -> None:
+        """Take over the sources of a joined side, which is called `alias`, and its filters."""
+        self.sources.extend(side.sources)
+        self.readings.update(side.readings)
+        self.changes |= side.changes
+        self.tables.update(side.tables)
+        self.queries.update(side.queries)
+        self.called.update(side.called)
+        self.filters.update(side.filters)
+        self.filters.setdefault(alias, []).extend(side.where)
+
     def shape(self) -> QueryShape:
         """Return it as frozen data."""
         return QueryShape(
@@ -118,7 +144,10 @@ class Flat:
                     topic=topic,
                     filter=_frozen(self.filters.get(alias, [])),
                     query=self.queries.get(alias),
+                    called=self.called.get(alias, ""),
                     table=alias in self.tables,
+                    reading=self.readings.get(alias),
+                    changes=alias in self.changes,
                 )
                 for alias, topic in self.sources
             ),

@@ -1,11 +1,10 @@
 """What may be joined, and join conditions to key pairs."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sqlglot import exp
 
-from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import Location, ModelError, SqlError
 from kaflow_engine.model.record_columns import KEY
 from kaflow_engine.sql.flat import Flat
@@ -158,18 +157,19 @@ def check_joinable(side: Flat, alias: str, before: Flat, at: Location | None) ->
     Raises:
         SqlError: One of them holds what must come behind joins.
     """
+    if before.groups and before.groups[-1].run is not None:
+        raise SqlError(
+            f"'{alias}' is joined to runs of rows, whose rows make no rows of a join",
+            at,
+            "join below the runs; or write their rows to a topic, and join that in another "
+            "pipeline",
+        )
     if before.groups:
         raise SqlError(
-            f"'{alias}' is joined to an aggregated query, whose rows make no rows of a join",
+            f"'{alias}' is joined to groups whose rows leave once: they make no rows of a join",
             at,
-            "put the stream first after FROM, and the aggregated query after JOIN; or join first, "
-            "and group the joined rows",
-        )
-    if side.groups and before.is_table:
-        raise SqlError(
-            f"the aggregated query '{alias}' is joined to a table: only streams look groups up",
-            at,
-            "write the groups to a topic, and join that as a table in another pipeline",
+            "join first, and group the joined rows; or write the groups to a topic, and join that "
+            "in another pipeline",
         )
     if side.groups and side.groups[-1].distinct:
         raise SqlError(
@@ -177,6 +177,13 @@ def check_joinable(side: Flat, alias: str, before: Flat, at: Location | None) ->
             at,
             "join first, and make the joined rows distinct; or write the distinct rows to a topic, "
             "and join that in another pipeline",
+        )
+    if side.groups and side.groups[-1].run is not None:
+        raise SqlError(
+            f"'{alias}' has rows of runs, which leave once and cannot be looked up",
+            at,
+            "join below the runs; or write their rows to a topic, and join that in another "
+            "pipeline",
         )
     if side.groups and side.groups[-1].window is not None:
         raise SqlError(
@@ -200,46 +207,6 @@ def check_joinable(side: Flat, alias: str, before: Flat, at: Location | None) ->
             "join first, and unnest the joined rows; to join by what is in the list, write the "
             "unnested rows to a topic, and join that in another pipeline",
         )
-
-
-def looked_up(side: Flat, relation: Relation) -> tuple[Flat, Relation]:
-    """Return what is joined: of an aggregated query its groups, under the alias that they have."""
-    if not side.groups:
-        return side, relation
-    alias = side.groups[-1].alias
-    query = replace(side, outputs={}, key=None).shape()
-    groups = Flat(
-        sources=[(alias, "")],
-        queries={alias: query},
-        where=side.groups[-1].where,
-        aliases=side.aliases,
-    )
-    return groups, replace(relation, base=alias, record={}, present=None)
-
-
-def check_looked_up(side: Flat, name: str, keys: Sequence[KeyPair], at: Location | None) -> None:
-    """Refuse a join that does not look up one group by all that it is grouped by.
-
-    Args:
-        side: What is joined.
-        name: What the author calls it.
-        keys: The condition.
-        at: Where the join stands.
-
-    Raises:
-        SqlError: It is joined by something else.
-    """
-    for alias, query in side.queries.items():
-        group = query.groups[-1]
-        wanted = {identifier(f"{alias}.{key}") for key, _ in group.keys}
-        if {pair.inner.sql for pair in keys} != wanted or len(keys) != len(wanted):
-            names = " and ".join(said for said, _ in group.named) or "nothing"
-            raise SqlError(
-                f"'{name}' is grouped by {names}, and the condition does not say which one group "
-                "to look up",
-                at,
-                "compare each column that it is grouped by with one of the stream, no others",
-            )
 
 
 def derived(flat: Flat, alias: str) -> tuple[Flat, Relation]:

@@ -12,9 +12,11 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType  # pyright: ignore[reportPrivateImportUsage]
 
-from kaflow_engine.errors import Location, SqlError
+from kaflow_engine.duck.functions.catalogue import plain
+from kaflow_engine.errors import Location, ModelError, SqlError
 from kaflow_engine.sql.streamable import line_of, reject_set_operations
 from kaflow_engine.sql.syntax import DIALECT, at_line, syntax_error, unfinished
+from kaflow_engine.sql.types.functions import with_functions
 
 _PLAIN = {TokenType.VAR, TokenType.NUMBER}
 _DASHED = re.compile(r"\w-\w")
@@ -46,6 +48,19 @@ def parse_query(sql: str, at: Location | None = None) -> exp.Query:
     Raises:
         SqlError: the text is something else.
     """
+    tree = parse_select(sql, at)
+    refusal = reject_set_operations(tree)
+    if refusal is not None:
+        raise SqlError(refusal[1], at_line(at, line_of(refusal[0])), refusal[2])
+    return tree
+
+
+def parse_select(sql: str, at: Location | None = None) -> exp.Query:
+    """Parse a query as DuckDB takes it; the tree is shared, as above.
+
+    Raises:
+        SqlError: the text is something else.
+    """
     try:
         statements = _parsed(sql)
     except ParseError as error:
@@ -61,24 +76,21 @@ def parse_query(sql: str, at: Location | None = None) -> exp.Query:
     tree = statements[0]
     if not isinstance(tree, exp.Select | exp.SetOperation):
         raise SqlError("the query is not a SELECT", at, "write SELECT … FROM topic …")
-    refusal = reject_set_operations(tree)
-    if refusal is not None:
-        raise SqlError(refusal[1], at_line(at, line_of(refusal[0])), refusal[2])
-    return tree
+    return with_functions(tree, at)
 
 
 def output_names(sql: str) -> tuple[str, ...] | None:
     """Return the names of a query's columns as far as its text says them; None for `*`."""
     try:
         tree = parse_query(sql)
-    except SqlError:
+    except ModelError:
         return None
     while not isinstance(tree, exp.Select):
         tree = tree.this  # the names are those of the first branch
     parts: list[exp.Expr] = tree.expressions
     if any(part.is_star for part in parts):
         return None
-    return tuple(part.alias_or_name for part in parts if part.alias_or_name)
+    return tuple(plain(part.alias_or_name) for part in parts if part.alias_or_name)
 
 
 @lru_cache(maxsize=1024)

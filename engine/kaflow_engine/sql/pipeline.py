@@ -1,28 +1,36 @@
 """The queries of a pipeline together with its relations: the topics they read, and their shapes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from sqlglot import exp
 
-from kaflow_engine.errors import Location, ModelError, Problems, UnknownName
+from kaflow_engine.errors import Location, ModelError, Problems, SqlError, UnknownName
 from kaflow_engine.model.files.yaml_file import raise_all
-from kaflow_engine.model.output_specs import Write
+from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.record_columns import KEY
 from kaflow_engine.model.specs import PipelineSpec, TopicSpec
+from kaflow_engine.sql.groups.event_time import EventTimes
+from kaflow_engine.sql.groups.runs import RunText
 from kaflow_engine.sql.parse import output_names, parse_query
 from kaflow_engine.sql.read import read_branches
 from kaflow_engine.sql.relations import (
+    Named,
     NamedQuery,
+    NamedRows,
+    NamedTopic,
     check_relations,
     counted_from,
     parse_relations,
     topics_behind,
+    whole,
 )
 from kaflow_engine.sql.scope import NeedsSchema, Schemas
 from kaflow_engine.sql.shape import QueryShape
+from kaflow_engine.sql.syntax import at_line
 from kaflow_engine.sql.tables.filters import with_source_filters
+from kaflow_engine.sql.tables.names import ReadTopic, Topics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +41,9 @@ class _Read:
     tree: exp.Query
     start: Location
     relations: dict[str, exp.Query]
+    """Those that are queries, or rows of others."""
+    readings: dict[str, exp.Query]
+    """Those that are readings of topics, as queries of these."""
 
 
 def pipeline_topics(spec: PipelineSpec) -> tuple[str, ...]:
@@ -41,7 +52,7 @@ def pipeline_topics(spec: PipelineSpec) -> tuple[str, ...]:
     Raises:
         ModelError: A query or a relation cannot be parsed, or relations do not fit together.
     """
-    found = (topics_behind(each.tree, each.relations) for each in _read(spec))
+    found = (topics_behind(each.tree, {**each.relations, **each.readings}) for each in _read(spec))
     return tuple(dict.fromkeys(topic for topics in found for topic in topics))
 
 
@@ -64,19 +75,61 @@ def pipeline_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[tuple[QuerySh
                 schemas,
                 each.start,
                 each.relations,
-                lambda topic: spec.topic(topic).event_time,
-                lambda topic: table_key(spec.topic(topic)),
+                EventTimes(
+                    column=spec.event_time,
+                    counts=lambda topic: spec.row_time == "latest" and spec.is_event(topic),
+                ),
+                topics_of(spec),
             )
         except NeedsSchema as notice:
             unknown.append(notice)
         except ModelError as error:
             wrong.append(error)
         else:
+            wrong += wrong_full(spec, branches, each.start)
             found.append(tuple(_keyed(each.write, shape) for shape in branches))
     raise_all(_once(wrong))
     if unknown:
         raise unknown[0]
     return with_source_filters(found)
+
+
+def topics_of(spec: PipelineSpec) -> Topics:
+    """Return what tells the meaning of names that stand for no query."""
+    readings = {name.lower(): (name, each.topic) for name, each in spec.readings.items()}
+
+    def read(name: str) -> ReadTopic:
+        reading, topic = readings.get(name.lower(), (None, None))
+        topic = topic or name
+        said = spec.read_as(topic, reading)
+        operation = None if said.table else said.operation
+        return ReadTopic(topic=topic, reading=reading, key=table_key(said), operation=operation)
+
+    return read
+
+
+def wrong_full(
+    spec: PipelineSpec, branches: Sequence[QueryShape], at: Location
+) -> Iterator[ModelError]:
+    """Yield what cannot be done of FULL JOINs of events."""
+    for shape, join in ((e, j) for e in branches for j in e.joins if j.kind == "ANTI"):
+        place = at_line(at, join.line)
+        both = (shape.driving, shape.source(join.alias))
+        kept = [source.alias for source in both if not spec.is_event(source.topic)]
+        if kept:
+            yield SqlError(
+                f"FULL JOIN would keep entries of dimension '{kept[0]}' that no event meets",
+                place,
+                "write LEFT JOIN from the events: each of them looks up its entry",
+            )
+        elif spec.emission.type != "on_match":
+            yield SqlError(
+                f"FULL JOIN of events cannot run under {spec.emission.type} emission: it is not "
+                "known that a row matches nothing before its time is up",
+                place,
+                "set emission.type to on_match; or use LEFT JOIN from the driving topic; or "
+                "declare topics: <topic>: table: true for each topic of the join",
+            )
 
 
 def table_key(topic: TopicSpec) -> tuple[str, ...] | None:
@@ -86,7 +139,7 @@ def table_key(topic: TopicSpec) -> tuple[str, ...] | None:
 
 def _keyed(write: Write, shape: QueryShape) -> QueryShape:
     """Where the key is given, or rows have none, `AS _key` is a column like others."""
-    if write.output.topic is not None and write.output.key is None:
+    if write.is_keyed and write.output.key is None:
         return shape
     columns = tuple(replace(output, is_key=False) for output in shape.outputs)
     return replace(shape, outputs=columns)
@@ -107,30 +160,37 @@ def _once(wrong: Sequence[ModelError]) -> list[ModelError]:
 
 
 def _read(spec: PipelineSpec) -> list[_Read]:
-    relations = _named_queries(spec)
-    trees = parse_relations(relations)
+    relations, readings, rows = _named_queries(spec), _named_topics(spec), _named_rows(spec)
+    named: tuple[Named, ...] = (*relations, *readings, *rows)
+    own = {reading.name.lower(): reading.tree for reading in readings}
+    last = {each.name.lower(): each.tree for each in rows}
+    trees = {**parse_relations(relations), **own, **last}
     queries: list[tuple[Write, exp.Query, Location]] = []
     wrong: list[ModelError] = []
     for write in spec.writes:
         start = spec.place(*write.query_at)
         try:
-            queries.append((write, _tree(write, start, relations), start))
+            queries.append((write, _tree(write, start, named), start))
         except ModelError as error:
             wrong.append(error)
     raise_all(wrong)
-    check_relations([tree for _, tree, _ in queries], relations, trees)
+    check_relations([tree for _, tree, _ in queries], named, trees)
     return [
         _Read(
             write=write,
             tree=tree,
             start=start,
-            relations=counted_from(start, relations, trees),
+            relations={
+                **counted_from(start, relations, trees),
+                **{each.name.lower(): each.counted_from(start) for each in rows},
+            },
+            readings=own,
         )
         for write, tree, start in queries
     ]
 
 
-def _tree(write: Write, start: Location, relations: Sequence[NamedQuery]) -> exp.Query:
+def _tree(write: Write, start: Location, relations: Sequence[Named]) -> exp.Query:
     if write.query is not None:
         return parse_query(write.query, start)
     name = write.relation or ""
@@ -138,7 +198,7 @@ def _tree(write: Write, start: Location, relations: Sequence[NamedQuery]) -> exp
     exact = name.lower() in {each.lower() for each in known}
     if not exact and get_close_matches(name, known, n=1, cutoff=0.75):
         raise UnknownName("relation", name, known, start)
-    return exp.select("*").from_(exp.Table(this=exp.to_identifier(name, quoted=True)))
+    return whole(name)
 
 
 def _named_queries(spec: PipelineSpec) -> tuple[NamedQuery, ...]:
@@ -149,6 +209,38 @@ def _named_queries(spec: PipelineSpec) -> tuple[NamedQuery, ...]:
             sql=relation.query,
             at=spec.place("relations", name),
             start=spec.place("relations", name, "query"),
+            below=relation.from_,
+            run=_run(spec, name),
         )
         for name, relation in spec.relations.items()
+        if relation.query is not None
+    )
+
+
+def _named_topics(spec: PipelineSpec) -> tuple[NamedTopic, ...]:
+    return tuple(
+        NamedTopic(name=name, topic=relation.topic, at=spec.place("relations", name))
+        for name, relation in spec.readings.items()
+        if relation.topic is not None
+    )
+
+
+def _named_rows(spec: PipelineSpec) -> tuple[NamedRows, ...]:
+    return tuple(
+        NamedRows(name=name, of=relation.from_, key=relation.key, at=spec.place("relations", name))
+        for name, relation in spec.relations.items()
+        if relation.from_ is not None and relation.batch is None
+    )
+
+
+def _run(spec: PipelineSpec, name: str) -> RunText | None:
+    relation = spec.relations[name]
+    if relation.batch is None or relation.query is None:
+        return None
+    return RunText(
+        sql=relation.query.strip().rstrip(";"),
+        start=spec.place("relations", name, "query"),
+        size=relation.batch.size,
+        every=relation.batch.every,
+        per_partition=relation.batch.per == "partition",
     )

@@ -9,6 +9,7 @@ from sqlglot import exp
 from kaflow_engine.errors import Location, ModelError, SqlError
 from kaflow_engine.model.files.yaml_file import raise_all
 from kaflow_engine.sql.flat import Flat
+from kaflow_engine.sql.full_joins import either_record, split_full, where_present
 from kaflow_engine.sql.groups.distinct import distinct_rows, is_distinct
 from kaflow_engine.sql.groups.event_time import EventTimes
 from kaflow_engine.sql.groups.first_rows import first_rows, with_qualify
@@ -19,12 +20,11 @@ from kaflow_engine.sql.groups.refused import (
     wrong_times,
     wrong_union,
 )
+from kaflow_engine.sql.groups.runs import rows_of_runs, run_of
 from kaflow_engine.sql.joins import (
     check_joinable,
-    check_looked_up,
     derived,
     guard,
-    looked_up,
     read_conditions,
     split_condition,
     turned,
@@ -41,8 +41,10 @@ from kaflow_engine.sql.select_list import conjuncts, key_of, resolved
 from kaflow_engine.sql.shape import JoinShape, QueryShape
 from kaflow_engine.sql.streamable import is_unnest, line_of, refusals, reject_clauses, row_number_of
 from kaflow_engine.sql.syntax import at_line
+from kaflow_engine.sql.tables.groups import as_table, check_looked_up, looked_up
 from kaflow_engine.sql.tables.joined import as_called, before_join, present, said_kind
-from kaflow_engine.sql.tables.names import Named, Names, Tables, topic_of
+from kaflow_engine.sql.tables.names import Named, Names, ReadTopic, Topics, topic_of
+from kaflow_engine.sql.tables.operations import OP, change_of
 from kaflow_engine.sql.tables.refused import (
     check_kind,
     check_look_up,
@@ -53,6 +55,7 @@ from kaflow_engine.sql.tables.refused import (
 from kaflow_engine.sql.unions import aligned, by_place
 from kaflow_engine.sql.unnest import Unnester
 
+NO_TIMES = EventTimes()
 UNNAMED = "unnamed_subquery"
 """What DuckDB calls a derived table that has no name."""
 
@@ -100,6 +103,8 @@ class _Reader:
         *,
         swapped: bool,
     ) -> Flat:
+        if any(not is_unnest(join) for join in joins):
+            below, relation = as_table(below, relation)
         scope = Scope(at=self.at, named=named_by(select))
         scope.add(relation, driving)
         flat = replace(
@@ -118,7 +123,7 @@ class _Reader:
             if is_unnest(join):
                 scope.add(unnester.joined(join, scope), join)
             else:
-                self._join(join, scope, flat, known)
+                self._join(join, scope, flat, known, turned=swapped)
         if swapped:
             scope.relations[:2] = scope.relations[1::-1]
         where = select.args.get("where")
@@ -135,6 +140,8 @@ class _Reader:
             flat.outputs = first_rows(select, scope, flat, self.at)
         if is_distinct(select):
             flat.outputs = distinct_rows(select, flat, self.at)
+        if (run := run_of(select)) is not None:
+            flat.outputs = rows_of_runs(run, flat, self.schemas, self.at)
         return flat
 
     def _union(self, query: exp.Query, outer: Named, taken: Set[str]) -> list[Flat]:
@@ -175,31 +182,38 @@ class _Reader:
         if isinstance(node, exp.Table) and not isinstance(node.this, exp.Identifier | exp.Dot):
             raise SqlError("a table function cannot be read as a stream", line, "name a topic")
         if isinstance(node, exp.Table):
-            topic = topic_of(node)
-            found = self.names.means(topic.lower(), known)
+            name = topic_of(node)
+            found = self.names.means(name.lower(), known)
             if found is not None:
-                read = self.read(*found, taken)
-                return [derived(flat, node.alias_or_name) for flat in read]
-            alias = node.alias or (topic if len(node.parts) == 1 else node.parts[-1].name)
+                below = self.read(*found, taken)
+                return [derived(flat, node.alias_or_name) for flat in below]
+            read = self.names.topics(name)
+            alias = node.alias or (name if len(node.parts) == 1 else node.parts[-1].name)
             flat = Flat(aliases=set(taken))
             unique = flat.unique(alias)
-            flat.sources.append((unique, topic))
-            columns = self.schemas(topic)
-            key = self.names.tables(topic)
-            if key is not None:
-                flat.tables[unique] = as_called(key, columns)
-            relation = topic_relation(alias, unique, topic, columns)
+            flat.sources.append((unique, read.topic))
+            columns = self.schemas(read.topic)
+            if read.reading is not None:
+                flat.readings[unique] = read.reading
+            if read.key is not None:
+                flat.tables[unique] = as_called(read.key, columns)
+            relation = topic_relation(alias, unique, read.topic, columns)
+            if read.operation is not None:
+                flat.changes.add(unique)
+                relation.record[OP] = change_of(unique, read.operation)
             return [(flat, replace(relation, present=present(flat)))]
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select | exp.SetOperation):
-            read = self.read(node.this, known, taken)
-            return [derived(flat, node.alias or UNNAMED) for flat in read]
+            below = self.read(node.this, known, taken)
+            return [derived(flat, node.alias or UNNAMED) for flat in below]
         raise SqlError(
             "only topics and plain derived tables can be read",
             line,
             "write FROM topic or FROM (SELECT … FROM topic) name",
         )
 
-    def _join(self, join: exp.Join, scope: Scope, flat: Flat, known: Named) -> None:
+    def _join(
+        self, join: exp.Join, scope: Scope, flat: Flat, known: Named, *, turned: bool
+    ) -> None:
         line = line_of(join)
         (side, relation), *others = self._relation(join.this, known, flat.aliases)
         if others:
@@ -212,26 +226,30 @@ class _Reader:
         flat.aliases |= side.aliases
         at = at_line(self.at, line)
         check_joinable(side, relation.alias, flat, at)
-        side, relation = looked_up(side, relation)
+        to_groups = as_table if flat.is_table else looked_up
+        side, relation = to_groups(side, relation)
         kind = said_kind(join)
         check_kind(kind, relation.alias, side, flat, at)
-        if not flat.is_table:
-            guard(relation)
+        missing = () if flat.is_table else (relation,)
+        if kind == "FULL" and not flat.is_table:
+            missing = (*scope.relations, relation)
+            flat.record = either_record(flat.record, relation, flat.sources[0][0])
+        for each in missing:
+            guard(each)
         conditions = read_conditions(join, relation, scope, flat, self.wrong)
         if conditions is None:
             return
         keys = split_condition(conditions, relation.base, flat, at)
-        check_looked_up(side, relation.alias, keys, at)
-        found = JoinShape(alias=relation.base, kind=kind, keys=keys, line=line)
-        if flat.is_table:
+        keys = where_present(keys, frozenset(each.base for each in missing))
+        if not flat.is_table:
+            check_looked_up(side, relation.alias, keys, at)
+        turned = turned and not flat.joins and not side.is_table
+        found = JoinShape(alias=relation.base, kind=kind, keys=keys, line=line, turned=turned)
+        if flat.is_table or kind == "FULL":
             before_join(kind, scope, flat, relation, at)
         elif side.is_table:
             check_look_up(found, relation.alias, side.tables[relation.base], at)
-        flat.sources.extend(side.sources)
-        flat.tables.update(side.tables)
-        flat.queries.update(side.queries)
-        flat.filters.update(side.filters)
-        flat.filters.setdefault(relation.base, []).extend(side.where)
+        flat.add_side(side, relation.base)
         flat.joins.append(found)
 
 
@@ -240,8 +258,8 @@ def read_branches(
     schemas: Schemas,
     at: Location | None,
     relations: Named,
-    event_times: EventTimes = lambda _: None,
-    tables: Tables = lambda _: None,
+    event_times: EventTimes = NO_TIMES,
+    topics: Topics = lambda name: ReadTopic(topic=name),
 ) -> tuple[QueryShape, ...]:
     """Read a query into the shapes of its branches: SELECTs whose rows together are its own.
 
@@ -253,15 +271,15 @@ def read_branches(
         schemas: Columns of topics.
         at: Where its text begins.
         relations: What other names mean; their lines are counted from `at`, too.
-        event_times: The columns of topics that hold their event time.
-        tables: The topics that are read as tables.
+        event_times: Of topics.
+        topics: What names mean that stand for no query.
 
     Raises:
         SqlError: it cannot run on a stream.
         Problems: several mistakes.
         NeedsSchema: it needs columns of a topic that are not known yet.
     """
-    names = Names(at=at, relations=relations, tables=tables)
+    names = Names(at=at, relations=relations, topics=topics)
     reader = _Reader(schemas=schemas, at=at, names=names, event_times=event_times)
     try:
         found = reader.read(with_qualify(query), {}, frozenset())
@@ -272,6 +290,6 @@ def read_branches(
         raise_all([*reader.wrong, error])
         raise
     raise_all(reader.wrong)
-    shapes = tuple(flat.shape() for flat in found)
+    shapes = tuple(shape for flat in found for shape in split_full(flat.shape(), at))
     raise_all([e for shape in shapes for e in (*wrong_times(shape, at), *wrong_tables(shape, at))])
     return shapes

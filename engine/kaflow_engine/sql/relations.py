@@ -7,6 +7,8 @@ from sqlglot import exp
 
 from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.model.files.yaml_file import raise_all
+from kaflow_engine.sql.groups.first_rows import with_last_rows
+from kaflow_engine.sql.groups.runs import RunText, check_run, reading_runs
 from kaflow_engine.sql.parse import parse_query
 
 
@@ -20,6 +22,57 @@ class NamedQuery:
     """Where its name stands."""
     start: Location
     """Where its SQL begins."""
+    below: str | None = None
+    """What its runs are made of, where it has any; its SQL is that of `run` then."""
+    run: RunText | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedTopic:
+    """A relation that is a reading of a topic."""
+
+    name: str
+    topic: str
+    at: Location
+    """Where its name stands."""
+
+    @property
+    def tree(self) -> exp.Query:
+        """The query that reads the topic under its own name."""
+        return whole(self.topic)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedRows:
+    """A relation that is the last row of each key of another one."""
+
+    name: str
+    of: str
+    key: tuple[str, ...]
+    at: Location
+    """Where its name stands."""
+
+    @property
+    def tree(self) -> exp.Query:
+        """The query of these rows; one without a key is none of them."""
+        columns = [exp.column(exp.to_identifier(name, quoted=True)) for name in self.key]
+        known = exp.and_(*(column.is_(exp.null()).not_() for column in columns))
+        return with_last_rows(whole(self.of).where(known), columns)
+
+    def counted_from(self, start: Location) -> exp.Query:
+        """Return that query as if it stood at the name, with lines counted from `start`."""
+        found = self.tree
+        for node in found.walk():
+            node.meta["line"] = (self.at.line or 0) - (start.line or 0) + 1
+        return found
+
+
+Named = NamedQuery | NamedTopic | NamedRows
+
+
+def whole(name: str) -> exp.Select:
+    """Return the query of all that stands behind a name."""
+    return exp.select("*").from_(exp.Table(this=exp.to_identifier(name, quoted=True)))
 
 
 def parse_relations(relations: Sequence[NamedQuery]) -> dict[str, exp.Query]:
@@ -32,16 +85,23 @@ def parse_relations(relations: Sequence[NamedQuery]) -> dict[str, exp.Query]:
     wrong: list[ModelError] = []
     for relation in relations:
         try:
-            found[relation.name.lower()] = parse_query(relation.sql, relation.start)
+            found[relation.name.lower()] = _tree(relation)
         except ModelError as error:
             wrong.append(error)
     raise_all(wrong)
     return found
 
 
+def _tree(relation: NamedQuery) -> exp.Query:
+    if relation.run is None or relation.below is None:
+        return parse_query(relation.sql, relation.start)
+    check_run(relation.run)
+    return reading_runs(whole(relation.below), relation.run)
+
+
 def check_relations(
     queries: Sequence[exp.Query],
-    relations: Sequence[NamedQuery],
+    relations: Sequence[Named],
     trees: Mapping[str, exp.Query],
 ) -> None:
     """Refuse relations that do not fit together.
@@ -52,9 +112,9 @@ def check_relations(
         trees: What they say.
 
     Raises:
-        ModelError: One is read by nothing, or reads itself.
+        ModelError: One is read by nothing, reads itself, or is called as the topic of another.
     """
-    wrong: list[ModelError] = []
+    wrong = list(_called_as_topics(relations))
     read = {name for query in queries for name in _reachable(query, trees)}
     circling: set[str] = set()
     for relation in relations:
@@ -139,7 +199,22 @@ def _circle(name: str, relations: Mapping[str, exp.Query]) -> tuple[str, ...]:
     return ()
 
 
-def _reads_itself(relation: NamedQuery, circle: Sequence[str]) -> ModelError:
+def _called_as_topics(relations: Sequence[Named]) -> Iterator[ModelError]:
+    """Yield an error for each reading whose topic has the name of another relation."""
+    named = {relation.name.lower(): relation for relation in relations}
+    for relation in relations:
+        if not isinstance(relation, NamedTopic):
+            continue
+        other = named.get(relation.topic.lower(), relation)
+        if other is not relation:
+            yield ModelError(
+                f"the relation '{other.name}' is called as the topic that '{relation.name}' reads",
+                other.at,
+                "call it otherwise: in this pipeline the name means the relation",
+            )
+
+
+def _reads_itself(relation: Named, circle: Sequence[str]) -> ModelError:
     if len(circle) == 2:
         return ModelError(
             f"the relation '{relation.name}' has the name of what it reads",

@@ -139,7 +139,7 @@ class Scope:
         )
 
     def _column(self, node: exp.Expr) -> exp.Expr:
-        if _is_now(node):
+        if is_now(node):
             return _pinned(node)
         called, fields = _unnested(node)
         if called is not None and self.unnest is not None:
@@ -274,7 +274,8 @@ def _unnested(node: exp.Expr) -> tuple[exp.Explode | None, list[str]]:
     return (node, fields[::-1]) if isinstance(node, exp.Explode) else (None, [])
 
 
-def _is_now(node: exp.Expr) -> bool:
+def is_now(node: exp.Expr) -> bool:
+    """Tell whether a call gives the present time."""
     kinds = (exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime, exp.CurrentDatetime)
     names = {"now", "get_current_timestamp", "transaction_timestamp", "today", "localtimestamp"}
     if isinstance(node, exp.Anonymous):

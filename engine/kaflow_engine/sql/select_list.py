@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from sqlglot import exp
 
+from kaflow_engine.duck.functions.catalogue import plain
 from kaflow_engine.errors import ModelError, SqlError
 from kaflow_engine.model.record_columns import HEADERS, KEY
 from kaflow_engine.sql.scope import NeedsSchema, Scope
@@ -33,7 +34,7 @@ def selected_columns(
     for projection in select.expressions:
         columns = _attempt(lambda p=projection: _projected(p, scope), wrong)
         if columns is None:
-            columns = {projection.alias_or_name: exp.null()}
+            columns = {plain(projection.alias_or_name): exp.null()}
         for name, expression in columns.items():
             if name.lower() in {other.lower() for other in found}:
                 raise SqlError(
@@ -88,7 +89,7 @@ def _projected(node: exp.Expr, scope: Scope) -> dict[str, exp.Expr]:
         return {name: tree for name, tree in found.items() if name.lower() not in dropped}
     name = node.alias_or_name if isinstance(node, exp.Alias | exp.Column) else ""
     if not name:
-        shown = node.sql(dialect="duckdb")
+        shown = plain(node.sql(dialect="duckdb"))
         raise SqlError(f"the output column {shown} has no name", at, "give it one with AS")
     if isinstance(node, exp.Alias) and name.lower() == HEADERS:
         raise SqlError(

@@ -5,19 +5,23 @@ element of an unnested list. Two names are the engine's own: `"alias.$matched"` 
 joined side has a match, and `"$batch_time"` is the batch time as TIMESTAMPTZ.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from kaflow_engine.flow.windows import Window
+from kaflow_engine.model.columns import Column
 
 MATCHED = "$matched"
 BATCH_TIME = "$batch_time"
 ROW = "$row"
 """What stands before the name of an argument in the SQL of a call: `"$row.<name>"`."""
 
-JoinKind = Literal["LEFT", "INNER", "RIGHT", "FULL"]
-"""RIGHT and FULL are of tables."""
+HERE = "$here"
+"""The column of groups that are joined to tables which is never NULL."""
+
+JoinKind = Literal["LEFT", "INNER", "RIGHT", "FULL", "ANTI"]
+"""RIGHT and FULL are of tables; ANTI is one half of a FULL JOIN of events: rows that match
+nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +33,8 @@ class Expr:
     """The (alias, column) pairs it reads, sorted; `$batch_time` is not among them."""
     line: int | None = None
     """The line of the SQL text on which it stands, from 1."""
+    meaning: str | None = None
+    """What it is to people, where that is not its SQL."""
 
     @property
     def aliases(self) -> frozenset[str]:
@@ -45,9 +51,15 @@ class SourceShape:
     filter: tuple[Expr, ...] = ()
     table: bool = False
     """The topic is read as a table: the last record of a key is its row."""
+    reading: str | None = None
+    """The relation that says how the topic is read; None: it is read under its own name."""
+    changes: bool = False
+    """Its records are changes of rows, which have a key; the row before is not known."""
     query: "QueryShape | None" = None
-    """Whose groups are looked up, instead of a topic: it selects nothing, and the alias of its last
-    GROUP BY is the alias here."""
+    """Whose groups are looked up or joined, not a topic: it selects nothing, and the alias of
+    its last GROUP BY is the alias here."""
+    called: str = ""
+    """What the author calls these groups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +78,8 @@ class JoinShape:
     kind: JoinKind
     keys: tuple[KeyPair, ...]
     line: int | None = None
+    turned: bool = False
+    """The joined side was written first, before a RIGHT JOIN."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +123,24 @@ class CallShape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunShape:
+    """Runs of rows, and the SQL over each of them."""
+
+    size: int
+    """Rows of a run."""
+    every: int | None
+    """Milliseconds of batch time after which a run is made of fewer; None: it waits."""
+    per_partition: bool
+    """The rows of each source partition make runs of their own."""
+    sql: str
+    """DuckDB's SQL over `batch`."""
+    inputs: tuple[Column, ...]
+    """Of `batch`, in the order of the keys of the group."""
+    results: tuple[Column, ...]
+    """What the SQL selects."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupShape:
     """A GROUP BY over the rows before it: of the sources and joins, or of another GROUP BY."""
 
@@ -127,6 +159,14 @@ class GroupShape:
     """Of each grouping value in the order of GROUP BY, a window last: what the result calls it, or
     its SQL; and its name among the keys, `window_start` of a window."""
     line: int | None = None
+    run: RunShape | None = None
+    """It is made of runs: its keys are what is selected of a row, and its columns those of the SQL
+    over a run."""
+
+    @property
+    def appends(self) -> bool:
+        """Whether its rows leave once and need no window: those of DISTINCT, and of runs."""
+        return self.distinct or self.run is not None
 
     @property
     def expressions(self) -> tuple[Expr, ...]:
@@ -136,6 +176,8 @@ class GroupShape:
 
     def behind(self, name: str) -> tuple[Expr, ...]:
         """Return the expressions of which a column of its rows is made; none of a window."""
+        if self.run is not None:
+            return tuple(expr for _, expr in self.keys)  # any row of a run may be in any result
         keys = (expr for key, expr in self.keys if key == name)
         read = (expr for call in self.calls if call.name == name for _, expr in call.arguments)
         return (*keys, *read)
@@ -185,7 +227,12 @@ class QueryShape:
     @property
     def topics(self) -> tuple[str, ...]:
         """The topics that it reads itself, one for each source; the first drives."""
-        return tuple(source.topic for source in self.sources if source.query is None)
+        return tuple(source.topic for source in self.read)
+
+    @property
+    def read(self) -> tuple[SourceShape, ...]:
+        """The sources that are topics; the first drives."""
+        return tuple(source for source in self.sources if source.query is None)
 
     @property
     def looked_up(self) -> tuple["QueryShape", ...]:
@@ -240,24 +287,3 @@ class QueryShape:
     @property
     def _lists(self) -> dict[tuple[str, str], Expr]:
         return {(each.alias, name): of for each in self.unnests for name, of in each.lists}
-
-
-def common_key(keys: Sequence[OutputShape | None]) -> OutputShape | None:
-    """Return the key of all outputs; None where one has none, or another one."""
-    first = keys[0]
-    if first is None:
-        return None
-    same = all(key is not None and key.expr.sql == first.expr.sql for key in keys)
-    return first if same else None
-
-
-def common_filters(shapes: Sequence[QueryShape]) -> tuple[Expr, ...]:
-    """Return the filters of the first query that every other one has, too; none reads elements."""
-    first, *others = shapes
-    elements = {each.alias for each in first.unnests}
-    texts = [{part.sql for part in shape.where} for shape in others]
-    return tuple(
-        part
-        for part in first.where
-        if not part.aliases & elements and all(part.sql in known for known in texts)
-    )

@@ -181,7 +181,7 @@ def is_unnest(join: exp.Join) -> bool:
     return isinstance(inner, exp.Unnest)
 
 
-def reject_volatile(query: exp.Select) -> Refusal | None:
+def reject_volatile(query: exp.Query) -> Refusal | None:
     """Refuse functions whose value would change when a batch is replayed."""
     for node in query.find_all(exp.Func):
         name = _called(node)
@@ -195,7 +195,7 @@ def reject_volatile(query: exp.Select) -> Refusal | None:
     return None
 
 
-def reject_outside(query: exp.Select) -> Refusal | None:
+def reject_outside(query: exp.Query) -> Refusal | None:
     """Refuse functions that would reach out of the pipeline."""
     for node in query.find_all(exp.Func):
         if _OUTSIDE.fullmatch(_called(node)):

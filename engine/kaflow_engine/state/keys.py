@@ -84,6 +84,11 @@ def split_due(key: bytes) -> tuple[int, int, bytes]:
     return key[0], int.from_bytes(key[2:10], "big") - _BIAS, key[10:]
 
 
+def entries_due(keys: pa.BinaryArray) -> pa.BinaryArray:
+    """Return the entries of keys of the index."""
+    return pc.binary_slice(keys, 1 + _DUE.itemsize, 1 << 31)
+
+
 def due_range(shard: int, limit_ms: int) -> tuple[bytes, bytes | None]:
     """Return start and stop of what falls due in a shard strictly before a limit.
 

@@ -11,7 +11,7 @@ from kaflow_engine.checks.results import CheckResult
 from kaflow_engine.cli.main import kaflow
 from kaflow_engine.model.checks import checks_of
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.output_specs import Write
+from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.runtime.planning import output_checks
 from kaflow_engine.runtime.planning.output_checks import Checked

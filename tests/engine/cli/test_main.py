@@ -126,7 +126,7 @@ def test_a_wrong_file_ends_with_10(run: Callable[..., Result]) -> None:
         "error: kaflow.yaml:2: 'soon' is not a duration",
         "  hint: write it as 500ms, 90s, 30m, 24h, 7d, 2w or 1h30m; at most 36500d",
         "error: kaflow.yaml:3: unknown configuration key 'logs'",
-        "  hint: did you mean 'logging'?",
+        "  hint: did you mean 'plugins'?",
     ]
 
 

@@ -14,14 +14,13 @@ import pyarrow as pa
 from kaflow_engine.connectors.contract import (
     Capabilities,
     FinishedBatch,
-    Outage,
     Owner,
     StartPolicy,
     TaskPart,
     Written,
 )
 from kaflow_engine.connectors.holding import Holding
-from kaflow_engine.errors import SourceError, StateError
+from kaflow_engine.errors import StateError
 from kaflow_engine.flow.records import RECORDS
 
 _APPEND = Capabilities(
@@ -179,6 +178,3 @@ class ListSource:
             if p in end and start[p] <= at < end[p]
         ]
         return pa.Table.from_pylist(rows, schema=RECORDS)
-
-    def outage(self, error: BaseException) -> Outage | None:
-        return "stop" if isinstance(error, SourceError) else None

@@ -1,57 +1,38 @@
 """Sinks under the laws of the contract: each begins runs, makes rows, and says what is there."""
 
+import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+import psycopg
 import pyarrow as pa
 from deltalake import DeltaTable
 
 from kaflow_engine.connectors.contract import (
     Output,
     Owner,
-    Sink,
-    TaskSink,
 )
 from kaflow_engine.connectors.delta.outputs import DeltaOutlet
+from kaflow_engine.connectors.files.outputs import FolderOutlet, folder_of
 from kaflow_engine.connectors.holding import Holding
+from kaflow_engine.connectors.http.webhook import Webhooks
 from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings
 from kaflow_engine.connectors.kafka.delivery.topic_sink import TopicSink
 from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
-from kaflow_engine.flow.records import OUTPUT
+from kaflow_engine.connectors.postgres.outputs import PostgresOutlet
+from kaflow_engine.flow.records import EVENT_TIME, OUTPUT, SLOT
+from kaflow_engine.model.columns import Column
+from kaflow_engine.model.outputs.connection_specs import WebhookConnection
+from kaflow_engine.testing.sink_laws import OURS, Run, rows_of
+from tests.receiver import Receiver
 
 NOW = 1_795_296_000_000
-OURS = Owner(state="s", generation=1)
-
-
-@dataclass(frozen=True)
-class Run:
-    """A run that has begun: what its tasks write with, and what its driver commits with."""
-
-    task: TaskSink
-    sink: Sink
-
-
-class Subject(Protocol):
-    """A sink under test."""
-
-    last_point: str
-    """The crash point after which a task has done all but its commit, if it has one."""
-
-    def begin(self, owner: Owner = OURS) -> Run:
-        """Begin a run, as after the end of the one before."""
-        ...
-
-    def rows(self, values: list[int]) -> pa.Table: ...
-
-    def visible(self) -> list[int]: ...
-
-    def holdings(self) -> set[Holding]: ...
 
 
 class KafkaSubject:
@@ -108,7 +89,7 @@ class DeltaSubject:
     def begin(self, owner: Owner = OURS) -> Run:
         outlet = DeltaOutlet()
         opened = outlet.open(self._output, self.rows([]).schema, owner, None)
-        return Run(outlet.task(self._output), opened)
+        return Run(outlet.task(self._output, owner), opened)
 
     def rows(self, values: list[int]) -> pa.Table:
         day = datetime.fromtimestamp(NOW / 1000, UTC).strftime("%Y-%m-%d")
@@ -120,6 +101,99 @@ class DeltaSubject:
 
     def holdings(self) -> set[Holding]:
         return set(DeltaOutlet().look(self._output, self.rows([]).schema, OURS))
+
+
+class PostgresSubject:
+    last_point = "before_commit"
+
+    def __init__(self, url: str, table: str) -> None:
+        self._url = url
+        self._output = Output(
+            name=f"postgres:test.{table}",
+            place=table,
+            columns=(Column("n", "BIGINT"),),
+            settings={"connection": "test", "table": table, "create": True},
+            connection={"url": url},
+        )
+
+    def begin(self, owner: Owner = OURS) -> Run:
+        outlet, owner = PostgresOutlet(), replace(owner, epoch=1)
+        opened = outlet.open(self._output, self.rows([]).schema, owner, None)
+        return Run(outlet.task(self._output, owner), opened)
+
+    def rows(self, values: list[int]) -> pa.Table:
+        return rows_of(values)
+
+    def visible(self) -> list[int]:
+        with psycopg.connect(self._url) as connection:
+            asked = f"SELECT n FROM {self._output.place}".encode()
+            return [n for (n,) in connection.execute(asked)]
+
+    def holdings(self) -> set[Holding]:
+        return set(PostgresOutlet().look(self._output, self.rows([]).schema, OURS))
+
+
+class FilesSubject:
+    last_point = "files_written"
+
+    def __init__(self, folder: Path) -> None:
+        self._output = Output(
+            name="files:kept",
+            place="files:kept",
+            columns=(Column("n", "BIGINT"),),
+            settings={"folder": "kept", "format": "json"},
+            connection={"warehouse": str(folder)},
+        )
+
+    def begin(self, owner: Owner = OURS) -> Run:
+        outlet, owner = FolderOutlet(), replace(owner, epoch=1)
+        opened = outlet.open(self._output, self.rows([]).schema, owner, None)
+        return Run(outlet.task(self._output, owner), opened)
+
+    def rows(self, values: list[int]) -> pa.Table:
+        return pa.table(
+            {
+                "n": pa.array(values, pa.int64()),
+                SLOT: pa.array([n % 2 for n in values], pa.int32()),
+                EVENT_TIME: pa.array([NOW] * len(values), pa.int64()),
+            }
+        )
+
+    def visible(self) -> list[int]:
+        files = sorted(folder_of(self._output).glob("*.json"))
+        return [json.loads(line)["n"] for file in files for line in file.read_text().splitlines()]
+
+    def holdings(self) -> set[Holding]:
+        return set(FolderOutlet().look(self._output, self.rows([]).schema, OURS))
+
+
+class WebhookSubject:
+    last_point = "rows_produced"
+
+    def __init__(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+        self._output = Output(
+            name="webhook:rows",
+            place="webhook:rows",
+            columns=(Column("n", "BIGINT"),),
+            settings={"connection": "test", "batch": None},
+            connection=WebhookConnection(url=receiver.url).settings,
+        )
+
+    def begin(self, owner: Owner = OURS) -> Run:
+        outlet = Webhooks().outlet
+        assert outlet is not None
+        opened = outlet.open(self._output, self.rows([]).schema, owner, None)
+        return Run(outlet.task(self._output, owner), opened)
+
+    def rows(self, values: list[int]) -> pa.Table:
+        return rows_of(values)
+
+    def visible(self) -> list[int]:
+        return [json.loads(request.body)["n"] for request in self._receiver.taken]
+
+    def holdings(self) -> set[Holding]:
+        return set()
 
 
 class MadeUpSubject:

@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from kaflow_engine.connectors.contract import ReplacedGroups, ReplacedRecords
 from kaflow_engine.connectors.delta import table as delta
 from kaflow_engine.connectors.delta.data_files import write_files
 from kaflow_engine.connectors.delta.table import DeltaSink
+from kaflow_engine.connectors.replaced import ReplacedGroups, ReplacedRecords
 from kaflow_engine.errors import SinkError, StateError
 
 SOURCE = ("p", "o")

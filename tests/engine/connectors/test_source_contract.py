@@ -13,12 +13,8 @@ from kaflow_engine.connectors.contract import (
 from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings
 from kaflow_engine.connectors.kafka.delivery.topic_sink import TopicSink
-from kaflow_engine.connectors.kafka.errors import (
-    BrokerAway,
-)
 from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
 from kaflow_engine.connectors.kafka.source import TopicSource
-from kaflow_engine.errors import SourceError
 from kaflow_engine.flow.records import OUTPUT
 from tests.engine.connectors.made_up_here import (
     ListSource,
@@ -87,8 +83,3 @@ def test_a_range_gives_the_same_records_each_time(source: Source) -> None:
 
 def test_an_empty_range_has_no_records(source: Source) -> None:
     assert source.read(source.latest(), source.latest()).num_rows == 0
-
-
-def test_errors_of_others_are_not_a_sources(source: Source) -> None:
-    assert source.outage(OSError("x")) is None
-    assert source.outage(BrokerAway("x") if isinstance(source, TopicSource) else SourceError("x"))

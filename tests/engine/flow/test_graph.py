@@ -8,6 +8,7 @@ from kaflow_engine.flow.chains import chains
 from kaflow_engine.flow.fingerprints import state_fingerprint
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import (
+    gathered_for,
     joins,
     joins_before,
     last_level,
@@ -25,6 +26,7 @@ from kaflow_engine.flow.graph import (
     topic_sinks,
 )
 from kaflow_engine.flow.operators import Decode, KeyedJoin
+from kaflow_engine.flow.sinks import ConnectorSink, Setting
 from kaflow_engine.model.columns import Column
 from tests.engine.flow.stored_plans import NAMES, stored_plan
 
@@ -134,6 +136,26 @@ def test_what_is_written() -> None:
     assert [sink.topic for sink in topic_sinks(flow("look_up"))] == ["o"]
     assert table_sinks(flow("look_up")) == topic_sinks(flow("table")) == ()
     assert [sink.table.name for sink in table_sinks(flow("table"))] == ["t"]
+
+
+@pytest.mark.parametrize(("said", "expected"), [((), 0), ((("interval", 5_000),), 5_000)])
+def test_rows_gather_as_long_as_a_sink_says(
+    said: tuple[tuple[str, Setting], ...], expected: int
+) -> None:
+    assert gathered_for(flow("filter")) == 0
+    table = flow("table")
+    assert gathered_for(table) == table_sinks(table)[0].table.interval > 5_000
+    files = ConnectorSink(
+        id="f",
+        inputs=(),
+        exchange=False,
+        key=None,
+        kind="files",
+        target="files:f",
+        settings=said,
+        columns=(),
+    )
+    assert gathered_for(replace(flow("filter"), sinks=(files,))) == expected
 
 
 def test_each_projection_has_its_sink() -> None:

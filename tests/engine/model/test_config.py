@@ -163,3 +163,68 @@ spark:
     assert shown["kafka.schemaRegistry"] == "http://***@registry:8081"
     assert shown["kafka.properties.security.protocol"] == "SASL_SSL"
     assert shown["spark.conf.spark.driver.extraJavaOptions"].endswith("=*** -Xmx1g")
+
+
+def test_connections_to_databases(tmp_path: Path) -> None:
+    file = tmp_path / "kaflow.yaml"
+    file.write_text(
+        "postgres:\n  connections:\n"
+        "    house: {url: 'postgresql://me:pw-of-house@db:5432/x'}\n"
+        "    other_one: {url: '${URL}', password: 'word-of-other'}\n"
+    )
+    environment = {
+        "URL": "postgres://db/y",
+        "KAFLOW__POSTGRES__CONNECTIONS__MY_DB__URL": "postgresql://z",
+    }
+    overrides = {"postgres.connections.house.password": "from-the-line"}
+    config = load_config(file, environment, overrides)
+    assert {name: (c.url, c.password) for name, c in config.postgres.connections.items()} == {
+        "house": ("postgresql://me:pw-of-house@db:5432/x", "from-the-line"),
+        "other_one": ("postgres://db/y", "word-of-other"),
+        "my_db": ("postgresql://z", None),
+    }
+    shown = {setting.key: setting for setting in settings_of(config)}
+    assert shown["postgres.connections.house.url"].text == "postgresql://***@db:5432/x"
+    assert shown["postgres.connections.house.url"].origin == f"{file}:3"
+    assert shown["postgres.connections.other_one.password"].text == "***"
+    assert "word" not in repr(config.postgres)
+    for secret in ("pw-of-house", "word-of-other", "from-the-line"):
+        assert secret not in str(ModelError(f"no login with {secret}"))
+    file.write_text("postgres: {connections: {house: {url: 'mysql://db/x', user: me}}}\n")
+    with pytest.raises(ModelError) as raised:
+        load_config(file, {})
+    assert str(raised.value).splitlines() == [
+        f"{file}:1: unknown configuration key 'user'",
+        "  hint: did you mean 'url'?",
+        f"{file}:1: 'postgres.connections.house.url' is not the address of a database",
+        "  hint: write postgresql://user:password@host:5432/database",
+    ]
+
+
+def test_addresses_of_webhooks_are_secrets(tmp_path: Path) -> None:
+    file = tmp_path / "kaflow.yaml"
+    file.write_text(
+        "webhook:\n  connections:\n    alerts:\n      url: https://host/word-of-path\n"
+        "      headers: {Authorization: Bearer word-of-header, X-Tenant: shop}\n"
+        "      secret: word-of-signature\n      timeout: 3s\n"
+    )
+    config = load_config(file, {})
+    (found,) = config.webhook.connections.values()
+    assert found.timeout == 3000
+    shown = {setting.key: setting.text for setting in settings_of(config)}
+    assert shown["webhook.connections.alerts.url"] == "***"
+    assert "word-of" not in str(shown)
+    assert "word-of" not in repr(config)
+    for secret in ("word-of-header", "word-of-signature"):
+        assert secret not in str(ModelError(f"no login with {secret}"))
+    file.write_text(
+        "webhook: {connections: {alerts: {url: host/x, headers: {'X Y': a, X-Z: 'a\\nb'}}}}\n"
+    )
+    with pytest.raises(ModelError) as raised:
+        load_config(file, {})
+    assert str(raised.value).splitlines() == [
+        f"{file}:1: 'webhook.connections.alerts.url' is not a URL",
+        "  hint: write it as https://host/path",
+        f"{file}:1: 'webhook.connections.alerts.headers' cannot have a header called 'X Y'",
+        "  hint: write a name such as X-Tenant",
+    ]

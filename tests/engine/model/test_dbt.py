@@ -9,6 +9,7 @@ import pytest
 from kaflow_engine.errors import Location
 from kaflow_engine.model.checks import checks_of
 from kaflow_engine.model.configuration.load_config import load_config
+from kaflow_engine.model.outputs.sink_specs import FilesSpec
 from kaflow_engine.model.project import load_project, read_project
 
 SOURCES = """\
@@ -122,6 +123,40 @@ def test_models_refer_to_models(tmp_path: Path) -> None:
     assert found["all"].topics["big"].format == "avro"
 
 
+def test_a_model_may_be_a_folder_of_files(tmp_path: Path) -> None:
+    config = "{{ config(materialized='files', format='csv', partition_by=['day']) }} "
+    files = {"models/kept.sql": f"{config}SELECT id, day FROM t"}
+    (write,) = pipelines(project(tmp_path, files))["kept"].writes
+    assert write.target == "files:kept"
+    assert isinstance(write.sink, FilesSpec)
+    assert (write.sink.format, write.sink.partition_by) == ("csv", ("day",))
+
+
+@pytest.mark.parametrize(
+    ("config", "target", "settings"),
+    [
+        (
+            "materialized='postgres', connection='house', create=true",
+            "postgres:house.kept",
+            {"connection": "house", "table": "kept", "create": True},
+        ),
+        (
+            "materialized='webhook', connection='alerts', batch=10",
+            "webhook:kept",
+            {"connection": "alerts", "batch": 10},
+        ),
+    ],
+)
+def test_a_model_may_go_elsewhere(
+    tmp_path: Path, config: str, target: str, settings: dict[str, object]
+) -> None:
+    files = {"models/kept.sql": f"{{{{ config({config}) }}}} SELECT id FROM t"}
+    (write,) = pipelines(project(tmp_path, files))["kept"].writes
+    assert write.target == target
+    assert write.sink is not None
+    assert write.sink.settings == settings
+
+
 def test_variables(tmp_path: Path) -> None:
     model = (
         "{%- set columns = ['a', 'b'] -%}\n"
@@ -196,6 +231,19 @@ def test_a_model_alone_knows_what_stands_around_it(tmp_path: Path) -> None:
             {"m.sql": "\n{{ config(group='eu-west', topic='t') }} SELECT id FROM t"},
             "m.sql:2: 'eu-west' is not a name for a group\n"
             "  hint: use letters, digits and '_', at most 200 of them; Dagster takes no others",
+        ),
+        (
+            {"m.sql": "{{ config(materialized='files', topic='t') }} SELECT id FROM t"},
+            "m.sql:1: unknown key 'topic'\n  hint: known: coalesce, folder, format, interval, key, "
+            "partition, partition_by, type",
+        ),
+        (
+            {
+                "m.sql": "SELECT id FROM {{ ref('n') }}",
+                "n.sql": "{{ config(materialized='files') }} SELECT id FROM t",
+            },
+            "m.sql:1: 'n' is a folder of files, which no stream can read\n"
+            "  hint: read the topics that 'n' reads, or materialize it as a stream",
         ),
         (
             {"m.sql": "{{ config(materialized='strem') }} SELECT id FROM t"},

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kaflow_engine.errors import Location
 from kaflow_engine.model import project
 from kaflow_engine.model.files.tree import Entries, from_plain
 from kaflow_engine.model.files.yaml_file import Document
@@ -20,6 +21,8 @@ class Copies:
     """A made-up front end: `copy: {from: …, to: …}`."""
 
     name = "copy file"
+    endings = (".yaml", ".yml")
+    example = "orders.yaml"
 
     def role(self, file: Any) -> Any:
         root = file.document.root if file.document else None
@@ -70,3 +73,48 @@ def test_a_named_file_that_no_front_end_knows_is_read_as_a_pipeline_file(folder:
     path.write_text("servers: [a, b]\n")
     assert read_project([folder]).mistakes == ()
     assert read_project([path]).mistakes != ()
+
+
+class Arrows:
+    """A made-up front end with an ending of its own: `a -> b`, which is no YAML of a pipeline."""
+
+    name = "arrow"
+    endings = (".arrow.sql",)
+    example = "orders.arrow.sql"
+
+    def role(self, file: Any) -> Any:
+        assert file.document is None
+        return "pipeline"
+
+    def lower(self, files: Any, around: Any) -> Lowered:
+        readings = []
+        for file in files:
+            source, _, target = file.path.read_text().strip().partition(" -> ")
+            about = {
+                "name": file.path.name.removesuffix(".arrow.sql"),
+                "query": f"SELECT * FROM {source}",
+                "output": {"topic": target, "format": "json"},
+            }
+            tree = from_plain(about, Location(str(file.path), 1))
+            readings.append(read_pipeline(Document(root=tree, mistakes=())))
+        return Lowered(readings=tuple(readings))
+
+
+@pytest.mark.parametrize("folder_name", ["anywhere", "models"])
+def test_files_go_to_the_front_end_with_the_longest_ending(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder_name: str
+) -> None:
+    monkeypatch.setattr(project, "FRONT_ENDS", (*FRONT_ENDS, Arrows()))
+    folder = tmp_path / folder_name
+    folder.mkdir()
+    (folder / "mirror.arrow.sql").write_text("a -> b\n")
+    (pipeline,) = load_project([folder]).pipelines
+    assert (pipeline.name, pipeline.output.target) == ("mirror", "b")
+    assert pipeline.place("name").file == str(folder / "mirror.arrow.sql")
+
+
+def test_sql_files_outside_of_models_are_no_models(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(PIPELINE)
+    (tmp_path / "notes.sql").write_text("SELECT 1\n")
+    (pipeline,) = load_project([tmp_path]).pipelines
+    assert pipeline.name == "p"

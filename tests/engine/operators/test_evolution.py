@@ -84,12 +84,19 @@ class Feed:
                 continue
             row = {"topic": topic, "partition": 0, "offset": self.offsets[topic], "headers": []}
             key = str(value["id"]).encode()
-            value_bytes = json.dumps(value).encode()
+            value_bytes = None if "gone" in value else json.dumps(value).encode()
             rows.append(row | {"timestamp": self.time, "key": key, "value": value_bytes})
             self.offsets[topic] += 1
         table = pa.Table.from_pylist(rows, schema=RECORDS)
         done = self.pipeline.run(table, self.time)
-        return [json.loads(row["value"]) for row in done.output.to_pylist() if row["kind"] == 0]
+        return [_shown(row) for row in done.output.to_pylist() if row["kind"] == 0]
+
+
+def _shown(row: dict) -> dict[str, object]:
+    """Return a value, or the key of what is deleted, by the name of its topic."""
+    if row["value"] is None:
+        return {row["topic"]: row["key"].decode()}
+    return json.loads(row["value"])
 
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)

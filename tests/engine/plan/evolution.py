@@ -63,6 +63,8 @@ def plan_of(change: Change, *, after: bool) -> Flow:
     state = dict(given["state"]) if isinstance(given["state"], dict) else {}
     state["dimensions"] = [topic for topic in state.get("dimensions", ()) if topic in topics]
     given["state"] = state
+    if isinstance(given.get("topics"), dict):
+        given["topics"] = {name: own for name, own in given["topics"].items() if name in topics}
     spec = pipeline_from_mapping(given, at, {})
     columns = {**COLUMNS, **(change.columns if after else {})}
     schemas = {t: tuple(Column(n, kind) for n, kind in columns[t].items()) for t in topics}

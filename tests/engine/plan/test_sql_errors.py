@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from kaflow_engine.errors import ModelError
+from kaflow_engine.model.config import Config
 from kaflow_engine.model.pipelines.loader import load_pipeline
 from kaflow_engine.plan.planner.pipeline_plan import check_pipeline
 
@@ -29,6 +30,6 @@ def test_error(row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPa
     path = Path("p.yaml")
     path.write_text(row["pipeline"] + topics)
     with pytest.raises(ModelError) as raised:
-        check_pipeline(load_pipeline(path, {}))
+        check_pipeline(load_pipeline(path, {}), Config.model_validate(row.get("config", {})))
     assert str(raised.value) == row["error"]
     assert raised.value.exit_code == 10

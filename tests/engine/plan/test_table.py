@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from kaflow_engine.connectors.contract import ReplacedRecords
 from kaflow_engine.connectors.delta.data_files import write_files
 from kaflow_engine.connectors.delta.held import WRITER, Added
 from kaflow_engine.connectors.delta.table import (
@@ -17,6 +16,7 @@ from kaflow_engine.connectors.delta.table import (
     partition_rows,
     require_fit,
 )
+from kaflow_engine.connectors.replaced import ReplacedRecords
 from kaflow_engine.duck.queries import query
 from kaflow_engine.errors import SinkError, StateError, TakenOver
 from kaflow_engine.flow.records import OUTPUT

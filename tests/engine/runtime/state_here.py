@@ -22,7 +22,7 @@ from kaflow_engine.plan.planner.pipeline_plan import build_plan
 from kaflow_engine.runtime.batch.position import Position, counted, load_standing, next_due
 from kaflow_engine.runtime.batch.snapshots import SnapshotKeeper, in_this_process
 from kaflow_engine.runtime.batch.task_metrics import changes_of
-from kaflow_engine.runtime.clock.ticks import due_chains
+from kaflow_engine.runtime.clock.ticks import clocks_at, due_chains
 from kaflow_engine.runtime.planning.plan_codec import fingerprint, plan_of, plan_text
 from kaflow_engine.runtime.source.offsets import empty_ranges, ends_of
 from kaflow_engine.runtime.tasks.worker import TaskSettings, WorkerTask
@@ -160,7 +160,7 @@ class StateHere:
             batch_time=batch.batch_time,
             watermarks=batch.watermark,
             epoch=1,
-            due=due_chains(batch.watermark, standing.next_due),
+            due=due_chains(clocks_at(batch.watermark, batch.batch_time), standing.next_due),
         )
         with WorkerTask(self._settings(plan), context, range(plan.partitions)) as task:
             reports = run_levels(plan, context, records, task)

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from kaflow_engine.errors import StateError
+from kaflow_engine.errors import ModelError, StateError
 from kaflow_engine.flow.chains import chains
 from kaflow_engine.flow.flow import Backfill
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.output_specs import OutputSpec
-from kaflow_engine.model.specs import PipelineSpec, TopicSpec
+from kaflow_engine.model.outputs.output_specs import OutputSpec
+from kaflow_engine.model.specs import AggregationSpec, EmissionSpec, PipelineSpec, TopicSpec
 from kaflow_engine.plan.planner.pipeline_plan import build_plan
 from kaflow_engine.runtime.drive.backfill_guard import (
     Taken,
@@ -107,6 +107,19 @@ TOLD = [
 ]
 
 
+def test_files_are_not_backfilled(config):
+    said = {"name": "p", "query": "SELECT id FROM t", "topics": {"t": {"columns": {"id": "INT"}}}}
+    spec = PipelineSpec.model_validate({**said, "output": {"type": "files", "folder": "kept"}})
+    for force in (False, True):
+        with pytest.raises(ModelError) as caught:
+            check_backfill(spec, config, Backfill(start=START, end=START + HOUR, force=force))
+        assert str(caught.value) == (
+            "<inline>: a backfill cannot write to 'files:kept': nothing tells which of its rows "
+            "the backfill would replace\n  hint: write a pipeline with another id and another "
+            "target, and run it from the first record"
+        )
+
+
 @pytest.mark.parametrize(("mark", "newest"), TOLD)
 def test_the_newest_partition_that_has_settled(config, mark, newest):
     write_stream(state_of_stream(config, "shop"), PLAN, START + mark, START + mark)
@@ -180,6 +193,20 @@ def test_windows_are_over_behind_their_partition_and_others_refused(groups, part
         return
     refuse_groups(plan)
     assert [longest_wait(plan, chain) for chain in chains(plan)] == [wait]
+
+
+def test_windows_that_leave_again_with_late_records_are_refused():
+    spec = PipelineSpec(
+        name="p",
+        query="SELECT k, count(*) AS n FROM t GROUP BY k, tumble(INTERVAL 1 HOUR)",
+        output=TOTALS,
+        emission=EmissionSpec(type="final", late_updates=True),
+        aggregation=AggregationSpec(grace=HOUR),
+        topics={"t": TopicSpec(event_time="at")},
+    )
+    columns = (Column("k", "VARCHAR"), Column("at", "TIMESTAMP"))
+    with pytest.raises(StateError, match="late_updates"):
+        refuse_groups(build_plan(spec, Config(), {"t": columns}).plan)
 
 
 def grouped(query, partition="hour", topic=False):

@@ -67,6 +67,11 @@ REFUSED = {
         "batch 7 of pipeline 'p' was delivered to table 't', but its log ends at batch 5",
         TABLE,
     ),
+    "a log that is behind a folder": (
+        [("s", 2, 7, "", "f", "folder")],
+        "batch 7 of pipeline 'p' was delivered to folder 'f', but its log ends at batch 5",
+        "give the pipeline a new `id:` and another folder, which gets all rows",
+    ),
     "another batch of that number": (
         [("s", 2, 5, "other")],
         "batch 5 of pipeline 'p' was delivered with other records than its log has for it",
@@ -76,8 +81,10 @@ REFUSED = {
 }
 
 
-def holding(state, generation, batch, mark="", table=None):
-    return Holding(state=state, generation=generation, batch=batch, mark=mark, table=table)
+def holding(state, generation, batch, mark="", table=None, kept_in="table"):
+    return Holding(
+        state=state, generation=generation, batch=batch, mark=mark, table=table, kept_in=kept_in
+    )
 
 
 @pytest.mark.parametrize("name", FINE)

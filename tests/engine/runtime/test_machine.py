@@ -12,7 +12,7 @@ def test_everything_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("KAFLOW_CACHE", str(tmp_path / "not" / "yet"))
     checks = {check.name: check for check in inspect_machine()}
     assert set(checks) == {
-        *("python", "java", "pyspark", "duckdb", "rocksdb"),
+        *("python", "java", "pyspark", "duckdb", "rocksdb", "psycopg"),
         *("spark-kafka jars", "broker jars", "registry", "memory", "cores", "disk"),
     }
     assert checks["python"].state == checks["pyspark"].state == "ok"
@@ -36,3 +36,13 @@ def test_little_memory_is_low_but_not_fatal(monkeypatch: pytest.MonkeyPatch):
     (memory,) = [check for check in inspect_machine() if check.name == "memory"]
     assert (memory.state, memory.fatal) == ("low", False)
     assert memory.found == "1.0 GiB, 4 GiB are recommended"
+
+
+def test_a_driver_that_is_missing_is_no_obstacle(monkeypatch):
+    def missing(name):
+        raise machine.PackageNotFoundError(name)
+
+    monkeypatch.setattr(machine, "version", missing)
+    (driver,) = [check for check in inspect_machine() if check.name == "psycopg"]
+    assert (driver.state, driver.fatal) == ("missing", False)
+    assert driver.cure == "pip install 'kaflow-dagster[postgres]'"

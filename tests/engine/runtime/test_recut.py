@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from kaflow_engine.connectors.connections import Connections
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.delivery.producer import SinkSettings
 from kaflow_engine.connectors.kafka.delivery.topic_sink import TopicSink
@@ -84,7 +85,9 @@ def run_of(log, epoch, delivered=None, table=None, kept=None, few=50):
         epoch=epoch,
         delivered=delivered or {},
     )
-    shipment = SimpleNamespace(epoch=epoch, settings=SimpleNamespace(sink=sink, driver=0))
+    shipment = SimpleNamespace(
+        epoch=epoch, settings=SimpleNamespace(sink=sink, driver=0, connections=Connections())
+    )
     held = max((found.batch for found in (delivered or {}).values()), default=0)
     sinks = [TopicSink(sink, held), *([table] if table else [])]
     runner = BatchRunner(None, log, "f", shipment, lambda: 1, kept=kept, sinks=sinks)

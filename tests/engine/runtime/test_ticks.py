@@ -1,6 +1,8 @@
 import pytest
 
-from kaflow_engine.runtime.clock.ticks import Clockwork, due_chains, wants_tick
+from kaflow_engine.operators.rows.reports import BATCH_TIME
+from kaflow_engine.operators.watermark import END
+from kaflow_engine.runtime.clock.ticks import Clockwork, clocks_at, due_chains, wants_tick
 
 
 @pytest.mark.parametrize(
@@ -17,6 +19,13 @@ from kaflow_engine.runtime.clock.ticks import Clockwork, due_chains, wants_tick
 )
 def test_which_chains_have_something_due(watermarks, next_due, due):
     assert due_chains(watermarks, next_due) == due
+
+
+def test_batch_time_is_a_clock_beside_the_watermarks_and_ends_with_them():
+    assert clocks_at({}, 7) == {BATCH_TIME: 7}
+    assert clocks_at({0: 5, 2: 6}, 7) == {0: 5, 2: 6, BATCH_TIME: 7}
+    assert clocks_at({0: END}, 7) == {0: END, BATCH_TIME: END}
+    assert due_chains(clocks_at({0: 5}, 7), {0: 5, BATCH_TIME: 6}) == {BATCH_TIME}
 
 
 @pytest.mark.parametrize(

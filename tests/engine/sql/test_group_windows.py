@@ -7,6 +7,7 @@ import pytest
 
 from kaflow_engine.flow.windows import CalendarWindow, FixedWindow, SessionWindow, Window
 from kaflow_engine.model.columns import Column
+from kaflow_engine.sql.groups.event_time import EventTimes
 from kaflow_engine.sql.parse import parse_query
 from kaflow_engine.sql.read import read_branches
 
@@ -30,7 +31,9 @@ def window(item: str, topic: str = "t") -> Window | None:
 
 
 def read(sql: str) -> Window | None:
-    (shape,) = read_branches(parse_query(sql), COLUMNS.get, None, {}, EVENT_TIMES.get)
+    (shape,) = read_branches(
+        parse_query(sql), COLUMNS.get, None, {}, EventTimes(column=EVENT_TIMES.get)
+    )
     group = shape.groups[-1]
     assert (group.window is None) == (len(group.keys) == 1)
     return group.window
@@ -175,7 +178,9 @@ def test_a_window_is_known_in_other_words() -> None:
         "SELECT time_bucket('5 minutes', ts) AS a, time_bucket(INTERVAL '5' MINUTE, _time) AS b, "
         "count(*) AS n FROM t GROUP BY time_bucket(INTERVAL 300 SECONDS, TS)"
     )
-    (shape,) = read_branches(parse_query(sql), COLUMNS.get, None, {}, EVENT_TIMES.get)
+    (shape,) = read_branches(
+        parse_query(sql), COLUMNS.get, None, {}, EventTimes(column=EVENT_TIMES.get)
+    )
     start = '"grouped.window_start"'
     assert [output.expr.sql for output in shape.outputs] == [start, start, '"grouped.c0"']
 
@@ -183,7 +188,9 @@ def test_a_window_is_known_in_other_words() -> None:
 def test_all_columns_of_windows_below() -> None:
     below = "SELECT id, window_start, window_end FROM t GROUP BY id, tumble(INTERVAL 1 MINUTE)"
     sql = f"SELECT window_start, window_end, count(*) AS n FROM ({below}) GROUP BY ALL"
-    (shape,) = read_branches(parse_query(sql), COLUMNS.get, None, {}, EVENT_TIMES.get)
+    (shape,) = read_branches(
+        parse_query(sql), COLUMNS.get, None, {}, EventTimes(column=EVENT_TIMES.get)
+    )
     group = shape.groups[-1]
     assert group.window == fixed(MINUTE)
     assert [expr.sql for _, expr in group.keys] == ['"grouped.window_end"']

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from kaflow_engine.model.columns import Column
+from kaflow_engine.sql.groups.event_time import EventTimes
 from kaflow_engine.sql.parse import parse_query
 from kaflow_engine.sql.read import read_branches
 from kaflow_engine.sql.shape import Expr, QueryShape
@@ -25,7 +26,9 @@ EVENT_TIMES = {"t": "ts", "days": "day", "zoned": "AT"}
 
 
 def read(sql: str) -> QueryShape:
-    (shape,) = read_branches(parse_query(sql), COLUMNS.get, None, {}, EVENT_TIMES.get)
+    (shape,) = read_branches(
+        parse_query(sql), COLUMNS.get, None, {}, EventTimes(column=EVENT_TIMES.get)
+    )
     return shape
 
 

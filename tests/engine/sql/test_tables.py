@@ -13,6 +13,7 @@ from kaflow_engine.sql.pipeline import pipeline_shapes
 from kaflow_engine.sql.read import read_branches
 from kaflow_engine.sql.shape import QueryShape
 from kaflow_engine.sql.tables.filters import with_source_filters
+from kaflow_engine.sql.tables.names import ReadTopic
 
 
 def columns(*names: str) -> tuple[Column, ...]:
@@ -30,13 +31,13 @@ KEYS = {"a": ("ID",), "b": ("_key",), "c": ("id",)}
 """`e` and `f` are events."""
 
 
+def read_topic(name: str) -> ReadTopic:
+    return ReadTopic(topic=name, key=KEYS.get(name))
+
+
 def read(sql: str) -> QueryShape:
-    branches = read_branches(
-        parse_query(sql), COLUMNS.get, None, {}, lambda _: None, lambda topic: KEYS.get(topic)
-    )
-    (found,) = with_source_filters([branches])
-    (shape,) = found
-    return shape
+    branches = read_branches(parse_query(sql), COLUMNS.get, None, {}, topics=read_topic)
+    return with_source_filters([branches])[0][0]
 
 
 def shown(shape: QueryShape) -> dict[str, Any]:

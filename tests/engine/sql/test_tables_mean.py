@@ -11,6 +11,7 @@ from kaflow_engine.sql.parse import parse_query
 from kaflow_engine.sql.read import read_branches
 from kaflow_engine.sql.shape import QueryShape
 from kaflow_engine.sql.tables.filters import with_source_filters
+from kaflow_engine.sql.tables.names import ReadTopic
 
 NAMES = {"a": ("id", "k", "x"), "b": ("id", "k", "y"), "c": ("id", "k", "z")}
 COLUMNS = {name: tuple(Column(each, "INTEGER") for each in own) for name, own in NAMES.items()}
@@ -84,7 +85,11 @@ def connection() -> duckdb.DuckDBPyConnection:
 @pytest.mark.parametrize("sql", cases())
 def test_a_shape_means_its_sql(sql: str, connection: duckdb.DuckDBPyConnection) -> None:
     branches = read_branches(
-        parse_query(sql), COLUMNS.get, None, {}, lambda _: None, lambda _: ("id",)
+        parse_query(sql),
+        COLUMNS.get,
+        None,
+        {},
+        topics=lambda name: ReadTopic(topic=name, key=("id",)),
     )
     ((shape,),) = with_source_filters([branches])
     expected = Counter(connection.execute(sql).fetchall())

@@ -21,7 +21,7 @@ from kaflow_engine.connectors.kafka.client import KafkaSettings, open_admin
 from kaflow_engine.errors import Location, ModelError, SourceError
 from kaflow_engine.flow.chains import chains
 from kaflow_engine.flow.flow import Backfill
-from kaflow_engine.flow.sinks import Sink, TableSink, TopicSink
+from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.evolution.diff import change
@@ -256,6 +256,8 @@ def _form(sink: Sink) -> str:
             return form
         case TableSink():
             return "table"
+        case ConnectorSink(kind=kind):
+            return kind
         case _:
             assert_never(sink)
 

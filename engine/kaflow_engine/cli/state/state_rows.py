@@ -158,7 +158,7 @@ class Shown:
     def _view(self, steps: Steps) -> Any:
         plan = moment_of(self._log, self._at).plan
         numbers = sorted({side.step for side in self._sides})
-        wanted = parts_for(plan.partitions, numbers, self._key)
+        wanted = parts_for(plan, numbers, self._key)
         return open_view(self._log, self._snapshots, self._at, steps.say, wanted)
 
 

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
-from kaflow_engine.connectors.contract import Replaced, ReplacedGroups, ReplacedRecords
 from kaflow_engine.connectors.delta.data_files import TableFile, write_files
+from kaflow_engine.connectors.replaced import Replaced, ReplacedGroups, ReplacedRecords
 from kaflow_engine.errors import StateError
 
 Action = AddAction | RemoveAction

@@ -133,7 +133,7 @@ class BackfillTable:
 class DeltaOutlet:
     """Opens tables."""
 
-    def task(self, output: Output) -> TableFiles:
+    def task(self, output: Output, owner: Owner) -> TableFiles:
         """Return what writes files."""
         return TableFiles(output)
 

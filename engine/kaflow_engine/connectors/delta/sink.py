@@ -1,8 +1,16 @@
-"""Delta tables as a kind of sink: what they promise, and what their errors call for."""
+"""Delta tables as a kind of sink: what they promise."""
 
+from collections.abc import Sequence
 from functools import cached_property
 
-from kaflow_engine.connectors.contract import Capabilities, Delivery, Outage, Outlet
+from kaflow_engine.connectors.contract import (
+    Capabilities,
+    Delivery,
+    Outlet,
+    Settings,
+    Unfit,
+)
+from kaflow_engine.model.columns import Column
 
 CAPABILITIES = Capabilities(
     accepts=frozenset({"append"}),
@@ -27,8 +35,6 @@ class DeltaTables:
         """Return what a table promises."""
         return CAPABILITIES
 
-    def outage(self, error: BaseException) -> Outage | None:
-        """Tell by its class what an error of a table calls for."""
-        from kaflow_engine.connectors.delta.errors import TableUnfit
-
-        return "bad settings" if isinstance(error, TableUnfit) else None
+    def unfit(self, columns: Sequence[Column], settings: Settings) -> Sequence[Unfit]:
+        """Return nothing: the planner looks at the columns of tables itself."""
+        return ()

@@ -9,7 +9,6 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from kaflow_engine.connectors.contract import Replaced
 from kaflow_engine.connectors.delta.data_files import TableFile
 from kaflow_engine.connectors.delta.errors import TableUnfit
 from kaflow_engine.connectors.delta.files import Action, Replacement, add_action
@@ -20,6 +19,7 @@ from kaflow_engine.connectors.delta.held import (
     owner_of,
     require_same,
 )
+from kaflow_engine.connectors.replaced import Replaced
 from kaflow_engine.errors import SinkError, TakenOver
 
 _BACKFILL = "kaflow.backfill"

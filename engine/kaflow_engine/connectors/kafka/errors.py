@@ -8,7 +8,9 @@ from confluent_kafka import KafkaError, KafkaException
 from kaflow_engine.errors import (
     KaflowError,
     ModelError,
+    SinkAway,
     SinkError,
+    SinkUnfit,
     SourceError,
     TakenOver,
     UnknownName,
@@ -115,28 +117,34 @@ def _is_alert(error: KafkaError) -> bool:
 class BrokerAway(SourceError):
     """No broker answers a reader; it may come back."""
 
+    outage = "retry"
 
-class BrokerAwaySink(SinkError):
+
+class BrokerAwaySink(SinkAway):
     """No broker answers a writer; it may come back."""
 
 
 class LoginRefused(SourceError):
     """The brokers do not let a reader in; asking again does not help."""
 
+    outage = "bad settings"
 
-class LoginRefusedSink(SinkError):
+
+class LoginRefusedSink(SinkUnfit):
     """The brokers do not let a writer in; asking again does not help."""
 
 
 class RowRefused(SinkError):
     """A topic does not take a row, and will not as long as its settings are what they are."""
 
+    outage = "stop"
+
 
 class OutOfTime(SinkError):
     """A transaction took longer than the brokers let it; smaller ones may not."""
 
 
-class TransactionTimeoutRefused(SinkError):
+class TransactionTimeoutRefused(SinkUnfit):
     """The brokers do not let a transaction take as long as the configuration says."""
 
 

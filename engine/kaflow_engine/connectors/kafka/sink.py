@@ -1,6 +1,15 @@
-"""Kafka topics as a kind of sink: what they promise, and what their errors call for."""
+"""Kafka topics as a kind of sink: what they promise."""
 
-from kaflow_engine.connectors.contract import Capabilities, Delivery, Outage, Outlet
+from collections.abc import Sequence
+
+from kaflow_engine.connectors.contract import (
+    Capabilities,
+    Delivery,
+    Outlet,
+    Settings,
+    Unfit,
+)
+from kaflow_engine.model.columns import Column
 
 _REASONS: dict[Delivery, str] = {
     "exactly_once": "consumers read with isolation.level=read_committed; rows of one batch on "
@@ -24,13 +33,6 @@ class KafkaTopics:
             ordered=True,
         )
 
-    def outage(self, error: BaseException) -> Outage | None:
-        """Tell by its class what an error of a broker calls for."""
-        from kaflow_engine.connectors.kafka import errors  # it loads the client
-
-        if isinstance(error, errors.BrokerAway | errors.BrokerAwaySink):
-            return "retry"
-        if isinstance(error, errors.RowRefused):
-            return "stop"
-        refused = errors.LoginRefused | errors.LoginRefusedSink | errors.TransactionTimeoutRefused
-        return "bad settings" if isinstance(error, refused) else None
+    def unfit(self, columns: Sequence[Column], settings: Settings) -> Sequence[Unfit]:
+        """Return nothing: the planner looks at the columns of topics itself."""
+        return ()

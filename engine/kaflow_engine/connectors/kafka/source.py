@@ -5,11 +5,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from kaflow_engine.connectors.contract import Outage, StartPolicy
+from kaflow_engine.connectors.contract import StartPolicy
 from kaflow_engine.connectors.kafka.admin import offsets, require
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.read import read_ranges
-from kaflow_engine.connectors.kafka.sink import KafkaTopics
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +38,6 @@ class TopicSource:
     def read(self, start: Mapping[int, int], end: Mapping[int, int]) -> pa.Table:
         """Return the committed records of ranges."""
         return read_ranges(self.kafka, self.topic, start, end)
-
-    def outage(self, error: BaseException) -> Outage | None:
-        """Tell by its class what an error of a broker calls for."""
-        return KafkaTopics().outage(error)
 
     def _offsets(self, when: StartPolicy) -> Mapping[int, int]:
         counts = {self.topic: len(self.partitions())}

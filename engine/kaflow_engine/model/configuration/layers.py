@@ -48,6 +48,10 @@ def _nested(path: Sequence[str], value: Node, at: Location) -> Node:
 def _path(parts: Sequence[str]) -> list[str]:
     within, path = Inside(spec=Config), list[str]()
     for index, part in enumerate(parts):
+        if within.values is not None and within.values.spec is not None:
+            path.append(part if any(letter.islower() for letter in part) else part.lower())
+            within = within.values
+            continue
         if within.values is not None:
             return [*path, _free_name("_".join(parts[index:]))]
         found = {_squeeze(key): names for key, names in _keys(within).items()}.get(_squeeze(part))
@@ -62,6 +66,10 @@ def _dotted(name: str) -> list[str]:
     parts = name.split(".")
     within, path = Inside(spec=Config), list[str]()
     for index, part in enumerate(parts):
+        if within.values is not None and within.values.spec is not None:
+            path.append(part)
+            within = within.values
+            continue
         if within.values is not None:
             return [*path, ".".join(parts[index:])]
         path.append(part)

@@ -52,23 +52,26 @@ def _settings(part: Spec, path: tuple[str, ...], config: Config) -> Iterator[Set
         if isinstance(value, Spec):
             yield from _settings(value, here, config)
         elif isinstance(value, dict):
-            for entry, item in sorted(cast(dict[str, str], value).items()):
-                yield _setting((*here, entry), entry, item, config)
+            for entry, item in sorted(cast(dict[str, str | Spec], value).items()):
+                if isinstance(item, Spec):
+                    yield from _settings(item, (*here, entry), config)
+                    continue
+                yield _setting((*here, entry), item, config)
         else:
             field = type(part).model_fields[name]
             if isinstance(value, int) and _is_duration(field.annotation, field.metadata):
                 value = format_duration(value)
-            yield _setting(here, key, value, config)
+            yield _setting(here, value, config)
 
 
-def _setting(path: tuple[str, ...], name: str, value: object, config: Config) -> Setting:
+def _setting(path: tuple[str, ...], value: object, config: Config) -> Setting:
     key = ".".join(path)
     origin = config.origin(*path)
     if isinstance(value, tuple):
-        texts = [masked(name, str(item)) for item in cast(tuple[object, ...], value)]
+        texts = [masked(key, str(item)) for item in cast(tuple[object, ...], value)]
         return Setting(key=key, value=texts, origin=origin)
     if isinstance(value, str):
-        return Setting(key=key, value=masked(name, value), origin=origin)
+        return Setting(key=key, value=masked(key, value), origin=origin)
     return Setting(key=key, value=cast(Shown, value), origin=origin)
 
 

@@ -11,11 +11,21 @@ from kaflow_engine.model.dbt.data_tests import data_tests
 from kaflow_engine.model.dbt.properties import About, AllProperties
 from kaflow_engine.model.dbt.template import Names, Rendered, render
 from kaflow_engine.model.files.tree import Entries, Entry, Items, Node, Scalar, from_plain, lay_over
-from kaflow_engine.model.output_specs import OutputSpec
+from kaflow_engine.model.outputs.output_specs import OutputSpec
 
-MATERIALIZED = ("stream", "table", "ephemeral")
+MATERIALIZED = ("stream", "table", "files", "postgres", "webhook", "ephemeral")
 
-_OUTPUT = ("topic", "format", "key", "schema", "table", "partition", "interval", "coalesce")
+_KEPT_AS = {
+    "table": "a table",
+    "files": "a folder of files",
+    "postgres": "a table of a database",
+    "webhook": "sent away",
+}
+
+_OUTPUT = (
+    *("topic", "format", "key", "schema", "table", "partition", "interval", "coalesce"),
+    *("every", "folder", "partition_by", "connection", "mode", "create", "batch"),
+)
 """Keys of `output:`, which a model's configuration may give on their own."""
 
 _CONFIG = re.compile(r"\bconfig\s*\(")
@@ -123,7 +133,7 @@ class Models:
                     raise UnknownName("model", name, [*self.files, *self.others])
                 output = self.others[name]
                 if output.topic is None:
-                    raise _unreadable(name)
+                    raise _unreadable(name, "a table")
                 topics[output.topic] = _settings(file, output.format)
                 return _quoted(output.topic)
             model = self._model(name)
@@ -131,8 +141,8 @@ class Models:
                 topics.update(model.topics)
                 dimensions.extend(d for d in model.dimensions if d not in dimensions)
                 return f"({_one_line(model.rendered.sql)})"
-            if model.materialized == "table":
-                raise _unreadable(name)
+            if model.materialized != "stream":
+                raise _unreadable(name, _KEPT_AS[model.materialized])
             topics[model.topic] = _settings(model.file, model.form)
             return _quoted(model.topic)
 
@@ -171,8 +181,7 @@ def _pipeline(model: _Model, about: About | None) -> Entries:
     ]
     base = Entries(at=start, entries=tuple(entries))
     read = [Entry(key=topic, at=tree.at, value=tree) for topic, tree in model.topics.items()]
-    target = "table" if model.materialized == "table" else "topic"
-    tree = lay_over(from_plain({"output": {target: model.file.name}}, start), base)
+    tree = lay_over(from_plain({"output": _target(model)}, start), base)
     if read:
         topics = Entry(key="topics", at=start, value=_mapping(start, read))
         tree = lay_over(tree, _mapping(start, [topics]))
@@ -186,9 +195,25 @@ def _pipeline(model: _Model, about: About | None) -> Entries:
     return _mapping(start, sorted(tree.entries, key=lambda entry: entry.key != "name"))
 
 
-def _unreadable(name: str) -> ModelError:
+def _target(model: _Model) -> dict[str, object]:
+    """Return where the rows of a model go unless it says otherwise."""
+    name = model.file.name
+    match model.materialized:
+        case "table":
+            return {"table": name}
+        case "files":
+            return {"type": "files", "folder": name}
+        case "postgres":
+            return {"type": "postgres", "table": name}
+        case "webhook":
+            return {"type": "webhook", "name": name}
+        case _:
+            return {"topic": name}
+
+
+def _unreadable(name: str, what: str) -> ModelError:
     hint = f"read the topics that '{name}' reads, or materialize it as a stream"
-    return ModelError(f"'{name}' is a table, which no stream can read", None, hint)
+    return ModelError(f"'{name}' is {what}, which no stream can read", None, hint)
 
 
 def _about(about: About | None) -> Iterator[Entry]:

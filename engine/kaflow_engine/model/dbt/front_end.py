@@ -7,7 +7,9 @@ from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.model.dbt.assemble import Models, SqlFile
 from kaflow_engine.model.dbt.properties import holds_properties, read_properties
 from kaflow_engine.model.files.yaml_file import Document, read_text
+from kaflow_engine.model.outputs.output_specs import write_of
 from kaflow_engine.model.pipelines.contract import Lowered, Role, SourceFile, Surroundings
+from kaflow_engine.model.pipelines.front_end import SUFFIXES
 from kaflow_engine.model.pipelines.loader import Reading, read_pipeline, unreadable
 
 MODEL = ".sql"
@@ -17,11 +19,14 @@ class DbtModels:
     """`*.sql` below `models/`, with `config`, `source` and `ref`."""
 
     name = "dbt-style model"
+    endings = (MODEL, *SUFFIXES)
+    example = "models/orders.sql"
 
     def role(self, file: SourceFile) -> Role | None:
-        """Take SQL files, and YAML that begins as property files do."""
+        """Take SQL files, those below `models/` unasked, and YAML that begins as properties do."""
         if file.path.suffix == MODEL:
-            return "pipeline"
+            below_models = "models" in file.path.absolute().parts
+            return "pipeline" if file.standing == "named" or below_models else None
         if file.document is not None and holds_properties(file.document.root):
             return "about"
         return None
@@ -51,7 +56,7 @@ class DbtModels:
             files=sql,
             properties=properties,
             others={
-                pipeline.name: pipeline.output
+                pipeline.name: write_of(pipeline.output)[0]
                 for pipeline in around.pipelines
                 if pipeline.output is not None
             },

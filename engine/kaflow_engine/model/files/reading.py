@@ -22,7 +22,7 @@ from kaflow_engine.model.files.tree import (
     to_plain,
     without,
 )
-from kaflow_engine.model.spec import Path, Spec
+from kaflow_engine.model.spec import CHOICE, Path, Spec
 
 S = TypeVar("S", bound=Spec)
 
@@ -102,7 +102,13 @@ def _validated(
     try:
         return spec.model_validate(data)
     except ValidationError as error:
-        return error.errors(include_url=False)
+        return [_as_written(detail) for detail in error.errors(include_url=False)]
+
+
+def _as_written(detail: ErrorDetails) -> ErrorDetails:
+    """Take out of a path what the author did not write: which member of a union was meant."""
+    path = tuple(s for s in detail["loc"] if not (isinstance(s, str) and s.startswith(CHOICE)))
+    return {**detail, "loc": path}
 
 
 def _whole(path: Path) -> Path:
@@ -126,7 +132,15 @@ def _checked(node: Node, within: Inside, shape: Shape, mistakes: list[ModelError
         return Entries(at=node.at, entries=tuple(kept))
     if within.spec is None:
         return node
-    return _checked_spec(node, within.spec, shape, mistakes)
+    kind = node.get("type") if within.kinds is not None else None
+    if within.kinds is None or not isinstance(kind, Scalar) or kind.text is None:
+        return _checked_spec(node, within.spec, shape, mistakes)
+    spec = within.kinds.of(kind.text)
+    if spec is None:
+        known = [name for name, _ in within.kinds.known]
+        mistakes.append(UnknownName("type", brief(kind.text), known, kind.at))
+        return Entries(at=node.at, entries=(), misspelled=frozenset({"type"}))
+    return _checked_spec(node, spec, shape, mistakes)
 
 
 def _checked_spec(

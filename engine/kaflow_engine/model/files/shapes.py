@@ -1,10 +1,12 @@
 """The keys that each specification has in a file, and what may stand below each."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from types import UnionType
 from typing import Annotated, Union, get_args, get_origin
+
+from pydantic import Discriminator
 
 from kaflow_engine.model.spec import Path, Spec
 
@@ -29,10 +31,25 @@ class Inside:
     """What stands below a key: a specification, a mapping of names, a list, or a plain value."""
 
     spec: type[Spec] | None = None
+    kinds: "Kinds | None" = None
+    """What else a specification may be, where its key `type` says it."""
     values: "Inside | None" = None
     """What stands below each name of a mapping of names."""
     items: "Inside | None" = None
     """What each item of a list is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """Specifications by the values of their key `type`."""
+
+    known: tuple[tuple[str, type[Spec]], ...]
+    plugin: type[Spec] | None = None
+    """Of kinds that packages offer: their names have a dot."""
+
+    def of(self, kind: str) -> type[Spec] | None:
+        """Return the specification of a kind; None: there is no such kind."""
+        return dict(self.known).get(kind, self.plugin if "." in kind else None)
 
 
 @cache
@@ -59,8 +76,33 @@ def inside(annotation: object) -> Inside:
     if origin is tuple and inside(arguments[0]) != Inside():
         return Inside(items=inside(arguments[0]))
     if origin is Annotated:
-        return inside(arguments[0])
+        found = inside(arguments[0])
+        chosen = any(isinstance(mark, Discriminator) for mark in arguments[1:])
+        return replace(found, kinds=_kinds(arguments[0])) if chosen else found
     if origin in (Union, UnionType):
         found = [inside(part) for part in arguments]
         return next((part for part in found if part != Inside()), Inside())
     return Inside()
+
+
+def _kinds(union: object) -> Kinds:
+    """Return what the members of a union are called in files."""
+    found: dict[str, type[Spec]] = {}
+    plugin: type[Spec] | None = None
+    for member in get_args(union):
+        spec = inside(member).spec
+        if spec is None:
+            continue
+        kind = spec.model_fields["type"].annotation
+        if kind is str:
+            plugin = spec
+        found |= dict.fromkeys(_literals(kind), spec)
+    return Kinds(tuple(found.items()), plugin)
+
+
+def _literals(annotation: object) -> Iterator[str]:
+    for part in get_args(annotation):
+        if isinstance(part, str):
+            yield part
+        else:
+            yield from _literals(part)

@@ -65,8 +65,18 @@ class FrontEnd(Protocol):
         """Its name in messages."""
         ...
 
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """How names of files end that may be its own; a longer ending goes before a shorter one."""
+        ...
+
+    @property
+    def example(self) -> str:
+        """What a file may be called that holds a pipeline, for hints."""
+        ...
+
     def role(self, file: SourceFile) -> Role | None:
-        """Return what a file is to it; None: the file is not its own."""
+        """Return what a file with one of its endings is to it; None: the file is not its own."""
         ...
 
     def lower(self, files: Sequence[SourceFile], around: Surroundings) -> Lowered:

@@ -22,11 +22,11 @@ class PipelineFiles:
     """YAML files with a `name`, a `query` and an `output`."""
 
     name = "pipeline file"
+    endings = SUFFIXES
+    example = "orders.yaml"
 
     def role(self, file: SourceFile) -> Role | None:
         """Take YAML that shares a key with pipelines; what cannot be read may be one, too."""
-        if not file.path.name.endswith(SUFFIXES):
-            return None
         if file.document is None:
             return "pipeline"
         root = file.document.root

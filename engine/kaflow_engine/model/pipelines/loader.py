@@ -37,6 +37,8 @@ SHAPE = Shape(
             ("checks",),
             ("outputs", EACH, "schema", "fields"),
             ("outputs", EACH, "checks"),
+            ("output", "options"),
+            ("outputs", EACH, "options"),
         }
     ),
 )

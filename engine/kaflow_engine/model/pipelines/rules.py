@@ -9,13 +9,16 @@ from kaflow_engine.errors import ModelError
 from kaflow_engine.model.files.mistakes import REQUIRED, dotted, place
 from kaflow_engine.model.files.tree import Entries, Items, Node, Scalar, brief
 from kaflow_engine.model.formats import FORMATS, WITH_FIELDS, WITH_SCHEMA, one_of
+from kaflow_engine.model.pipelines.output_rules import (
+    one_output_for_a_target,
+    output_of_one_kind,
+    outputs_of,
+)
+from kaflow_engine.model.pipelines.relation_rules import keys_of_relations
 from kaflow_engine.model.pipelines.table_rules import is_table, keys_of_tables
 from kaflow_engine.model.spec import Path
 
 Rule = Callable[[Entries], Iterator[ModelError]]
-
-_OF_TOPIC = ("key", "format", "schema")
-_OF_TABLE = ("partition", "interval")
 
 
 def topic_in_two_roles(tree: Entries) -> Iterator[ModelError]:
@@ -35,7 +38,7 @@ def topic_in_two_roles(tree: Entries) -> Iterator[ModelError]:
 def keys_of_smart_emission(tree: Entries) -> Iterator[ModelError]:
     """`require` and `on_expiry` say what smart emission does."""
     emission = _text(tree, "emission", "type") or "immediate"
-    if emission not in ("immediate", "final"):
+    if emission not in ("immediate", "on_match", "final"):
         return
     for key in ("require", "on_expiry"):
         value = tree.get("emission", key)
@@ -48,9 +51,20 @@ def keys_of_smart_emission(tree: Entries) -> Iterator[ModelError]:
         )
 
 
+def late_updates_of_windows(tree: Entries) -> Iterator[ModelError]:
+    """`late_updates` says more of rows that are final."""
+    said = _text(tree, "emission", "late_updates")
+    if said is not None and said.lower() == "true" and _text(tree, "emission", "type") != "final":
+        yield ModelError(
+            "emission.late_updates is only for final emission",
+            place(tree, ("emission", "late_updates")),
+            "set emission.type to final, or remove it: under immediate every change leaves",
+        )
+
+
 def schema_without_registry(tree: Entries) -> Iterator[ModelError]:
     """A schema is given where it is registered, and its fields where the format takes them."""
-    for path, output in _outputs(tree):
+    for path, output in outputs_of(tree):
         given, form = output.get("schema"), _text(output, "format") or "json"
         if given is None or form not in FORMATS:
             continue
@@ -72,7 +86,7 @@ def schema_without_registry(tree: Entries) -> Iterator[ModelError]:
 
 def fields_without_name(tree: Entries) -> Iterator[ModelError]:
     """A field of an Avro schema has a name and a type."""
-    for path, output in _outputs(tree):
+    for path, output in outputs_of(tree):
         fields = output.get("schema", "fields")
         for index, field in enumerate(fields.items if isinstance(fields, Items) else ()):
             if not isinstance(field, Entries):
@@ -131,45 +145,12 @@ def null_values_of_dimensions(tree: Entries) -> Iterator[ModelError]:
 def one_topic_for_two_uses(tree: Entries) -> Iterator[ModelError]:
     """Rows and dead letters must be told apart."""
     letters = _text(tree, "dead_letters", "topic")
-    for path, output in _outputs(tree):
+    for path, output in outputs_of(tree):
         if letters is not None and letters == _text(output, "topic"):
             yield ModelError(
                 f"dead_letters.topic is also {dotted(path)}.topic",
                 place(tree, ("dead_letters", "topic")),
                 "give dead letters a topic of their own",
-            )
-
-
-def output_of_one_kind(tree: Entries) -> Iterator[ModelError]:
-    """Rows go to a topic or into a table, and some keys belong to one of them."""
-    for path, output in _outputs(tree):
-        yield from _of_one_kind(tree, path, output)
-
-
-def _of_one_kind(tree: Entries, path: Path, output: Entries) -> Iterator[ModelError]:
-    if {"topic", "table"} & output.misspelled:
-        return
-    name, said = dotted(path), {entry.key for entry in output.entries}
-    if not said & {"topic", "table"}:
-        hint = "write topic: <topic>; the rows go there"
-        yield ModelError(f"'{name}.topic' is required", place(tree, path), hint)
-        return
-    if said >= {"topic", "table"}:
-        yield ModelError(
-            f"{name}.table and {name}.topic exclude each other",
-            place(tree, (*path, "table")),
-            "keep one; another output can write the other"
-            if path[0] == "outputs"
-            else "keep one; another pipeline can write the other",
-        )
-        return
-    of_other, other = (_OF_TOPIC, "topic") if "table" in said else (_OF_TABLE, "table")
-    for key in of_other:
-        if key in said:
-            yield ModelError(
-                f"{name}.{key} is only for a {other}",
-                place(tree, (*path, key)),
-                f"remove it, or write to a {other}",
             )
 
 
@@ -197,8 +178,8 @@ def one_form_of_outputs(tree: Entries) -> Iterator[ModelError]:
 
 def one_query_of_an_output(tree: Entries) -> Iterator[ModelError]:
     """One of several outputs says in one way what is written."""
-    for path, output in _outputs(tree):
-        if path == ("output",) or {"from", "query"} & output.misspelled:
+    for path, output in outputs_of(tree):
+        if path == ("output",) or {"type", "from", "query"} & output.misspelled:
             continue
         said = [key for key in ("from", "query") if output.get(key) is not None]
         if len(said) == 1:
@@ -212,29 +193,6 @@ def one_query_of_an_output(tree: Entries) -> Iterator[ModelError]:
         yield ModelError(text, place(tree, (*path, said[-1]) if said else path), hint)
 
 
-def one_output_for_a_target(tree: Entries) -> Iterator[ModelError]:
-    """Rows of two outputs in one topic or table could not be told apart."""
-    first: dict[str, tuple[str, Path]] = {}
-    for path, output in _outputs(tree):
-        for kind in ("topic", "table"):
-            name = _text(output, kind)
-            if name is None:
-                continue
-            before, other = first.setdefault(name, (kind, path))
-            if other == path:
-                continue
-            where = place(tree, (*other, before))
-            yield ModelError(
-                f"two outputs write {kind} '{brief(name)}', the other one at {where}"
-                if before == kind
-                else f"{kind} '{brief(name)}' has the name of a {before} at {where}",
-                place(tree, (*path, kind)),
-                f"give one of them another {kind}"
-                if before == kind
-                else "call one of them otherwise: a pipeline knows its outputs by their names",
-            )
-
-
 RULES: tuple[Rule, ...] = (
     one_form_of_outputs,
     output_of_one_kind,
@@ -242,23 +200,15 @@ RULES: tuple[Rule, ...] = (
     one_output_for_a_target,
     topic_in_two_roles,
     keys_of_smart_emission,
+    late_updates_of_windows,
     schema_without_registry,
     fields_without_name,
     versions_of_dimensions,
     null_values_of_dimensions,
     one_topic_for_two_uses,
     keys_of_tables,
+    keys_of_relations,
 )
-
-
-def _outputs(tree: Entries) -> Iterator[tuple[Path, Entries]]:
-    """Return each output with its place, in whichever form the file has them."""
-    one, several = tree.get("output"), tree.get("outputs")
-    if isinstance(one, Entries):
-        yield ("output",), one
-    for number, entry in enumerate(several.items if isinstance(several, Items) else ()):
-        if isinstance(entry, Entries):
-            yield ("outputs", number), entry
 
 
 def _missing(tree: Entries, key: str) -> bool:

@@ -22,9 +22,11 @@ def keys_of_tables(tree: Entries) -> Iterator[ModelError]:
     topics = tree.get("topics")
     for entry in topics.entries if isinstance(topics, Entries) else ():
         if isinstance(entry.value, Entries):
-            rule = _beside_table if is_table(entry.value) else _without_table
-            yield from rule(tree, entry.key, entry.value)
-            yield from _key_columns(tree, entry.key, entry.value)
+            if is_table(entry.value):
+                yield from _beside_table(tree, entry.key, entry.value)
+            else:
+                yield from without_table(tree, _place(entry.key), entry.key, entry.value)
+            yield from key_columns(tree, _place(entry.key), entry.value)
 
 
 def is_table(topic: Node) -> bool:
@@ -35,7 +37,7 @@ def is_table(topic: Node) -> bool:
 def _beside_table(tree: Entries, called: str, topic: Entries) -> Iterator[ModelError]:
     path, name = _place(called), brief(called)
     for key, hint in _OF_EVENTS.items():
-        if _is_said(topic, key) and _text(topic, key) != "current":
+        if is_said(topic, key) and _text(topic, key) != "current":
             text = f"'{key}' has no meaning for '{name}', which is a table"
             yield ModelError(text, place(tree, (*path, key)), hint)
     if _text(topic, "on_null") == "row":
@@ -61,46 +63,55 @@ def _beside_table(tree: Entries, called: str, topic: Entries) -> Iterator[ModelE
         )
 
 
-def _without_table(tree: Entries, called: str, topic: Entries) -> Iterator[ModelError]:
-    if "table" in topic.misspelled:
+def without_table(tree: Entries, path: Path, topic: str, said: Entries) -> Iterator[ModelError]:
+    """Refuse keys of tables where none is read.
+
+    Args:
+        tree: The file.
+        path: Where it is said how a topic is read.
+        topic: Which one.
+        said: What stands there.
+    """
+    if "table" in said.misspelled:
         return
-    path, name = _place(called), brief(called)
-    keyed = _is_said(topic, "primary_key")
-    if _is_said(topic, "operation"):
+    name = brief(str(path[-1]))
+    keyed, changes = is_said(said, "primary_key"), is_said(said, "operation")
+    if changes and not keyed:
         yield ModelError(
-            f"'operation' of '{name}' makes changes of its records, which are read as a table only"
-            if keyed
-            else f"'operation' of '{name}' needs a key whose row a record changes",
+            f"'operation' of '{name}' needs a key whose row a record changes",
             place(tree, (*path, "operation")),
-            "add table: true"
-            if keyed
-            else "add table: true, and primary_key: [<column>] where the key is not that of the "
-            "record",
+            "add primary_key: [<column>], or table: true where the key is that of the record",
         )
-    elif keyed:
+    elif keyed and not changes:
         yield ModelError(
             f"'primary_key' of '{name}' is only for tables",
             place(tree, (*path, "primary_key")),
-            "add table: true, or remove primary_key: events need no key",
+            "add table: true, or operation; or remove primary_key: events need no key",
         )
-    if _is_said(topic, "retain"):
+    if is_said(said, "retain"):
         yield ModelError(
             f"'retain' of '{name}' is only for tables",
             place(tree, (*path, "retain")),
-            f"add table: true; events are kept for state.events.overrides.{name}",
+            f"add table: true; events are kept for state.events.overrides.{brief(topic)}",
         )
 
 
-def _key_columns(tree: Entries, called: str, topic: Entries) -> Iterator[ModelError]:
-    path, name = _place(called), brief(called)
-    listed = topic.get("primary_key")
+def key_columns(tree: Entries, path: Path, said: Entries) -> Iterator[ModelError]:
+    """Refuse a key that names a column twice.
+
+    Args:
+        tree: The file.
+        path: Where it is said how a topic is read.
+        said: What stands there.
+    """
+    listed = said.get("primary_key")
     seen: set[str] = set()
     for i, item in enumerate(listed.items if isinstance(listed, Items) else ()):
         if not isinstance(item, Scalar) or item.text is None:
             continue
         if item.text.lower() in seen:
             yield ModelError(
-                f"'primary_key' of '{name}' names '{brief(item.text)}' twice",
+                f"'primary_key' of '{brief(str(path[-1]))}' names '{brief(item.text)}' twice",
                 place(tree, (*path, "primary_key", i)),
                 "name each column once",
             )
@@ -111,7 +122,7 @@ def _place(topic: str) -> Path:
     return ("topics", topic)
 
 
-def _is_said(topic: Entries, key: str) -> bool:
+def is_said(topic: Entries, key: str) -> bool:
     """Tell whether something stands under a key."""
     node = topic.get(key)
     if isinstance(node, Items):

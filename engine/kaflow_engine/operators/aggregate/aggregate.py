@@ -8,7 +8,8 @@ from kaflow_engine.flow.graph import target_of
 from kaflow_engine.flow.operators import Aggregate
 from kaflow_engine.flow.windows import SessionWindow
 from kaflow_engine.formats.pick import keep
-from kaflow_engine.operators.aggregate.close import close
+from kaflow_engine.operators.aggregate.closing.close import close
+from kaflow_engine.operators.aggregate.closing.late import late_rows
 from kaflow_engine.operators.aggregate.groups import Groups
 from kaflow_engine.operators.aggregate.leave import late_letters, send_changes
 from kaflow_engine.operators.aggregate.taking.first import send_first, take_first
@@ -20,6 +21,7 @@ from kaflow_engine.operators.handover import HandChanges, HandOn
 from kaflow_engine.operators.keyed_state import StepState
 from kaflow_engine.operators.rows.reports import due_report, report_rows
 from kaflow_engine.operators.rows.row_order import in_order
+from kaflow_engine.operators.rows.schemas import OF_RECORDS
 from kaflow_engine.operators.rows.task import BatchContext, Task
 
 
@@ -54,9 +56,9 @@ def run_aggregate(
     found = [rows.filter(pc.invert(mine))]
     groups = Groups(aggregate, StepState(task, aggregate.state, flow.partitions))
     work = Work(flow=flow, aggregate=aggregate, batch=batch, groups=groups)
-    timed = pc.equal(here["t_phase"], 0)
+    timed = pc.less(here["t_phase"], OF_RECORDS)
     _take(work, keep(here, timed))
-    found += close(work, hand_on)
+    found += close(work, late_rows(work, keep(here, pc.invert(timed))), hand_on, hand_changes)
     late = _take(work, keep(here, pc.invert(timed)))
     if late.num_rows and aggregate.on_late == "dead_letter":
         found.append(late_letters(work, late))

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from kaflow_engine.duck.queries import cursor
+from kaflow_engine.duck.queries import cursor, query
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.operators import Accumulator, Aggregate
 from kaflow_engine.flow.windows import WINDOW_END, WINDOW_START, SessionWindow
@@ -184,6 +184,27 @@ def computed(
     sql = f'SELECT "columns", "row" FROM ({_statement(aggregate, results, False)}) ORDER BY v'
     with cursor() as con:  # DuckDB finds the tables by the names of the arguments
         return con.execute(sql).to_arrow_table()
+
+
+def rows_of_groups(aggregate: Aggregate, groups: pa.Table) -> pa.ChunkedArray:
+    """Compute the results of groups as they are kept, without rows: packed, in their order.
+
+    Args:
+        aggregate: Which operator.
+        groups: `keys`, `began` and `ended` as of `Inputs.infos`, and the accumulators in `columns`.
+
+    Raises:
+        DATA_ERRORS: Some of them fail.
+    """
+    return query(_statement_of_groups(aggregate), rows=groups)["row"]
+
+
+@lru_cache(maxsize=256)
+def _statement_of_groups(aggregate: Aggregate) -> str:
+    given = ["keys", "began", "ended"]
+    chosen = ", ".join([*given, *columns_of("l", [a.column for a in aggregate.accumulators])])
+    lists = f"SELECT {', '.join(given)}, {unpack('columns')} AS l FROM rows"
+    return f'SELECT {_result(aggregate)} AS "row" FROM (SELECT {chosen} FROM ({lists}))'
 
 
 @lru_cache(maxsize=256)

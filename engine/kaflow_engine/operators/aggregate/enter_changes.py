@@ -5,9 +5,9 @@ import pyarrow.compute as pc
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import target_of
 from kaflow_engine.flow.operators import Aggregate, Project
-from kaflow_engine.operators.aggregate.enter import entering
 from kaflow_engine.operators.handover import Changes, Taken
 from kaflow_engine.operators.output.before_after import before_after
+from kaflow_engine.operators.output.entering import entering
 from kaflow_engine.operators.row_errors.quarantine import guarded
 from kaflow_engine.operators.rows.schemas import READY, TAKEN
 
@@ -22,7 +22,8 @@ def enter_aggregate_changes(
     row.
     """
     sides = before_after(changes)
-    found, failed = guarded(entering(project, aggregate, sides.typed), sides.rows)
+    sql = entering(project, aggregate.keys, aggregate.arguments, sides.typed, aggregate.shard)
+    found, failed = guarded(sql, sides.rows)
     moves = sides.moves(found)
     return sides.taken(
         moves,

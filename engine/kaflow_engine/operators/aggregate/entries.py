@@ -3,6 +3,7 @@
 import json
 import struct
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,8 @@ from kaflow_engine.state.keys import entry_key, entry_keys, split_entry
 GROUP, KEPT = 0, 1
 """Side bytes of groups and of the rows kept for them."""
 
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
+
 _HEAD = struct.Struct("<qqiiB")
 _HEADS = np.dtype(
     [("ts", "<i8"), ("number", "<i8"), ("length", "<i4"), ("size", "<i4"), ("flags", "u1")]
@@ -24,7 +27,7 @@ _HEADS = np.dtype(
 _START = struct.Struct(">Q")
 _ROW = struct.Struct(">QI")
 _BIAS = 1 << 63
-_UNSENT, _BROKEN, _COUNTED = 1, 2, 4
+_UNSENT, _BROKEN, _COUNTED, _HELD = 1, 2, 4, 8
 _NONE = -1
 _KEY_AT = 6
 """Where the join key stands in the key of an entry."""
@@ -48,6 +51,8 @@ class Group:
     """Where it is unsent, the row that was sent last; None: none was."""
     rows: int | None = None
     """How many rows it has, where rows are taken away, too."""
+    held: bool = False
+    """Its window has not ended, so that its row has not left; it is unsent, then."""
 
 
 def group_value(group: Group) -> bytes:
@@ -55,7 +60,7 @@ def group_value(group: Group) -> bytes:
     columns = (group.columns if group.broken is None else json.dumps(group.broken)).encode()
     sent = None if group.sent is None else group.sent.encode()
     flags = _UNSENT * group.unsent | _BROKEN * (group.broken is not None)
-    flags |= _COUNTED * (group.rows is not None)
+    flags |= _COUNTED * (group.rows is not None) | _HELD * group.held
     size = _NONE if sent is None else len(sent)
     number = group.last if group.rows is None else group.rows
     head = _HEAD.pack(group.ts, number, len(columns), size, flags)
@@ -76,6 +81,7 @@ def read_group(value: bytes) -> Group:
         unsent=bool(flags & _UNSENT),
         sent=None if size == _NONE else value[end:].decode(),
         rows=number if counted else None,
+        held=bool(flags & _HELD),
     )
 
 
@@ -85,11 +91,19 @@ class GroupValues:
 
     ts: Numbers
     columns: pa.StringArray
+    held: Flags
 
 
-def group_values(ts: Numbers, columns: pa.StringArray) -> pa.BinaryArray:
-    """Encode groups that are neither broken nor unsent, as `group_value` does."""
+def group_values(ts: Numbers, columns: pa.StringArray, *, held: bool = False) -> pa.BinaryArray:
+    """Encode groups that are not broken, as `group_value` does.
+
+    Args:
+        ts: The greatest event time of each.
+        columns: The accumulators of each.
+        held: Their windows have not ended; else their present results were sent.
+    """
     head = np.zeros(len(ts), _HEADS)
+    head["flags"] = _HELD | _UNSENT if held else 0
     head["ts"], head["size"] = ts, _NONE
     content = columns.cast(pa.binary())
     head["length"] = pc.binary_length(content).to_numpy()
@@ -97,12 +111,13 @@ def group_values(ts: Numbers, columns: pa.StringArray) -> pa.BinaryArray:
 
 
 def read_group_values(values: pa.BinaryArray) -> GroupValues | None:
-    """Decode what `group_values` wrote; None where one of them is broken or unsent."""
+    """Decode what `group_values` wrote; None where one of them is broken, or could not be sent."""
     head = heads(values, _HEADS)
-    if head["flags"].any():
+    held = head["flags"] == _HELD | _UNSENT
+    if head["flags"][~held].any():
         return None
     columns = pc.binary_slice(values, _HEAD.size, 1 << 31).cast(pa.string())
-    return GroupValues(head["ts"], columns)
+    return GroupValues(head["ts"], columns, held)
 
 
 def entries_of(keys: pa.BinaryArray, starts: Numbers | None) -> pa.BinaryArray:
@@ -174,32 +189,37 @@ def end_of(aggregate: Aggregate, start: int | None, last: int) -> int | None:
 
 
 def over_at(aggregate: Aggregate, group: Group, start: int | None) -> int | None:
-    """Return the time behind which a group is over: as soon as the watermark is greater.
+    """Return the time behind which a group is over: as soon as the watermark is greater. One that
+    is held is not over then, but its row leaves.
 
     None: it stays for good.
     """
     end = end_of(aggregate, start, group.last)
+    grace = 0 if group.held else aggregate.grace
     match aggregate.window:
         case None:
             return None if aggregate.ttl is None else group.ts + aggregate.ttl
         case SessionWindow():  # a row at exactly the end still belongs to it
             assert end is not None
-            return end + aggregate.grace
+            return end + grace
         case _:
             assert end is not None
-            return end + aggregate.grace - 1
+            return end + grace - 1
 
 
-def overs_at(aggregate: Aggregate, ts: Numbers, ends: Numbers) -> Numbers:
+def overs_at(
+    aggregate: Aggregate, ts: Numbers, ends: Numbers, held: Flags | bool = False
+) -> Numbers:
     """Return the times behind which groups are over, but for sessions; none: they stay for good.
 
     Args:
         aggregate: Whose groups they are.
         ts: Of each the greatest event time.
         ends: Of each the end of its window.
+        held: Those of which that is the time at which their row leaves.
     """
     if aggregate.window is not None:
-        return ends + aggregate.grace - 1
+        return ends + np.where(held, 0, aggregate.grace) - 1
     return np.zeros(0, np.int64) if aggregate.ttl is None else ts + aggregate.ttl
 
 

@@ -20,7 +20,10 @@ from kaflow_engine.operators.aggregate.entries import (
 )
 from kaflow_engine.operators.aggregate.windows import Numbers
 from kaflow_engine.operators.keyed_state import StepState
-from kaflow_engine.state.keys import entry_key
+from kaflow_engine.state.keys import entry_key, split_due
+
+_MANY = 1000
+"""Groups of each window from which on it is worth to ask first whether it has any in the state."""
 
 Over = tuple[bytes, Group, int]
 """The key of an entry, the group, and the time behind which it is over."""
@@ -32,33 +35,64 @@ class Groups:
     def __init__(self, aggregate: Aggregate, state: StepState) -> None:
         self._aggregate, self._state = aggregate, state
         self._groups: dict[bytes, Group | None] = {}
+        self._gone: list[pa.BinaryArray] = []
+        self._names: set[bytes] = set()
+        self._seen = 0
         self._dues: dict[bytes, int] = {}
         self._kept: dict[bytes, dict[bytes, str | None]] = defaultdict(dict)
 
     def of(self, entries: Sequence[bytes]) -> list[Group | None]:
         """Return the groups under keys of entries; None where there is none."""
-        wanted = sorted({entry for entry in entries if entry not in self._groups})
+        while len(self._gone) > self._seen:
+            self._names.update(self._gone[self._seen].to_pylist())
+            self._seen += 1
+        left = (e for e in entries if e not in self._groups and e not in self._names)
+        wanted = sorted(set(left))
         values = self._state.values(wanted)
-        read = {
-            entry: None if value is None else read_group(value)
-            for entry, value in zip(wanted, values, strict=True)
-        }
+        read: dict[bytes, Group | None] = dict.fromkeys(entries)
+        for entry, value in zip(wanted, values, strict=True):
+            read[entry] = None if value is None else read_group(value)
         return [self._groups[e] if e in self._groups else read[e] for e in entries]
 
-    def values(self, entries: pa.BinaryArray) -> pa.BinaryArray:
+    def values(self, entries: pa.BinaryArray, *, dense: bool = False) -> pa.BinaryArray:
         """Return what is kept under keys of entries, each once; null where there is no group.
 
         Only where the batch has put no group before.
+
+        Args:
+            entries: In any order.
+            dense: They are most of those that there are.
         """
-        order = pc.sort_indices(entries)
-        found = pa.array(self._state.values(entries.take(order).to_pylist()), pa.binary())
-        back = np.empty(len(found), np.int64)
-        back[order.to_numpy()] = np.arange(len(found))
-        found = found.take(pa.array(back))
-        if not self._groups:
-            return found
-        forgotten = pc.is_in(entries, pa.array(list(self._groups), pa.binary()))
-        return pc.if_else(forgotten, pa.scalar(None, pa.binary()), found)
+        found = self._state.read(entries, dense=dense)
+        for gone in (*self._gone, pa.array(list(self._groups), pa.binary())):
+            if len(gone):
+                nothing = pa.scalar(None, pa.binary())
+                found = pc.if_else(pc.is_in(entries, gone), nothing, found)
+        return found
+
+    def in_windows(self, entries: pa.BinaryArray, starts: Numbers, ends: Numbers) -> pa.BinaryArray:
+        """Return what `values` does, of groups of fixed windows.
+
+        Nothing is looked up in windows of which the index by due time has no group: those that
+        begin in a large batch.
+
+        Args:
+            entries: Each once, in any order.
+            starts: Of the windows of each.
+            ends: Of the same windows.
+        """
+        some, first = np.unique(starts, return_index=True)
+        if self._aggregate.window is None or len(entries) < _MANY * len(some):
+            return self.values(entries)
+        held = [self._has_any(end) for end in ends[first].tolist()]
+        known = np.isin(starts, some[held])
+        found = self.values(entries.filter(pa.array(known)))
+        return found.take(pa.array(np.cumsum(known) - 1, mask=~known))
+
+    def _has_any(self, end: int) -> bool:
+        """Tell whether there may be a group of a window; a grace of the past was not longer."""
+        last = end + self._aggregate.grace - 1
+        return self._state.has_due(end - 1, last)
 
     def put_all(
         self, entries: pa.BinaryArray, values: pa.BinaryArray, known: pa.BooleanArray, dues: Numbers
@@ -124,12 +158,14 @@ class Groups:
         self._dues.update(later)
         return found
 
-    def due(self, watermark: int) -> Iterator[list[tuple[int, bytes]]]:
-        """Yield time and key of entries that were there before the batch and may be over."""
-        yield from self._state.due(watermark)
+    def due(self, watermark: int) -> Iterator[list[bytes]]:
+        """Yield the keys in the index by due time of entries that were there before the batch and
+        may be over."""
+        yield from self._state.soonest(watermark)
 
-    def over(self, due: list[tuple[int, bytes]], watermark: int) -> list[Over]:
+    def over(self, keys: Sequence[bytes], watermark: int) -> list[Over]:
         """Forget the groups among what is due that are over, and return them."""
+        due = [split_due(key)[1:] for key in keys]
         found, later = self._over(due, watermark)
         self._state.forget([(at, entry) for at, entry in due if entry not in later])
         for at, entry in due:
@@ -137,10 +173,29 @@ class Groups:
                 self._state.postpone(entry, at, later[entry])
         return found
 
-    def forget(self, due: list[tuple[int, bytes]]) -> None:
-        """Forget all groups that are due; they are over, and the batch has not changed them."""
-        self._state.forget(due)
-        self._groups.update(dict.fromkeys(entry for _, entry in due))
+    def forget(self, due: pa.BinaryArray, entries: pa.BinaryArray) -> None:
+        """Forget all groups that are due; they are over, and the batch has not changed them.
+
+        Args:
+            due: Their keys in the index by due time.
+            entries: Their keys.
+        """
+        self._state.forget_all(due, entries)
+        self._gone.append(entries)
+
+    def go_on(
+        self, due: pa.BinaryArray, entries: pa.BinaryArray, values: pa.BinaryArray, overs: Numbers
+    ) -> None:
+        """Keep groups that were due, and that the batch does not change beside.
+
+        Args:
+            due: Their keys in the index by due time.
+            entries: Their keys.
+            values: What is kept of them.
+            overs: The times behind which they are over.
+        """
+        self._state.change(due, pa.nulls(len(due), pa.binary()))
+        self._state.change(entries, values, overs)
 
     def _over(
         self, due: Sequence[tuple[int, bytes]], watermark: int

@@ -1,6 +1,5 @@
 """Changes of groups, and groups that are over, on their way out; and what could not be sent."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -8,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.flow.flow import instant
 from kaflow_engine.flow.graph import last_level, level_of, source_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.aggregate.calculate import result_columns, unpacked_rows
+from kaflow_engine.operators.aggregate.called import change_called
 from kaflow_engine.operators.aggregate.entries import read_group
 from kaflow_engine.operators.aggregate.workspace import (
     Change,
@@ -240,29 +239,10 @@ def result_letters(work: Work, failed: Iterable[tuple[Change, BadRecord]]) -> pa
         work.flow,
         work.chain,
         [replace(bad, phase="result") for _, bad in some],
-        [named(work, change) for change, _ in some],
+        [change_called(work.aggregate, change) for change, _ in some],
         ts=pa.array([change.ts for change, _ in some], pa.int64()),
         part=parts(work, [change.key for change, _ in some]),
     )
-
-
-def named(work: Work, change: Change) -> str:
-    """Return what people call a group and its window."""
-    values: list[str | None] = json.loads(change.key[1:])
-    pairs = zip(work.aggregate.keys, values, strict=True)
-    shown = ", ".join(f"{key.name} = {'NULL' if t is None else t}" for key, t in pairs)
-    group = f"group ({shown})" if shown else "the only group"
-    if change.start is None or change.end is None:
-        return group
-    return f"{group}, window {_at(change.start)} to {_at(change.end)}"
-
-
-def _at(milliseconds: int) -> str:
-    """Return an instant as people write it; event times may be beyond what dates can say."""
-    try:
-        return instant(milliseconds)
-    except (OverflowError, ValueError, OSError):
-        return f"{milliseconds} ms"
 
 
 def late_letters(work: Work, rows: pa.Table) -> pa.Table:

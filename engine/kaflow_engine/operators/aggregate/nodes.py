@@ -29,6 +29,8 @@ class Node:
     """How many rows it has, where rows are taken away, too."""
     stored: Group | None = None
     """As it was kept; such a node has no parents."""
+    held: bool = False
+    """Its window has not ended: nothing of it leaves."""
 
     @property
     def by(self) -> int:

@@ -45,12 +45,13 @@ def settle(
     gone = {each.entry for each in changed if isinstance(each, Gone)}
     become = [place for place in last if nodes[place].stored is None]
     kept: dict[bytes, dict[bytes, str]] = {}
-    stored = [node.entry for node in nodes if node.stored is not None]
+    stored = [n.entry for n in nodes if n.stored is not None and (gone or not n.held)]
     if keeps_rows(work.aggregate) and stored and (gone or work.aggregate.is_table):
         kept = work.groups.rows(stored)
-    found = _results(work, rows, nodes, become, changed, kept)
+    shown = [each for each in changed if not _node(nodes, each).held]
+    found = _results(work, rows, nodes, become, shown, kept)
     if work.aggregate.is_table:
-        work.changes.extend(_change(nodes, each, before, found) for each in changed)
+        work.changes.extend(_change(nodes, each, before, found) for each in shown)
     for entry in gone:
         work.groups.drop(entry)
         if work.aggregate.retracts:
@@ -83,7 +84,11 @@ def _results(
             if node.stored is not None and node.entry not in work.sent
         ]
         wanted |= dict.fromkeys(place for place in first if not _unsent(nodes[place]))
-    found = calculate(work.aggregate, nodes, sorted(wanted), rows, kept, results=is_table)
+    seen = sorted(place for place in wanted if not nodes[place].held)
+    found = calculate(work.aggregate, nodes, seen, rows, kept, results=is_table)
+    held = sorted(place for place in wanted if nodes[place].held)
+    if held:
+        found.add(calculate(work.aggregate, nodes, held, rows, kept, results=False))
     for place in first:
         stored = nodes[place].stored
         assert stored is not None
@@ -98,8 +103,12 @@ def _unsent(node: Node) -> bool:
     return node.stored is not None and node.stored.unsent
 
 
+def _node(nodes: Sequence[Node], each: int | Gone) -> Node:
+    return each.node if isinstance(each, Gone) else nodes[each]
+
+
 def _change(nodes: Sequence[Node], each: int | Gone, before: int, found: Results) -> Change:
-    node = each.node if isinstance(each, Gone) else nodes[each]
+    node = _node(nodes, each)
     change = Change(
         entry=node.entry, key=node.key, start=node.start, end=node.end, ts=node.ts, by=0, row=None
     )
@@ -117,6 +126,8 @@ def _keep(work: Work, node: Node, place: int, found: Results, known: bool) -> No
         columns=columns or "",
         broken=found.failed[place] if columns is None else None,
         rows=node.count if work.aggregate.retracts else None,
+        unsent=node.held,
+        held=node.held,
     )
     work.groups.put(node.entry, group, known=known)
 

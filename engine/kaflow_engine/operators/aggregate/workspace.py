@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from kaflow_engine.flow.chains import Chain, chain_of
 from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import throttled_readers
 from kaflow_engine.flow.operators import Aggregate
-from kaflow_engine.operators.aggregate.entries import row_tail
+from kaflow_engine.operators.aggregate.entries import Group, row_tail
 from kaflow_engine.operators.aggregate.groups import Groups
 from kaflow_engine.operators.aggregate.windows import Numbers
 from kaflow_engine.operators.rows.schemas import EXCHANGE
@@ -91,6 +92,24 @@ class Work:
         """Return what tells the next row under a key, which is kept, apart."""
         self.numbers[key] += 1
         return row_tail(self.batch.batch, self.numbers[key], identity)
+
+    def holds(self, stored: Group | None, over: int, *, early: bool) -> bool:
+        """Tell whether a group waits for the end of its window, when a row comes to it.
+
+        Args:
+            stored: As it is kept; None: the row begins it.
+            over: The time behind which its window has ended.
+            early: The row is one of phase 0, and comes before windows end.
+        """
+        if self.aggregate.leaves != "ended":
+            return False
+        return stored.held if stored is not None else early or over >= self.watermark
+
+    @cached_property
+    def tells_closing(self) -> bool:
+        """Whether changes of its groups are held back, and leave when a window is closed."""
+        windows = self.aggregate.is_table and self.aggregate.window is not None
+        return windows and bool(throttled_readers(self.flow, self.aggregate.id))
 
     @property
     def count(self) -> int:

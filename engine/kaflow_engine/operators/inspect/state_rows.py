@@ -12,9 +12,12 @@ from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import joins_before, operator_of_state, side_name, source_of
 from kaflow_engine.flow.operators import Aggregate, KeyedJoin, Ledger
 from kaflow_engine.flow.tables import Materialize, TableJoin
+from kaflow_engine.flow.timed import Runs
 from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.inspect.entry_columns import Decoded, decoded, entry_rows, key_texts
 from kaflow_engine.operators.inspect.group_rows import decode_groups, decode_kept
+from kaflow_engine.operators.inspect.run_rows import decode_waiting, decode_writers
+from kaflow_engine.operators.inspect.sent_rows import decode_sent
 from kaflow_engine.operators.inspect.state_sides import StateSide, driving_behind, state_sides
 from kaflow_engine.operators.inspect.table_rows import decode_side, decode_table
 from kaflow_engine.operators.join.row_codec import read_drivers, read_events
@@ -47,6 +50,12 @@ def decode(flow: Flow, side: StateSide, keys: Sequence[bytes], values: Sequence[
             return decode_table(_table(flow, side), keys, values)
         case "left" | "right":
             return decode_side(_table_join(flow, side), side.byte, keys, values)
+        case "batch":
+            return decode_waiting(_runs(flow, side), keys, values)
+        case "writers":
+            return decode_writers(keys, values)
+        case "throttled":
+            return decode_sent(keys, values)
         case "dimension":
             return _versions(flow, side, keys, values)
         case "events":
@@ -183,6 +192,12 @@ def _params(flow: Flow, side: StateSide) -> SideParams:
 def _aggregate(flow: Flow, side: StateSide) -> Aggregate:
     found = operator_of_state(flow, side.step)
     assert isinstance(found, Aggregate)
+    return found
+
+
+def _runs(flow: Flow, side: StateSide) -> Runs:
+    found = operator_of_state(flow, side.step)
+    assert isinstance(found, Runs)
     return found
 
 

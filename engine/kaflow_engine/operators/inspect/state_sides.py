@@ -7,13 +7,17 @@ from typing import Literal, assert_never
 from kaflow_engine.flow.chains import chain_called, chain_of, chains, driving_of
 from kaflow_engine.flow.edges import Driving
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import aggregates, operator_of_state, side_name, source_of
+from kaflow_engine.flow.graph import aggregates, operator_of_state, side_name, source_of, throttles
 from kaflow_engine.flow.operators import Aggregate, KeyedJoin, Ledger
 from kaflow_engine.flow.tables import Materialize, TableJoin
+from kaflow_engine.flow.timed import Runs, Throttle
 from kaflow_engine.operators.aggregate.entries import GROUP, KEPT
 from kaflow_engine.operators.keyed_state import DRIVER, EMITTED, KEYLESS, MATCH, WAITING
+from kaflow_engine.operators.runs.kept_rows import HEAD
+from kaflow_engine.operators.runs.kept_rows import ROW as ROWS
 from kaflow_engine.operators.table.kept_rows import ROW
 from kaflow_engine.operators.table.side_rows import ALONE
+from kaflow_engine.operators.throttle.sent_keys import SENT
 from kaflow_engine.state.keys import DUE
 
 Kind = Literal[
@@ -30,6 +34,9 @@ Kind = Literal[
     "table",
     "left",
     "right",
+    "throttled",
+    "batch",
+    "writers",
     "due",
 ]
 
@@ -50,7 +57,7 @@ class StateSide:
     @property
     def has_keys(self) -> bool:
         """Whether its entries are kept under a join key, or grouping values."""
-        return self.kind not in ("keyless", "accounts", "due")
+        return self.kind not in ("keyless", "accounts", "due", "batch", "writers")
 
     def is_called(self, name: str) -> bool:
         """Tell whether a name means this side."""
@@ -81,6 +88,17 @@ def state_sides(flow: Flow) -> tuple[StateSide, ...]:
                 found += _of_groups(aggregate)
         for table in chain.tables:
             found += _of_table(flow, table)
+        for runs in flow.operators:
+            if isinstance(runs, Runs) and chain_of(flow, runs).number == chain.number:
+                own: tuple[tuple[int, Kind], ...] = (
+                    (ROWS, "batch"),
+                    (HEAD, "writers"),
+                    (DUE, "due"),
+                )
+                found += [_own(runs.state, byte, kind) for byte, kind in own]
+        for throttle in throttles(flow):
+            if chain_of(flow, throttle).number == chain.number:
+                found += [_own(throttle.state, SENT, "throttled"), _own(throttle.state, DUE, "due")]
     return tuple(found)
 
 
@@ -150,6 +168,12 @@ def describe(side: StateSide, flow: Flow) -> str:
         case "left" | "right":
             without = "" if side.name == side.kind else " without a join key"
             return f"rows of the {side.kind} table{without}"
+        case "batch":
+            return "rows of unfinished runs"
+        case "writers":
+            return "when unfinished runs are due"
+        case "throttled":
+            return "keys that sent a change, and changes that are held"
         case "due":
             return "index by due time"
 
@@ -165,6 +189,8 @@ def operator_called(state: int, flow: Flow) -> str:
         case Ledger():
             return f"ledger{whose}"
         case Aggregate(id=name) | Materialize(id=name) | TableJoin(id=name):
+            return f"{name}{whose}"
+        case Throttle(id=name) | Runs(id=name):
             return f"{name}{whose}"
         case KeyedJoin(sides=sides):
             names = dict.fromkeys(side_name(flow, side) for side in sides)
@@ -193,6 +219,9 @@ _OWN: tuple[tuple[int, Kind], ...] = (
     (EMITTED, "emitted"),
     (DUE, "due"),
 )
+
+
+_OF_RUNS: tuple[tuple[int, Kind], ...] = ((ROWS, "batch"), (HEAD, "writers"), (DUE, "due"))
 
 
 def _own(step: int, byte: int, kind: Kind) -> StateSide:

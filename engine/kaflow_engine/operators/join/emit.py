@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kaflow_engine.duck.queries import query
 from kaflow_engine.flow.graph import last_level, level_of, side_name, target_of
 from kaflow_engine.operators.handover import KNOWN, Leaving
 from kaflow_engine.operators.join.workspace import JoinWorkspace
@@ -21,7 +22,7 @@ from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.dead_letters import letter_side, refusal
 from kaflow_engine.operators.row_errors.dead_letters import why as reason
 from kaflow_engine.operators.rows.layout import carried, carried_rows, join_rows
-from kaflow_engine.operators.rows.partitioning import parts_of, record_part, spread
+from kaflow_engine.operators.rows.partitioning import keyless_parts, parts_of, record_part
 from kaflow_engine.operators.rows.reports import exchange_rows
 from kaflow_engine.operators.rows.row_text import pack
 from kaflow_engine.operators.rows.schemas import DEAD, LETTERS, ORIGIN, TRIGGER
@@ -62,6 +63,8 @@ def leave(work: JoinWorkspace, rows: pa.Table, *, charged: bool = True) -> Outco
         missing = rows[f"s{i}"].null_count
         work.lookups[i, False] += missing
         work.lookups[i, True] += rows.num_rows - missing
+    if work.join.time is not None:
+        rows = _timed(work, work.join.time, rows)
     taken = work.hand_on(_leaving(work, rows))
     found = _fates(work, taken.passed, taken.bit)
     if taken.passed.num_rows + len(taken.bad) < rows.num_rows:
@@ -83,6 +86,15 @@ def _leaving(work: JoinWorkspace, rows: pa.Table) -> Leaving:
         ),
         placed=lambda found: _placed(found, rows),
     )
+
+
+def _timed(work: JoinWorkspace, time: str, rows: pa.Table) -> pa.Table:
+    """Give rows that leave the event time of a later member."""
+    typed = join_rows(work.join, work.batch.batch_time)
+    found = query(f"SELECT rn, {time} AS ts FROM ({typed})", rows=rows)
+    places = pc.index_in(rows["rn"], value_set=found["rn"].combine_chunks())
+    latest = pc.max_element_wise(rows["ts"], found["ts"].take(places))
+    return rows.set_column(rows.column_names.index("ts"), "ts", latest)
 
 
 def lookups(work: JoinWorkspace) -> dict[str, list[int]]:
@@ -162,7 +174,7 @@ def dead_letters(
     flow, target = work.flow, LETTERS
     if level_of(flow, work.join) == last_level(flow):
         # delivered by this very task, which must not count into the partition of another
-        keyless = spread(rows["d_part"], rows["d_off"], flow.partitions)
+        keyless = keyless_parts(flow, work.join, rows["d_part"], rows["d_off"])
         part = parts_of(rows["key"], keyless, flow.partitions)
     else:
         part = record_part(work.topic.index, rows["d_part"], flow)

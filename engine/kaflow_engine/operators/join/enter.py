@@ -7,7 +7,7 @@ from kaflow_engine.operators.handover import Leaving, Taken, position_of
 from kaflow_engine.operators.outcomes.outcomes import LEFT
 from kaflow_engine.operators.row_errors.quarantine import bad_records, guarded
 from kaflow_engine.operators.rows.layout import keyed
-from kaflow_engine.operators.rows.partitioning import parts_of, spread
+from kaflow_engine.operators.rows.partitioning import keyless_parts, parts_of
 from kaflow_engine.operators.rows.reports import exchange_rows
 from kaflow_engine.operators.rows.schemas import DRIVING
 
@@ -20,7 +20,7 @@ def enter_join(flow: Flow, join: KeyedJoin, leaving: Leaving) -> Taken:
     )
     found, failed = guarded(sql, leaving.rows)
     kept = leaving.placed(found)
-    keyless = spread(kept["d_part"], kept["d_off"], flow.partitions)
+    keyless = keyless_parts(flow, join, kept["d_part"], kept["d_off"])
     rows = exchange_rows(
         kept.num_rows,
         target=target_of(flow, join),

@@ -52,6 +52,8 @@ def _expire(
     if not due.drivers.num_rows:
         return []
     work.load("d", waited(due.drivers, due.rows))
+    if not work.final:
+        work.run("UPDATE d SET waited = 1 WHERE key IS NULL")
     work.load("r", EXCHANGE.append(pa.field("pos", pa.int64())).empty_table())
     found: list[pa.Table] = []
     settled = FATES.empty_table()
@@ -127,7 +129,7 @@ def _last_rows(work: JoinWorkspace, due: Stored) -> pa.Table:
     if work.final:
         combine_stored(work)
     else:
-        combine_stored(work, only="FALSE")
+        combine_stored(work, only="d.key IS NULL")
         add_waiting(work, row_table(work, due.rows))
     load_versions(work, work.keys("SELECT DISTINCT key FROM d WHERE key IS NOT NULL"))
     look_up(work, "SELECT cid, 0 AS q FROM c")

@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 
+from kaflow_engine.flow.edges import Within
 from kaflow_engine.operators.join.row_codec import read_events
 from kaflow_engine.operators.join.workspace import NEVER, JoinWorkspace
 from kaflow_engine.operators.keyed_state import MATCH
@@ -68,22 +69,30 @@ def load_matches(
 def pair(work: JoinWorkspace) -> None:
     """Build p<i>: pairs with at least one new member.
 
-    The later one comes within the TTL of the earlier one; the one that was processed first had not
-    expired at the start of the batch.
+    Their times are near enough; the one that was processed first had not expired at the start of
+    the batch.
     """
     horizon = work.horizon
     for i in work.events:
+        near = _near(work.join.sides[i].within)
         work.run(
             f"""
             CREATE OR REPLACE TEMP TABLE p{i} AS
             SELECT d.did, greatest(d.pos, e.pos) AS ppos, e.ord, e.s
             FROM d JOIN e{i} e ON d.key = e.key
             WHERE (d.pos > 0 OR e.pos > 0)
-              AND CASE WHEN d.ts <= e.ts THEN e.ts <= d.due ELSE d.ts <= e.due END
+              AND {near}
               AND CASE WHEN e.pos <= d.pos THEN e.due >= {horizon}
                        ELSE d.due >= {horizon} AND NOT d.hopeless END
             """
         )
+
+
+def _near(within: Within | None) -> str:
+    """Return a condition over d and an event e: their times are near enough for a match."""
+    if within is None:
+        return "CASE WHEN d.ts <= e.ts THEN e.ts <= d.due ELSE d.ts <= e.due END"
+    return f"e.ts BETWEEN d.ts - {within.before} AND d.ts + {within.after}"
 
 
 def combine(work: JoinWorkspace) -> None:
@@ -115,6 +124,15 @@ def combine(work: JoinWorkspace) -> None:
         FROM (SELECT {chosen} FROM d {joins} WHERE {where})
         """
     )
+
+
+def drop_met(work: JoinWorkspace) -> list[int]:
+    """Drop the rows of c with matches of sides that must not match; return whose these are."""
+    found: list[int] = []
+    for i in work.anti:
+        work.run(f"DELETE FROM c WHERE s{i} IS NOT NULL")
+        found += work.table(f"SELECT DISTINCT did FROM p{i}")["did"].to_pylist()
+    return found
 
 
 def combine_stored(work: JoinWorkspace, only: str = "TRUE") -> None:

@@ -16,6 +16,7 @@ from kaflow_engine.operators.join.expiry import expire
 from kaflow_engine.operators.join.interval_join import (
     add_waiting,
     combine,
+    drop_met,
     load_events,
     load_matches,
     pair,
@@ -29,7 +30,13 @@ from kaflow_engine.operators.join.temporal_join import load_versions, look_up, s
 from kaflow_engine.operators.join.update_emission import load_emitted, reemit
 from kaflow_engine.operators.join.workspace import DRIVERS, NEVER, JoinWorkspace
 from kaflow_engine.operators.keyed_state import WAITING, StepState
-from kaflow_engine.operators.outcomes.outcomes import DEAD_LETTER, EXPIRED, FORCED_SHIFT, SKIPPED
+from kaflow_engine.operators.outcomes.outcomes import (
+    DEAD_LETTER,
+    EXPIRED,
+    FILTERED,
+    FORCED_SHIFT,
+    SKIPPED,
+)
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.dead_letters import expiry_letter
 from kaflow_engine.operators.row_errors.quarantine import BadRow
@@ -109,6 +116,7 @@ def _records(work: JoinWorkspace, here: pa.Table, counters: Counter[str]) -> lis
     _load_rows(work, here)
     stored, emitted = _load_drivers(work)
     _combinations(work, stored)
+    met = fates(drop_met(work), FILTERED)
     keyed = "SELECT DISTINCT key FROM d WHERE key IS NOT NULL"
     looked_up = "" if work.driving.reemit else " AND did IN (SELECT did FROM c)"
     load_versions(work, work.keys(keyed + looked_up))
@@ -116,7 +124,7 @@ def _records(work: JoinWorkspace, here: pa.Table, counters: Counter[str]) -> lis
     failed = choose(work)
     outcome = leave(work, departing(work, "SELECT * FROM g"))
     found = [outcome.rows]
-    settled = [outcome.fates]
+    settled = [outcome.fates, met]
     broken, letters = _broken(work, failed)
     found += letters
     settled.append(broken)
@@ -149,7 +157,7 @@ def _load_rows(work: JoinWorkspace, here: pa.Table) -> None:
         "AND t_part = d_part AND t_off = d_off"
     )
     late = f"ts + {ttl} < {work.horizon}"
-    lost = "FALSE" if work.final else "key IS NULL"
+    lost = "FALSE" if work.waits_keyless else "key IS NULL"
     values = {
         "did": "rn",
         "pos": "pos",

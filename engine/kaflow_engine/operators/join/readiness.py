@@ -5,7 +5,7 @@ import pyarrow as pa
 from kaflow_engine.operators.join.workspace import JoinWorkspace
 from kaflow_engine.operators.row_errors.quarantine import DATA_ERRORS, BadRow, guarded
 from kaflow_engine.operators.rows.layout import join_rows
-from kaflow_engine.operators.rows.partitioning import parts_of, spread
+from kaflow_engine.operators.rows.partitioning import keyless_parts, parts_of
 from kaflow_engine.operators.rows.schemas import ORIGIN, TRIGGER
 
 OPEN_MEMBER = "[-1, -1, -1, -1]::BIGINT[]"
@@ -81,7 +81,7 @@ def departing(
         """
     )
     parts = work.flow.partitions
-    keyless = spread(rows["d_part"], rows["d_off"], parts)
+    keyless = keyless_parts(work.flow, work.join, rows["d_part"], rows["d_off"])
     return rows.append_column("part", parts_of(rows["key"], keyless, parts))
 
 

@@ -98,7 +98,7 @@ def _waiting(work: JoinWorkspace, stored: pa.Table) -> None:
         work,
         work.table(
             f"SELECT d.* REPLACE (0 AS flags){sides} FROM waiting w JOIN c ON c.cid = w.cid "
-            "JOIN d ON d.did = w.did WHERE c.wid IS NULL"
+            "JOIN d ON d.did = w.did WHERE c.wid IS NULL AND d.key IS NOT NULL"
         ),
     )
     if not stored.num_rows:

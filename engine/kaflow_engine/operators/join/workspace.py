@@ -117,6 +117,18 @@ class JoinWorkspace:
         return self.driving.emission == "final"
 
     @property
+    def anti(self) -> tuple[int, ...]:
+        """The sides of which no match may be there for a row to leave."""
+        return tuple(i for i, side in enumerate(self.join.sides) if side.kind == "ANTI")
+
+    @property
+    def waits_keyless(self) -> bool:
+        """A row without a key waits until its time is up, although nothing can match it."""
+        if self.driving.emission == "on_match":
+            return bool(self.events) and not self.join.inner
+        return self.final
+
+    @property
     def can_wait(self) -> bool:
         """Rows may wait here for another side."""
         if self.final:

@@ -16,7 +16,7 @@ from kaflow_engine.duck.queries import cursor
 from kaflow_engine.flow.chains import Chain, chain_of
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import source_of, taker_of, target_of
-from kaflow_engine.flow.operators import Aggregate, Ledger
+from kaflow_engine.flow.operators import Gathers, Ledger
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.operators.keyed_state import StepState, place_suffix
 from kaflow_engine.operators.outcomes.outcomes import (
@@ -146,7 +146,7 @@ def _onward(flow: Flow, chain: Chain, topic: TopicParams, sent: pa.Table) -> pa.
     projects = pa.array([target_of(flow, project) for project in chain.ends])
     places = pc.index_in(ready["side"], projects)
     takers = pa.array([target_of(flow, node) for node in nodes])
-    grouped = pa.array([isinstance(node, Aggregate) for node in nodes])
+    grouped = pa.array([isinstance(node, Gathers) for node in nodes])
     of_groups = parts_of(ready["key"], ready["d_part"], flow.partitions)
     parts = pc.if_else(grouped.take(places), of_groups, output_parts(ready["key"], flow.partitions))
     return pa.concat_tables(

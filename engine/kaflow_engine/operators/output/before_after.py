@@ -91,6 +91,19 @@ class BeforeAfter:
             changes=pa.array(changes),
         )
 
+    def every(self, made: pa.Table) -> Moves:
+        """Return the rows after that a reader shows, whether they are new or not."""
+        places = np.full(self.rows.num_rows + 1, _NONE)
+        places[made["rn"].to_numpy()] = np.arange(made.num_rows)
+        has = places[self.has]
+        changes = np.flatnonzero(has >= 0)
+        return Moves(
+            numbers=self.changes.rows["rn"].combine_chunks().take(pa.array(changes)),
+            rows=made.take(pa.array(has[changes])),
+            comes=pa.array(np.ones(len(changes), np.bool_)),
+            changes=pa.array(changes),
+        )
+
     def _at_the_end(self, had: _Numbers, has: _Numbers) -> tuple[_Numbers, _Numbers]:
         """Return rows before and after of the last change of each group; of others none."""
         groups = self.changes.rows["group"].combine_chunks().dictionary_encode().indices.to_numpy()

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import taker_of, target_of
-from kaflow_engine.flow.operators import Aggregate, Project, TakesRows
-from kaflow_engine.flow.sinks import Sink, TopicSink
+from kaflow_engine.flow.graph import taker_of, target_of, throttle_of
+from kaflow_engine.flow.operators import Gathers, Project, TakesRows
+from kaflow_engine.flow.sinks import ConnectorSink, Sink, TopicSink
 from kaflow_engine.operators.handover import Changes, Taken, position_of
 from kaflow_engine.operators.outcomes.outcomes import EMITTED
 from kaflow_engine.operators.output.before_after import BeforeAfter, Moves, before_after
@@ -17,7 +17,7 @@ from kaflow_engine.operators.output.project import projected
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.rows.partitioning import output_parts
 from kaflow_engine.operators.rows.reports import exchange_rows
-from kaflow_engine.operators.rows.schemas import EXCHANGE, READY
+from kaflow_engine.operators.rows.schemas import CLOSED, EXCHANGE, READY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ def run_changes(flow: Flow, readers: Sequence[TakesRows], changes: Changes) -> T
     for reader in readers:
         assert isinstance(reader, Project)
         sink = taker_of(flow, reader)
-        assert not isinstance(sink, Aggregate)
+        assert not isinstance(sink, Gathers)
         shown.append(_shown(reader, sink, sides))
     bad: dict[int, BadRecord] = {}
     for one in (one for each in shown for one in each.bad):
@@ -63,13 +63,15 @@ def _shown(reader: Project, sink: Sink, sides: BeforeAfter) -> _Shown:
     return _Shown(
         project=reader,
         sink=sink,
-        moves=sides.moves(done.rows, "out_key", coalesced=_is_coalesced(sink)),
+        moves=sides.every(done.rows)
+        if sides.changes.closing
+        else sides.moves(done.rows, "out_key", coalesced=_is_coalesced(sink)),
         bad=sides.bad_of(done.bad),
     )
 
 
 def _is_coalesced(sink: Sink) -> bool:
-    return isinstance(sink, TopicSink) and sink.coalesced
+    return isinstance(sink, TopicSink | ConnectorSink) and sink.coalesced
 
 
 def _addressed(flow: Flow, shown: _Shown, changes: Changes) -> pa.Table:
@@ -83,12 +85,14 @@ def _addressed(flow: Flow, shown: _Shown, changes: Changes) -> pa.Table:
         }
     )
     kept = changes.placed(made)
-    part = output_parts(kept["out_key"], flow.partitions) if shown.sink.exchange else kept["part"]
+    throttle = throttle_of(flow, shown.sink)
+    travels = shown.sink.exchange or throttle is not None
+    part = output_parts(kept["out_key"], flow.partitions) if travels else kept["part"]
     return exchange_rows(
         kept.num_rows,
-        target=target_of(flow, shown.sink),
+        target=target_of(flow, throttle or shown.sink),
         part=part,
-        kind=READY,
+        kind=CLOSED if changes.closing else READY,
         side=target_of(flow, shown.project),
         key=kept["out_key"],
         value=kept["value"],

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from kaflow_engine.duck.queries import query
 from kaflow_engine.flow.chains import chain_name, chains
 from kaflow_engine.flow.flow import Backfill, Flow
-from kaflow_engine.flow.graph import aggregates_before, projections, target_of
+from kaflow_engine.flow.graph import gathered_before, projections, target_of
 from kaflow_engine.flow.records import DEAD_LETTER, OUTPUT, ROW, TABLE_ROW
-from kaflow_engine.flow.sinks import Sink, TableSink, TopicSink
+from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
 from kaflow_engine.formats.pick import keep, pick
 from kaflow_engine.model.letters import ABOUT, BACKFILL, CHAIN, PREFIX, REDRIVE, read_mark
 from kaflow_engine.operators.rows.row_order import has_members, order_of
@@ -49,15 +49,15 @@ def run_deliver(flow: Flow, batch: BatchContext, rows: pa.Table, task: Task) -> 
         dead = keep(dead, pc.or_(_within(_kafka_times(dead), flow.backfill), without))
     found: list[pa.Table] = []
     if ready.num_rows:
-        found.append(_output(flow, ready))
+        found.append(_output(flow, batch, ready))
     if dead.num_rows:
-        found.append(_letters(flow, dead))
+        found.append(letters_of(flow, dead))
     if found:
         task.deliver(pa.concat_tables(found))
     return reports
 
 
-def _output(flow: Flow, ready: pa.Table) -> pa.Table:
+def _output(flow: Flow, batch: BatchContext, ready: pa.Table) -> pa.Table:
     if has_members(ready):
         places = ", ".join((*_ORDER, "members", '"$n"'))  # one place: as they were sent
         ordered = query(
@@ -68,6 +68,8 @@ def _output(flow: Flow, ready: pa.Table) -> pa.Table:
         )
     else:
         ordered = pick(ready.select(_SENT), pa.array(order_of(ready, _ORDER)))
+    if batch.begins:
+        ordered = _begun_once(flow, batch, ordered)
     count = ordered.num_rows
     columns: dict[str, Any] = {
         "slot": ordered["part"],
@@ -84,6 +86,25 @@ def _output(flow: Flow, ready: pa.Table) -> pa.Table:
     return pa.Table.from_pydict(columns).cast(OUTPUT)
 
 
+def _begun_once(flow: Flow, batch: BatchContext, rows: pa.Table) -> pa.Table:
+    """Return rows of which a sink that begins, and coalesces, gets one for each key.
+
+    It takes the rows that a table had and what the batch makes of them; nothing was sent before, so
+    that nothing is deleted.
+    """
+    names = {each.reader.partition("#")[0] for each in batch.begins}
+    targets = [
+        target_of(flow, sink)
+        for sink in flow.sinks
+        if isinstance(sink, TopicSink | ConnectorSink) and sink.coalesced and sink.id in names
+    ]
+    mine = pc.is_in(rows["target"], pa.array(targets, pa.int32())).to_pylist()
+    keys = zip(rows["target"].to_pylist(), rows["key"].to_pylist(), strict=True)
+    last = {key: place for place, key in enumerate(keys)}
+    wanted = {place for place in last.values() if rows["value"][place].is_valid}
+    return keep(rows, pa.array([not own or n in wanted for n, own in enumerate(mine)], pa.bool_()))
+
+
 def _of_sinks(flow: Flow, targets: pa.ChunkedArray, values: Sequence[Any]) -> Any:
     """Return what belongs to the sink of each row."""
     if len(values) == 1:
@@ -95,7 +116,7 @@ def _kind(sink: Sink) -> int:
     match sink:
         case TopicSink():
             return ROW
-        case TableSink():
+        case TableSink() | ConnectorSink():
             return TABLE_ROW
         case _:
             assert_never(sink)
@@ -107,7 +128,7 @@ def _within(times: pa.Array | pa.ChunkedArray, wanted: Backfill) -> Any:
 
 def _of_windows(flow: Flow, ready: pa.Table) -> Any:
     """Tell which rows are those of windows, which a backfill chooses by their start."""
-    behind = [each for each in projections(flow) if aggregates_before(flow, each)]
+    behind = [each for each in projections(flow) if gathered_before(flow, each)]
     return pc.is_in(ready["side"], pa.array([target_of(flow, each) for each in behind], pa.int32()))
 
 
@@ -126,7 +147,8 @@ def _mark(backfill: Backfill | None, count: int) -> pa.Array:
     return pa.repeat(pa.scalar(value, kind), count)
 
 
-def _letters(flow: Flow, dead: pa.Table) -> pa.Table:
+def letters_of(flow: Flow, dead: pa.Table) -> pa.Table:
+    """Return dead letters, schema EXCHANGE, as records for their topic, schema OUTPUT."""
     at = dead.column_names.index("side")
     dead = dead.set_column(at, "side", pc.fill_null(dead["side"], _NO_CHAIN))
     places = pa.array(order_of(dead, _LETTER))

@@ -9,11 +9,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.duck.quoting import identifier
-from kaflow_engine.flow.sinks import Sink, TableSink, TopicSink, value_columns
+from kaflow_engine.flow.sinks import (
+    OPERATION,
+    ConnectorSink,
+    Sink,
+    TableSink,
+    TopicSink,
+    value_columns,
+)
 from kaflow_engine.formats.contract import Encoder, IdSchema, format_of
+from kaflow_engine.formats.pick import keep
 from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.quarantine import bad_records, guarded
+from kaflow_engine.operators.rows.layout import selected
 from kaflow_engine.operators.rows.row_text import pack, to_text
 from kaflow_engine.operators.rows.table_rows import LARGE
 
@@ -25,11 +34,6 @@ class Encoded:
     rows: pa.Table
     """rn int64, out_key binary, value binary, and the column of places, where there is one."""
     bad: tuple[BadRecord, ...]
-
-
-def selected(column: Column) -> str:
-    """Return how a projection names one of its columns, quoted."""
-    return identifier(f"o.{column.name}")
 
 
 def encode_rows(
@@ -48,17 +52,25 @@ def encode_rows(
     """
     numbers = ["rn", *([places] if places else [])]
     key = "NULL" if sink.key is None else f"CAST({identifier(f'o.{sink.key}')} AS VARCHAR)"
+    changes = any(column.name == OPERATION for column in columns)
     columns = value_columns(sink, columns)
     value, encoder = _value(sink, columns)
+    if changes and value is not None:
+        value = f"CASE WHEN {identifier(f'o.{OPERATION}')} <> 'd' THEN {value} END"
     chosen = "*" if value is None else ", ".join(map(identifier, numbers))
     encoded = "" if value is None else f', {value} AS "$value"'
     found, failed = guarded(f'SELECT {chosen}, {key} AS "$key"{encoded} FROM ({sql})', rows)
     bad = bad_records(failed)
     if encoder is not None:
+        gone = _deletes(found, numbers) if changes else None
+        found = found if gone is None else keep(found, pc.invert(_is_delete(found)))
         found, unencoded = _encoded(encoder, columns, found, numbers)
         bad += unencoded
+        if gone is not None:
+            both = pa.concat_tables([found, gone.cast(found.schema)])
+            found = both.take(pc.sort_indices(both["rn"]))
     keys = found.column("$key")
-    if sink.key is not None and keys.null_count:
+    if _needs_key(sink) and keys.null_count:
         bad += [
             BadRecord(
                 row=row,
@@ -83,12 +95,24 @@ def encode_rows(
     return Encoded(rows=done, bad=tuple(sorted(whole.values(), key=lambda b: b.row)))
 
 
+def _is_delete(found: pa.Table) -> pa.ChunkedArray:
+    return pc.equal(found[f"o.{OPERATION}"], "d")
+
+
+def _deletes(found: pa.Table, kept: Sequence[str]) -> pa.Table:
+    """Return the rows that delete: without a value."""
+    gone = keep(found, _is_delete(found)).select([*kept, "$key"])
+    return gone.append_column("$value", pa.nulls(gone.num_rows, pa.binary()))
+
+
 def _value(sink: Sink, columns: Sequence[Column]) -> tuple[str | None, Encoder | None]:
     """Return the SQL of the value, or what encodes the rows after the query."""
     match sink:
         case TableSink(table=table):  # a JSON list with the text of each column
             pairs = zip(columns, table.columns, strict=True)
             return f"encode({pack(to_text(*_fitting(c, kept)) for c, kept in pairs)})", None
+        case ConnectorSink():
+            return f"encode({pack(to_text(selected(c), c.type) for c in columns)})", None
         case TopicSink():
             encoder = _encoder(sink, tuple(columns))
             sql = encoder.sql({column.name: selected(column) for column in columns})
@@ -124,3 +148,14 @@ def _encoded(
     ]
     table = found.select([*kept, "$key"]).append_column("$value", encoded.array)
     return table.filter(pc.is_valid(table.column("$value"))), bad
+
+
+def _needs_key(sink: Sink) -> bool:
+    """Tell whether a row without a key is a bad one."""
+    match sink:
+        case TopicSink(key=key, passes_key=passes):
+            return key is not None and not passes
+        case TableSink(key=key) | ConnectorSink(key=key):
+            return key is not None
+        case _:
+            assert_never(sink)

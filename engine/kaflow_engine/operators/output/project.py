@@ -9,13 +9,14 @@ from kaflow_engine.flow.operators import Project
 from kaflow_engine.flow.sinks import Sink
 from kaflow_engine.operators.handover import Leaving, Taken, position_of
 from kaflow_engine.operators.outcomes.outcomes import EMITTED, Address, by_ledger
-from kaflow_engine.operators.output.encode import encode_rows, selected
+from kaflow_engine.operators.output.encode import encode_rows
 from kaflow_engine.operators.output.unnest import (
     PLACES,
     first_of_each,
     ordered_by_place,
     unnested,
 )
+from kaflow_engine.operators.rows.layout import selected
 from kaflow_engine.operators.rows.partitioning import output_parts
 from kaflow_engine.operators.rows.reports import exchange_rows
 from kaflow_engine.operators.rows.schemas import READY

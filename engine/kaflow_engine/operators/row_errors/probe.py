@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kaflow_engine.duck.functions.catalogue import plain
 from kaflow_engine.duck.queries import query, value
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.formats.decoded import shown
@@ -73,7 +74,7 @@ def suspects_of(sql: str, rows: pa.Table) -> list[Suspect]:
 
 
 def _message(expression: str, read: str | None) -> str:
-    what = shown(expression.replace('"', ""), _SHOWN)
+    what = shown(plain(expression).replace('"', ""), _SHOWN)
     return f"cannot compute {what}" + (f" for {shown(read, _SHOWN)}" if read else "")
 
 

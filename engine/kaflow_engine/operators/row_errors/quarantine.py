@@ -7,7 +7,9 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kaflow_engine.duck.functions.catalogue import CALLING, FAILED
 from kaflow_engine.duck.queries import query
+from kaflow_engine.errors import RunError
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.probe import Suspect, suspects_of
 
@@ -46,6 +48,7 @@ def guarded(sql: str, rows: pa.Table) -> tuple[pa.Table, list[BadRow]]:
     try:
         return query(sql, rows=rows), []
     except DATA_ERRORS as error:
+        _not_of_a_row(error)
         if rows.num_rows <= 1:
             return _nothing(sql, rows), _failed(rows, error)
     if rows.num_rows <= FEW:
@@ -105,11 +108,32 @@ def _nothing(sql: str, rows: pa.Table) -> pa.Table:
 
 
 def error_class(error: BaseException) -> str:
-    """Return the class of a DuckDB error in the field's words, such as `ConversionError`."""
+    """Return the class of a DuckDB error in the field's words, such as `ConversionError`.
+
+    Raises:
+        RunError: It is no mistake of a row.
+    """
+    _not_of_a_row(error)
+    if str(error).startswith(CALLING):
+        return "FunctionError"
     return type(error).__name__.replace("Exception", "Error")
 
 
 def error_text(error: BaseException) -> str:
     """Return the first line of a DuckDB error without its class."""
     line = str(error).split("\n", 1)[0]
+    if line.startswith(CALLING):
+        return line.removeprefix(CALLING).removeprefix(FAILED)
     return line.split("Error: ", 1)[-1]
+
+
+def _not_of_a_row(error: BaseException) -> None:
+    """Stop the batch where Python failed and no function did: memory is used up, or a signal came.
+
+    Raises:
+        RunError: It was that.
+    """
+    line = str(error).split("\n", 1)[0]
+    said = line.removeprefix(CALLING)
+    if said != line and not said.startswith(FAILED):
+        raise RunError(f"a function of the project stopped: {said}")

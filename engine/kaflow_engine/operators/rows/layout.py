@@ -26,7 +26,7 @@ def packed(alias: str, columns: Sequence[Column]) -> str:
 
 def packed_row(columns: Sequence[Column]) -> str:
     """Return SQL for columns, by their names, as one packed row."""
-    return pack(to_text(identifier(column.name), column.type) for column in columns)
+    return pack("NULL" if is_gone(c) else to_text(identifier(c.name), c.type) for c in columns)
 
 
 def batch_time_column(batch_time: int) -> str:
@@ -66,6 +66,16 @@ def keyed(key: str) -> str:
     return f"unhex(left(md5({key}), 2)) || encode({key})"
 
 
+def placed_by(place: str, key: str) -> str:
+    """Return SQL for a shard byte and the bytes of a key text.
+
+    Args:
+        place: The text that has the shard; where it is NULL, it is the first one.
+        key: The text of the key.
+    """
+    return f"coalesce(unhex(left(md5({place}), 2)), '\\x00'::BLOB) || encode({key})"
+
+
 def identity(keys: Sequence[tuple[Column, str]]) -> str:
     """Return SQL for the text of a row's key in a table: equal keys have the same one.
 
@@ -98,3 +108,8 @@ def canonical(sql: str, kind: str) -> str:
 
 def _sides(join: KeyedJoin) -> range:
     return range(len(join.sides))
+
+
+def selected(column: Column) -> str:
+    """Return how a projection names one of its columns, quoted."""
+    return identifier(f"o.{column.name}")

@@ -6,7 +6,8 @@ import pyarrow.compute as pc
 
 from kaflow_engine.duck.queries import query
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import last_level
+from kaflow_engine.flow.graph import groups_here, last_level
+from kaflow_engine.flow.operators import KeyedJoin
 
 SHARDS = 256
 
@@ -50,6 +51,18 @@ def spread(partition: pa.ChunkedArray, offset: pa.ChunkedArray, partitions: int)
     It is that of the shard under which such a row is kept, `offset % 256`.
     """
     return pc.divide(pc.multiply(pc.bit_wise_and(offset, SHARDS - 1), partitions), SHARDS)
+
+
+def keyless_parts(
+    flow: Flow, join: KeyedJoin, partition: pa.ChunkedArray, offset: pa.ChunkedArray
+) -> pa.ChunkedArray:
+    """Return the partitions of rows of a join that have no key.
+
+    Where they are grouped in its task they are in the place of NULL, the first shard.
+    """
+    if groups_here(flow, join):
+        return pa.chunked_array([pa.array(np.zeros(len(partition), np.int64))])
+    return spread(partition, offset, flow.partitions)
 
 
 def record_part(topic: int, partition: pa.ChunkedArray, flow: Flow) -> pa.ChunkedArray:

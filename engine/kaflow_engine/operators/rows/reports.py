@@ -10,6 +10,9 @@ import pyarrow as pa
 
 from kaflow_engine.operators.rows.schemas import EXCHANGE, REPORT, REPORTS
 
+BATCH_TIME = -1
+"""In place of a chain: what falls due by batch time."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionReport:
@@ -33,7 +36,7 @@ class BatchReport:
     sizes: Mapping[str, int] = field(default_factory=dict[str, int])
     """Bytes that were read of each topic: keys, values and headers."""
     next_due: Mapping[int, int] = field(default_factory=dict[int, int])
-    """By chain: a lower bound of what falls due next, among what this batch touched."""
+    """By chain, or BATCH_TIME: a lower bound of what falls due next, of what the batch touched."""
     lookups: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     """By joined topic: rows that left the join, and those of them that have a match."""
     notes: tuple[Mapping[str, Any], ...] = ()

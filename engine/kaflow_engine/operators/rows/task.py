@@ -6,6 +6,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from kaflow_engine.flow.flow import Beginning
 from kaflow_engine.state.reader import StateReader
 
 
@@ -20,10 +21,12 @@ class BatchContext:
     """Epoch milliseconds by chain; absent before its first record."""
     epoch: int
     due: frozenset[int] | None = None
-    """The chains in which something may have fallen due, None: any; others are spared the look into
-    the time index."""
+    """The chains, or BATCH_TIME, in which something may have fallen due, None: any; others are
+    spared the look into the time index."""
     mark: str = ""
     """`batch_mark` of the batch; empty where nothing is logged."""
+    begins: frozenset[Beginning] = frozenset()
+    """What begins in this batch with the rows that tables have."""
 
     def horizon(self, chain: int) -> int:
         """Return the watermark of a chain, or a time before all others."""

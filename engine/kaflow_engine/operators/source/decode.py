@@ -28,7 +28,7 @@ class Intake:
     rows: pa.Table
     """Good records: rn, $ts and $time (order time) in epoch milliseconds, and `c.<column>`."""
     tombstones: pa.Table
-    """Null values of a dimension: rn, $ts, $time."""
+    """Null values of a dimension or table: rn, $ts, $time."""
     nulls: pa.Array
     """The `rn` of null values that are no rows, whatever the role."""
     bad: tuple[BadRecord, ...]
@@ -90,7 +90,7 @@ def read_topic(
     bad += untimed
     nulls = pa.table({"rn": missing.cast(pa.int64())})
     nulls = nulls.append_column("$ts", records.column("timestamp").take(nulls.column("rn")))
-    tombstones = nulls if topic.dimension else nulls.slice(0, 0)
+    tombstones = nulls if topic.is_kept else nulls.slice(0, 0)
     if topic.on_null == "row":
         rows, missing = _with_nulls(rows, nulls), missing.slice(0, 0)
     limit = batch_time + topic.max_future

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.formats.pick import keep, pick
-from kaflow_engine.model.record_columns import HEADERS, KEY
+from kaflow_engine.model.record_columns import HEADERS, KEY, NULL_VALUE
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.quarantine import guarded
 
@@ -23,6 +23,7 @@ _SQL: Mapping[str, tuple[str, str]] = {
     "_partition": ("partition", '"partition"'),
     "_offset": ("offset", '"offset"'),
     "_timestamp": ("timestamp", 'make_timestamp("timestamp" * 1000)'),
+    NULL_VALUE.name: ("value", '"value" IS NULL'),
     HEADERS: ("headers", f"coalesce(map_from_entries({_LAST_OF_A_NAME}), MAP {{}})"),
 }
 """Of each what it is made of, a column of the records or `$ts`, and how."""

@@ -25,7 +25,7 @@ from kaflow_engine.operators.row_errors.dead_letters import (
 )
 from kaflow_engine.operators.row_errors.quarantine import BadRow, bad_records, guarded
 from kaflow_engine.operators.rows.layout import batch_time_column, keyed, packed
-from kaflow_engine.operators.rows.partitioning import parts_of, record_part, spread
+from kaflow_engine.operators.rows.partitioning import keyless_parts, parts_of, record_part
 from kaflow_engine.operators.rows.reports import (
     bytes_of,
     exchange_rows,
@@ -134,7 +134,7 @@ class _Decoded:
         return f"(SELECT {chosen} FROM rows)", rows
 
     def _side(self, join: KeyedJoin, index: int) -> pa.Table:
-        side, target = join.sides[index], target_of(self.flow, join)
+        side = join.sides[index]
         source, rows = self._source(None, side.alias)
         payload = packed(side.alias, side.columns)
         where = ""
@@ -149,7 +149,7 @@ class _Decoded:
         self.counters["null_key"] += found.num_rows - (pc.sum(known).as_py() or 0)
         found = keep(found, known)
         return self._travelling(
-            found, self.good, target=target, kind=SIDE, side=index, payload=found["payload"]
+            join, found, self.good, kind=SIDE, side=index, payload=found["payload"]
         )
 
     def _tombstones(self, join: KeyedJoin, index: int) -> pa.Table:
@@ -167,8 +167,7 @@ class _Decoded:
         )
         known = found.column("key").is_valid()
         self.counters["null_key"] += found.num_rows - (pc.sum(known).as_py() or 0)
-        target = target_of(self.flow, join)
-        return self._travelling(found.filter(known), dead, target=target, kind=SIDE, side=index)
+        return self._travelling(join, found.filter(known), dead, kind=SIDE, side=index)
 
     def _to_table(self, driving: Driving, table: Materialize) -> pa.Table:
         source, rows = self._source(driving, driving.alias)
@@ -199,9 +198,9 @@ class _Decoded:
         self._fail(failed)
         self.counters["filtered"] += rows.num_rows - found.num_rows - len(failed)
         return self._travelling(
+            join,
             found,
             rows,
-            target=target_of(self.flow, join),
             kind=DRIVING,
             payload=found["payload"],
             raw=found["raw"],
@@ -269,15 +268,17 @@ class _Decoded:
             bad = [record for record in bad if record.row not in early]
         self.failures.set_of_chain(driving, bad)
 
-    def _travelling(self, found: pa.Table, timed: pa.Table, **columns: Any) -> pa.Table:
-        """Address rows by their key, and add where they come from."""
+    def _travelling(
+        self, join: KeyedJoin, found: pa.Table, timed: pa.Table, **columns: Any
+    ) -> pa.Table:
+        """Address rows to a join by their key, and add where they come from."""
         places = places_of(self.intake, self.batch, found, timed)
-        partitions = self.flow.partitions
-        keyless = spread(places["t_part"], places["t_off"], partitions)
+        keyless = keyless_parts(self.flow, join, places["t_part"], places["t_off"])
         return exchange_rows(
             found.num_rows,
+            target=target_of(self.flow, join),
             key=found["key"],
-            part=parts_of(found["key"], keyless, partitions),
+            part=parts_of(found["key"], keyless, self.flow.partitions),
             **places,
             **columns,
         )

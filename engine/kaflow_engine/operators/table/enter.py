@@ -75,7 +75,9 @@ def enter_table_join(flow: Flow, join: TableJoin, side: int, changes: Changes) -
     payload = "row" if mine.columns == tuple(changes.columns) else packed_row(mine.columns)
     values = ", ".join(["rn", "row", *columns_of("l", changes.columns)])
     typed = f"SELECT {values} FROM (SELECT rn, row, {unpack('row')} AS l FROM rows)"
-    made = f"SELECT rn, {mine.key or 'NULL::VARCHAR'} AS k, {payload} AS payload FROM ({typed})"
+    kept = f" WHERE {mine.filter}" if mine.filter else ""
+    chosen = f"{mine.key or 'NULL::VARCHAR'} AS k, {payload} AS payload"
+    made = f"SELECT rn, {chosen} FROM ({typed}){kept}"
     found, failed = guarded(f"SELECT rn, {keyed('k')} AS key, payload FROM ({made})", sides.rows)
     if not mine.preserved:
         found = keep(found, pc.is_valid(found["key"]))

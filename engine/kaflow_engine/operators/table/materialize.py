@@ -18,7 +18,7 @@ from kaflow_engine.operators.keyed_state import StepState
 from kaflow_engine.operators.rows.key_ranks import key_ranks
 from kaflow_engine.operators.rows.reports import due_report, report_rows
 from kaflow_engine.operators.rows.row_order import in_order
-from kaflow_engine.operators.rows.schemas import NO_RECORD
+from kaflow_engine.operators.rows.schemas import NO_RECORD, OF_RECORDS
 from kaflow_engine.operators.rows.task import BatchContext, Task
 from kaflow_engine.operators.table.kept_rows import KeptRows, read_rows
 from kaflow_engine.operators.table.leave import made_by, send_changes
@@ -53,13 +53,13 @@ def run_materialize(
     mine = pc.equal(rows["target"], target_of(flow, table))
     here = in_order(keep(rows, mine))
     kept = KeptRows(table, StepState(task, table.state, flow.partitions))
-    timed = pc.equal(here["t_phase"], 0)
+    timed = pc.less(here["t_phase"], OF_RECORDS)
     changes = [
         _taken(kept, keep(here, timed)),
         *_over(flow, table, batch, kept),
         _taken(kept, keep(here, pc.invert(timed))),
     ]
-    called = partial(_called, table)
+    called = partial(row_called, table)
     sent = send_changes(flow, table, table.columns, changes, hand_changes, called)
     due = kept.write()
     report = report_rows([{"due": due_report(chain_of(flow, table).number, due)}])
@@ -117,7 +117,7 @@ def _over(flow: Flow, table: Materialize, batch: BatchContext, kept: KeptRows) -
     return [in_order(pa.table(columns))]
 
 
-def _called(table: Materialize, group: bytes) -> str:
+def row_called(table: Materialize, group: bytes) -> str:
     """Return what people call the row of a key."""
     values: list[str | None] = json.loads(group[1:])
     pairs = zip(table.keys, values, strict=True)

@@ -1,14 +1,15 @@
 """Aggregates of two plans: which goes on with the groups of which, and what that depends on."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from kaflow_engine.flow.chains import Chain, chain_of, chains
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import (
     aggregates,
-    aggregates_before,
+    gathered_before,
+    gathered_to,
     operator_of,
     projects_of,
     side_name,
@@ -17,7 +18,10 @@ from kaflow_engine.flow.graph import (
 from kaflow_engine.flow.numbers import AGGREGATES, STATES, TABLES, aggregate_state, with_states
 from kaflow_engine.flow.operators import Aggregate, Project
 
-KEPT = ("topic", "joins", "where", "unnests", "keys", "window", "results", "leaves", "grace", "ttl")
+KEPT = (
+    *("topic", "joins", "time", "where", "unnests"),
+    *("keys", "window", "results", "leaves", "grace", "ttl"),
+)
 """What groups that are stored depend on. Late rows, and how changes leave, are of the present."""
 
 
@@ -43,7 +47,29 @@ def inherit_aggregates(old: Flow, new: Flow) -> Flow:
         for number, each in enumerate(added, last + 1):
             states[each.id] = aggregate_state(chain.number, number)
     gone = {state for state in used if state // STATES not in new.retired} - {*states.values()}
-    return with_states(new, states, retired=tuple(sorted(gone)))
+    shards = {each.state: each.shard for each in aggregates(old)}
+    made = with_states(new, states, retired=tuple(sorted(gone)))
+    return _where_states_are(made, {name: shards[s] for name, s in states.items() if s in shards})
+
+
+def _where_states_are(flow: Flow, shards: Mapping[str, str | None]) -> Flow:
+    """Return a flow whose groups have the places that their states have, by the ids of aggregates;
+    rows that are elsewhere travel to them."""
+    found: dict[str, Aggregate] = {}
+    for each in aggregates(flow):
+        shard = shards.get(each.id, each.shard)
+        before = [one.id for one in gathered_to(flow, each)[:-1][-1:]]
+        moved = any(found[name].shard != _planned(flow, name).shard for name in before)
+        travels = each.exchange or moved or shard != each.shard
+        found[each.id] = replace(each, shard=shard, exchange=travels)
+    operators = tuple(found.get(each.id, each) for each in flow.operators)
+    return replace(flow, operators=operators)
+
+
+def _planned(flow: Flow, name: str) -> Aggregate:
+    found = operator_of(flow, name)
+    assert isinstance(found, Aggregate)
+    return found
 
 
 def _of_chain(flow: Flow, chain: Chain) -> list[Aggregate]:
@@ -80,7 +106,7 @@ def _fed(flow: Flow, aggregate: Aggregate) -> set[tuple[str, int, int]]:
         (sink.target, branch, place)
         for sink in flow.sinks
         for branch, project in enumerate(projects_of(flow, sink))
-        for place, each in enumerate(aggregates_before(flow, project))
+        for place, each in enumerate(gathered_before(flow, project))
         if each.id == aggregate.id
     }
 
@@ -101,7 +127,8 @@ def kept_of(
 def settled(
     old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    """Return documents without those differences that do no harm: what is kept may be kept longer.
+    """Return documents without those differences that do no harm: what is kept may be kept longer,
+    and other outputs may read it.
 
     When a group is due is looked up again when the time is up that was noted with it.
     """
@@ -114,6 +141,7 @@ def settled(
     return [
         {
             **each,
+            "called": before[each["state"]]["called"],
             **{n: before[each["state"]][n] for n in ("grace", "ttl") if longer(each, n)},
         }
         if each["state"] in before
@@ -146,8 +174,14 @@ def begun_and_dropped(old: Flow, new: Flow) -> Iterator[str]:
         if state not in after:
             yield f"{called(old, each)}: its groups are dropped"
     for state, each in after.items():
-        if state not in before:
+        known = before.get(state)
+        if known is None and not each.retracts:
             yield f"{called(new, each)}: begins empty, and counts records from now on"
+        elif known is not None and each.exchange and not known.exchange:
+            yield (
+                f"{called(new, each)}: its rows travel to its groups, which stay where they are; "
+                "they were in one place before"
+            )
 
 
 def _kept(flow: Flow, aggregate: Aggregate) -> Mapping[str, Any]:
@@ -166,6 +200,7 @@ def _document(flow: Flow, aggregate: Aggregate) -> dict[str, Any]:
         "called": called(flow, aggregate),
         "topic": source_of(flow, chain.driving).name,
         "joins": _joins(flow, chain) if first else [],
+        "time": chain.joins[-1].time if first and chain.joins else None,
         "where": _conditions(chain.driving.filter if first else None, entry.where),
         "unnests": [asdict(each) for each in entry.unnests],
         "keys": [[asdict(column), sql] for column, sql in entry.columns[: len(aggregate.keys)]],
@@ -179,6 +214,8 @@ def _document(flow: Flow, aggregate: Aggregate) -> dict[str, Any]:
         "on_late": aggregate.on_late,
         "delay": aggregate.delay,
         "ttl": aggregate.ttl,
+        **({} if aggregate.exchange else {"exchange": False}),
+        **({} if aggregate.shard is None else {"shard": aggregate.shard}),
     }
 
 

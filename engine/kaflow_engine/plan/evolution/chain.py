@@ -13,11 +13,13 @@ from typing import Any, TypeAlias
 from kaflow_engine.flow.chains import Chain, chain_called, chains
 from kaflow_engine.flow.edges import SideParams
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import decode_id, operator_of, projects_of, source_of
+from kaflow_engine.flow.graph import decode_id, operator_of, projects_of, source_of, throttle_of
 from kaflow_engine.flow.numbers import join_id, ledger_id, state_in
 from kaflow_engine.flow.operators import Decode, KeyedJoin, Project
-from kaflow_engine.flow.sinks import Sink, TopicSink
+from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
+from kaflow_engine.flow.timed import Throttle
 from kaflow_engine.plan.evolution.aggregates import documents_of
+from kaflow_engine.plan.evolution.timed import documents_of_runs
 from kaflow_engine.plan.planner.wiring import sink_id
 from kaflow_engine.state.log.batch_log import plan_mark
 
@@ -36,7 +38,9 @@ _OF_FLOW = (
 )
 _OF_TOPIC = ("avro_schema", "avro_id", "key_in_value")
 ADDED_TO_TOPICS: Mapping[str, Any] = {"record_columns": (), "on_null": "skip"}
-ADDED_TO_FINISH: Mapping[str, Any] = {"key_in_value": True}
+ADDED_TO_FINISH: Mapping[str, Any] = {"key_in_value": True, "every": None}
+ADDED_TO_SIDES: Mapping[str, Any] = {"within": None}
+ADDED_TO_STEPS: Mapping[str, Any] = {"time": None}
 """Fields that stored chains do not have, with what their absence means."""
 CALLED_ALONE = ""
 """What the only chain of a document is called: there is nothing to tell it from."""
@@ -60,6 +64,7 @@ def document_of(flow: Flow) -> dict[str, Any]:
             else {"chains": [_numbered(flow, chain) for chain in found]}
         ),
         **({"aggregates": grouped} if (grouped := documents_of(flow)) else {}),
+        **({"runs": found_runs} if (found_runs := documents_of_runs(flow)) else {}),
         **_ends(flow, several=not one or len(flow.sinks) > 1),
         **{name: rows[name] for name in _OF_ROWS},
         "partitions": flow.partitions,
@@ -167,13 +172,15 @@ def _without(added: Mapping[str, Any], part: dict[str, Any]) -> dict[str, Any]:
 
 
 def _step(flow: Flow, step: KeyedJoin, following: KeyedJoin | None) -> dict[str, Any]:
-    return {
+    found = {
         "before": _columns(step.before),
         "sides": [_side(flow, side) for side in step.sides],
         "require": step.require,
+        "time": step.time,
         "after": _columns(following.before) if following else [],
         "next_key": following.rows.key if following else None,
     }
+    return _without(ADDED_TO_STEPS, found)
 
 
 def _side(flow: Flow, side: SideParams) -> dict[str, Any]:
@@ -182,7 +189,7 @@ def _side(flow: Flow, side: SideParams) -> dict[str, Any]:
     alias = found.pop("alias")
     below = operator_of(flow, side.input)
     read = flow.sources[below.source].index if isinstance(below, Decode) else below.id
-    return {"alias": alias, "topic": read, **found}
+    return {"alias": alias, "topic": read, **_without(ADDED_TO_SIDES, found)}
 
 
 def _columns(columns: Sequence[Any]) -> list[dict[str, Any]]:
@@ -195,11 +202,14 @@ def ends_of(plan: Document) -> dict[str, Document]:
     if several is not None:
         return dict(several)
     finish = plan["finish"]
-    return {finish["topic"] or finish["table"]["name"]: finish}
+    sink = finish.get("sink", {})
+    return {finish["topic"] or sink.get("target") or finish["table"]["name"]: finish}
 
 
 def _ends(flow: Flow, *, several: bool) -> dict[str, Any]:
-    ends = {sink: _finish(projects_of(flow, sink), sink) for sink in flow.sinks}
+    ends = {
+        sink: _finish(projects_of(flow, sink), sink, throttle_of(flow, sink)) for sink in flow.sinks
+    }
     if not several:
         return {"finish": next(iter(ends.values()))}
     return {
@@ -207,8 +217,10 @@ def _ends(flow: Flow, *, several: bool) -> dict[str, Any]:
     }
 
 
-def _finish(projects: Sequence[Project], sink: Sink) -> dict[str, Any]:
+def _finish(projects: Sequence[Project], sink: Sink, throttle: Throttle | None) -> dict[str, Any]:
     topic = sink if isinstance(sink, TopicSink) else None
+    table = asdict(sink.table) if isinstance(sink, TableSink) else None
+    other = _without_rows(asdict(sink)) if isinstance(sink, ConnectorSink) else None
     selected = [_selected(project) for project in projects]
     found = {
         **(selected[0] if len(selected) == 1 else {"branches": selected}),
@@ -217,12 +229,18 @@ def _finish(projects: Sequence[Project], sink: Sink) -> dict[str, Any]:
         "format": topic.format if topic else "texts",
         "avro_schema": topic.avro_schema if topic else None,
         "avro_id": topic.avro_id if topic else None,
-        "table": None
-        if isinstance(sink, TopicSink)
-        else _without({"grouped": False}, asdict(sink.table)),
+        "table": table and _without({"grouped": False}, table),
         "key_in_value": topic.key_in_value if topic else True,
+        **({"sink": other} if other else {}),
+        "every": None if throttle is None else throttle.every,
     }
     return _without(ADDED_TO_FINISH, found)
+
+
+def _without_rows(sink: dict[str, Any]) -> dict[str, Any]:
+    """Return what a connector receives, beside what an end says of its rows."""
+    apart = ("type", "id", "inputs", "exchange", "key", "columns")
+    return {name: value for name, value in sink.items() if name not in apart}
 
 
 def _selected(project: Project) -> dict[str, Any]:

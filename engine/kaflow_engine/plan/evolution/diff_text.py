@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
+from kaflow_engine.duck.functions.catalogue import with_versions
 from kaflow_engine.flow.windows import window_of, window_text
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.durations import LONGEST, format_duration
@@ -50,12 +51,15 @@ WORDS: Mapping[str, str] = {
     "reemit": "emission on dimension updates",
     "require": "columns that must not be NULL",
     "sides": "order of sides",
+    "time": "event time of rows",
     "tombstones": "deletion by null values",
     "ttl": "TTL",
 }
 """Names of fields in words, where they differ from the field's own name."""
 
-DURATIONS = frozenset({"ttl", "lateness", "idle_timeout", "max_future", "keep", "grace", "delay"})
+DURATIONS = frozenset(
+    {"ttl", "lateness", "idle_timeout", "max_future", "keep", "grace", "delay", "every"}
+)
 
 _OF_GROUPS = ("keys", "results", "window", "where", "unnests", "joins")
 
@@ -152,7 +156,10 @@ def _parts(plan: Document, naming: _Naming) -> Parts:
     else:
         parts["output"] = _output(cast(Document, plan.get("finish", {})), names)
     parts |= _aggregates(plan, naming)
-    apart = ["aggregates", "topics", "chain", "chains", "driving", "steps", "finish", "outputs"]
+    for each in _list(plan, "runs"):
+        parts[str(each["called"])] = _fields(each, (), without=("called",))
+    apart = ["aggregates", "runs", "topics", "chain", "chains", "driving"]
+    apart += ["steps", "finish", "outputs"]
     apart += ["last_exchange"] if naming.outputs else []
     apart += ["ledger"] if naming.chains is not None else []
     parts[WHOLE] = _fields(plan, names, without=apart)
@@ -210,10 +217,11 @@ def _output(end: Document, topics: Sequence[str]) -> dict[str, str]:
 
 
 def _end(end: Document, topics: Sequence[str]) -> dict[str, str]:
-    found = _fields(end, topics, without=("outputs", "unnests", "table", "exchange"))
+    found = _fields(end, topics, without=("outputs", "unnests", "table", "sink", "exchange"))
     if lists := list(_unnests(end)):
         found["unnested lists"] = ", then ".join(lists)
     found |= _table(cast(Document, end.get("table") or {}))
+    found |= _sink(cast(Document, end.get("sink") or {}))
     for column, sql in cast(Sequence[tuple[Document, str]], end.get("outputs", ())):
         found[f"column '{column['name']}'"] = f"{column['type']} {_plain(sql)}"
     return found
@@ -224,6 +232,13 @@ def _unnests(end: Document) -> Iterator[str]:
         where = f" where {_plain(unnest['where'])}" if unnest["where"] else ""
         pairs = cast(Sequence[tuple[str, str]], unnest["lists"])
         yield ", ".join(f"{_plain(sql)} as {name}" for name, sql in pairs) + where
+
+
+def _sink(sink: Document) -> dict[str, str]:
+    if not sink:
+        return {}
+    settings = {name: _shown(name, value) for name, value in sink["settings"]}
+    return {"sink": f"'{sink['target']}'", **settings}
 
 
 def _table(table: Document) -> dict[str, str]:
@@ -264,6 +279,9 @@ def _shown(name: str, value: object) -> str:
         return "for ever" if value > LONGEST else format_duration(value)
     if name == "registry":
         return re.sub(r"//[^/@']*@", "//", str(value))  # without credentials
+    if name == "within" and isinstance(value, Mapping):
+        apart = cast(Mapping[str, int], value)
+        return ", ".join(f"{format_duration(apart[side])} {side}" for side in ("before", "after"))
     if isinstance(value, Mapping):  # the history of a topic
         where = cast(Document, value)
         return f"{where['path']} ({where['format']})"
@@ -273,7 +291,7 @@ def _shown(name: str, value: object) -> str:
 
 
 def _plain(sql: str) -> str:
-    return sql.replace('"', "")
+    return with_versions(sql).replace('"', "")
 
 
 def _list(part: Document, name: str) -> Sequence[Document]:

@@ -16,10 +16,13 @@ from kaflow_engine.flow.numbers import renumbered, used_numbers
 from kaflow_engine.flow.operators import Decode, KeyedJoin, Operator, TakesRows
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.durations import format_duration
-from kaflow_engine.operators.rows.layout import GONE, is_gone
+from kaflow_engine.operators.rows.layout import is_gone
 from kaflow_engine.plan.evolution.aggregates import begun_and_dropped, inherit_aggregates
+from kaflow_engine.plan.evolution.begun import beginning_with, with_beginnings
+from kaflow_engine.plan.evolution.layout import inherited
 from kaflow_engine.plan.evolution.numbering import numbers_of
 from kaflow_engine.plan.evolution.tables import inherit_tables, tables_dropped
+from kaflow_engine.plan.evolution.timed import inherit_timed, runs_dropped
 
 
 def keeps_rows(plan: Flow, step: KeyedJoin) -> bool:
@@ -44,7 +47,8 @@ def inherit(old: Flow, new: Flow) -> Flow:
     for known, chain in pairs_of(old, new):
         if has_joins_of(known, chain) and chain.joins:
             new = _laid_out(old, known, new, chain)
-    return inherit_tables(old, inherit_aggregates(old, new))
+    tables = inherit_tables(old, inherit_aggregates(old, new))
+    return with_beginnings(old, inherit_timed(old, tables))
 
 
 def pairs_of(old: Flow, new: Flow) -> tuple[tuple[Chain, Chain], ...]:
@@ -86,21 +90,6 @@ def _driven_by(before: Driving, now: Driving, operator: Operator) -> Operator:
     return operator
 
 
-def inherited(old: Sequence[Column], new: Sequence[Column]) -> tuple[Column, ...]:
-    """Return columns in the order in which values of others are stored.
-
-    >>> [c.name for c in inherited([Column("a", "DATE"), Column("c", "DATE")], [Column("b", "DATE"),
-    ... Column("c", "DATE")])]
-    ['$gone.0', 'c', 'b']
-    """
-    rest = {column.name: column for column in new}
-    kept = [
-        column if is_gone(column) else rest.pop(column.name, Column(f"{GONE}{i}", "VARCHAR"))
-        for i, column in enumerate(old)
-    ]
-    return (*kept, *rest.values())
-
-
 def migrations(old: Flow, new: Flow) -> tuple[str, ...]:
     """Return what is said of stored values that the new plan reads otherwise than the old one.
 
@@ -121,7 +110,8 @@ def migrations(old: Flow, new: Flow) -> tuple[str, ...]:
     for chain in chains(new):
         if chain.number not in stays:
             found += [f"{chain_called(new, chain)}: {line}" for line in _begins(old, new, chain)]
-    found += [*begun_and_dropped(old, new), *tables_dropped(old, new)]
+    found += [*begun_and_dropped(old, new), *tables_dropped(old, new), *runs_dropped(old, new)]
+    found += beginning_with(old, new)
     return tuple(dict.fromkeys(found))
 
 

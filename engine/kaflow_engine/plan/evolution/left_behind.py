@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from kaflow_engine.flow.chains import Chain, chain_called, chains, feeds
 from kaflow_engine.flow.edges import SideParams
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import operator_of, projects_of, side_name, state_name, state_names
+from kaflow_engine.flow.graph import projects_of, side_name
+from kaflow_engine.plan.evolution.begun import lacking
 from kaflow_engine.plan.evolution.evolution import has_joins_of, is_table, keeps_rows, pairs_of
-from kaflow_engine.plan.evolution.tables import lacking
+from kaflow_engine.plan.evolution.timed import held_lost
 
 
 def left_behind(old: Flow, new: Flow) -> tuple[str, ...]:
@@ -17,7 +18,12 @@ def left_behind(old: Flow, new: Flow) -> tuple[str, ...]:
         old: The plan of the state.
         new: The plan that is to run, as it inherits the state.
     """
-    return (*_not_loaded(old, new), *_rows_left(old, new), *lacking(old, new))
+    return (
+        *_not_loaded(old, new),
+        *_rows_left(old, new),
+        *lacking(old, new),
+        *held_lost(old, new),
+    )
 
 
 def _not_loaded(old: Flow, new: Flow) -> Iterator[str]:
@@ -36,12 +42,7 @@ def _not_loaded(old: Flow, new: Flow) -> Iterator[str]:
         whose = "" if alone else f"{chain_called(new, chain)}, "
         for step, side in _added(before, chain):
             topic = side_name(new, side)
-            if is_table(new, side) and state_name(operator_of(new, side.input)) in state_names(old):
-                yield (
-                    f"{whose}step {step}, side '{side.alias}': groups are there already, and are "
-                    "not handed to a join that is new"
-                )
-            elif side.role == "dimension" and topic in read:
+            if side.role == "dimension" and not is_table(new, side) and topic in read:
                 yield (
                     f"{whose}step {step}, side '{side.alias}': topic '{topic}' is read already, "
                     "and its values are not kept for this join"

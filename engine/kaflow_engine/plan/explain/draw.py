@@ -39,6 +39,12 @@ def draw(explanation: Explanation) -> list[str]:
         )
     for topic in explanation.topics:
         lines += box(f"topic {topic.name}", table(list(topic_rows(topic))))
+    if explanation.functions:
+        rows = [
+            (each.name, f"{each.signature}, version {each.version}, of {each.module}")
+            for each in explanation.functions
+        ]
+        lines += box("Python functions", table(rows))
     if apart:
         lines += _chains(explanation)
     else:
@@ -164,7 +170,7 @@ def _union(explanation: Explanation, output: OutputPart) -> list[str]:
 
 
 def _title(output: OutputPart) -> str:
-    return f"table {output.table.name}" if output.table else f"output {output.topic}"
+    return f"table {output.table.name}" if output.table else f"output {output.target}"
 
 
 def _last_hop(explanation: Explanation, chain: ChainPart, output: OutputPart) -> str:

@@ -1,37 +1,38 @@
 """Explains a pipeline file, as far as the columns of its topics are known."""
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
-from kaflow_engine.connectors.sinks import sink_kind
+from kaflow_engine.duck.functions import catalogue
 from kaflow_engine.errors import ModelError
-from kaflow_engine.flow.chains import Chain, chains
+from kaflow_engine.flow.chains import chains
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import (
-    aggregates_before,
-    aggregates_to,
     columns_of,
-    joins,
+    gathered_before,
+    gathered_to,
     operator_of,
     projects_of,
 )
-from kaflow_engine.flow.operators import Aggregate
-from kaflow_engine.flow.sinks import Sink, TopicSink
-from kaflow_engine.model.columns import Column
-from kaflow_engine.model.config import Config, topic_format
-from kaflow_engine.model.output_specs import OutputSpec, Write
+from kaflow_engine.flow.operators import Aggregate, Gathers, KeyedJoin
+from kaflow_engine.flow.sinks import OPERATION, Sink, TopicSink
+from kaflow_engine.flow.tables import TableJoin
+from kaflow_engine.model.config import Config
+from kaflow_engine.model.outputs.output_specs import Write
+from kaflow_engine.model.record_columns import NULL_VALUE
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.explain.explanation import (
     BranchPart,
     Explanation,
+    FunctionPart,
     LineagePart,
     OutputPart,
-    TablePart,
-    TopicPart,
 )
 from kaflow_engine.plan.explain.groups import group_parts
+from kaflow_engine.plan.explain.sinks import guarantee, sink_part, table_part
 from kaflow_engine.plan.explain.steps import chain_part, shared_filters, text_of, unknown_chain
-from kaflow_engine.plan.planner.grouping.settings import keyed_shapes
+from kaflow_engine.plan.explain.topics import Columns, topic_part
+from kaflow_engine.plan.planner.grouping.settings import keyed_shapes, pace
+from kaflow_engine.plan.planner.matching import kept_roles
 from kaflow_engine.plan.planner.pipeline_plan import (
     build_plan,
     check_pipeline,
@@ -39,11 +40,11 @@ from kaflow_engine.plan.planner.pipeline_plan import (
 )
 from kaflow_engine.plan.planner.topics import TopicRole, topic_roles
 from kaflow_engine.sql.chain_shapes import BranchShape, ChainShape, chain_shapes
-from kaflow_engine.sql.pipeline import pipeline_topics
+from kaflow_engine.sql.pipeline import pipeline_topics, topics_of
 from kaflow_engine.sql.scope import NeedsSchema
-from kaflow_engine.sql.shape import MATCHED, Expr, QueryShape
+from kaflow_engine.sql.shape import MATCHED, Expr, QueryShape, SourceShape
+from kaflow_engine.sql.types.bind import expressions
 
-Columns = Mapping[str, tuple[Column, ...]]
 Resolver = Callable[[PipelineSpec, Config, Sequence[str]], Columns]
 """Finds the columns of topics that declare none: from the registry, or from a sample."""
 
@@ -71,7 +72,9 @@ def explain(spec: PipelineSpec, config: Config, columns: Columns | None = None) 
         queries = chain_shapes(keyed_shapes(spec, schemas.get))
     except NeedsSchema:
         queries = ()
-    reads = [each.shape.topics for each in queries] or [names]
+    read = topics_of(spec)
+    every = [SourceShape(alias=n, topic=n, table=read(n).key is not None) for n in names]
+    reads = [sources for each in queries if (sources := each.shape.read)] or [every]
     roles = topic_roles(spec, config, reads)
     return _explanation(spec, config, queries, roles, schemas, notices, None)
 
@@ -93,15 +96,18 @@ def _explanation(
 ) -> Explanation:
     planned = {chain.number: chain for chain in chains(plan)} if plan else {}
     shown = [chain_part(spec, each, roles, plan, planned.get(each.number)) for each in queries]
-    wait = next((role.ttl for role in roles if role.driving), 0)
+    wait = next((role.ttl for role in roles if role.driving or role.rows_of_tables), 0)
     return Explanation(
         name=spec.name,
         id=spec.id,
         at=str(spec.at),
         description=spec.description,
-        topics=tuple(_topic(spec, config, role, queries, schemas) for role in roles),
+        topics=tuple(
+            topic_part(spec, config, role, queries, schemas)
+            for role in kept_roles(spec, queries, roles)
+        ),
         chains=tuple(shown) or (unknown_chain(spec, wait),),
-        emission=_emission(spec, list(planned.values())),
+        emission=shown[0].emission if shown else spec.emission.type,
         on_expiry=spec.emission.on_expiry,
         on_dimension_update=spec.on_dimension_update,
         outputs=tuple(
@@ -126,12 +132,23 @@ def _explanation(
         max_count=spec.dead_letters.max_count,
         partitions=spec.partitions,
         notices=tuple(str(notice) for notice in notices),
+        functions=_functions(queries),
     )
 
 
-def _emission(spec: PipelineSpec, planned: Sequence[Chain]) -> str:
-    """Return when rows leave joins; of groups, each says it."""
-    return planned[0].driving.emission if planned else spec.emission.type
+def _functions(queries: Sequence[ChainShape]) -> tuple[FunctionPart, ...]:
+    shapes = [branch.shape for each in queries for branch in each.branches]
+    shapes = [one for shape in shapes for one in (*shape.looked_up, shape)]
+    texts = " ".join(expr.sql for shape in shapes for expr in expressions(shape))
+    known = catalogue.known().functions
+    keys = [key for key in catalogue.called_in(texts) if key in known]
+    found = sorted((known[key] for key in keys), key=lambda each: each.name)
+    return tuple(
+        FunctionPart(
+            name=each.name, signature=each.signature, version=each.version, module=each.module
+        )
+        for each in found
+    )
 
 
 def _output(
@@ -156,16 +173,18 @@ def _output(
     looked_up = [each for each in branches if each[1].branch < 0]
     return OutputPart(
         topic=output.topic,
-        table=_table(spec, config, output),
-        format="delta" if output.table else output.format,
+        table=table_part(spec, config, output),
+        sink=sink_part(write.sink, sink) if write.sink else None,
+        format=write.sink.kind if write.sink else "delta" if output.table else output.format,
         key=_key_name(write, in_order[0][1].shape if in_order else None),
         branches=tuple(_branch(spec, write, planned, each) for each in in_order)
         or (BranchPart(chain=0, unnests=(), where=(), lineage=()),),
         looked_up=tuple(_branch(spec, write, planned, each) for each in looked_up),
         columns=columns_of(*planned) if planned else None,
         avro_schema=sink.avro_schema if isinstance(sink, TopicSink) else None,
-        guarantee=_guarantee(spec, output),
+        guarantee=guarantee(spec, write),
         last_exchange=sink.exchange if sink else None,
+        every=pace(spec, write),
     )
 
 
@@ -192,32 +211,15 @@ def _branch(
     )
 
 
-def _aggregates(plan: Flow, sink: Sink, branch: BranchShape) -> Sequence[Aggregate]:
+def _aggregates(plan: Flow, sink: Sink, branch: BranchShape) -> Sequence[Gathers]:
     """Return the operators of each GROUP BY of a query."""
     if branch.branch >= 0:
-        return aggregates_before(plan, projects_of(plan, sink)[branch.branch])
+        return gathered_before(plan, projects_of(plan, sink)[branch.branch])
     alias = branch.shape.groups[-1].alias
-    sides = (side for join in joins(plan) for side in join.sides if side.alias == alias)
-    found = (operator_of(plan, side.input) for side in sides)
-    return next(aggregates_to(plan, each) for each in found if isinstance(each, Aggregate))
-
-
-def _guarantee(spec: PipelineSpec, output: OutputSpec) -> str:
-    promised = sink_kind("delta" if output.table else "kafka").capabilities(spec.delivery)
-    return f"{promised.guarantee.replace('_', ' ')}: {promised.reason}"
-
-
-def _table(spec: PipelineSpec, config: Config, output: OutputSpec) -> TablePart | None:
-    if output.table is None:
-        return None
-    return TablePart(
-        name=output.table,
-        path=str(Path(config.warehouse).absolute() / output.table),
-        partition=output.partition,
-        interval=output.interval,
-        start=spec.backfill.start,
-        schedule=spec.backfill.schedule,
-    )
+    every = (each for each in plan.operators if isinstance(each, KeyedJoin | TableJoin))
+    found = (operator_of(plan, side.input) for join in every for side in join.sides)
+    mine = (each for each in found if isinstance(each, Aggregate) and each.alias == alias)
+    return next(gathered_to(plan, each) for each in mine)
 
 
 def _key_name(write: Write, shape: QueryShape | None) -> str | None:
@@ -225,69 +227,12 @@ def _key_name(write: Write, shape: QueryShape | None) -> str | None:
     return named.name if named else write.output.key
 
 
-def _topic(
-    spec: PipelineSpec,
-    config: Config,
-    role: TopicRole,
-    queries: Sequence[ChainShape],
-    schemas: Columns,
-) -> TopicPart:
-    topic = spec.topic(role.name)
-    event = role.driving or role.side
-    names = (("driving", role.driving), ("event side", role.side), ("dimension", role.dimension))
-    if topic.table:
-        names, event = (("table", True),), False
-    return TopicPart(
-        name=role.name,
-        roles=tuple(name for name, has in names if has),
-        format=topic_format(spec, config, role.name),
-        event_time=topic.event_time,
-        ttl=role.ttl if event else None,
-        ttl_from=role.ttl_from if event else None,
-        lateness=topic.lateness,
-        idle_timeout=topic.idle_timeout,
-        max_future=topic.max_future,
-        on_error=topic.on_error,
-        on_data_loss=topic.on_data_loss,
-        on_schema_change=topic.on_schema_change,
-        lookup=topic.lookup if role.dimension and not topic.table else None,
-        keep=topic.history.keep,
-        history=topic.history.path,
-        tombstones=_tombstones(spec, role, [each.shape for each in queries]),
-        columns=schemas.get(role.name),
-    )
-
-
-def _tombstones(spec: PipelineSpec, role: TopicRole, shapes: Sequence[QueryShape]) -> str | None:
-    """Say what a null value of a topic does; None where the query is not known yet."""
-    if spec.topic(role.name).table:
-        return "a record without a value deletes the row of its key"
-    if not role.dimension:
-        if spec.topic(role.name).on_null == "row":
-            return "a record without a value is a row of NULLs"
-        return "a record without a value is skipped and counted"
-    if not shapes:
-        return None
-    key = spec.topic(role.name).key
-    joins = [
-        join
-        for shape in shapes
-        for join in shape.joins
-        if shape.source(join.alias).topic == role.name
-    ]
-    if any(len(join.keys) > 1 for join in joins):
-        return "a record without a value is counted and ignored: the join key has several columns"
-    own = {name.lower() for join in joins for _, name in join.keys[0].inner.uses}
-    if key is not None and own != {key.lower()}:
-        return f"a record without a value is counted and ignored: the Kafka key is '{key}'"
-    return "a record without a value deletes the entry whose join key equals its Kafka key"
-
-
 def _lineage(shape: QueryShape) -> tuple[LineagePart, ...]:
     topics = shape.topics_by_alias
     found: list[LineagePart] = []
-    for output in shape.outputs:
-        read = {(topics[a], name) for a, name in shape.reads(output.expr) if name != MATCHED}
+    beside = (MATCHED, NULL_VALUE.name)
+    for output in (each for each in shape.outputs if each.name != OPERATION):
+        read = {(topics[a], name) for a, name in shape.reads(output.expr) if name not in beside}
         found.append(LineagePart(column=output.name, sources=tuple(sorted(read))))
     return tuple(found)
 

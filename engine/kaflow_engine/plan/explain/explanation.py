@@ -4,8 +4,8 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any
 
-from kaflow_engine.flow.operators import Leaves
 from kaflow_engine.model.columns import Column
+from kaflow_engine.plan.explain.group_part import GroupPart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +49,8 @@ class SidePart:
     role: str
     on: tuple[str, ...]
     filter: tuple[str, ...]
+    within: tuple[int, int] | None = None
+    """Milliseconds that an event may be before and after its driving record; None: by TTLs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,8 @@ class StepPart:
     """Sides that must match before a row leaves."""
     require: tuple[str, ...]
     """What must not be NULL before a row leaves; empty where columns are not known yet."""
+    unmatched: tuple[str, ...] = ()
+    """Events without which a row leaves when its time is up, and not before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,12 +93,39 @@ class TablePart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SinkPart:
+    """The sink that rows go to, where the file names its kind."""
+
+    kind: str
+    target: str
+    """What the output is called."""
+    settings: tuple[tuple[str, str], ...]
+    """What the author says of it, and what follows."""
+    shared: bool
+    """Others may read what it holds, under the name of the output."""
+    changes: bool | None
+    """Rows are replaced and deleted; None: not known yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BoxPart:
     """Lines about one thing."""
 
     title: str
     rows: tuple[tuple[str, str], ...]
     """What a line is about, and what it says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionPart:
+    """A Python function that queries call."""
+
+    name: str
+    signature: str
+    """The types that it takes and returns; `?` stands behind those that may be NULL."""
+    version: int
+    module: str
+    """Where it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,44 +146,15 @@ class ChainPart:
     require: tuple[str, ...]
     """Columns that must not be NULL under smart emission."""
     wait: int
-    """Milliseconds that a row waits at most: the TTL of the driving topic."""
+    """Milliseconds that a row waits at most."""
+    emission: str
+    """When its rows leave."""
+    latest: bool = False
+    """Its rows have the greatest time of their events."""
     tables: tuple[BoxPart, ...] = ()
     """What makes its rows, where these are of tables; empty where columns are not known yet."""
     ledger: bool | None
     """Rows of one record part before they are settled, so that what became of them is noted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallPart:
-    """One call of an aggregate function."""
-
-    sql: str
-    keeps: bool | None
-    """It needs all rows of the group, which are kept, rather than an accumulator; None: not known
-    yet."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupPart:
-    """One GROUP BY or DISTINCT; durations in ms."""
-
-    distinct: bool
-    keys: tuple[str, ...]
-    window: str | None
-    calls: tuple[CallPart, ...]
-    having: tuple[str, ...]
-    leaves: Leaves
-    each: bool
-    """Every change leaves, else one for each group and batch."""
-    grace: int
-    on_late: str
-    delay: int | None
-    """How far its watermark is behind that of the topics; None: not known yet."""
-    ttl: int | None
-    """How long groups without a window are kept behind their last record, and of DISTINCT behind
-    their first; None: for ever, and of DISTINCT: not known yet."""
-    strict: bool
-    """Neither lateness nor grace lets a record of a window come late."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,10 +179,11 @@ class OutputPart:
     """What is written to one topic or table."""
 
     topic: str | None
-    """None: rows go into a table."""
+    """None: rows go into a table, or to a sink that the file names."""
     table: TablePart | None
+    sink: SinkPart | None = None
     format: str
-    """`delta` of a table."""
+    """`delta` of a table; of another sink its kind."""
     key: str | None
     branches: tuple[BranchPart, ...]
     """Several where it writes a union; their rows leave in this order."""
@@ -193,10 +196,14 @@ class OutputPart:
     """What the sink gives, and for whom."""
     last_exchange: bool | None
     """Rows travel once more, to the writer of their key."""
+    every: int | None = None
+    """Milliseconds for which a key that sent a change holds the next one back."""
 
     @property
     def target(self) -> str:
-        """The name of the topic or table."""
+        """What the output is called."""
+        if self.sink is not None:
+            return self.sink.target
         return self.table.name if self.table else self.topic or ""
 
     @property
@@ -217,6 +224,10 @@ class OutputPart:
         branches = found.pop("branches")
         if not self.looked_up:
             del found["looked_up"]
+        if self.sink is None:
+            del found["sink"]
+        if self.every is None:
+            del found["every"]
         if len(branches) == 1:
             own = {name: branches[0][name] for name in ("unnests", "where", "groups", "lineage")}
             return {**found, **own}
@@ -248,6 +259,8 @@ class Explanation:
     partitions: int | None
     """None: chosen from the machine."""
     notices: tuple[str, ...]
+    functions: tuple[FunctionPart, ...] = ()
+    """Of the project, that queries call, by name; none where the queries are not known yet."""
 
     def topics_of(self, output: OutputPart) -> tuple[str, ...]:
         """Return the topics of which the rows of an output are made."""
@@ -259,6 +272,8 @@ class Explanation:
         """Return plain data for JSON; the parts of the only chain stand beside the others."""
         found = asdict(self)
         chains = found.pop("chains")
+        if not self.functions:
+            del found["functions"]
         for chain in chains:
             if not chain["tables"]:
                 del chain["tables"]

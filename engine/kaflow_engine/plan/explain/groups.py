@@ -1,23 +1,24 @@
 """GROUP BY as `kaflow explain` shows it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from kaflow_engine.duck.functions.catalogue import plain
 from kaflow_engine.duck.quoting import identifier
-from kaflow_engine.flow.operators import Aggregate
+from kaflow_engine.flow.operators import Aggregate, Gathers
 from kaflow_engine.flow.windows import WINDOW_END, WINDOW_START, window_text
 from kaflow_engine.model.durations import format_duration
-from kaflow_engine.model.output_specs import Write
+from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.plan.explain.explanation import CallPart, GroupPart
+from kaflow_engine.plan.explain.group_part import CallPart, GroupPart, RunPart
 from kaflow_engine.plan.planner.grouping.settings import GroupSettings, group_settings
-from kaflow_engine.sql.shape import ROW, CallShape, GroupShape, QueryShape
+from kaflow_engine.sql.shape import HERE, ROW, CallShape, GroupShape, QueryShape, RunShape
 
 
 def group_parts(
     spec: PipelineSpec,
     write: Write,
     shape: QueryShape,
-    planned: Sequence[Aggregate] | None,
+    planned: Sequence[Gathers] | None,
     *,
     is_looked_up: bool,
 ) -> tuple[GroupPart, ...]:
@@ -36,7 +37,8 @@ def group_parts(
     named: dict[str, str] = {}
     found: list[GroupPart] = []
     for group, own, aggregate in zip(shape.groups, settings, known, strict=True):
-        found.append(_part(group, own, aggregate, named, on_time=on_time and not found))
+        known_of = aggregate if isinstance(aggregate, Aggregate) else None
+        found.append(_part(group, own, known_of, named, on_time=on_time and not found))
         named |= _named(group, named)
     return tuple(found)
 
@@ -55,10 +57,13 @@ def _part(
         keys=tuple(shown(expr.sql, named) for _, expr in group.keys),
         window=window_text(group.window) if group.window else None,
         calls=tuple(
-            CallPart(sql=_call(call, named), keeps=keeps.get(call.name)) for call in group.calls
+            CallPart(sql=_call(call, named), keeps=keeps.get(call.name))
+            for call in group.calls
+            if call.name != HERE
         ),
         having=tuple(shown(part.sql, {**named, **behind}) for part in group.where),
         distinct=group.distinct,
+        run=None if group.run is None else _run(group.run),
         leaves=settings.leaves,
         each=settings.each,
         grace=settings.grace,
@@ -66,6 +71,16 @@ def _part(
         delay=aggregate.delay if aggregate else None,
         ttl=aggregate.ttl if aggregate else settings.ttl,
         strict=on_time and group.window is not None and settings.grace == 0,
+        travels=aggregate is None or aggregate.exchange,
+    )
+
+
+def _run(run: RunShape) -> RunPart:
+    return RunPart(
+        size=run.size,
+        every=run.every,
+        per_partition=run.per_partition,
+        sql=plain(" ".join(run.sql.split())),
     )
 
 
@@ -80,6 +95,8 @@ def _call(call: CallShape, named: dict[str, str]) -> str:
 
 def _named(group: GroupShape, named: dict[str, str]) -> dict[str, str]:
     """Return what the columns of a group are in the words of the query."""
+    if group.run is not None:
+        return {identifier(f"{group.alias}.{c.name}"): c.name for c in group.run.results}
     keys = {name: shown(expr.sql, named) for name, expr in group.keys}
     calls = {call.name: _call(call, named) for call in group.calls}
     times = {name: name for name in (WINDOW_START, WINDOW_END)}
@@ -95,15 +112,18 @@ def names_of_groups(query: QueryShape) -> dict[str, str]:
     return named
 
 
-def shown(sql: str, named: dict[str, str]) -> str:
+def shown(sql: str, named: Mapping[str, str]) -> str:
     """Return SQL with columns of groups in the words of the query."""
     for name, text in named.items():
         sql = sql.replace(name, text)
-    return sql.replace('"', "")
+    return plain(sql).replace('"', "")
 
 
 def group_rows(group: GroupPart) -> Iterator[tuple[str, str]]:
     """Yield what there is to say of a GROUP BY."""
+    if group.run is not None:
+        yield from _run_rows(group, group.run)
+        return
     if group.distinct:
         yield from _distinct_rows(group)
         return
@@ -129,6 +149,18 @@ def group_rows(group: GroupPart) -> Iterator[tuple[str, str]]:
     for condition in group.having:
         yield "HAVING", condition
     yield "  leaves", _leaving(group)
+
+
+def _run_rows(group: GroupPart, run: RunPart) -> Iterator[tuple[str, str]]:
+    where = "each source partition" if run.per_partition else "all of them, in one place"
+    yield "run", f"the next {run.size} rows of {where}"
+    if run.every is not None:
+        yield "  due", f"with fewer rows {format_duration(run.every)} after its first one"
+    yield "  query", run.sql
+    yield "  kept", "the rows of a run that is not full"
+    for condition in group.having:
+        yield "WHERE", condition
+    yield "  leaves", "what the query gives, when a run is full or its time has come"
 
 
 def _distinct_rows(group: GroupPart) -> Iterator[tuple[str, str]]:
@@ -157,6 +189,9 @@ _WAYS = {
 def _leaving(group: GroupPart) -> str:
     if group.leaves == "closed":
         return "one row for each group, when its window is closed"
+    if group.leaves == "ended":
+        often = "each late row" if group.each else "each batch of late rows"
+        return f"a row for each group when its window ends, and again with {often}"
     if group.each:
         return "every change; a group that HAVING takes out leaves as a delete"
     return "one change for each group and batch, if its row is another one"

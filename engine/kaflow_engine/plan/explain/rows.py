@@ -89,8 +89,11 @@ def step_rows(explanation: Explanation, chain: ChainPart, step: StepPart) -> Row
         yield "  on", " AND ".join(side.on)
         for condition in side.filter:
             yield "  only", condition
+        if side.within is not None:
+            before, after = (format_duration(each) for each in side.within)
+            yield "  within", f"{before} before the time of {chain.driving} to {after} after it"
     wait = format_duration(chain.wait)
-    match explanation.emission:
+    match chain.emission:
         case "final":
             yield "waits", f"every row, until the watermark is {wait} past its record"
         case "smart" if step.inner or step.require:
@@ -100,19 +103,27 @@ def step_rows(explanation: Explanation, chain: ChainPart, step: StepPart) -> Row
         case "smart":
             known = all(output.columns is not None for output in explanation.outputs)
             yield "waits", "for nothing" if known else f"for required columns; at most {wait}"
+        case "on_match" if step.unmatched:
+            needs = ", ".join((*step.inner, *step.unmatched))
+            yield "waits", f"for a match of {needs}; without one, until its time is up"
         case _ if step.inner:
             yield "waits", f"for a match of {', '.join(step.inner)}; at most {wait}"
         case _:
             yield "waits", "for nothing: what does not match yet is NULL"
-    if any(side.role == "event" for side in step.sides) and explanation.emission != "final":
+    if any(side.role == "event" for side in step.sides) and chain.emission != "final":
         yield "later", "a match that comes after the row left makes one more row"
 
 
 def order_text(explanation: Explanation, output: OutputPart) -> str:
     """Say in which order the rows of an output leave."""
+    if output.every is not None:
+        return "by their key, so that those of a key are held back, and leave, in order"
     if output.last_exchange and output.key is not None:
         return f"by {output.key}, so that the rows of a key leave in order"
-    if any(branch.groups for branch in output.branches):
+    first = [branch.groups[0] for branch in output.branches if branch.groups]
+    if first and not any(group.travels for group in first):
+        return "in the same task: the rows of a group have one join key"
+    if first:
         return "by what it groups by, so that the rows of a group leave in order"
     return "in the order of the records" if explanation.ordered else "in any order"
 
@@ -137,8 +148,13 @@ def finished(explanation: Explanation, chain: ChainPart) -> Rows:
     if chain.tables:
         yield "leaves", "a change, when the row is another one; a delete, when it is gone"
         return
-    yield "emission", _emission(explanation, chain)
-    if explanation.emission == "smart":
+    if not _only_groups(explanation, chain):
+        yield "emission", _emission(chain)
+    elif chain.steps:
+        yield "grouped", _emission(chain)
+    if chain.latest:
+        yield "time", "the greatest of the events that a row is made of"
+    if chain.emission == "smart":
         yield "expiry", f"an incomplete row is {ON_EXPIRY[explanation.on_expiry]}"
     if explanation.on_dimension_update == "reemit":
         yield "updates", "a changed dimension emits the rows of unexpired records again"
@@ -152,9 +168,21 @@ def written(output: OutputPart) -> Rows:
         time = "the starts of windows" if grouped else "event time"
         yield "format", f"Delta, a partition for each {into.partition} of {time} (UTC)"
         yield "commits", f"one a batch, every {format_duration(into.interval)}"
+    elif into := output.sink:
+        yield "key", _key(output) if output.key else "none"
+        yield "sink", into.kind
+        yield from into.settings
+        if into.changes:
+            yield "rows", "replaced and deleted by their key"
     else:
         yield "key", _key(output)
         yield "format", output.format
+    if output.every is not None:
+        wait = format_duration(output.every)
+        yield (
+            "every",
+            f"{wait} of batch time: a key sends one change, and holds the next ones",
+        )
     yield "columns", _columns(output.columns)
     yield "delivery", output.guarantee
 
@@ -183,18 +211,34 @@ def lineage_text(lineage: Sequence[LineagePart]) -> str:
     )
 
 
-def _emission(explanation: Explanation, chain: ChainPart) -> str:
+def _only_groups(explanation: Explanation, chain: ChainPart) -> bool:
+    """Tell whether all rows of a chain are grouped: groups say themselves when they leave."""
+    place = explanation.chains.index(chain)
+    fed = [b for output in explanation.outputs for b in output.branches if b.chain == place]
+    return bool(fed) and all(branch.groups for branch in fed)
+
+
+def _emission(chain: ChainPart) -> str:
     wait = format_duration(chain.wait)
-    match explanation.emission:
+    match chain.emission:
         case "smart":
             return (
                 f"smart: when {', '.join(chain.require) or 'nothing'} "
                 f"{'is' if len(chain.require) == 1 else 'are'} not NULL; at most {wait} later"
             )
+        case "on_match" if any(step.unmatched for step in chain.steps):
+            return (
+                "on_match: when events match; a row without a match, when the watermark is "
+                f"{wait} past its record"
+            )
+        case "on_match":
+            return "on_match: when events match"
         case "final":
             return f"final: once for each record, when the watermark is {wait} past it"
+        case _ if inner := [side for step in chain.steps for side in step.inner]:
+            return f"immediate: as soon as a record is read, and {' and '.join(inner)} matched"
         case _:
-            return "immediate: as soon as a record is read, and INNER sides matched"
+            return "immediate: as soon as a record is read"
 
 
 def _dead_letters(explanation: Explanation) -> str:

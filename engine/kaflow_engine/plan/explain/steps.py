@@ -2,16 +2,18 @@
 
 from collections.abc import Sequence
 
+from kaflow_engine.duck.functions.catalogue import plain
 from kaflow_engine.flow.chains import Chain
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.explain.explanation import ChainPart, SidePart, StepPart
 from kaflow_engine.plan.explain.groups import names_of_groups, shown
 from kaflow_engine.plan.explain.tables import table_boxes
+from kaflow_engine.plan.planner.matching import Matching, matching_of, with_emission
 from kaflow_engine.plan.planner.topics import TopicRole
 from kaflow_engine.plan.planner.wiring import relation_of
-from kaflow_engine.sql.chain_shapes import ChainShape
-from kaflow_engine.sql.shape import Expr, JoinShape, QueryShape, common_filters, common_key
+from kaflow_engine.sql.chain_shapes import ChainShape, common_filters, common_key
+from kaflow_engine.sql.shape import MATCHED, Expr, JoinShape, QueryShape
 
 
 def unknown_chain(spec: PipelineSpec, wait: int) -> ChainPart:
@@ -25,6 +27,7 @@ def unknown_chain(spec: PipelineSpec, wait: int) -> ChainPart:
         where=(),
         require=_required(spec, None),
         wait=wait,
+        emission=spec.emission.type,
         ledger=None,
     )
 
@@ -46,6 +49,10 @@ def chain_part(
         planned: Its operators in the flow.
     """
     shape, driving = queries.shape, {queries.shape.driving.alias}
+    grouped = all(branch.shape.groups for branch in queries.branches)
+    own = with_emission(spec, shape, roles, grouped=grouped)
+    matching = matching_of(own, shape, roles)
+    ttl = next((role.ttl for role in roles if role.name == shape.driving.topic), 0)
     shared = shared_filters(queries)
     first = queries.branches[0]
     return ChainPart(
@@ -55,10 +62,12 @@ def chain_part(
         filters=tuple(
             text_of(part) for part in (*shape.driving.filter, *shared) if part.aliases <= driving
         ),
-        steps=() if shape.is_table else _steps_of(shape, roles, planned),
+        steps=() if shape.is_table else _steps_of(shape, roles, planned, matching),
         where=tuple(text_of(part) for part in shared if not part.aliases <= driving),
         require=_required(spec, queries),
-        wait=next(role.ttl for role in roles if role.name == shape.driving.topic),
+        wait=ttl if matching is None else matching.rest,
+        emission=own.emission.type,
+        latest=matching is not None and matching.latest,
         ledger=None if planned is None else planned.ledger is not None,
         tables=() if plan is None or planned is None else table_boxes(plan, planned, shape),
     )
@@ -85,7 +94,10 @@ def _required(spec: PipelineSpec, queries: ChainShape | None) -> tuple[str, ...]
 
 
 def _steps_of(
-    shape: QueryShape, roles: Sequence[TopicRole], planned: Chain | None
+    shape: QueryShape,
+    roles: Sequence[TopicRole],
+    planned: Chain | None,
+    matching: Matching | None,
 ) -> tuple[StepPart, ...]:
     """Return the joins by key, with the sides of each."""
     groups: dict[tuple[str, ...], list[JoinShape]] = {}
@@ -102,9 +114,10 @@ def _steps_of(
     return tuple(
         StepPart(
             key=_key(together[0]),
-            sides=tuple(_side(shape, join, dimensions) for join in together),
+            sides=tuple(_side(shape, join, dimensions, matching) for join in together),
             inner=tuple(_called(shape, join) for join in together if join.kind == "INNER"),
-            require=tuple(_conditions(need)),
+            require=tuple(each for each in _conditions(need) if MATCHED not in each),
+            unmatched=tuple(j.alias for j in together if matching and j.alias in matching.left),
         )
         for together, need in zip(groups.values(), needs, strict=True)
     )
@@ -119,16 +132,21 @@ def _key(join: JoinShape) -> tuple[str, ...]:
 
 
 def _conditions(need: str | None) -> list[str]:
-    parts = need.split(" AND ") if need else []
+    parts = plain(need).split(" AND ") if need else []
     texts = [part.removesuffix(" IS NOT NULL").replace('"', "") for part in parts]
     return [text[1:-1] if text.startswith("(") and text.endswith(")") else text for text in texts]
 
 
-def _side(shape: QueryShape, join: JoinShape, dimensions: set[str]) -> SidePart:
+def _side(
+    shape: QueryShape, join: JoinShape, dimensions: set[str], matching: Matching | None
+) -> SidePart:
     source, named = shape.source(join.alias), dict[str, str]()
     if source.query is not None:
         named = names_of_groups(source.query)
     role = "dimension" if source.topic in dimensions else "event"
+    if source.table:
+        role = "table"
+    within = matching.within.get(join.alias) if matching else None
     return SidePart(
         alias=join.alias,
         topic=source.topic,
@@ -136,9 +154,10 @@ def _side(shape: QueryShape, join: JoinShape, dimensions: set[str]) -> SidePart:
         role=role if source.query is None else "groups",
         on=tuple(f"{text_of(p.outer)} = {shown(p.inner.sql, named)}" for p in join.keys),
         filter=tuple(shown(part.sql, named) for part in source.filter),
+        within=None if within is None else (within.before, within.after),
     )
 
 
 def text_of(expr: Expr) -> str:
     """Return an expression as it is shown."""
-    return expr.sql.replace('"', "")
+    return plain(expr.meaning or expr.sql).replace('"', "")

@@ -1,6 +1,6 @@
 """The tables of a chain, as `kaflow explain` shows them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kaflow_engine.flow.chains import Chain
 from kaflow_engine.flow.edges import Driving
@@ -9,7 +9,8 @@ from kaflow_engine.flow.graph import source_of
 from kaflow_engine.flow.tables import Materialize, TableJoin
 from kaflow_engine.model.durations import format_duration
 from kaflow_engine.plan.explain.explanation import BoxPart
-from kaflow_engine.sql.shape import QueryShape
+from kaflow_engine.plan.explain.groups import names_of_groups, shown
+from kaflow_engine.sql.shape import QueryShape, SourceShape
 
 _KINDS = {
     (False, False): "INNER",
@@ -34,6 +35,10 @@ def _boxes(
     flow: Flow, tables: Sequence[Materialize | TableJoin], shape: QueryShape
 ) -> Iterator[BoxPart]:
     joins = iter(shape.joins)
+    named = {name: said for each in shape.looked_up for name, said in names_of_groups(each).items()}
+    for source in shape.sources if shape.is_table else ():
+        if source.query is not None:
+            yield BoxPart(title=f"groups {source.called}", rows=tuple(_grouped(source, named)))
     for each in tables:
         match each:
             case Materialize(rows=Driving() as edge):
@@ -44,9 +49,18 @@ def _boxes(
                 pass  # it gives the joined rows the key that their box tells
             case TableJoin():
                 join = next(joins)
-                on = " AND ".join(f"{p.outer.sql} = {p.inner.sql}" for p in join.keys)
-                title = f"{_KINDS[each.left.preserved, each.right.preserved]} JOIN {join.alias}"
-                yield BoxPart(title=title, rows=tuple(_joined(each, on.replace('"', ""))))
+                pairs = [(p.outer.sql, p.inner.sql) for p in join.keys]
+                on = " AND ".join(f"{shown(a, named)} = {shown(b, named)}" for a, b in pairs)
+                kind = _KINDS[each.left.preserved, each.right.preserved]
+                title = f"{kind} JOIN {shape.source(join.alias).called or join.alias}"
+                yield BoxPart(title=title, rows=tuple(_joined(each, on)))
+
+
+def _grouped(source: SourceShape, named: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    assert source.query is not None
+    yield "key", ", ".join(said for said, _ in source.query.groups[-1].named) or "none: one row"
+    for part in source.filter:
+        yield "HAVING", shown(part.sql, named)
 
 
 def _kept(table: Materialize, edge: Driving) -> Iterator[tuple[str, str]]:

@@ -10,10 +10,12 @@ from kaflow_engine.flow.graph import decode_id
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.layout import key_text
-from kaflow_engine.plan.planner.chain_parts import ChainParts, ended, of_tables
+from kaflow_engine.plan.planner.chain_parts import Behind, ChainParts, ended, of_tables
 from kaflow_engine.plan.planner.grouping.refused_groups import refuse_better_rows
+from kaflow_engine.plan.planner.matching import matching_of, with_emission
 from kaflow_engine.plan.planner.original_bytes import raw_condition
 from kaflow_engine.plan.planner.outputs.output import BranchParts, OutputParts
+from kaflow_engine.plan.planner.outputs.throttle import throttled
 from kaflow_engine.plan.planner.refusals import refuse_final, refuse_reemit
 from kaflow_engine.plan.planner.steps import (
     keyed_joins,
@@ -29,7 +31,8 @@ from kaflow_engine.plan.planner.wiring import (
     refuse_unnested,
     sink_of,
 )
-from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape, common_filters, common_key
+from kaflow_engine.sql.chain_shapes import common_filters, common_key
+from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape
 
 MAX_DEFAULT_PARTITIONS = 4
 
@@ -52,7 +55,12 @@ def assemble(parts: PlanParts) -> Flow:
         ModelError: What the author asks of emission does not fit the joins.
     """
     spec = parts.spec
-    joining = [_joining(spec, chain, parts.roles) for chain in parts.chains]
+    joining = [
+        with_emission(
+            spec, chain.shape, parts.roles, grouped=all(each.groups for each in chain.branches)
+        )
+        for chain in parts.chains
+    ]
     for own, chain in zip(joining, parts.chains, strict=True):
         refuse_final(own, chain.shape, chain.steps, parts.roles)
         left = sorted(left_events(chain.shape, parts.roles))
@@ -61,12 +69,18 @@ def assemble(parts: PlanParts) -> Flow:
     refuse_reemit(spec, [chain.queries for chain in parts.chains], steps)
     refuse_unnested(spec, [branch for output in parts.outputs for branch in output.branches])
     chains = _chains(parts, joining)
+    throttles, sinks = throttled(
+        spec,
+        parts.outputs,
+        [sink_of(spec, output, chains) for output in parts.outputs],
+        {each.id: chain.number for chain in chains for each in chain.projects.values()},
+    )
     return Flow(
         pipeline=spec.id,
         name=spec.name,
         sources=parts.topics,
-        operators=in_order([topic.name for topic in parts.topics], chains),
-        sinks=tuple(sink_of(spec, output, chains) for output in parts.outputs),
+        operators=in_order([topic.name for topic in parts.topics], chains, throttles),
+        sinks=sinks,
         partitions=spec.partitions or min(os.cpu_count() or 1, MAX_DEFAULT_PARTITIONS),
         dead_letter_topic=spec.dead_letters.topic or f"{spec.name}.dead_letters",
         delivery=spec.delivery,
@@ -101,7 +115,7 @@ def _chain(
     tables: Mapping[QueryShape, str],
 ) -> ChainOperators:
     if parts.shape.is_table:
-        return of_tables(spec, parts)
+        return of_tables(spec, parts, tables)
     shape, steps, number = parts.shape, parts.steps, parts.queries.number
     alias = shape.driving.alias
     shared = common_filters([branch.shape for branch in parts.branches])
@@ -111,7 +125,9 @@ def _chain(
         [part for part in branch.shape.where if part.sql not in early] for branch in parts.branches
     ]
     wanted = _wanted(spec, parts.branches)
-    needs = required(spec, steps, wanted)
+    needs, matching = required(spec, steps, wanted), matching_of(spec, shape, roles)
+    if matching is not None:
+        needs = matching.needs(needs, steps)
     finishing = [
         (expr, branch.binder)
         for branch, own in zip(parts.branches, after, strict=True)
@@ -125,7 +141,11 @@ def _chain(
     writes = [branch.write for branch in parts.branches]
     uncertain = _uncertain_keys(spec, parts.branches, wanted)
     raw = raw_condition(spec, writes, alias, uncertain, later) if steps else None
-    late = [g.settings.on_late == "dead_letter" for b in parts.branches for g in b.groups]
+    late = [
+        g.settings.on_late == "dead_letter" or g.shape.run is not None
+        for b in parts.branches
+        for g in b.groups
+    ]
     role = next(role for role in roles if role.name == shape.driving.topic)
     driving = Driving(
         input=decode_id(role.name),
@@ -135,34 +155,32 @@ def _chain(
         key=key_text(steps[0].key) if steps else None,
         needs=None if spec.emission.type == "final" else present(needs.driving),
         raw="TRUE" if any(late) else raw,
-        ttl=role.ttl,
+        ttl=role.ttl if matching is None else matching.rest,
         emission=spec.emission.type,
-        on_expiry=spec.emission.on_expiry,
+        on_expiry="emit" if matching and matching.left else spec.emission.on_expiry,
         reemit=spec.on_dimension_update == "reemit",
         chain=number,
     )
-    finish = [expr for expr, _ in finishing]
+    finish = [expr for expr, _ in finishing] + list(matching.times if matching else ())
     driving, joined = keyed_joins(
         spec, shape, steps, needs, finish, roles, parts.types, driving, tables
     )
+    if matching is not None:
+        joined = matching.applied(joined)
     filters = [part for own in after for part in own]
     filters += [of for branch in parts.branches for of in _lists(branch)]
     has_ledger = parts_early(spec, shape, steps, roles, filters, fails=raw == "TRUE")
-    return ended(spec, parts, after, driving, joined, has_ledger)
-
-
-def _joining(spec: PipelineSpec, parts: ChainParts, roles: Sequence[TopicRole]) -> PipelineSpec:
-    """Return what the author wrote, with the emission of the joins of a chain.
-
-    Final windows need final joins only below a LEFT JOIN of events, whose rows would else leave
-    before their matches.
-    """
-    if spec.emission.type != "final" or not all(branch.groups for branch in parts.branches):
-        return spec
-    if left_events(parts.shape, roles):
-        return spec
-    emission = spec.emission.model_copy(update={"type": "immediate"})
-    return spec.model_copy(update={"emission": emission})
+    return ended(
+        spec,
+        parts,
+        after,
+        Behind(
+            rows=joined[-1] if joined else driving,
+            driving=driving,
+            joined=joined,
+            has_ledger=has_ledger,
+        ),
+    )
 
 
 def _uncertain_keys(

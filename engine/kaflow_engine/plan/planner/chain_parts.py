@@ -1,15 +1,17 @@
 """A chain, laid out: its tables, and what stands behind its tables or joins."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from kaflow_engine.flow.chains import rows_rest
 from kaflow_engine.flow.edges import Driving, Rows
 from kaflow_engine.flow.numbers import ledger_id
 from kaflow_engine.flow.operators import KeyedJoin, Project
+from kaflow_engine.flow.tables import Materialize, TableJoin
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.grouping.accumulators import follows_order
 from kaflow_engine.plan.planner.grouping.aggregates import Aggregates, behind_group
+from kaflow_engine.plan.planner.grouping.places import Places, places_of_join
 from kaflow_engine.plan.planner.grouping.settings import coalescing
 from kaflow_engine.plan.planner.outputs.output import BranchParts
 from kaflow_engine.plan.planner.steps import KeyStep
@@ -39,8 +41,16 @@ class ChainParts:
         return self.queries.shape
 
 
-def of_tables(spec: PipelineSpec, parts: ChainParts) -> ChainOperators:
-    """Lay out a chain whose rows are those of tables."""
+def of_tables(
+    spec: PipelineSpec, parts: ChainParts, groups: Mapping[QueryShape, str]
+) -> ChainOperators:
+    """Lay out a chain whose rows are those of tables.
+
+    Args:
+        spec: What the author wrote.
+        parts: What is known of the chain.
+        groups: The ids of the aggregates whose groups are joined.
+    """
     where = [branch.shape.where for branch in parts.branches]
     tables = Tables(
         spec=spec,
@@ -50,21 +60,46 @@ def of_tables(spec: PipelineSpec, parts: ChainParts) -> ChainOperators:
         types=parts.types,
         keys=parts.keys,
         each=any(_shows_each(spec, branch) for branch in parts.branches),
+        at=spec.place(*parts.branches[0].write.query_at),
+        groups=groups,
     )
     read = [expr for own in where for expr in own]
     read += [expr for branch in parts.branches for expr in branch.finishing]
-    driving, rows = tables.make(read)
-    return replace(ended(spec, parts, where, driving, (), False, rows), tables=tuple(tables.found))
+    return ended(spec, parts, where, Behind(rows=tables.make(read)), tables=tuple(tables.found))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behind:
+    """What the projections and groups of a chain stand behind."""
+
+    rows: KeyedJoin | Driving | Rows
+    """Where its rows come from: of a table, an edge from it."""
+    driving: Driving | None = None
+    """How driving records become rows; None where they are those of a table."""
+    joined: tuple[KeyedJoin, ...] = ()
+    has_ledger: bool = False
+    """Whether its rows part."""
+
+    @property
+    def delay(self) -> int:
+        """Milliseconds that rows may be behind the watermark."""
+        edge = self.driving
+        waits = edge is not None and any(rows_rest(edge, join) for join in self.joined)
+        return edge.ttl if edge is not None and waits else 0
+
+    @property
+    def ttl(self) -> int:
+        """Milliseconds for which records of its topics are remembered, at most."""
+        events = (s.ttl for join in self.joined for s in join.sides if s.role == "event")
+        return max([self.driving.ttl if self.driving else 0, *events])
 
 
 def ended(
     spec: PipelineSpec,
     parts: ChainParts,
     where: Sequence[Sequence[Expr]],
-    driving: Driving,
-    joined: tuple[KeyedJoin, ...],
-    has_ledger: bool,
-    table: Rows | None = None,
+    behind: Behind,
+    tables: tuple[Materialize | TableJoin, ...] = (),
 ) -> ChainOperators:
     """Return a chain with what stands behind its joins.
 
@@ -72,19 +107,18 @@ def ended(
         spec: What the author wrote.
         parts: What is known of the chain.
         where: Of each branch the conditions that are left.
-        driving: How driving records become rows.
-        joined: Its joins.
-        has_ledger: Whether its rows part.
-        table: Where its rows come from, if they are those of a table.
+        behind: What it ends.
+        tables: What makes its rows, where these are rows of a table.
     """
-    number, rows = driving.chain, table or (joined[-1] if joined else driving)
+    number, rows, has_ledger = parts.queries.number, behind.rows, behind.has_ledger
     aggregates = Aggregates(
         chain=number,
         rows=rows,
-        delay=driving.ttl if any(rows_rest(driving, join) for join in joined) else 0,
-        ttl=max([driving.ttl, *(s.ttl for j in joined for s in j.sides if s.role == "event")]),
+        delay=behind.delay,
+        ttl=behind.ttl,
         ledger=ledger_id(number) if has_ledger else None,
-        of_table=table is not None,
+        of_table=behind.driving is None,
+        places=_places(parts, behind),
     )
     ends: dict[tuple[int, int], Project] = {}
     projects: dict[tuple[int, int], Project] = {}
@@ -108,13 +142,25 @@ def ended(
     return ChainOperators(
         number=number,
         steps=parts.steps,
-        joins=joined,
+        joins=behind.joined,
         projects=projects,
         ends=ends,
-        ledger=ledger_after(number, joined, list(ends.values())) if has_ledger else None,
+        ledger=ledger_after(number, behind.joined, list(ends.values())) if has_ledger else None,
         grouped=tuple(aggregates.found),
         looked_up=looked_up,
+        tables=tables,
     )
+
+
+def _places(parts: ChainParts, behind: Behind) -> Places | None:
+    """Return where joined rows are, if groups can be made there.
+
+    A ledger has its rows elsewhere. Without a key final rows wait in many places.
+    """
+    edge = behind.driving
+    if edge is None or not behind.joined or behind.has_ledger or edge.emission == "final":
+        return None
+    return places_of_join(parts.steps[-1])
 
 
 def _shows_each(spec: PipelineSpec, branch: BranchParts) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from sqlglot import exp
 
-from kaflow_engine.model.output_specs import Write
+from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.sql.parse import parse_expression
 from kaflow_engine.sql.shape import Expr

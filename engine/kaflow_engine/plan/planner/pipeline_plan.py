@@ -3,19 +3,23 @@
 from collections.abc import Mapping, Sequence
 
 from kaflow_engine.errors import ModelError
+from kaflow_engine.flow.sinks import OPERATION
 from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.files.yaml_file import raise_all
-from kaflow_engine.model.record_columns import readable
+from kaflow_engine.model.record_columns import NULL_VALUE, readable
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.assemble import PlanParts, assemble
 from kaflow_engine.plan.planner.chain_parts import ChainParts
+from kaflow_engine.plan.planner.functions import use_functions
 from kaflow_engine.plan.planner.grouping.refused_groups import wrong_groups, wrong_keys
 from kaflow_engine.plan.planner.grouping.settings import (
     keyed_shapes,
 )
+from kaflow_engine.plan.planner.matching import row_times, wrong_matching
 from kaflow_engine.plan.planner.mistakes import Mistakes
+from kaflow_engine.plan.planner.outputs.connector import wrong_sinks
 from kaflow_engine.plan.planner.outputs.output import (
     OutputParts,
     wrong_names,
@@ -24,11 +28,16 @@ from kaflow_engine.plan.planner.outputs.typed import output_parts
 from kaflow_engine.plan.planner.planned import PlannedPipeline
 from kaflow_engine.plan.planner.refusals import wrong_roles, wrong_tables
 from kaflow_engine.plan.planner.steps import key_steps
-from kaflow_engine.plan.planner.tables.chain import columns_beside
 from kaflow_engine.plan.planner.tables.keys import TableKeys, table_keys
-from kaflow_engine.plan.planner.tables.topics import wrong_settings, wrong_table_topics
+from kaflow_engine.plan.planner.tables.operations import columns_beside
+from kaflow_engine.plan.planner.tables.topics import (
+    wrong_readings,
+    wrong_settings,
+    wrong_table_topics,
+)
 from kaflow_engine.plan.planner.topics import check_topic_names, topic_params, topic_roles
 from kaflow_engine.sql.chain_shapes import ChainShape, chain_shapes
+from kaflow_engine.sql.groups.event_time import TIME
 from kaflow_engine.sql.pipeline import names_written, pipeline_topics
 from kaflow_engine.sql.scope import NeedsSchema
 from kaflow_engine.sql.shape import OutputShape, QueryShape
@@ -92,6 +101,7 @@ def check_draft(spec: PipelineSpec, config: Config | None = None) -> None:
 
 
 def _check(spec: PipelineSpec, config: Config, *, whole: bool) -> tuple[ModelError, ...]:
+    use_functions(config)
     mistakes = Mistakes()
     topics = mistakes.attempt(lambda: pipeline_topics(spec))
     schemas = {
@@ -100,7 +110,7 @@ def _check(spec: PipelineSpec, config: Config, *, whole: bool) -> tuple[ModelErr
     }
     if topics is not None:
         mistakes.found += check_topic_names(spec, topics)
-    mistakes.found += wrong_table_topics(spec, schemas)
+    mistakes.found += [*wrong_table_topics(spec, schemas), *wrong_sinks(spec, config)]
     written = [names_written(write) for write in spec.writes]
     try:
         shapes = keyed_shapes(spec, schemas.get)
@@ -135,6 +145,7 @@ def build_plan(
     Raises:
         ModelError: all mistakes that were found.
     """
+    use_functions(config)
     shapes = keyed_shapes(spec, schemas.get)
     read = dict.fromkeys(
         topic
@@ -145,6 +156,7 @@ def build_plan(
     found = [
         *check_topic_names(spec, list(read)),
         *wrong_table_topics(spec, schemas),
+        *wrong_sinks(spec, config),
         *wrong_names(spec, _names(shapes), keys=_keys(shapes)),
     ]
     planned = _plan(spec, config, schemas, shapes, Mistakes(found=found), whole=True)
@@ -153,7 +165,10 @@ def build_plan(
 
 
 def _names(shapes: Sequence[Sequence[QueryShape]]) -> list[list[str]]:
-    return [[output.name for output in branches[0].outputs] for branches in shapes]
+    return [
+        [output.name for output in branches[0].outputs if output.name != OPERATION]
+        for branches in shapes
+    ]
 
 
 def _keys(shapes: Sequence[Sequence[QueryShape]]) -> list[OutputShape | None]:
@@ -170,8 +185,9 @@ def _plan(
     whole: bool,
 ) -> PlannedPipeline | None:
     chains = chain_shapes(shapes)
-    reads = [chain.shape.topics for chain in chains]
-    columns = {topic: readable(schemas[topic]) for topics in reads for topic in topics}
+    reads = [sources for chain in chains if (sources := chain.shape.read)]
+    topics = dict.fromkeys(source.topic for sources in reads for source in sources)
+    columns = {topic: (*readable(schemas[topic]), NULL_VALUE) for topic in topics}
     outputs = [
         output_parts(spec, config, number, branches, columns, mistakes)
         for number, branches in enumerate(shapes)
@@ -180,18 +196,23 @@ def _plan(
     parts = [_chain(chain, outputs, columns, keys, mistakes) for chain in chains]
     roles = topic_roles(spec, config, reads)
     used = used_columns(shape for branches in shapes for shape in branches)
-    for topic in used:
-        if spec.topic(topic).table:
-            used[topic] |= columns_beside(spec, topic, keys)
+    for source in (source for sources in reads for source in sources if source.table):
+        used[source.topic] |= columns_beside(spec, source, keys)
+    for topic in row_times(spec, chains, roles):
+        used[topic].add(TIME)
     params = mistakes.attempt(lambda: topic_params(spec, config, roles, used, schemas))
-    mistakes.found += wrong_tables(spec, chains)
+    mistakes.found += [*wrong_tables(spec, chains), *wrong_readings(spec, chains)]
     mistakes.found += wrong_keys(spec, outputs, keys)
     mistakes.raise_all()
     if not whole:
         return None  # how topics are joined and rows emitted may be what is left out
     branches = [each for output in outputs for each in (*output.branches, *output.looked_up)]
     settings = list(wrong_settings(spec, chains))
-    raise_all([*wrong_roles(spec, chains), *(settings or wrong_groups(spec, branches))])
+    settings = settings or [
+        *wrong_groups(spec, branches),
+        *wrong_matching(spec, chains, roles, schemas),
+    ]
+    raise_all([*wrong_roles(spec, chains), *settings])
     assert params is not None
     return PlannedPipeline(
         spec=spec,

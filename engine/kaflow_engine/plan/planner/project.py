@@ -7,11 +7,13 @@ from pathlib import Path
 from kaflow_engine.errors import Location, ModelError, UnknownName
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.files.yaml_file import in_order, raise_as_found
-from kaflow_engine.model.output_specs import Write
+from kaflow_engine.model.outputs.output_specs import Write
+from kaflow_engine.model.outputs.sink_specs import FilesSpec
 from kaflow_engine.model.pipelines.loader import Reading
 from kaflow_engine.model.project import Project, ProjectFiles, read_project
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.dependencies import circles, connected
+from kaflow_engine.plan.planner.functions import use_functions
 from kaflow_engine.plan.planner.pipeline_plan import check_draft, check_pipeline
 
 
@@ -58,6 +60,7 @@ def check_project(
         config: For defaults; the file it was read from is not a pipeline.
         variables: Values for `${VAR}`; None: those that the configuration allows.
     """
+    use_functions(config or Config())
     files = read_project(paths, config, variables)
     readings = _connected(files, config)
     found = [_check(reading, config) for reading in readings]
@@ -116,6 +119,7 @@ def load_one(
         ModelError: The one mistake in it.
         Problems: All of several.
     """
+    use_functions(config or Config())
     files = read_project(paths, config, variables)
     readings = _connected(files, config)
     found = next((reading for reading in readings if reading.name == name), None)
@@ -174,20 +178,31 @@ def _two_formats(specs: Sequence[PipelineSpec]) -> Iterator[ModelError]:
 
 
 def _one_table_twice(specs: Sequence[PipelineSpec]) -> Iterator[ModelError]:
-    """A backfill replaces partitions, so a table has one writer."""
+    """A backfill replaces partitions, so a table has one writer; files have one ledger."""
     first: dict[str, tuple[PipelineSpec, Write]] = {}
     for spec, write in _writes(specs):
-        table = write.output.table
-        if table is None:
+        name, kept_in = _kept(write)
+        if name is None:
             continue
-        other, before = first.setdefault(table, (spec, write))
+        other, before = first.setdefault(name, (spec, write))
         if other is not spec:
+            was = _kept(before)[1]
             yield ModelError(
-                f"pipeline '{other.name}' writes table '{table}' too, at "
-                f"{other.place(*before.at, 'table')}",
-                spec.place(*write.at, "table"),
-                "give one of them another table",
+                f"pipeline '{other.name}' writes {was} '{name}' too, at "
+                f"{other.place(*before.at, was)}",
+                spec.place(*write.at, kept_in),
+                f"give one of them another {kept_in}",
             )
+
+
+def _kept(write: Write) -> tuple[str | None, str]:
+    """Return the table or folder that only one pipeline writes, and which of them it is; folders
+    lie beside the tables of the warehouse."""
+    if isinstance(write.sink, FilesSpec):
+        return write.sink.folder, "folder"
+    if write.sink is not None and write.sink.is_shared:
+        return write.target, "table"
+    return write.output.table, "table"
 
 
 def _rows_among_dead_letters(specs: Sequence[PipelineSpec]) -> Iterator[ModelError]:

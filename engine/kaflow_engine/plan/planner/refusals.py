@@ -58,9 +58,10 @@ def refuse_reemit(spec: PipelineSpec, chains: Sequence[ChainShape], steps: int) 
             place,
             "split the pipeline in two, or remove it",
         )
-    if spec.emission.type == "final":
+    if spec.emission.type in ("on_match", "final"):
         raise ModelError(
-            "'on_dimension_update: reemit' contradicts final emission, which decides once",
+            f"'on_dimension_update: reemit' contradicts {spec.emission.type} emission, which "
+            "decides once",
             place,
             "use immediate or smart emission, or remove it",
         )

@@ -14,6 +14,7 @@ from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.layout import key_text
 from kaflow_engine.plan.planner.topics import TopicRole
 from kaflow_engine.sql.shape import MATCHED, Expr, JoinShape, OutputShape, QueryShape
+from kaflow_engine.sql.tables.operations import operation_sql
 from kaflow_engine.sql.types.bind import Binder
 
 FOREVER = (1 << 61) + (1 << 60)  # also at the end of a bounded run, which is 1 << 61
@@ -193,10 +194,10 @@ def _side(
     tables: Mapping[QueryShape, str],
 ) -> SideParams:
     source, kind = shape.source(join.alias), join.kind
-    assert kind == "LEFT" or kind == "INNER", kind
+    assert kind == "LEFT" or kind == "INNER" or kind == "ANTI", kind
     names = sorted(name for alias, name in uses if alias == join.alias and name != MATCHED)
     columns = tuple(Column(name, types[(join.alias, name)]) for name in names)
-    filter = " AND ".join(f"({expr.sql})" for expr in source.filter) or None
+    conditions = [expr.sql for expr in source.filter]
     if source.query is not None:
         return SideParams(
             alias=join.alias,
@@ -205,33 +206,39 @@ def _side(
             kind=kind,
             columns=columns,
             key=key,
-            filter=filter,
+            filter=_all_of(conditions),
             ttl=0,
             lookup="current",
             keep=FOREVER,
             tombstones=True,
         )
     role = next(role for role in roles if role.name == source.topic)
-    topic = spec.topic(source.topic)
+    topic = spec.read_as(source.topic, source.reading)
     keep = FOREVER if topic.history.keep is None else topic.history.keep
+    operation = operation_sql(source.alias, topic.operation) if source.table else None
+    if operation is not None:  # what does not pass is gone
+        conditions.append(f"({operation}) <> 'd'")
     kafka_key = topic.key
     # an expression over that column is another key
     own = [pair.inner.sql.lower() for pair in join.keys]
-    named = identifier(f"{join.alias}.{kafka_key}").lower()
-    tombstones = len(own) == 1 and (kafka_key is None or own == [named])
+    named = [identifier(f"{join.alias}.{kafka_key}").lower()]
     return SideParams(
         alias=join.alias,
         input=decode_id(source.topic),
-        role="dimension" if role.dimension else "event",
+        role="dimension" if source.table or role.dimension else "event",
         kind=kind,
         columns=columns,
         key=key,
-        filter=filter,
+        filter=_all_of(conditions),
         ttl=role.ttl,
         lookup=topic.lookup,
         keep=keep,
-        tombstones=tombstones,
+        tombstones=len(own) == 1 and (kafka_key is None or own == named),
     )
+
+
+def _all_of(conditions: Sequence[str]) -> str | None:
+    return " AND ".join(f"({sql})" for sql in conditions) or None
 
 
 def parts_early(
@@ -262,14 +269,12 @@ def parts_early(
 def event_aliases(shape: QueryShape, roles: Sequence[TopicRole]) -> frozenset[str]:
     """Return the joined sides that are events."""
     dimensions = {role.name for role in roles if role.dimension}
-    return frozenset(
-        s.alias for s in shape.sources[1:] if s.query is None and s.topic not in dimensions
-    )
+    return frozenset(s.alias for s in shape.read[1:] if not s.table and s.topic not in dimensions)
 
 
 def left_events(shape: QueryShape, roles: Sequence[TopicRole]) -> frozenset[str]:
     """Return the joined sides that are events and need not match."""
-    left = {join.alias for join in shape.joins if join.kind == "LEFT"}
+    left = {join.alias for join in shape.joins if join.kind in ("LEFT", "ANTI")}
     return event_aliases(shape, roles) & left
 
 

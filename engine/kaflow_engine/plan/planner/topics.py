@@ -10,9 +10,10 @@ from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config, topic_format
 from kaflow_engine.model.formats import WITH_SCHEMA, one_of
-from kaflow_engine.model.record_columns import record_columns
+from kaflow_engine.model.record_columns import NULL_VALUE, record_columns
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.history import history_params
+from kaflow_engine.sql.shape import SourceShape
 
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 _TIMES = {"TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_MS", "TIMESTAMP_S", "TIMESTAMP_NS"}
@@ -24,13 +25,24 @@ class TopicRole:
 
     name: str
     dimension: bool
+    """Looked up as one of `state.dimensions`."""
+    table: bool
+    """Read as a table; it may have other roles besides."""
     side: bool
     """Joined as an event side."""
     driving: bool
+    """Its records make rows."""
+    rows_of_tables: bool
+    """Its records make rows of a table that a query is about."""
     ttl: int
     """Milliseconds that its events are kept; not used for a dimension's values."""
     ttl_from: str
     """The setting that the TTL comes from."""
+
+    @property
+    def events(self) -> bool:
+        """Whether its records are events: they drive, or are joined as such."""
+        return self.side or (self.driving and not self.dimension)
 
 
 def topic_ttl(spec: PipelineSpec, config: Config, topic: str) -> tuple[int, str]:
@@ -46,31 +58,36 @@ def topic_ttl(spec: PipelineSpec, config: Config, topic: str) -> tuple[int, str]
 
 
 def topic_roles(
-    spec: PipelineSpec, config: Config, chains: Sequence[Sequence[str]]
+    spec: PipelineSpec, config: Config, chains: Sequence[Sequence[SourceShape]]
 ) -> tuple[TopicRole, ...]:
     """Return the roles of the topics of a pipeline, ordered by code point.
 
     Args:
         spec: What the author wrote.
         config: For the default TTL.
-        chains: Of each the topics as its query reads them, one for each source; the first drives.
+        chains: Of each the topics as its query reads them; the first drives.
     """
     roles: list[TopicRole] = []
-    tables = {name for topics in chains for name in topics if spec.topic(name).table}
-    joined = {name for topics in chains if topics[0] not in tables for name in topics[1:]}
-    first = {name for topics in chains for name in (topics if topics[0] in tables else topics[:1])}
-    for name in sorted(joined | first):
-        dimension = name in spec.state.dimensions or name in tables
+    listed = spec.state.dimensions
+    every = [source for sources in chains for source in sources]
+    tables = {source.topic for source in every if source.table}
+    joined = [s for sources in chains if not sources[0].table for s in sources[1:]]
+    driving = {sources[0].topic for sources in chains if not sources[0].table}
+    rows = {s.topic for sources in chains if sources[0].table for s in sources}
+    sides = {s.topic for s in joined if not s.table}
+    for name in sorted({source.topic for source in every}):
+        dimension = name in listed
         ttl, ttl_from = topic_ttl(spec, config, name)
-        driving = name in first
-        if dimension and driving:
+        if dimension and name in driving:
             ttl, ttl_from = _driving_dimension(spec, config)
         roles.append(
             TopicRole(
                 name=name,
-                dimension=dimension and (name in joined or name in tables),
-                side=not dimension and name in joined,
-                driving=driving,
+                dimension=dimension and name in sides,
+                table=name in tables,
+                side=not dimension and name in sides,
+                driving=name in driving,
+                rows_of_tables=name in rows,
                 ttl=ttl,
                 ttl_from=ttl_from,
             )
@@ -132,10 +149,10 @@ def event_time_sql(
     Raises:
         ModelError: the column does not exist or is no time.
     """
-    name = spec.topic(topic).event_time
+    name = spec.event_time(topic)
     if name is None:
         return None, None
-    place = spec.place("topics", topic, "event_time")
+    place = spec.place(*spec.clock_at(topic))
     found = next((c for c in columns if c.name.lower() == name.lower()), None)
     if found is None:
         raise UnknownName("column", name, [c.name for c in columns], place)
@@ -196,18 +213,20 @@ def topic_params(
                 index=index,
                 format=form,
                 columns=tuple(c for c in columns if every or c.name.lower() in names),
-                record_columns=tuple(c for c in record_columns(columns) if c.name in names),
+                record_columns=tuple(
+                    c for c in (*record_columns(columns), NULL_VALUE) if c.name in names
+                ),
                 event_time=event_time,
-                dimension=role.name in spec.state.dimensions or topic.table,
-                rank=0 if role.dimension else 1 if role.side else 2,
-                driving=role.driving,
+                dimension=role.name in spec.state.dimensions or (role.table and not role.events),
+                rank=0 if role.dimension or role.table else 1 if role.side else 2,
+                driving=role.driving or role.rows_of_tables,
                 on_error=topic.on_error,
                 on_data_loss=topic.on_data_loss,
                 max_future=topic.max_future,
                 lateness=topic.lateness,
                 idle_timeout=topic.idle_timeout,
                 history=history_params(spec, config, role.name),
-                on_null=topic.on_null,
+                on_null="row" if NULL_VALUE.name in names else topic.on_null,
             )
         )
     return tuple(found)

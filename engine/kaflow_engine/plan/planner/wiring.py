@@ -3,23 +3,27 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import ModelError
 from kaflow_engine.flow.edges import Driving, Rows
 from kaflow_engine.flow.graph import decode_id, inputs_of
 from kaflow_engine.flow.numbers import ledger_id, state_in
 from kaflow_engine.flow.operators import (
-    Aggregate,
     Decode,
+    Gathers,
     KeyedJoin,
     Ledger,
     Operator,
     Project,
     Unnest,
 )
-from kaflow_engine.flow.sinks import Sink, TableSink, TopicSink
+from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
 from kaflow_engine.flow.tables import Materialize, TableJoin
+from kaflow_engine.flow.timed import Throttle
 from kaflow_engine.model.columns import Column
+from kaflow_engine.model.record_columns import KEY as RECORD_KEY
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.planner.grouping.places import Places
 from kaflow_engine.plan.planner.grouping.settings import coalescing, is_group_key
 from kaflow_engine.plan.planner.outputs.output import BranchParts, OutputParts
 from kaflow_engine.plan.planner.steps import KeyStep
@@ -29,7 +33,7 @@ from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape, UnnestShape
 def relation_of(spec: PipelineSpec, place: tuple[int, int]) -> str:
     """Return what a projection is called: unique, as no topic or table has a `#` in its name."""
     output, number = place
-    name = spec.writes[output].output.target if len(spec.writes) > 1 else spec.name
+    name = spec.writes[output].target if len(spec.writes) > 1 else spec.name
     if number < 0:
         return f"{name}.lookup#{-number}"
     return f"{name}#{number}" if number else name
@@ -112,7 +116,9 @@ class Grouped:
     depth: int
     """How many stand before it, and itself."""
     entry: Project
-    aggregate: Aggregate
+    aggregate: Gathers
+    places: Places | None
+    """Where its rows are; None: not where groups could be made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +141,9 @@ class ChainOperators:
     """The ids of the aggregates that joins of other chains look up."""
 
 
-def in_order(topics: Sequence[str], chains: Sequence[ChainOperators]) -> tuple[Operator, ...]:
+def in_order(
+    topics: Sequence[str], chains: Sequence[ChainOperators], throttles: Sequence[Throttle] = ()
+) -> tuple[Operator, ...]:
     """Return the operators in topological order, with one that decodes each topic.
 
     Projections stand in the order of the outputs and their branches: rows of one record leave so.
@@ -157,6 +165,7 @@ def in_order(topics: Sequence[str], chains: Sequence[ChainOperators]) -> tuple[O
             *(chain.ledger for chain in chains if chain.ledger is not None),
             *(n for each in sorted(grouped, key=lambda each: each.depth) for n in _behind(each)),
             *(last[place] for place in sorted(last)),
+            *throttles,
         )
     )
 
@@ -210,6 +219,24 @@ def sink_of(spec: PipelineSpec, output: OutputParts, chains: Sequence[ChainOpera
         return TableSink(
             id=sink_id(table.name), inputs=inputs, exchange=exchange, key=name, table=table
         )
+    in_value = key is None or not key.is_key
+    changes = any(branch.is_table for branch in output.branches)
+    coalesced = changes and coalescing(spec, output.write) == "batch"
+    if (sink := output.write.sink) is not None:
+        columns = [column for column, _ in output.branches[0].columns]
+        return ConnectorSink(
+            id=sink_id(sink.target),
+            inputs=inputs,
+            exchange=exchange,
+            key=name,
+            kind=sink.kind,
+            target=sink.target,
+            settings=tuple(sorted(sink.settings.items())),
+            columns=tuple(c for c in columns if in_value or c.name != name),
+            key_in_value=in_value,
+            changes=changes or sink.replaces,
+            coalesced=coalesced,
+        )
     topic = output.write.output.topic
     assert topic is not None
     return TopicSink(
@@ -220,16 +247,24 @@ def sink_of(spec: PipelineSpec, output: OutputParts, chains: Sequence[ChainOpera
         topic=topic,
         format=output.write.output.format,
         avro_schema=output.avro,
-        key_in_value=key is None or not key.is_key,
-        compacted=any(branch.is_table for branch in output.branches),
-        coalesced=any(branch.is_table for branch in output.branches)
-        and coalescing(spec, output.write) == "batch",
+        key_in_value=in_value,
+        compacted=changes or output.has_operations,
+        passes_key=key is not None and all(map(_passes_key, output.branches)),
+        coalesced=coalesced,
     )
 
 
 def sink_id(target: str) -> str:
     """Return the id of the sink that writes a topic or table."""
     return f"sink:{target}"
+
+
+def _passes_key(branch: BranchParts) -> bool:
+    """Tell whether the key of a row is that of its driving record as it is: `_key AS _key`."""
+    key, shape = branch.key, branch.shape
+    if key is None or not key.is_key or branch.groups or branch.is_table:
+        return False
+    return key.expr.sql == identifier(f"{shape.driving.alias}.{RECORD_KEY}")
 
 
 def _needs_exchange(

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from kaflow_engine.operators.rows.reports import BatchReport
+from kaflow_engine.operators.rows.reports import BATCH_TIME, BatchReport
 from kaflow_engine.operators.watermark import WatermarkState, of_topics
-from kaflow_engine.runtime.clock.ticks import due_chains
+from kaflow_engine.runtime.clock.ticks import clocks_at, due_chains
 from kaflow_engine.runtime.source.offsets import ends_of, merged, only, recreated
 from kaflow_engine.state.log.batch_log import (
     FIRST,
@@ -33,7 +33,7 @@ class Position:
     """Of the topics that `offsets` belong to."""
     watermark: WatermarkState = field(default_factory=WatermarkState)
     next_due: Mapping[int, int] = field(default_factory=dict[int, int])
-    """By chain: the watermark behind which something falls due; a lower bound."""
+    """By chain, or BATCH_TIME: the watermark behind which something falls due; a lower bound."""
     counters: Mapping[str, int] = field(default_factory=dict[str, int])
     """Since the state was created."""
 
@@ -102,11 +102,12 @@ def next_due(
         report: What it did.
         numbers: The chains that there are.
     """
-    looked = due_chains(batch.watermark, standing.next_due)
+    looked = due_chains(clocks_at(batch.watermark, batch.batch_time), standing.next_due)
     found = {chain: due for chain, due in standing.next_due.items() if chain not in looked}
     for chain, due in report.next_due.items():
         found[chain] = min(due, found.get(chain, due))
-    return {chain: found[chain] for chain in sorted(numbers) if chain in found}
+    known = sorted({BATCH_TIME, *numbers})
+    return {chain: found[chain] for chain in known if chain in found}
 
 
 def counted(before: Mapping[str, int], report: BatchReport) -> dict[str, int]:

@@ -12,6 +12,7 @@ from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import joins, levels, operator_of_state, side_name
 from kaflow_engine.flow.operators import Aggregate, KeyedJoin, Ledger
 from kaflow_engine.flow.tables import Materialize, TableJoin
+from kaflow_engine.flow.timed import Runs, Throttle
 from kaflow_engine.operators.watermark import WatermarkState, last_chain
 from kaflow_engine.runtime.batch.position import Position
 from kaflow_engine.runtime.batch.runner import BatchDone
@@ -116,7 +117,14 @@ def operator_name(plan: Flow, partition: str) -> str:
     """Return the name of the operator whose state a partition `<state>-<p>` holds."""
     operator = operator_of_state(plan, int(partition.partition("-")[0]))
     match operator:
-        case Ledger(id=name) | Aggregate(id=name) | Materialize(id=name) | TableJoin(id=name):
+        case (
+            Ledger(id=name)
+            | Aggregate(id=name)
+            | Materialize(id=name)
+            | TableJoin(id=name)
+            | Throttle(id=name)
+            | Runs(id=name)
+        ):
             return name
         case KeyedJoin(state=state):
             return f"{state}:{_joined(plan, operator)}"

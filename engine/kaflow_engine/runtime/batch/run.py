@@ -148,6 +148,7 @@ class Run:
         self.limit.took(ranges, done.report.sizes)
         self.records += sum(part.count for part in done.report.partitions.values())
         self.dead_letters += sum(done.report.counters.get(name, 0) for name in _DEAD)
+        self.dead_letters += sum(note.get("refused", 0) for note in done.report.notes)
         if self.group is not None:
             self.group.report(done.standing.batch, done.standing.offsets)
         self.watch.batch_done(done, ends, self.plan)

@@ -16,16 +16,18 @@ from kaflow_engine.operators.rows.reports import BatchReport
 from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.operators.watermark import Place, advance, ended, holder
 from kaflow_engine.runtime.batch.batch_backup import KeptBatches
+from kaflow_engine.runtime.batch.beginnings import beginnings
 from kaflow_engine.runtime.batch.position import Position, counted, next_due
 from kaflow_engine.runtime.batch.task_metrics import changes_of, task_phases
 from kaflow_engine.runtime.clock.batch_clock import wall_clock
-from kaflow_engine.runtime.clock.ticks import due_chains
+from kaflow_engine.runtime.clock.ticks import clocks_at, due_chains
 from kaflow_engine.runtime.failures.failures import to_error
 from kaflow_engine.runtime.sink.claims import Claims
 from kaflow_engine.runtime.source.offsets import empty_ranges, ends_of, merged, size_of
 from kaflow_engine.runtime.source.record_source import RecordSource
 from kaflow_engine.runtime.tasks.crash import CrashPoint, crash_point
 from kaflow_engine.runtime.tasks.executor import (
+    ALL_TASKS,
     SMALL,
     Executed,
     Shipment,
@@ -75,6 +77,7 @@ class BatchRunner:
         self.clock = clock
         self._fingerprint = fingerprint
         self._shipment = shipment
+        self.connections = shipment.settings.connections
         self._tasks = tasks
         self.kept = kept
         self._small = small
@@ -176,20 +179,21 @@ class BatchRunner:
     ) -> Executed:
         """Run the tasks of a batch that is logged; nothing is committed."""
         shipment = shipment or self._shipment
-        size = size_of(record.ranges)
-        if size and records is None:
+        if (size := size_of(record.ranges)) and records is None:
             records = self.source.read(record.ranges)
         context = BatchContext(
             batch=record.number,
             batch_time=record.batch_time,
             watermarks=record.watermark,
             epoch=self.epoch,
-            due=due_chains(record.watermark, standing.next_due),
+            due=due_chains(clocks_at(record.watermark, record.batch_time), standing.next_due),
             mark=batch_mark(record),
+            begins=beginnings(self.log, record.number, shipment.settings.plan),
         )
         frame = records if size and records is not None else self._nothing
+        few, width = ALL_TASKS if context.begins else self._small, self._tasks()
         try:
-            return execute_batch(frame, context, shipment, size, self._tasks(), self._small)
+            return execute_batch(frame, context, shipment, size, width, few)
         except Exception as error:
             raise to_error(error, f"running batch {record.number}") from error
 

@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kaflow_engine.operators.rows.reports import BATCH_TIME
+from kaflow_engine.operators.watermark import END
+
 QUIET_MS = 200
 """How long no batch must have run before an empty one may: records that wait do its work."""
 
@@ -19,11 +22,17 @@ class Clockwork:
     last_tick_end: int
     """End of the last empty batch."""
     next_due: Mapping[int, int]
-    """By chain: at which watermark something falls due next; absent: nothing waits."""
+    """By chain, or BATCH_TIME: at which watermark something falls due next; absent: nothing."""
     watermarks: Mapping[int, int]
-    """By chain: what the next batch would be handed."""
+    """By chain, or BATCH_TIME: what the next batch would be handed."""
     watermarks_after: Mapping[int, int]
     """By chain: what they would be after an empty batch now."""
+
+
+def clocks_at(watermarks: Mapping[int, int], batch_time: int) -> dict[int, int]:
+    """Return watermarks by chain, and beside them batch time, which ends when they do."""
+    ends = END in watermarks.values()
+    return {**watermarks, BATCH_TIME: END if ends else batch_time}
 
 
 def due_chains(watermarks: Mapping[int, int], next_due: Mapping[int, int]) -> frozenset[int]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from kaflow_engine.connectors.sinks import sink_kind
 from kaflow_engine.errors import Location, ModelError, StateError
 from kaflow_engine.flow.chains import Chain, chains
 from kaflow_engine.flow.flow import Backfill, Flow, instant
@@ -144,6 +145,17 @@ def check_backfill(spec: PipelineSpec, config: Config, wanted: Backfill) -> None
         StateError: The stream may still write rows of the range, or nothing is known of it.
     """
     for write in spec.writes:
+        if (
+            write.sink is not None
+            and not sink_kind(write.sink.kind).capabilities(spec.delivery).backfills
+        ):
+            raise ModelError(
+                f"a backfill cannot write to '{write.target}': nothing tells which of its rows the "
+                "backfill would replace",
+                spec.place(*write.at),
+                "write a pipeline with another id and another target, and run it from the first "
+                "record",
+            )
         table, partition = write.output.table, write.output.partition
         for at in (wanted.start, wanted.end):
             if table is not None and not is_whole(at, partition):

@@ -12,11 +12,11 @@ from kaflow_engine.errors import StateError
 from kaflow_engine.flow.chains import chains, driving_topics
 from kaflow_engine.flow.edges import Driving, SideParams
 from kaflow_engine.flow.flow import Backfill, Flow
-from kaflow_engine.flow.graph import aggregates_before, projects_of, source_of, table_sinks
+from kaflow_engine.flow.graph import gathered_before, projects_of, source_of, table_sinks
 from kaflow_engine.operators.watermark import END
 from kaflow_engine.runtime.batch.run import Run
 from kaflow_engine.runtime.batch.stop import Ending
-from kaflow_engine.runtime.clock.ticks import due_chains
+from kaflow_engine.runtime.clock.ticks import clocks_at, due_chains
 from kaflow_engine.runtime.drive.backfill_guard import require_settled
 from kaflow_engine.runtime.drive.windows import (
     before_range,
@@ -140,7 +140,7 @@ def new_backfill_state(
             mine = taken.offsets.get(driven, {})
             ends = goal[driven].items()
             goal[driven] = {p: max(start[driven][p], min(end, mine.get(p, 0))) for p, end in ends}
-    loaded = [t.name for t in plan.sources if t.dimension] if plan.dimensions_first else []
+    loaded = [t.name for t in plan.sources if t.is_kept] if plan.dimensions_first else []
     return StateRecord(
         state_id=token_hex(8),
         generation=1,
@@ -191,7 +191,7 @@ def refuse_removed(plan: Flow, wanted: Backfill, start: Offsets, first: Offsets)
     if wanted.force:
         return
     for sink in plan.sinks:
-        if not any(aggregates_before(plan, each) for each in projects_of(plan, sink)):
+        if not any(gathered_before(plan, each) for each in projects_of(plan, sink)):
             continue
         for topic in driving_topics(plan, sink):
             for partition, at in start[topic.name].items():
@@ -224,7 +224,10 @@ class BoundedRead:
             return "drained"
         if run.standing.watermark.least != END:
             run.tick(bounded_end=True)
-        while due_chains(run.standing.watermark.values, run.standing.next_due):
+        while due_chains(
+            clocks_at(run.standing.watermark.values, run.standing.batch_time),
+            run.standing.next_due,
+        ):
             run.tick(bounded_end=True)
         return "caught up"
 

@@ -11,11 +11,18 @@ from pyspark.sql.streaming.query import StreamingQuery
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.errors import DrainIncomplete, KaflowError, RunError
 from kaflow_engine.flow.chains import clocks
-from kaflow_engine.flow.graph import table_sinks
+from kaflow_engine.flow.graph import gathered_for
 from kaflow_engine.operators.watermark import next_change
 from kaflow_engine.runtime.batch.run import Run
 from kaflow_engine.runtime.batch.stop import Ending
-from kaflow_engine.runtime.clock.ticks import QUIET_MS, TICK_MS, Clockwork, due_chains, wants_tick
+from kaflow_engine.runtime.clock.ticks import (
+    QUIET_MS,
+    TICK_MS,
+    Clockwork,
+    clocks_at,
+    due_chains,
+    wants_tick,
+)
 from kaflow_engine.runtime.failures.failures import to_error
 from kaflow_engine.runtime.source.kafka import stream_frame
 from kaflow_engine.runtime.source.offsets import logged_ends, merged, reaches
@@ -31,8 +38,9 @@ class LiveStream:
     Spark's own checkpoint only tells it what it has read; it is thrown away with the query.
     """
 
-    def __init__(self, run: Run, kafka: KafkaSettings, checkpoint: Path) -> None:
+    def __init__(self, run: Run, kafka: KafkaSettings, checkpoint: Path, interval: int) -> None:
         self._run, self._kafka, self._checkpoint = run, kafka, checkpoint
+        self._gather_s = max(interval, gathered_for(run.plan)) / 1000
         self._lock = threading.Lock()  # held while a batch runs, or while none may begin
         self._wake = threading.Event()
         self._closing = False
@@ -105,11 +113,10 @@ class LiveStream:
         self._gather()
 
     def _gather(self) -> None:
-        """Let records gather before the next batch, where each is a commit; not while behind."""
-        intervals = [sink.table.interval for sink in table_sinks(self._run.plan)]
+        """Let records gather before the next batch; not while behind."""
         now = self._run.watch.now
-        if intervals and sum(now.lag.values()) <= now.batch_records:
-            self._ended.wait(min(intervals) / 1000)
+        if sum(now.lag.values()) <= now.batch_records:
+            self._ended.wait(self._gather_s)
 
     def _tick(self, goal: Offsets | None) -> None:
         run = self._run
@@ -130,16 +137,15 @@ class LiveStream:
         if now - self._last_end < QUIET_MS or now - self._last_tick < TICK_MS:
             return False
         everywhere = {(t, p): True for t, ps in standing.offsets.items() for p in ps}
-        after = next_change(
-            standing.watermark, clocks(run.plan), everywhere, max(now, standing.batch_time)
-        )
+        time = max(now, standing.batch_time)
+        after = next_change(standing.watermark, clocks(run.plan), everywhere, time)
         return wants_tick(
             Clockwork(
                 now=now,
                 last_batch_end=self._last_end,
                 last_tick_end=self._last_tick,
                 next_due=standing.next_due,
-                watermarks=standing.watermark.values,
+                watermarks=clocks_at(standing.watermark.values, time),
                 watermarks_after=after.values,
             )
         )
@@ -149,7 +155,8 @@ class LiveStream:
             return ending
         standing = self._run.standing
         if goal is not None and reaches(standing.offsets, goal):
-            due = due_chains(standing.watermark.values, standing.next_due)
+            at = clocks_at(standing.watermark.values, standing.batch_time)
+            due = due_chains(at, standing.next_due)
             return None if due and not self._settled else "caught up"
         return None
 

@@ -8,7 +8,7 @@ from kaflow_engine.errors import StateError
 from kaflow_engine.flow.chains import Chain, chain_of, chains_into
 from kaflow_engine.flow.flow import Backfill, Flow
 from kaflow_engine.flow.graph import aggregates, operator_of, table_sinks, taker_of
-from kaflow_engine.flow.operators import Aggregate, Operator, Project
+from kaflow_engine.flow.operators import Aggregate, Gathers, Operator, Project
 from kaflow_engine.flow.tables import Materialize
 from kaflow_engine.flow.windows import (
     WINDOW_START,
@@ -40,6 +40,13 @@ def refuse_groups(plan: Flow) -> None:
             raise StateError(
                 f"pipeline '{plan.name}' has DISTINCT, and a backfill would not know which rows "
                 "left before its range",
+                None,
+                hint,
+            )
+        if aggregate.leaves == "ended":
+            raise StateError(
+                f"pipeline '{plan.name}' has emission.late_updates, and a backfill is for "
+                "windows that leave once, when they are closed",
                 None,
                 hint,
             )
@@ -81,7 +88,7 @@ def with_whole_windows(plan: Flow, wanted: Backfill) -> Flow:
 def _window_before(plan: Flow, project: Project) -> Aggregate | None:
     """Return the aggregate whose rows a projection has for a sink; None: it has others."""
     before = operator_of(plan, project.rows.input)
-    if isinstance(before, Aggregate) and not isinstance(taker_of(plan, project), Aggregate):
+    if isinstance(before, Aggregate) and not isinstance(taker_of(plan, project), Gathers):
         return before
     return None
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from sys import version_info
 
 from kaflow_engine.connectors.delta.errors import TableUnfit
+from kaflow_engine.connectors.files.errors import FolderUnfit
+from kaflow_engine.connectors.http.errors import HttpAway, HttpUnfit
 from kaflow_engine.connectors.kafka.admin import MissingTopic
 from kaflow_engine.connectors.kafka.errors import (
     BrokerAway,
@@ -17,14 +19,16 @@ from kaflow_engine.connectors.kafka.errors import (
     TransactionTimeoutRefused,
 )
 from kaflow_engine.connectors.kafka.topics import TooFewBrokers
-from kaflow_engine.connectors.sinks import outage_of
+from kaflow_engine.connectors.postgres.errors import PostgresAway, PostgresUnfit
 from kaflow_engine.errors import (
     DrainIncomplete,
     KaflowError,
     LimitReached,
     ModelError,
     RunError,
+    SinkAway,
     SinkError,
+    SinkUnfit,
     SourceError,
     SqlError,
     StateError,
@@ -89,12 +93,13 @@ _KINDS: Mapping[str, type[KaflowError]] = {
     kind.__name__: kind
     for kind in (
         *(ModelError, SqlError, RunError, SourceError, SinkError, LimitReached, StateError),
+        *(SinkAway, SinkUnfit),
         *(TakenOver, DrainIncomplete, DataLost, LossSuspected, TaskFailed, RecordRefused),
         *(BrokerAway, BrokerAwaySink, LoginRefused, LoginRefusedSink, RowRefused, MissingTopic),
         *(RegistryAway, SchemaChanged, BucketAway, ObjectChanged, NameTaken, NameMissing),
         *(Damaged, Foreign, SparkEnded, ClusterAway, ExecutorsUnfit, ExecutorLost),
         *(ClockWrong, StateHeld, TooFewBrokers, OutOfTime, TransactionTimeoutRefused),
-        TableUnfit,
+        *(TableUnfit, PostgresAway, PostgresUnfit, FolderUnfit, HttpAway, HttpUnfit),
     )
 }
 """What a task may say of itself; an error of another class arrives as one it derives from."""
@@ -169,12 +174,12 @@ def to_error(error: BaseException, doing: str = "running a batch") -> KaflowErro
 
 def is_outage(error: KaflowError) -> bool:
     """Tell whether a system outside of ours does not answer, and may come back."""
-    return isinstance(error, RegistryAway | BucketAway) or outage_of(error) == "retry"
+    return error.outage == "retry"
 
 
 def is_retryable(error: KaflowError) -> bool:
     """Tell whether the same batch may succeed when it is tried again."""
-    if outage_of(error) in ("stop", "bad settings"):
+    if error.outage in ("stop", "bad settings"):
         return False
     match error:
         case (

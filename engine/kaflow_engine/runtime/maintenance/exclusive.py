@@ -21,6 +21,8 @@ from kaflow_engine.runtime.maintenance.catalog import (
     snapshots_of,
 )
 from kaflow_engine.runtime.planning.plan_codec import plan_of
+from kaflow_engine.runtime.sink.opening import connections_of
+from kaflow_engine.runtime.sink.outputs import fence_outputs
 from kaflow_engine.runtime.takeover.fencing import check_start, last_epoch
 from kaflow_engine.state.log.batch_log import BatchLog, StateRecord
 from kaflow_engine.state.storage.lease import hold_lease
@@ -72,13 +74,15 @@ def take_epoch(config: Config, found: FoundState, at: Offline) -> int:
         StateError: The log lacks batches that were delivered, or another state has delivered.
     """
     plan = plan_of(at.log.load_plan(at.state.fingerprint))
-    kafka = KafkaSettings.configured(config.kafka)
+    kafka, connections = KafkaSettings.configured(config.kafka), connections_of(config)
     with ControlTopic(kafka, found.id) as control:
         control.ensure()
         start = control.start_run(
             at.state.state_id,
             at.state.generation,
-            partial(check_start, at.log, at.state, plan, None, False),
+            partial(check_start, at.log, at.state, plan, None, False, connections=connections),
             after=last_epoch(at.log),
         )
+    if fence_outputs(plan, at.state, at.log.store, connections, start.epoch):
+        check_start(at.log, at.state, plan, None, False, start, connections=connections)
     return start.epoch

@@ -18,7 +18,7 @@ from kaflow_engine.operators.rows.partitioning import SHARDS, part_of_shard, sha
 from kaflow_engine.operators.rows.reports import BatchReport
 from kaflow_engine.operators.watermark import advance
 from kaflow_engine.runtime.batch.position import Position, load_standing
-from kaflow_engine.runtime.clock.ticks import due_chains
+from kaflow_engine.runtime.clock.ticks import clocks_at, due_chains
 from kaflow_engine.runtime.planning.plan_codec import fingerprint, plan_of, plan_text
 from kaflow_engine.runtime.source.offsets import empty_ranges, size_of
 from kaflow_engine.runtime.takeover.restore import RESTORED
@@ -153,7 +153,9 @@ def check_rescale(log: BatchLog, state: StateRecord) -> Flow:
 def _is_idle(batch: BatchRecord, standing: Position) -> bool:
     """Tell whether a batch reads nothing and has nothing due, and so has no effect."""
     reads = batch.bounded_end or size_of(batch.ranges) > 0
-    return not reads and not due_chains(batch.watermark, standing.next_due)
+    return not reads and not due_chains(
+        clocks_at(batch.watermark, batch.batch_time), standing.next_due
+    )
 
 
 def _finish_idle_batch(log: BatchLog, state: StateRecord, plan: Flow, epoch: int) -> None:

@@ -1,7 +1,6 @@
 """State rows in a DuckDB database: a table for each side, and the view `state` over all of them."""
 
 from collections.abc import Iterator, Sequence
-from hashlib import md5
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,9 @@ from kaflow_engine.duck.queries import SETTINGS
 from kaflow_engine.duck.quoting import identifier, literal
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.chains import number_of_state
+from kaflow_engine.flow.flow import Flow
 from kaflow_engine.operators.inspect.entry_columns import FIXED, Decoded
+from kaflow_engine.operators.inspect.key_places import shard_key
 from kaflow_engine.operators.inspect.state_rows import decode
 from kaflow_engine.operators.inspect.state_sides import StateSide, operator_called
 from kaflow_engine.operators.rows.partitioning import part_of_shard
@@ -34,15 +35,11 @@ HEAD = {
 """Columns before those with values, and their types."""
 
 
-def shard_key(key: str) -> bytes:
-    """Return a join key behind its shard byte, as `keyed` makes it in SQL."""
-    return md5(key.encode(), usedforsecurity=False).digest()[:1] + key.encode()
-
-
-def parts_for(partitions: int, steps: Sequence[int], key: str | None) -> list[tuple[int, int]]:
+def parts_for(plan: Flow, steps: Sequence[int], key: str | None) -> list[tuple[int, int]]:
     """Return the state partitions in which rows may be found."""
-    parts = range(partitions) if key is None else [part_of_shard(shard_key(key)[0], partitions)]
-    return [(step, part) for step in steps for part in parts]
+    if key is None:
+        return [(step, part) for step in steps for part in range(plan.partitions)]
+    return [(step, part_of_shard(shard_key(plan, step, key)[0], plan.partitions)) for step in steps]
 
 
 def decoded_parts(
@@ -72,7 +69,7 @@ def _entries(view: StateView, side: StateSide, key: str | None) -> Iterator[Entr
         return
     if not side.has_keys:
         return
-    wanted = shard_key(key)
+    wanted = shard_key(view.moment.plan, side.step, key)
     part = part_of_shard(wanted[0], view.moment.plan.partitions)
     found = view.partition(side.step, part).scan([entry_key(wanted, side.byte)])
     for at in range(0, len(found.keys), AT_ONCE):

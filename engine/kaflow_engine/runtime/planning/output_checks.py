@@ -8,11 +8,12 @@ from typing import assert_never
 from kaflow_engine.checks.results import CheckResult
 from kaflow_engine.checks.rows import newest_partitions, table_rows, topic_rows
 from kaflow_engine.checks.run import run_checks
+from kaflow_engine.errors import ModelError
 from kaflow_engine.flow.graph import columns_of
-from kaflow_engine.flow.sinks import TableSink, TopicSink
+from kaflow_engine.flow.sinks import ConnectorSink, TableSink, TopicSink
 from kaflow_engine.model.checks import checks_of
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.output_specs import Write
+from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.runtime.planning.prepare import plan_pipeline
 
@@ -55,6 +56,8 @@ def check_output(
             since = time.time_ns() // 1_000_000 - last
             rows = topic_rows(config, topic, form, columns_of(plan, sink), since)
             what = f"topic '{topic}'"
+        case ConnectorSink(kind=kind):
+            raise ModelError(f"'{kind}' cannot be read back", spec.place(*write.at))
         case _:
             assert_never(sink)
     return Checked(what=what, rows=rows.num_rows, results=run_checks(checks, rows))

@@ -10,22 +10,38 @@ from pydantic import TypeAdapter
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.chains import chains
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import with_avro_ids
+from kaflow_engine.flow.graph import aggregates, with_avro_ids
 from kaflow_engine.flow.sources import TopicParams
+from kaflow_engine.flow.tables import TableJoin
 from kaflow_engine.plan.evolution.chain import document_mark, flow_of_chain, is_chain
 from kaflow_engine.state.log.batch_log import plan_mark
 
-_UNNUMBERED: dict[str, Any] = {"retired": True, "operators": {"__all__": {"rows": {"chain"}}}}
+_UNNUMBERED: dict[str, Any] = {"rows": {"chain"}}
 """Where the one chain is called 0, plans are written as before there were numbers."""
+_TRAVELLING: dict[str, Any] = {"shard": True, "exchange": True}
+"""Where all rows travel to their groups, aggregates are written as before others could be."""
+_OF_TOPICS: dict[str, Any] = {"chain": True, "left": {"filter"}, "right": {"filter"}}
+"""Where only tables of topics are joined, plans are written as before groups were."""
 _WITHOUT_AGGREGATES: dict[str, Any] = {"retired_states": True}
+_WITHOUT_BEGINNINGS: dict[str, Any] = {"begins": True}
 
 
 def plan_text(plan: Flow) -> str:
     """Return a plan as JSON."""
     numbered = any(chain.number for chain in chains(plan)) or plan.retired
-    left_out = {
+    travelling = all(each.exchange and each.shard is None for each in aggregates(plan))
+    joined = [each for each in plan.operators if isinstance(each, TableJoin)]
+    grouped = any(e.chain is not None or e.left.filter or e.right.filter for e in joined)
+    of_operators = {
         **({} if numbered else _UNNUMBERED),
+        **(_TRAVELLING if travelling else {}),
+        **({} if grouped else _OF_TOPICS),
+    }
+    left_out: dict[str, Any] = {
+        **({} if numbered else {"retired": True}),
+        **({"operators": {"__all__": of_operators}} if of_operators else {}),
         **({} if plan.retired_states else _WITHOUT_AGGREGATES),
+        **({} if plan.begins else _WITHOUT_BEGINNINGS),
     }
     return _adapter().dump_json(plan, exclude=left_out).decode()
 

@@ -58,6 +58,7 @@ def _checks() -> Iterator[Check]:
     yield _package("pyspark", "pyspark")
     yield _package("duckdb", "duckdb")
     yield _package("rocksdb", "rocksdict")
+    yield _driver("postgres", "psycopg", "outputs of type postgres")
     yield _bundle("spark-kafka jars", "spark-kafka", "10 MB, for Kafka topics")
     yield _bundle("broker jars", "kafka-broker", "45 MB, for `kaflow dev` and tests")
     yield _bundle("registry", "registry", "142 MB, for `kaflow dev --registry` and tests")
@@ -88,6 +89,20 @@ def _package(name: str, distribution: str) -> Check:
     except PackageNotFoundError:
         cure = f"pip install {distribution}"
         return Check(name=name, state="missing", found="not installed", cure=cure)
+
+
+def _driver(extra: str, distribution: str, of: str) -> Check:
+    """Look for what an optional part of the project installs."""
+    try:
+        return Check(name=distribution, state="ok", found=version(distribution), required=False)
+    except PackageNotFoundError:
+        return Check(
+            name=distribution,
+            state="missing",
+            found=f"not installed (for {of})",
+            required=False,
+            cure=f"pip install 'kaflow-dagster[{extra}]'",
+        )
 
 
 def _bundle(name: str, bundle: Bundle, about: str) -> Check:

@@ -46,7 +46,8 @@ SETTINGS: Mapping[str, str] = {
     # garbage that outlives young collections would fill the heap before it goes
     "spark.cleaner.periodicGC.interval": "5min",
     "spark.driver.memory": "1g",
-    "spark.scheduler.mode": "FAIR",
+    # FAIR breaks ties by the names of pools: with more streams than cores the last ones starve
+    "spark.scheduler.mode": "FIFO",
     "spark.python.worker.reuse": "true",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",

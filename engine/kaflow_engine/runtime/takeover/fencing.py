@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kaflow_engine.connectors.connections import Connections
 from kaflow_engine.connectors.holding import Holding
 from kaflow_engine.connectors.run_log import RunStart
 from kaflow_engine.errors import StateError
@@ -15,6 +16,7 @@ from kaflow_engine.flow.flow import Flow
 from kaflow_engine.runtime.batch.batch_backup import batches_left
 from kaflow_engine.runtime.sink.outputs import look_at_outputs
 from kaflow_engine.runtime.takeover.restore import RESTORED
+from kaflow_engine.runtime.tasks.outputs import NO_CONNECTIONS
 from kaflow_engine.state.hints import NEW_ID_REPEATS
 from kaflow_engine.state.log.approval import Rebuild
 from kaflow_engine.state.log.batch_log import BatchLog, StateRecord
@@ -55,6 +57,8 @@ def check_start(
     rebuild: Rebuild | None,
     keeps: bool,
     start: RunStart,
+    *,
+    connections: Connections = NO_CONNECTIONS,
 ) -> None:
     """Refuse a start whose state lacks what any sink holds.
 
@@ -65,13 +69,14 @@ def check_start(
         rebuild: What is carried out, where the state was made to replace another one.
         keeps: Whether the pipeline's topic keeps batches that no checkpoint covers.
         start: What that topic says.
+        connections: Where outside systems are.
 
     Raises:
         StateError: It was taken back, copied, or is another state.
         SinkError: An output could not be written, or cannot be read.
     """
     kept: Mapping[int, Mapping[str, Any]] = start.batches if keeps else {}
-    held = {*look_at_outputs(plan, state), *start.holdings}
+    held = {*look_at_outputs(plan, state, connections), *start.holdings}
     left = batches_left(log, kept, start.epoch, plan.name)
     marks = {batch.number: batch_mark(batch) for batch in left}
     for number in {each.batch for each in held} - set(marks):
@@ -131,10 +136,10 @@ def _strange(logged: Logged, held: Iterable[Holding]) -> StateError:
 
 
 def _to(held: Holding) -> str:
-    return f" to table '{held.table}'" if held.table is not None else ""
+    return f" to {held.kept_in} '{held.table}'" if held.table is not None else ""
 
 
 def _anew(held: Holding) -> str:
     if held.table is not None:
-        return "give the pipeline a new `id:` and another table, which gets all rows"
+        return f"give the pipeline a new `id:` and another {held.kept_in}, which gets all rows"
     return NEW_ID_REPEATS

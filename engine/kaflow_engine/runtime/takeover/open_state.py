@@ -156,7 +156,7 @@ def new_stream_state(
     Raises:
         SourceError: No broker answers, or a history belongs to another topic.
     """
-    dimensions = {t.name for t in plan.sources if t.dimension}
+    dimensions = {t.name for t in plan.sources if t.is_kept}
     ids = topic_ids(kafka, counts)  # before the offsets, which then cannot be of an earlier topic
     begin = offsets(kafka, counts, "earliest")
     if reset == "latest":

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from kaflow_engine.connectors.connections import Connections
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.run_log import RunLog
 from kaflow_engine.errors import StateError
@@ -20,6 +21,7 @@ from kaflow_engine.runtime.source.history import Histories
 from kaflow_engine.runtime.source.offsets import merged, only
 from kaflow_engine.runtime.takeover.fencing import last_epoch
 from kaflow_engine.runtime.takeover.open_state import NewState, PlanChange, new_stream_state
+from kaflow_engine.runtime.tasks.outputs import NO_CONNECTIONS
 from kaflow_engine.state.log.approval import (
     Approval,
     Rebuild,
@@ -44,13 +46,16 @@ class Approved:
     """Of the old state."""
 
 
-def approved_rebuild(log: BatchLog, plan: Flow, change: PlanChange) -> Approved | None:
+def approved_rebuild(
+    log: BatchLog, plan: Flow, change: PlanChange, connections: Connections = NO_CONNECTIONS
+) -> Approved | None:
     """Return the rebuild that the change of a plan needs, and that someone approved.
 
     Args:
         log: Of the state that is there.
         plan: What is to run.
         change: Raises StateError where the state does not fit.
+        connections: Where outside systems are.
 
     Raises:
         Damaged: The state, its plan or the decision cannot be read.
@@ -66,7 +71,8 @@ def approved_rebuild(log: BatchLog, plan: Flow, change: PlanChange) -> Approved 
     try:
         change(old, new)
     except StateError:
-        look_at_outputs(new)  # the old state stays where the new one could not write
+        # The old state stays where the new one could not write.
+        look_at_outputs(new, None, connections)
         return Approved(approval=approval, state=state, plan=old)
     return None
 
@@ -93,7 +99,12 @@ def begin(log: BatchLog, state: StateRecord, approval: Approval) -> Rebuild:
 
 
 def replace_state(
-    rebuild: Rebuild, store: LocalStore, control: RunLog, plan: Flow, state: StateRecord
+    rebuild: Rebuild,
+    store: LocalStore,
+    control: RunLog,
+    plan: Flow,
+    state: StateRecord,
+    connections: Connections = NO_CONNECTIONS,
 ) -> None:
     """Let every sink forget the old state, which the one at hand replaces.
 
@@ -103,11 +114,12 @@ def replace_state(
         control: The pipeline's own topic, whose run has begun.
         plan: What is to run.
         state: The new one.
+        connections: Where outside systems are.
 
     Raises:
         SinkError: A newer run has started, or a sink cannot be written.
     """
-    hand_over(plan, state)
+    hand_over(plan, state, connections)
     control.forget(rebuild.states)
     end_rebuild(store, rebuild)
 
@@ -165,7 +177,7 @@ def continued(new_state: NewState, plan: Flow, rebuild: Rebuild) -> NewState:
     """
     if rebuild.approval.begin != "continue":
         return new_state
-    events = frozenset(topic.name for topic in plan.sources if not topic.dimension)
+    events = frozenset(topic.name for topic in plan.sources if not topic.is_kept)
 
     def made(counts: Mapping[str, int]) -> StateRecord:
         fresh = new_state(counts)

@@ -9,6 +9,7 @@ from pathlib import Path
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.flow.chains import number_of_state
 from kaflow_engine.flow.flow import Flow
+from kaflow_engine.runtime.batch.beginnings import beginnings
 from kaflow_engine.runtime.batch.data_loss import settle_losses
 from kaflow_engine.runtime.batch.position import as_the_state_reads
 from kaflow_engine.runtime.batch.run import Run
@@ -76,7 +77,17 @@ def _all_outputs(run: Run, begun: Flow, log: BatchLog) -> Generator[None]:
     """Write to the outputs, too, that the plan has no more."""
     state, own = log.load_state(), run.runner.sinks
     if state is not None:
-        run.runner.sinks = (*own, *dropped_outputs(begun, run.plan, state, log.store))
+        run.runner.sinks = (
+            *own,
+            *dropped_outputs(
+                begun,
+                run.plan,
+                state,
+                log.store,
+                run.runner.connections,
+                run.runner.epoch,
+            ),
+        )
     try:
         yield
     finally:
@@ -127,6 +138,8 @@ def read_first(
             if ending := run.read_to(goal):
                 return ending
             _settle(run, kafka, counts)
+    if beginnings(run.runner.log, run.standing.batch + 1, run.plan):
+        run.tick()  # what was added has its rows now, and not when the next record comes
     return None
 
 

@@ -23,6 +23,9 @@ from kaflow_engine.runtime.tasks.worker import TaskSettings
 SMALL = 20_000
 """Records up to which one task is faster than several with an exchange between them."""
 
+ALL_TASKS = -1
+"""In place of SMALL: several tasks also without any records, as tables may be large."""
+
 
 @dataclass(frozen=True, slots=True)
 class Executed:

@@ -15,6 +15,7 @@ from kaflow_engine.operators.levels import run_level
 from kaflow_engine.operators.rows.reports import report_rows
 from kaflow_engine.operators.rows.shuffle_codec import WIRE, of_wire, to_wire
 from kaflow_engine.operators.rows.task import BatchContext
+from kaflow_engine.plan.planner.functions import require_functions
 from kaflow_engine.runtime.failures.error_wire import SECRET
 from kaflow_engine.runtime.failures.failures import carried
 from kaflow_engine.runtime.tasks.memory import release, release_now_and_then, settle_in
@@ -116,6 +117,7 @@ def _settings(settings: bytes) -> TaskSettings:
     assert isinstance(found, TaskSettings)
     if found.copies is not None:
         check_shared(found.directory, found.state)
+    require_functions(found.plan, found.functions)
     return found
 
 

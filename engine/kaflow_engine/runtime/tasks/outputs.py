@@ -6,13 +6,29 @@ from typing import Literal, assert_never
 
 import pyarrow as pa
 
+from kaflow_engine.connectors.connections import Connections
 from kaflow_engine.connectors.contract import Outlet, Output, SinkKind
 from kaflow_engine.connectors.sinks import sink_kind
 from kaflow_engine.flow.chains import driving_topics
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.records import OUTPUT
-from kaflow_engine.flow.sinks import Sink, TableSink, TopicSink
+from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
+from kaflow_engine.operators.rows.change_rows import change_rows
 from kaflow_engine.operators.rows.table_rows import partition_column, typed_rows
+
+NO_CONNECTIONS = Connections()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parted:
+    """How the rows of a table are parted by event time."""
+
+    partition: Literal["hour", "day"]
+    """What one of its partitions covers."""
+    driving: str
+    """The topic that the offsets in its rows belong to."""
+    grouped: bool
+    """Its rows name a group and a window instead of a record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,12 +37,8 @@ class ColumnOutput:
 
     outlet: Outlet
     output: Output
-    partition: Literal["hour", "day"]
-    """What one of its partitions covers."""
-    driving: str
-    """The topic that the offsets in its rows belong to."""
-    grouped: bool
-    """Its rows name a group and a window instead of a record."""
+    parted: Parted | None
+    """None: a backfill writes beside the rows that are there, and replaces none."""
     typed: Callable[[pa.Table], pa.Table]
     """Makes typed columns of rows of schema OUTPUT."""
 
@@ -43,20 +55,36 @@ def kind_of(sink: Sink) -> SinkKind:
             return sink_kind("kafka")
         case TableSink():
             return sink_kind("delta")
+        case ConnectorSink(kind=kind):
+            return sink_kind(kind)
         case _:
             assert_never(sink)
 
 
-def column_outputs(plan: Flow) -> tuple[ColumnOutput, ...]:
+def column_outputs(
+    plan: Flow, connections: Connections = NO_CONNECTIONS
+) -> tuple[ColumnOutput, ...]:
     """Return the outputs of a plan whose rows are columns; those of others leave as records."""
-    found = (_column_output(plan, sink) for sink in plan.sinks)
+    found = (_column_output(plan, sink, connections) for sink in plan.sinks)
     return tuple(output for output in found if output is not None)
 
 
-def _column_output(plan: Flow, sink: Sink) -> ColumnOutput | None:
+def _column_output(plan: Flow, sink: Sink, connections: Connections) -> ColumnOutput | None:
     outlet = kind_of(sink).outlet
-    if outlet is None or not isinstance(sink, TableSink):
-        return None
+    match sink:
+        case TopicSink():
+            return None
+        case TableSink():
+            assert outlet is not None
+            return _table(plan, sink, outlet)
+        case ConnectorSink():
+            assert outlet is not None
+            return _connector(sink, outlet, connections)
+        case _:
+            assert_never(sink)
+
+
+def _table(plan: Flow, sink: TableSink, outlet: Outlet) -> ColumnOutput:
     table = sink.table
     (driving,) = driving_topics(plan, sink)
     return ColumnOutput(
@@ -64,8 +92,25 @@ def _column_output(plan: Flow, sink: Sink) -> ColumnOutput | None:
         output=Output(
             name=table.name, place=table.path, partition=partition_column(table.partition)
         ),
-        partition=table.partition,
-        driving=driving.name,
-        grouped=table.grouped,
+        parted=Parted(partition=table.partition, driving=driving.name, grouped=table.grouped),
         typed=lambda rows: typed_rows(table, rows),
+    )
+
+
+def _connector(sink: ConnectorSink, outlet: Outlet, connections: Connections) -> ColumnOutput:
+    settings = dict(sink.settings)
+    name = settings.get("connection")
+    return ColumnOutput(
+        outlet=outlet,
+        output=Output(
+            name=sink.target,
+            place=sink.target,
+            columns=sink.columns,
+            key=sink.key,
+            changes=sink.changes,
+            settings=settings,
+            connection=connections.of(sink.kind, name if isinstance(name, str) else None),
+        ),
+        parted=None,
+        typed=lambda rows: change_rows(sink, rows),
     )

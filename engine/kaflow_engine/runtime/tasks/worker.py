@@ -11,18 +11,21 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.connectors.contract import TaskPart, TaskSink
+from kaflow_engine.connectors.connections import Connections
+from kaflow_engine.connectors.contract import Owner, TaskPart, TaskSink, Written
 from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings
 from kaflow_engine.connectors.kafka.delivery.topic_sink import TopicSink
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.records import TABLE_ROW
 from kaflow_engine.formats.schema_registry import UnknownSchema
+from kaflow_engine.operators.output.refused import refused_letters
 from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.runtime.tasks.crash import crash_point
-from kaflow_engine.runtime.tasks.outputs import column_outputs
+from kaflow_engine.runtime.tasks.outputs import NO_CONNECTIONS, ColumnOutput, column_outputs
 from kaflow_engine.runtime.tasks.timed_state import TimedReader
 from kaflow_engine.state.copies.copies import ready_copy
 from kaflow_engine.state.copies.rocks import RocksCopy
+from kaflow_engine.state.log.answers import KeptAnswers
 from kaflow_engine.state.log.batch_log import BatchLog
 from kaflow_engine.state.log.changes import write_changes
 from kaflow_engine.state.reader import StateReader, StateRef
@@ -50,8 +53,12 @@ class TaskSettings:
     """Address of the schema registry."""
     schemas: Mapping[int, str] | None = None
     """Writer schemas by id, where they do not come from a registry."""
+    connections: Connections = NO_CONNECTIONS
+    """Where outside systems are that rows go to."""
     copies: CopyPlace | None = None
     """Where RocksDB copies are; None: in the state directory."""
+    functions: tuple[str, ...] = ()
+    """Modules of the functions that the SQL of the plan may call."""
 
     @property
     def place(self) -> CopyPlace:
@@ -134,19 +141,32 @@ class WorkerTask:
         if settings.sink is None:
             self.output.append(rows)
             return
-        if outputs := column_outputs(settings.plan):
+        if outputs := column_outputs(settings.plan, settings.connections):
             in_columns = pc.equal(rows["kind"], TABLE_ROW)
             ready, rows = rows.filter(in_columns), rows.filter(pc.invert(in_columns))
             for into in outputs:
                 mine = ready.filter(pc.equal(ready["topic"], into.output.name))
                 if mine.num_rows:
                     with self.timed("table"):
-                        self._write(into.outlet.task(into.output), into.typed(mine), "table")
+                        letters = self._write_columns(into, mine)
+                    if letters is not None:
+                        rows = pa.concat_tables([rows, letters])
         if rows.num_rows:
             with self.timed("deliver"):
                 self._write(TopicSink(settings.sink), rows, "deliver")
 
-    def _write(self, sink: TaskSink, rows: pa.Table, phase: str) -> None:
+    def _write_columns(self, into: ColumnOutput, rows: pa.Table) -> pa.Table | None:
+        """Write rows as columns; returns dead letters about those that the sink refused."""
+        state, plan = self._settings.state, self._settings.plan
+        owner = Owner(state=state.state_id, generation=state.generation, epoch=self._settings.epoch)
+        task = into.outlet.task(into.output, owner)
+        written = self._write(task, into.typed(rows), "table")
+        if not written.refused:
+            return None
+        self._notes.append({"refused": len(written.refused)})
+        return refused_letters(plan, into.output.name, rows, written.refused)
+
+    def _write(self, sink: TaskSink, rows: pa.Table, phase: str) -> Written:
         part = TaskPart(
             rows=rows,
             batch=self._batch.batch,
@@ -154,11 +174,13 @@ class WorkerTask:
             mark=self._batch.mark,
             alone=len(self.partitions) == self._settings.plan.partitions,
             passing=self.passing,
+            answers=KeptAnswers(self._log.store, self._settings.state, self._batch.batch),
         )
         written = sink.write(part)
         for name, spent in written.phases.items():
             self._spend(f"{phase}.{name}", spent)
         self._notes += [*written.notes, {"rows": dict(written.rows)}]
+        return written
 
     def avro_schema(self, schema_id: int) -> str:
         """Return the writer schema registered under an id."""

@@ -48,7 +48,7 @@ def distinct_rows(select: exp.Select, flat: Flat, at: Location | None) -> dict[s
 
 def _refuse_changes(flat: Flat, at: Location | None) -> None:
     before = flat.groups[-1] if flat.groups else None
-    if before is not None and before.window is None and not before.distinct:
+    if before is not None and before.window is None and not (before.distinct or before.run):
         raise SqlError(
             "DISTINCT over groups that change: each of them is one row already",
             at,
@@ -56,7 +56,7 @@ def _refuse_changes(flat: Flat, at: Location | None) -> None:
         )
     if before is None and flat.is_table:
         raise SqlError(
-            f"DISTINCT over table '{flat.sources[0][1]}': its rows change and go",
+            f"DISTINCT over table '{flat.first}': its rows change and go",
             at,
             "write GROUP BY ALL: each combination is then one row of a table; or read the topic as "
             "events, without table: true",

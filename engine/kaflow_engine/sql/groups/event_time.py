@@ -11,8 +11,17 @@ from kaflow_engine.sql.scope import Schemas
 
 TIME = "_time"
 
-EventTimes = Callable[[str], str | None]
-"""The column of a topic that holds its event time; None: that of Kafka."""
+
+@dataclass(frozen=True, kw_only=True)
+class EventTimes:
+    """What is known of the event times of topics."""
+
+    column: Callable[[str], str | None] = lambda _: None
+    """The column of a topic that holds its event time; None: that of Kafka."""
+    counts: Callable[[str], bool] = lambda _: False
+    """Whether the time of a joined record of a topic counts for the row, too, which then has the
+    greatest one."""
+
 
 _DAY = 86_400_000
 _SCALES = {"3": 1, "6": 1000}
@@ -59,7 +68,7 @@ def clock_of(tree: exp.Expr, rows: Flat, schemas: Schemas, event_times: EventTim
         tree: With columns resolved.
         rows: Those that are grouped.
         schemas: Columns of topics.
-        event_times: The columns of topics that hold it.
+        event_times: Of topics.
     """
     tree = tree.unnest()
     if isinstance(tree, exp.Cast) and tree.to.this in _TIMESTAMPS:
@@ -85,12 +94,13 @@ def clock_of(tree: exp.Expr, rows: Flat, schemas: Schemas, event_times: EventTim
             return None
         return Clock(type="TIMESTAMP", within=group.window if name == WINDOW_START else None)
     driving, topic = rows.sources[0]
-    if alias != driving:
+    events = [joined for name, joined in rows.sources[1:] if name not in rows.tables]
+    if alias != driving or any(map(event_times.counts, events)):
         return None
     columns = {column.name.lower(): column for column in schemas(topic) or ()}
     if name == TIME and TIME not in columns:
         return Clock(type="TIMESTAMP")
-    said = event_times(topic)
+    said = event_times.column(topic)
     if said is None or said.lower() != name.lower():
         return None
     found = columns.get(name.lower())

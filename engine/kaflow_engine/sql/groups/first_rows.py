@@ -19,6 +19,8 @@ from kaflow_engine.sql.select_list import conjuncts
 from kaflow_engine.sql.streamable import line_of, row_number_of
 from kaflow_engine.sql.syntax import DIALECT, at_line
 
+LAST = "last"
+"""Marks a row number that counts from the last row; no author can write it."""
 FIRST = "first"
 """What the alias of such a group begins with."""
 
@@ -62,10 +64,11 @@ def first_rows(
     if fields:
         order = _order(window, scope)
         calls = Calls()
-        call = _first(fields, order, at_line(at, line))
+        is_last = bool(window.meta.get(LAST))
+        call = _first(fields, order, at_line(at, line), is_last=is_last)
         row = group.column(calls.name_of(call, line))
         by = ", ".join(part.sql(dialect=DIALECT) for part in order)
-        meaning = f"the first row by {by}" if by else "the first row"
+        meaning = f"the first row by {by}" if by else f"the {'last' if is_last else 'first'} row"
         group.calls = [replace(each, meaning=meaning) for each in calls.found]
         for name, tree in fields.items():
             field = [row.copy(), exp.Literal.string(name)]
@@ -88,12 +91,16 @@ def _order(window: exp.Window, scope: Scope) -> list[exp.Ordered]:
 
 
 def _first(
-    fields: Mapping[str, exp.Expr], order: Sequence[exp.Ordered], at: Location | None
+    fields: Mapping[str, exp.Expr],
+    order: Sequence[exp.Ordered],
+    at: Location | None,
+    *,
+    is_last: bool,
 ) -> exp.Expr:
-    """Return the call that finds the first row."""
+    """Return the call that finds the first row, or the last one."""
     row = _struct(fields)
     if not order:
-        return exp.First(this=row)
+        return exp.Last(this=row) if is_last else exp.First(this=row)
     ways = {bool(part.args.get("desc")) for part in order}
     if len(ways) > 1:
         raise SqlError(
@@ -118,6 +125,16 @@ def _struct(fields: Mapping[str, exp.Expr]) -> exp.Struct:
             for name, tree in fields.items()
         ]
     )
+
+
+def with_last_rows(select: exp.Select, key: Sequence[exp.Expr]) -> exp.Select:
+    """Return a query with the last row of each key alone, in the order of records."""
+    window = exp.Window(this=exp.RowNumber(), partition_by=[part.copy() for part in key])
+    window.meta[LAST] = True
+    last = select.copy()
+    condition = exp.EQ(this=window, expression=exp.Literal.number(1))
+    last.set("qualify", exp.Qualify(this=condition))
+    return last
 
 
 def with_qualify(query: exp.Query) -> exp.Query:

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from kaflow_engine.duck import binding
-from kaflow_engine.errors import Location, ModelError, SqlError, UnknownName
+from kaflow_engine.errors import Location, ModelError, SqlError
 from kaflow_engine.flow.windows import WINDOW_END, WINDOW_START, CalendarWindow, FixedWindow
 from kaflow_engine.sql.flat import Flat, Group
 from kaflow_engine.sql.groups.calls import Calls, aggregates_in, function_of, line_near
@@ -19,6 +18,7 @@ from kaflow_engine.sql.shape import BATCH_TIME
 from kaflow_engine.sql.streamable import line_of
 from kaflow_engine.sql.syntax import DIALECT, at_line
 from kaflow_engine.sql.tables.refused import refuse_window
+from kaflow_engine.sql.types.functions import is_function, unknown_function
 
 GROUPED = "grouped"
 """What the alias of a group begins with."""
@@ -160,9 +160,8 @@ class _Columns:
                 at,
                 f"add {name}(…) to GROUP BY, and select window_start and window_end",
             )
-        if isinstance(tree, exp.Anonymous) and tree.name.lower() not in binding.functions():
-            functions = binding.functions() | binding.aggregates()
-            raise UnknownName("function", tree.name, functions, at)
+        if isinstance(tree, exp.Anonymous) and not is_function(tree.name):
+            raise unknown_function(tree.name, at)
         if isinstance(tree, exp.Column) and tree.name != BATCH_TIME:
             raise self._not_grouped(tree.name.partition(".")[2], at)
         copy = tree.copy()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from kaflow_engine.duck import binding
+from kaflow_engine.duck.functions.catalogue import plain
 from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.flow.windows import CalendarWindow, FixedWindow, SessionWindow, Window
 from kaflow_engine.sql.groups.event_time import Clock
@@ -191,7 +192,7 @@ def _type_of(tree: exp.Expr, clock: Clock) -> str | None:
 
 
 def _text(tree: exp.Expr) -> str:
-    return _SLOT.sub(r"\1", tree.sql(dialect=DIALECT))
+    return plain(_SLOT.sub(r"\1", tree.sql(dialect=DIALECT)))
 
 
 def _shown(lengths: list[exp.Expr]) -> str:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kaflow_engine.sql.chain_shapes import chain_shapes
-from kaflow_engine.sql.shape import Expr, QueryShape, common_filters
+from kaflow_engine.sql.chain_shapes import chain_shapes, common_filters
+from kaflow_engine.sql.shape import Expr, QueryShape
 from kaflow_engine.sql.tables.joined import keeps_filter
 
 

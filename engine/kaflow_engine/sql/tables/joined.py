@@ -8,7 +8,7 @@ from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.model.columns import Column
 from kaflow_engine.sql.flat import Flat
 from kaflow_engine.sql.scope import Relation, Scope, element
-from kaflow_engine.sql.shape import JoinKind, JoinShape
+from kaflow_engine.sql.shape import HERE, JoinKind, JoinShape
 from kaflow_engine.sql.streamable import line_of
 from kaflow_engine.sql.syntax import DIALECT, at_line
 
@@ -32,8 +32,10 @@ def present(flat: Flat) -> exp.Expr | None:
         return None
     kept = flat.sources if any(join.kind in ("RIGHT", "FULL") for join in flat.joins) else None
     aliases = [alias for alias, _ in kept or flat.sources[:1]]
+    names = [HERE if alias in flat.queries else flat.tables[alias][0] for alias in aliases]
     parts = [
-        element(alias, flat.tables[alias][0]).is_(exp.null()).not_(copy=False) for alias in aliases
+        element(alias, name).is_(exp.null()).not_(copy=False)
+        for alias, name in zip(aliases, names, strict=True)
     ]
     return exp.or_(*parts, dialect=DIALECT, copy=False)
 
@@ -79,6 +81,8 @@ def merge_columns(
         scope.merged = {name: _guarded(tree, here) for name, tree in scope.merged.items()}
     for name, (outer, inner) in columns.items():
         merged = inner if kind == "RIGHT" else outer
+        if kind == "FULL" and here is None:  # of events, NULL where there is none
+            merged = exp.Coalesce(this=outer, expressions=[inner])
         if kind == "FULL" and here is not None and side.present is not None:
             left, right = _guarded(outer, here), _guarded(inner, side.present)
             known = left.expressions if isinstance(left, exp.Coalesce) else []

@@ -1,4 +1,4 @@
-"""What names after FROM and JOIN mean: queries of a WITH, relations, or topics."""
+"""What names after FROM and JOIN mean: queries of a WITH, relations, or topics and readings."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -6,13 +6,29 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from kaflow_engine.errors import Location, SqlError
-from kaflow_engine.sql.streamable import is_unnest, line_of
+from kaflow_engine.sql.groups.grouping import is_grouped
+from kaflow_engine.sql.streamable import is_unnest, line_of, row_number_of
 from kaflow_engine.sql.syntax import at_line
 
 Named = Mapping[str, exp.Query]
 """Queries by the names that stand for them, in lower case."""
-Tables = Callable[[str], tuple[str, ...] | None]
-"""The columns that are the key of a topic which is read as a table; None of events."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadTopic:
+    """What is read where a name stands for no query."""
+
+    topic: str
+    reading: str | None = None
+    """The relation whose name it is; None: it is that of the topic."""
+    key: tuple[str, ...] | None = None
+    """The columns that are the key where it is read as a table; None: of events."""
+    operation: str | None = None
+    """What says of each record what it does to a row, where these are read as changes."""
+
+
+Topics = Callable[[str], ReadTopic]
+"""What a name means that is none of a query, as its author wrote it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +37,7 @@ class Names:
 
     at: Location | None
     relations: Named
-    tables: Tables
+    topics: Topics
 
     def means(self, name: str, known: Named) -> tuple[exp.Query, Named] | None:
         """Return the query that a name stands for, and the WITH that it sees; None of a topic.
@@ -55,13 +71,14 @@ class Names:
         return {**known, **found}
 
     def is_table(self, node: exp.Expr, known: Named) -> bool:
-        """Tell whether what stands after FROM or JOIN is a table: all topics behind it are."""
+        """Tell whether what stands after FROM or JOIN is a table: all topics behind it are, or it
+        is grouped."""
         query: exp.Expr = node.this if isinstance(node, exp.Subquery) else node
         if isinstance(node, exp.Table):
             topic = topic_of(node)
             found = self.means(topic.lower(), known)
             if found is None:
-                return self.tables(topic) is not None
+                return self.topics(topic).key is not None
             query, known = found
         while isinstance(query, exp.Subquery):
             query = query.this
@@ -71,6 +88,8 @@ class Names:
         clause = query.args.get("from_") or query.args.get("from")
         if not isinstance(query, exp.Select) or clause is None:
             return False
+        if is_grouped(query) or row_number_of(query) is not None:
+            return True
         known = self.inside(query, known)
         joins: list[exp.Join] = query.args.get("joins") or []
         read = (clause.this, *(join.this for join in joins if not is_unnest(join)))

@@ -32,12 +32,13 @@ def wrong_kinds(
     joins = [join for join in every if not is_unnest(join)]
     tables = clause is not None and is_table(clause.this)
     found: list[SqlError] = []
-    for join in joins:
+    for number, join in enumerate(joins):
         joined = is_table(join.this)
         kind, place = said_kind(join), at_line(at, line_of(join))
-        if not tables and not joined and kind == "FULL":
-            way_out = f"use LEFT JOIN from the driving topic; or {_ALL_TABLES}"
-            found.append(SqlError("FULL JOIN of events cannot run on a stream", place, way_out))
+        if not tables and not joined and kind == "FULL" and number:
+            way_out = f"put the FULL JOIN first, and what is looked up behind it; or {_ALL_TABLES}"
+            text = "FULL JOIN of events behind another join cannot run here"
+            found.append(SqlError(text, place, way_out))
         if not tables and not joined and kind == "RIGHT" and len(joins) > 1:
             way_out = f"put the preserved topic first and use LEFT JOIN; or {_ALL_TABLES}"
             text = "RIGHT JOIN among several joins of events cannot run here"
@@ -59,8 +60,8 @@ def check_kind(kind: JoinKind, alias: str, side: Flat, before: Flat, at: Locatio
     Raises:
         SqlError: With the way out.
     """
-    first = before.sources[0][0]
-    match before.is_table, side.is_table:
+    first = before.called.get(before.sources[0][0], before.sources[0][0])
+    match before.is_table, side.is_table or bool(side.queries):
         case (True, True):
             return
         case (True, False):
@@ -149,8 +150,7 @@ def wrong_branches(branches: Sequence[Flat], at: Location | None) -> list[SqlErr
     """Refuse tables in a branch of a UNION ALL."""
     return [
         SqlError(
-            f"table '{branch.sources[0][1]}' stands under UNION ALL: rows of two branches may have "
-            "one key",
+            f"table '{branch.first}' stands under UNION ALL: rows of two branches may have one key",
             at_line(at, branch.line),
             "write each branch to an output of its own; or read the topics as events, without "
             "table: true",
@@ -168,7 +168,7 @@ def refuse_unnest(flat: Flat, at: Location | None) -> None:
     """
     if flat.is_table:
         raise SqlError(
-            f"a list of a row of table '{flat.sources[0][1]}' is unnested",
+            f"a list of a row of table '{flat.first}' is unnested",
             at,
             "use functions of lists, such as list_sum(x) or array_to_string(x, ','); or read the "
             "topic as events, without table: true",
@@ -188,7 +188,7 @@ def refuse_window(flat: Flat, name: str, at: Location | None) -> None:
     """
     if flat.is_table:
         raise SqlError(
-            f"{name}() over table '{flat.sources[0][1]}': rows of a table change at any time, so "
+            f"{name}() over table '{flat.first}': rows of a table change at any time, so "
             "no window of it is ever over",
             at,
             "group by time_bucket(INTERVAL 5 MINUTE, t) or date_trunc('hour', t), which are "

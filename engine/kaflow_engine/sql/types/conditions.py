@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ParseError
+from sqlglot.errors import ParseError, TokenError
 
 from kaflow_engine.duck import binding, quoting
 from kaflow_engine.errors import Location, SqlError, UnknownName
 from kaflow_engine.model.columns import Column
 from kaflow_engine.sql.syntax import DIALECT
+from kaflow_engine.sql.types.functions import unknown_function, with_functions
 from kaflow_engine.sql.types.refusals import refusal
 
 _HINT = "write SQL over the columns of the output, such as amount > 0 AND kind = 'x'"
@@ -29,13 +30,15 @@ def check_condition(condition: str, columns: Sequence[Column], at: Location | No
     """
     try:
         tree = sqlglot.parse_one(condition, dialect=DIALECT, into=exp.Condition)
-    except ParseError as error:
+    except (ParseError, TokenError) as error:
         raise SqlError(f"{condition!r} is no condition", at, _HINT) from error
     if tree.find(exp.Query):
         raise SqlError(f"the condition {condition!r} reads more than a row", at, _HINT)
     for call in tree.find_all(exp.Dot):
         if isinstance(call.expression, exp.Func):
-            raise UnknownName("function", call.expression.name, binding.functions(), at)
+            raise unknown_function(call.expression.name, at, of_rows=True)
+    rewritten = with_functions(tree, at)
+    asked = condition if rewritten is tree else rewritten.sql(dialect=DIALECT)
     names = [column.name for column in columns]
     known = {name.lower() for name in names}
     for found in tree.find_all(exp.Column):
@@ -49,8 +52,18 @@ def check_condition(condition: str, columns: Sequence[Column], at: Location | No
         ]
 
     try:
-        kind = type_of(condition)
+        kind = type_of(asked)
     except binding.Error as error:
-        raise refusal(error, condition, at, type_of) from error
+        raise refusal(error, asked, at, type_of) from error
     if kind != "BOOLEAN":
         raise SqlError(f"the condition {condition!r} is of type {kind}, not BOOLEAN", at, _HINT)
+
+
+def runnable(condition: str) -> str:
+    """Return a condition that was checked as DuckDB runs it: with the functions of the project."""
+    try:
+        tree = sqlglot.parse_one(condition, dialect=DIALECT, into=exp.Condition)
+    except (ParseError, TokenError):
+        return condition  # it was not checked, and DuckDB says what is wrong with it
+    found = with_functions(tree, None)
+    return condition if found is tree else found.sql(dialect=DIALECT)

@@ -28,7 +28,7 @@ class GroupColumns:
 
     @property
     def row(self) -> tuple[Column, ...]:
-        """The columns of its rows."""
+        """The columns of its rows; of runs, beside what their SQL selects, what goes into them."""
         return (*self.keys, *self.results, *self.window)
 
 
@@ -93,6 +93,8 @@ def _columns(below: AliasColumns, group: GroupShape, at: Location | None) -> Gro
     arguments = arguments_of(group)
     binder = Binder(below, at, [*(expr for _, expr in group.keys), *arguments.values()])
     keys = tuple(Column(name, binder.type_of(expr)) for name, expr in group.keys)
+    if group.run is not None:
+        return GroupColumns(keys=keys, arguments=(), results=group.run.results, window=())
     typed = tuple(Column(name, binder.type_of(expr)) for name, expr in arguments.items())
     window = (WINDOW_START, WINDOW_END) if group.window is not None else ()
     return GroupColumns(

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from kaflow_engine.duck import binding
-from kaflow_engine.errors import Location, ModelError, SqlError, UnknownName
+from kaflow_engine.duck.functions.catalogue import plain
+from kaflow_engine.errors import Location, ModelError, SqlError
 from kaflow_engine.sql.parse import parse_expression
 from kaflow_engine.sql.streamable import PLACES
 from kaflow_engine.sql.syntax import DIALECT
+from kaflow_engine.sql.types.functions import unknown_function, wrong_types
 
 TYPES_HINT = "use a DuckDB type such as VARCHAR, BIGINT, DOUBLE, BOOLEAN or TIMESTAMP"
 _CAST = "cast one side with CAST(… AS …)"
@@ -33,7 +35,7 @@ def refusal(
     if missing and missing[1] == "Type":
         return SqlError(f"unknown type '{missing[2]}'", at, TYPES_HINT)
     if missing:
-        return UnknownName("function", missing[2], binding.functions() | binding.aggregates(), at)
+        return unknown_function(missing[2], at)
     if "aggregate" in said.lower() or "window function" in said.lower():
         hint = "aggregate in the SELECT list or HAVING of the query"
         return SqlError("an aggregate stands where there are no groups", at, hint)
@@ -47,8 +49,13 @@ def refusal(
     if call and said.startswith(("No function matches", "Could not choose")):
         how_many = "no function takes" if said.startswith("No") else "several functions take"
         shown = call[1].replace("_LITERAL", "")
+        name, _, given = shown.partition("(")
+        of_project = wrong_types(name, given.removesuffix(")"), at)
+        if of_project is not None:
+            return of_project
         hint = "cast the arguments with CAST(… AS …)"
         return SqlError(f"{how_many} these types: {shown}", at, hint)
+    said = plain(said)
     if said.startswith("Cannot compare"):
         return SqlError(said[0].lower() + said[1:], at, _CAST)
     return SqlError(said[:1].lower() + said[1:].rstrip("."), at)

@@ -5,6 +5,7 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from itertools import islice
+from operator import lt
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
@@ -77,12 +78,12 @@ class RocksCopy:
 
     def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """Return the value of each key, None where there is none."""
-        ordered = sorted(set(keys))  # sorted keys are read twice as fast
+        ordered = keys if _ascend(keys) else sorted(set(keys))  # they are read twice as fast
         values: list[bytes | None] = []
         with telling(self.path):
             for at in range(0, len(ordered), _GET):
                 values += cast(Any, self._db.get(cast(Any, ordered[at : at + _GET])))
-        if ordered == keys:
+        if ordered is keys:
             return values
         found = dict(zip(ordered, values, strict=True))
         return [found[key] for key in keys]
@@ -284,6 +285,10 @@ def _open(path: Path, deadline: float) -> Rdict:
                 ) from error
         time.sleep(pause)
         pause = min(pause * 2, 0.25)
+
+
+def _ascend(keys: Sequence[bytes]) -> bool:
+    return all(map(lt, keys, islice(keys, 1, None)))
 
 
 def _until(stop: bytes | None) -> ReadOptions:

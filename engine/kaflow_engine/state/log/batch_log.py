@@ -210,11 +210,11 @@ class BatchLog:
         return plan
 
     def prune(self, before: int) -> None:
-        """Remove batches, commits and change files below a number, and plans none names any more.
+        """Remove what belongs to batches below a number, and plans none names any more.
 
         Interrupted, it leaves what the next call removes.
         """
-        for kind in ("batches/", "commits/", "changes/"):
+        for kind in ("batches/", "commits/", "changes/", "answers/"):
             for name in self.store.list(kind):
                 if _number(name) < before:
                     self.store.delete(name)

@@ -20,6 +20,8 @@ _MOST_DELETED = 1000
 class BucketAway(StateError):
     """The store does not answer, and may come back."""
 
+    outage = "retry"
+
 
 class ObjectChanged(StateError):
     """An object that was to be written under a condition is not what it was."""

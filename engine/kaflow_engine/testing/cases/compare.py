@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import zip_longest
 
+from kaflow_engine.flow.flow import instant
 from kaflow_engine.testing.cases.specs import Case, Letter, Row
 from kaflow_engine.testing.cases.values import Json, comparable, json_text
 
@@ -79,6 +80,7 @@ def _rows(case: Case, outcome: Outcome, as_given: bool) -> Difference | None:
             key=spec.key,
             value=value,
             batch=spec.in_batch if numbered else None,
+            at=spec.at,
         )
         for spec, value in zip(case.expect, case.values, strict=True)
     ]
@@ -133,12 +135,11 @@ def _aligned(
     matcher = SequenceMatcher(None, wanted, came, autojunk=False)
     for tag, start, stop, first, last in matcher.get_opcodes():
         for row, other in zip_longest(expected[start:stop], actual[first:last]):
-            in_place = row is None or other is None or row.batch in (None, other.batch)
             pairs.append(
                 Pair(
-                    expected=row and _shown(row, row.batch if numbered else None),
-                    actual=other and _shown(other, other.batch if numbered else None),
-                    equal=tag == "equal" and in_place,
+                    expected=row and _shown(row, numbered, row.at),
+                    actual=other and _shown(other, numbered, row and row.at),
+                    equal=tag == "equal" and _in_place(row, other),
                 )
             )
     return pairs
@@ -149,10 +150,18 @@ def _sorted(rows: Sequence[Row], values: Sequence[Hashable]) -> tuple[list[Row],
     return [rows[n] for n in order], [values[n] for n in order]
 
 
-def _shown(row: Row, batch: int | None) -> str:
-    place = "" if batch is None else f" (batch {batch})"
+def _in_place(expected: Row | None, actual: Row | None) -> bool:
+    """Tell whether a row came in the batch, and has the time, that are asked for."""
+    if expected is None or actual is None:
+        return True
+    return expected.batch in (None, actual.batch) and expected.at in (None, actual.at)
+
+
+def _shown(row: Row, numbered: bool, at: int | None) -> str:
+    place = f" (batch {row.batch})" if numbered and row.batch is not None else ""
+    time = "" if at is None or row.at is None else f" at {instant(row.at)}"
     key = "no key" if row.key is None else row.key
-    return f"{row.topic} {key}{place} {json_text(row.value)}"
+    return f"{row.topic} {key}{place}{time} {json_text(row.value)}"
 
 
 def _raw(case: Case, outcome: Outcome, keeps_order: bool) -> Difference | None:

@@ -8,13 +8,20 @@ from typing import assert_never
 
 import duckdb
 
-from kaflow_engine.errors import ModelError
-from kaflow_engine.flow.sinks import Sink, TableSink, TopicSink
+from kaflow_engine.errors import Location, ModelError
+from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.configuration.load_config import load_config
 from kaflow_engine.model.files.tree import Entries, Scalar, describe
 from kaflow_engine.model.files.variables import variables_of_authors
 from kaflow_engine.model.files.yaml_file import raise_all, read_yaml
+from kaflow_engine.model.lenses.front_end import SQL as PROCESSOR_SQL
+from kaflow_engine.model.lenses.front_end import YAML as PROCESSOR_YAML
+from kaflow_engine.model.lenses.front_end import (
+    is_processor,
+    load_processor,
+    processor_from_mapping,
+)
 from kaflow_engine.model.pipelines.front_end import SUFFIXES
 from kaflow_engine.model.pipelines.loader import load_pipeline, pipeline_from_mapping
 from kaflow_engine.model.project import FOLDERS
@@ -47,6 +54,9 @@ def plan_case(case: Case, around: Surroundings) -> PlannedPipeline:
     """
     spec = _spec(case, around)
     config = load_config(around.config_path, around.variables, case.config)
+    if config.functions != load_config(around.config_path, around.variables).functions:
+        hint = "name them in the configuration, as a case is text and text runs no code"
+        raise ModelError("a case cannot name functions", Location(config.origin("functions")), hint)
     schemas = _schemas(case, spec)
     planned = build_plan(spec, config, schemas)
     sinks = tuple(_as_topic(sink) for sink in planned.plan.sinks)
@@ -54,7 +64,7 @@ def plan_case(case: Case, around: Surroundings) -> PlannedPipeline:
 
 
 def _as_topic(sink: Sink) -> Sink:
-    """Show what a table would get as records."""
+    """Show what a sink that takes columns would get as records."""
     match sink:
         case TopicSink():
             return sink
@@ -68,6 +78,18 @@ def _as_topic(sink: Sink) -> Sink:
                 format="json",
                 key_in_value=not sink.table.grouped,
             )
+        case ConnectorSink(id=name, inputs=inputs, exchange=exchange, key=key):
+            return TopicSink(
+                id=name,
+                inputs=inputs,
+                exchange=exchange,
+                key=key,
+                topic=sink.target,
+                format="json",
+                key_in_value=sink.key_in_value,
+                compacted=sink.changes,
+                coalesced=sink.coalesced,
+            )
         case _:
             assert_never(sink)
 
@@ -79,8 +101,12 @@ def _spec(case: Case, around: Surroundings) -> PipelineSpec:
     if known is None:
         known = variables_of_authors(config.env, config.file)
     match node:
+        case Entries() if is_processor(node):
+            return processor_from_mapping(node)
         case Entries():
             return pipeline_from_mapping(node, node.at, known)
+        case Scalar(text=str(text)) if text.endswith((PROCESSOR_SQL, *PROCESSOR_YAML)):
+            return load_processor(here / text, known)
         case Scalar(text=str(text)) if text.endswith(SUFFIXES):
             return load_pipeline(here / text, known)
         case Scalar(text=str(text)):
@@ -129,6 +155,8 @@ def _nearest(folder: Path) -> list[Path]:
 
 
 def _holds_pipeline(file: Path) -> bool:
+    if file.name.endswith((PROCESSOR_SQL, *PROCESSOR_YAML)):
+        return True
     if not file.name.endswith(SUFFIXES):
         return False
     try:

@@ -12,7 +12,7 @@ from kaflow_engine.flow.records import DEAD_LETTER, RECORDS, ROW
 from kaflow_engine.flow.sinks import TopicSink
 from kaflow_engine.formats.contract import Evidence, IdSchema, format_of, no_schema
 from kaflow_engine.model.files.yaml_file import raise_all
-from kaflow_engine.model.output_specs import SchemaSpec
+from kaflow_engine.model.outputs.output_specs import SchemaSpec
 from kaflow_engine.plan.planner.planned import PlannedPipeline
 from kaflow_engine.testing.cases.specs import Case, Given, Letter, Row
 from kaflow_engine.testing.cases.values import Json, parse_json
@@ -123,7 +123,16 @@ def emitted_rows(wire: Wire, output: pa.Table, batch: int) -> list[tuple[Row, by
     """Return the rows of a batch in order, each with its value as it was written."""
     found = [row for row in output.to_pylist() if row["kind"] == ROW]
     return [
-        (Row(topic=row["topic"], key=_text(row["key"]), value=value, batch=batch), row["value"])
+        (
+            Row(
+                topic=row["topic"],
+                key=_text(row["key"]),
+                value=value,
+                batch=batch,
+                at=row["timestamp"],
+            ),
+            row["value"],
+        )
         for row, value in zip(found, _values(wire, found), strict=True)
     ]
 

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 from kaflow_engine.errors import Location
 from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.files.tree import Node
-from kaflow_engine.model.names import Filled, Topic, refuse
+from kaflow_engine.model.names import Filled, TargetName, Topic, refuse
 from kaflow_engine.model.spec import Spec
 from kaflow_engine.testing.cases.values import Json
 
@@ -55,19 +55,21 @@ class AdvanceSpec(Spec):
 class RowSpec(Spec):
     """One expected record; its value is read from the tree, where no digit is lost."""
 
-    topic: Topic | None = None
-    """The topic or table that it is in; None: the one output of the pipeline."""
+    topic: TargetName | None = None
+    """The topic, table or other output that it is in; None: the one output of the pipeline."""
     key: str | None = None
     value: object
     """None: the record deletes its key."""
     in_batch: int | None = Field(default=None, gt=0)
+    at: Instant | None = None
+    """The timestamp of the record; None: any."""
 
 
 class LastSpec(Spec):
     """The last record that is expected of a key; its value is read from the tree, too."""
 
-    topic: Topic | None = None
-    """The topic or table that it is in; None: the one output of the pipeline."""
+    topic: TargetName | None = None
+    """The topic, table or other output that it is in; None: the one output of the pipeline."""
     key: str
     value: object
 
@@ -146,6 +148,8 @@ class Row:
     """None: the record deletes its key."""
     batch: int | None
     """The number of the batch that emits it; None where that does not matter."""
+    at: int | None = None
+    """Its timestamp; None where that does not matter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,7 +65,7 @@ class _Names:
             return table.topic, table.spec.config.dimension
         if first not in self._models:
             raise UnknownName("model", first, self._models, node.at)
-        return self._models[first].writes[0].output.target, False
+        return self._models[first].writes[0].target, False
 
     @cached_property
     def _models(self) -> Mapping[str, PipelineSpec]:

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.chains import clocks
-from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.flow import Beginning, Flow
 from kaflow_engine.flow.graph import last_level
 from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.operators.levels import run_level, run_levels
@@ -158,6 +158,7 @@ class LocalPipeline:
             batch_time=logged.batch_time,
             watermarks=logged.watermarks,
             epoch=self._epoch,
+            begins=self._begins(logged.plan),
         )
         report = self._once(logged.plan, batch, logged.records)
         if self._replay and report != self._once(logged.plan, batch, logged.records):
@@ -168,6 +169,13 @@ class LocalPipeline:
         if END in logged.watermarks.values():
             watermark = ended(watermark, watermark.marks)
         self._world.commit(watermark, report.counters)
+
+    def _begins(self, plan: Flow) -> frozenset[Beginning]:
+        """Return what begins with the batch that is logged: what the one before did not have."""
+        commits = self._world.commits
+        return frozenset(plan.begins) - frozenset(
+            commits[-1].plan.begins if commits else plan.begins
+        )
 
     def _once(self, plan: Flow, batch: BatchContext, records: pa.Table) -> BatchReport:
         everything = range(plan.partitions)

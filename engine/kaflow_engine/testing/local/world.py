@@ -57,6 +57,7 @@ class LoggedBatch:
 class LoggedCommit:
     """The outcome of a batch."""
 
+    plan: Flow
     changes: Mapping[Place, pa.Table]
     watermark: WatermarkState
     counters: Mapping[str, int]
@@ -129,7 +130,12 @@ class LocalWorld:
         """Log that a batch is done."""
         with self._at("committed"):
             files = dict(self._files)
-            self.commits.append(LoggedCommit(changes=files, watermark=watermark, counters=counters))
+            assert self.begun is not None
+            self.commits.append(
+                LoggedCommit(
+                    plan=self.begun.plan, changes=files, watermark=watermark, counters=counters
+                )
+            )
             self.begun = None
 
     def delivered(self) -> pa.Table:

@@ -35,6 +35,12 @@ def by_key(changes):
 
 
 ORDERS = [order for four in FOUR.values() for order in permutations(four)]
+IN_TASKS = [
+    pytest.param(*case, spread, id="-".join([*case, "several tasks" if spread else "one task"]))
+    for case in CASES
+    for spread in ([False, True] if case[1] == "FULL" else [False])
+]
+"""In several tasks those that know of both sides which rows have no match."""
 
 
 def apart(place, of, key, values):
@@ -45,8 +51,7 @@ def apart(place, of, key, values):
     return of, f"{place}.{key}", (k and f"{place}.{k}", v)
 
 
-@pytest.mark.parametrize("spread", [False, True], ids=["one task", "several tasks"])
-@pytest.mark.parametrize(("key", "kind"), CASES)
+@pytest.mark.parametrize(("key", "kind", "spread"), IN_TASKS)
 def test_every_order_of_four_records_gives_the_rows_of_sql(key, kind, spread):
     worlds = [[apart(n, *one) for one in order] for n, order in enumerate(ORDERS)]
     run = Joined(key, kind, spread=spread)

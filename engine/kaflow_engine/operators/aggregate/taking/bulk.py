@@ -28,7 +28,7 @@ _NEVER = np.iinfo(np.int64).min
 
 def may_be_bulk(aggregate: Aggregate) -> bool:
     """Tell whether rows may be taken at once."""
-    once = not (aggregate.is_table and aggregate.each)
+    once = not (aggregate.leaves == "changes" and aggregate.each)
     plain = not aggregate.retracts and not isinstance(aggregate.window, SessionWindow)
     return once and plain and not keeps_rows(aggregate)
 
@@ -52,6 +52,8 @@ def take_in_bulk(
 ) -> bool:
     """Take rows into their groups, unless they must be taken group by group.
 
+    Rows of windows that end before they leave are for those that have not ended.
+
     Args:
         work: The aggregate.
         rows: Schema EXCHANGE, in their order.
@@ -64,10 +66,11 @@ def take_in_bulk(
     """
     aggregate = work.aggregate
     groups = _groups(work, rows, places, starts, ends)
-    stored = work.groups.values(groups.entries)
+    stored = work.groups.in_windows(groups.entries, groups.starts, groups.ends)
     known = stored.is_valid()
     before = read_group_values(stored.filter(known))
-    if before is None:
+    held = aggregate.leaves == "ended"
+    if before is None or (held and not before.held.all()):
         return False
     numbers = np.arange(len(groups.entries))
     old = numbers[known.to_numpy(zero_copy_only=False)]
@@ -78,11 +81,12 @@ def take_in_bulk(
     ts = np.full(len(numbers), _NEVER)
     np.maximum.at(ts, groups.of_rows, rows["ts"].to_numpy()[places])
     ts[old] = np.maximum(ts[old], before.ts)
-    values = group_values(ts, found["columns"].slice(0, len(numbers)).combine_chunks())
-    work.groups.put_all(groups.entries, values, known, overs_at(aggregate, ts, groups.ends))
+    values = group_values(ts, found["columns"].slice(0, len(numbers)).combine_chunks(), held=held)
+    overs = overs_at(aggregate, ts, groups.ends, held)
+    work.groups.put_all(groups.entries, values, known, overs)
     first = work.count
     work.rows.append(rows)
-    if aggregate.is_table:
+    if _shows(aggregate):
         results = found["row"].combine_chunks()
         sent = np.full(len(numbers), -1)
         sent[old] = np.arange(len(numbers), len(results))
@@ -131,7 +135,7 @@ def _computed(
     """Return accumulators and results by the numbers of groups; behind them those of stored ones as
     they were, where results of them are wanted."""
     count = len(groups.entries)
-    again = np.arange(len(old) if aggregate.is_table else 0)
+    again = np.arange(len(old) if _shows(aggregate) else 0)
     wanted = np.concatenate([np.arange(count), old[again]])
     numbers = np.concatenate([np.arange(count), count + again])
     windowed = aggregate.window is not None
@@ -151,4 +155,9 @@ def _computed(
     given = rows.select(["kind", "payload"]).take(pa.array(places))
     news = given.append_column("v", pa.array(groups.of_rows))
     news = news.append_column("g", pa.array(groups.of_rows))
-    return computed(aggregate, infos, olds, news, results=aggregate.is_table)
+    return computed(aggregate, infos, olds, news, results=_shows(aggregate))
+
+
+def _shows(aggregate: Aggregate) -> bool:
+    """Tell whether what rows change leaves."""
+    return aggregate.leaves == "changes"

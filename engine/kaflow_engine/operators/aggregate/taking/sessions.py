@@ -19,6 +19,8 @@ class _Session:
     last: int
     group: Group | None
     """As it was kept."""
+    held: bool
+    """It has not ended."""
     node: int | None = None
     """What it is by now; None: not touched."""
 
@@ -50,7 +52,7 @@ def take_into_sessions(work: Work, rows: pa.Table) -> pa.Table:
             continue
         others = [session for session in live[key] if session not in near]
         near.sort(key=lambda session: session.first)
-        live[key] = [*others, taking.joined(key, near, place, ts)]
+        live[key] = [*others, taking.joined(key, near, place, ts, early=not phase)]
     last = [s.node for some in live.values() for s in some if s.node is not None]
     settle(work, rows, taking.nodes, last, taking.changes(last))
     return rows.filter(pa.array(late))
@@ -59,7 +61,7 @@ def take_into_sessions(work: Work, rows: pa.Table) -> pa.Table:
 def _session(work: Work, entry: bytes, group: Group) -> _Session:
     _, start = read_entry(work.aggregate, entry)
     assert start is not None
-    return _Session(entry=entry, first=start, last=group.last, group=group)
+    return _Session(entry=entry, first=start, last=group.last, group=group, held=group.held)
 
 
 class _Taking:
@@ -67,23 +69,29 @@ class _Taking:
 
     def __init__(self, work: Work, gap: int) -> None:
         self._gap = gap
+        self._work = work
         self._each = work.aggregate.each and work.aggregate.is_table
         self.nodes: list[Node] = []
         self._changes: list[int | Gone] = []
 
-    def joined(self, key: bytes, near: list[_Session], place: int, ts: int) -> _Session:
-        """Return the session that sessions, in the order of their starts, become by a row."""
+    def joined(
+        self, key: bytes, near: list[_Session], place: int, ts: int, *, early: bool
+    ) -> _Session:
+        """Return the session that sessions, in the order of their starts, become by a row: one that
+        has ended does not wait again."""
         first = min([ts, *(session.first for session in near)])
         last = max([ts, *(session.last for session in near)])
         entry = group_entry(key, first)
+        held = all(s.held for s in near) and self._work.holds(None, last + self._gap, early=early)
+        each = self._each and not held
         parents = tuple(self._node(key, session) for session in near)
         for session, node in zip(near, parents, strict=True):
-            if session.entry != entry and (session.group is not None or self._each):
+            if session.entry != entry and (session.group is not None or each):
                 was = self.nodes[node]
                 self._changes.append(Gone(was, session.entry, session.first, place))
         kept = near[0].group if near and near[0].entry == entry else None
-        now = _Session(entry=entry, first=first, last=last, group=kept)
-        if not self._each and len(near) == 1 and self.nodes[parents[0]].stored is None:
+        now = _Session(entry=entry, first=first, last=last, group=kept, held=held)
+        if not each and len(near) == 1 and self.nodes[parents[0]].stored is None:
             node = self.nodes[parents[0]]  # nothing else is made of it
             now.node = parents[0]
         else:
@@ -91,9 +99,10 @@ class _Taking:
             self.nodes.append(node)
             now.node = len(self.nodes) - 1
         node.rows.append(place)
+        node.held = held
         node.entry, node.start, node.last, node.end = entry, first, last, last + self._gap
         node.ts = max([ts, node.ts, *(self.nodes[parent].ts for parent in parents)])
-        if self._each:
+        if each:
             self._changes.append(now.node)
         return now
 
@@ -123,6 +132,7 @@ class _Taking:
                 ts=group.ts,
                 last=session.last,
                 stored=group,
+                held=session.held,
             )
             self.nodes.append(node)
             session.node = len(self.nodes) - 1

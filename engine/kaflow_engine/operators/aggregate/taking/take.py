@@ -32,11 +32,35 @@ def take_into_fixed(work: Work, rows: pa.Table) -> pa.Table:
         late[places[held]] = False
         places, starts, ends = places[held], starts[held], ends[held]
     of_records = pc.all(pc.greater(rows["t_phase"], 0)).as_py()  # others may be over at once
-    at_once = of_records and work.groups.is_untouched and may_be_bulk(work.aggregate)
-    if not (at_once and take_in_bulk(work, rows, places, starts, ends)):
-        nodes, made, changed = _nodes(work, rows, places, starts, ends)
-        settle(work, rows, nodes, made, changed)
+    if of_records and work.aggregate.leaves == "ended":
+        open_ = ends > work.watermark
+        _take(work, rows, (places[open_], starts[open_], ends[open_]), at_once=not work.rows)
+        places, starts, ends = places[~open_], starts[~open_], ends[~open_]
+        _take(work, rows, (places, starts, ends), at_once=False)
+    else:
+        at_once = of_records and work.groups.is_untouched
+        _take(work, rows, (places, starts, ends), at_once=at_once)
     return rows.filter(pa.array(late))
+
+
+def _take(
+    work: Work, rows: pa.Table, into: tuple[Numbers, Numbers, Numbers], *, at_once: bool
+) -> None:
+    """Take rows into windows.
+
+    Args:
+        work: The aggregate.
+        rows: Schema EXCHANGE, in their order.
+        into: The places of rows, as often as there are windows that they fall into; starts and ends
+            of these.
+        at_once: Nothing has been put into these windows before.
+    """
+    if not len(into[0]):
+        return
+    if at_once and may_be_bulk(work.aggregate) and take_in_bulk(work, rows, *into):
+        return
+    nodes, made, changed = _nodes(work, rows, *into)
+    settle(work, rows, nodes, made, changed)
 
 
 def _windows(work: Work, times: Numbers) -> tuple[Numbers, Numbers, Numbers]:
@@ -55,6 +79,7 @@ def _nodes(
     """Return nodes, those that are what groups become, and the changes in their order."""
     keys = texts(rows["key"])
     times: list[int] = rows["ts"].to_pylist()
+    early: list[bool] = pc.equal(rows["t_phase"], 0).to_pylist()
     windowed = work.aggregate.window is not None
     spans: zip[tuple[int, int, int]] = zip(
         *(numbers.tolist() for numbers in (places, starts, ends)), strict=True
@@ -67,20 +92,24 @@ def _nodes(
     stored = dict(zip(entries, work.groups.of(entries), strict=True))
     nodes: list[Node] = []
     now: dict[bytes, int] = {}
+    held: dict[bytes, bool] = {}
     each = work.aggregate.each and work.aggregate.is_table
     changed: list[int] = []
     for place, entry, start, end in into:
         window = (start, end) if windowed else (None, None)
         if entry not in now:
             group = stored[entry]
+            held[entry] = work.holds(group, end - 1, early=early[place])
             if group is not None:
                 now[entry] = _add(nodes, entry, keys[place], window, group.ts)
-                nodes[-1].stored = group
+                nodes[-1].stored, nodes[-1].held = group, held[entry]
         before = now.get(entry)
-        if before is None or each or nodes[before].stored is not None:
+        apart = each and not held[entry]
+        if before is None or apart or nodes[before].stored is not None:
             ts = times[place] if before is None else max(times[place], nodes[before].ts)
             now[entry] = _add(nodes, entry, keys[place], window, ts)
             nodes[-1].parents = () if before is None else (before,)
+            nodes[-1].held = held[entry]
             changed.append(now[entry])
         node = nodes[now[entry]]
         node.rows.append(place)

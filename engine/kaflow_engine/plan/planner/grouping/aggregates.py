@@ -4,14 +4,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from kaflow_engine.flow.edges import Driving, Rows
-from kaflow_engine.flow.numbers import aggregate_state
-from kaflow_engine.flow.operators import Aggregate, KeyedJoin, Project
+from kaflow_engine.flow.numbers import RUNS, aggregate_state, timed_state
+from kaflow_engine.flow.operators import Aggregate, Gathers, KeyedJoin, Project
+from kaflow_engine.flow.timed import Runs
 from kaflow_engine.flow.windows import SessionWindow, span_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.plan.planner.grouping.accumulators import accumulate
+from kaflow_engine.plan.planner.grouping.places import (
+    Places,
+    own_shard,
+    places_of_groups,
+    shard_in,
+)
 from kaflow_engine.plan.planner.grouping.settings import GroupParts
 from kaflow_engine.plan.planner.wiring import Grouped, projection
-from kaflow_engine.sql.shape import Expr, UnnestShape
+from kaflow_engine.sql.shape import Expr, RunShape, UnnestShape
 
 
 @dataclass(slots=True, kw_only=True)
@@ -29,6 +36,8 @@ class Aggregates:
     """Milliseconds for which records of its topics are remembered, at most."""
     ledger: str | None
     """What sends on rows that it judges, where the chain has a ledger."""
+    places: Places | None = None
+    """Where the rows are that the first of them take; None: not where groups could be made."""
     found: list[Grouped] = field(default_factory=list[Grouped])
 
     def behind(
@@ -77,18 +86,38 @@ class Aggregates:
             entry = replace(entry, rows=Rows(input=before.aggregate.id, key=None))
         ledger = self.ledger if before is None else None
         retracts = self.of_table if before is None else before.aggregate.is_table
-        new = Grouped(
-            depth=depth,
-            entry=entry,
-            aggregate=_aggregate(
+        places = self.places if before is None else before.places
+        shard = None if places is None else shard_in(places, group.keys)
+        inputs = (entry.id, *([ledger] if ledger else []))
+        number = len(self.found) + 1
+        aggregate = (
+            _runs(
+                group,
+                group.shape.run,
+                f"runs:{name}",
+                timed_state(self.chain, RUNS + number),
+                inputs,
+            )
+            if group.shape.run is not None
+            else _aggregate(
                 group,
                 id=f"aggregate:{name}",
-                state=aggregate_state(self.chain, len(self.found) + 1),
-                inputs=(entry.id, *([ledger] if ledger else [])),
+                state=aggregate_state(self.chain, number),
+                inputs=inputs,
                 delay=self.delay if before is None else _delay_behind(before.aggregate),
                 ttl=self.ttl,
                 retracts=retracts,
-            ),
+                shard=None if shard == own_shard(group.keys) else shard,
+                exchange=shard is None,
+            )
+        )
+        new = Grouped(
+            depth=depth,
+            entry=entry,
+            aggregate=aggregate,
+            places=None
+            if isinstance(aggregate, Runs)
+            else places_of_groups(aggregate, group.keys, places),
         )
         equal = next((each for each in self.found if _bare(each) == _bare(new)), None)
         if equal is None:
@@ -96,7 +125,7 @@ class Aggregates:
         return equal or new
 
 
-def _bare(grouped: Grouped) -> tuple[Project, Aggregate]:
+def _bare(grouped: Grouped) -> tuple[Project, Gathers]:
     """Return what two must share to be one."""
     aggregate = replace(grouped.aggregate, id="", state=0, inputs=())
     return replace(grouped.entry, id=""), aggregate
@@ -111,6 +140,8 @@ def _aggregate(
     delay: int,
     ttl: int,
     retracts: bool,
+    shard: str | None,
+    exchange: bool,
 ) -> Aggregate:
     arguments = tuple(column for column, _ in group.arguments)
     accumulators, results = accumulate(
@@ -138,11 +169,31 @@ def _aggregate(
         delay=delay,
         ttl=ttl if group.shape.distinct and settings.ttl is None else settings.ttl,
         retracts=retracts,
+        shard=shard,
+        exchange=exchange,
     )
 
 
-def _delay_behind(aggregate: Aggregate) -> int:
-    """Return how far the rows of a window may be behind the watermark when they leave."""
+def _runs(group: GroupParts, run: RunShape, id: str, state: int, inputs: tuple[str, ...]) -> Runs:
+    return Runs(
+        id=id,
+        state=state,
+        inputs=inputs,
+        alias=group.shape.alias,
+        columns=run.inputs,
+        sql=run.sql,
+        results=run.results,
+        size=run.size,
+        every=run.every,
+        per_partition=run.per_partition,
+    )
+
+
+def _delay_behind(aggregate: Gathers) -> int:
+    """Return how far the rows of a window may be behind the watermark when they leave; no window
+    stands behind runs."""
+    if isinstance(aggregate, Runs):
+        return 0
     if aggregate.window is None:
         return aggregate.delay
     return aggregate.delay + span_of(aggregate.window) + aggregate.grace

@@ -4,11 +4,13 @@ from collections.abc import Iterator, Sequence
 
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import ModelError, SqlError
-from kaflow_engine.model.output_specs import Write
 from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import AggregationSpec, PipelineSpec
+from kaflow_engine.plan.planner.grouping.refused_emission import wrong_emission
 from kaflow_engine.plan.planner.grouping.settings import aggregation_of, is_group_key, place_of
+from kaflow_engine.plan.planner.outputs.connector import wrong_rows
 from kaflow_engine.plan.planner.outputs.output import BranchParts, OutputParts
+from kaflow_engine.plan.planner.outputs.throttle import wrong_pace
 from kaflow_engine.plan.planner.tables.keys import TableKeys, is_key, key_output, query_key
 from kaflow_engine.sql.shape import BATCH_TIME, GroupShape
 
@@ -22,14 +24,25 @@ def wrong_keys(
     table."""
     for output in outputs:
         write, branch = output.write, output.branches[0]
+        if write.sink is not None:
+            yield from wrong_rows(spec, branch, write.sink)
         if branch.is_table and not branch.groups:
             yield from _wrong_table(spec, branch, keys)
+        elif branch.groups and branch.groups[-1].shape.run and write.output.table is not None:
+            yield ModelError(
+                f"table '{write.output.table}' cannot hold the rows of runs: a backfill could not "
+                "make them again",
+                spec.place(*write.at, "table"),
+                "write them to a topic, and that topic into a table in another pipeline",
+            )
         elif branch.is_table and write.output.table is not None:
             yield ModelError(
                 f"table '{write.output.table}' cannot hold groups that change: a row of it stays "
                 "as it is",
                 spec.place(*write.at, "table"),
-                "group by a window, such as tumble(INTERVAL 5 MINUTE), with emission: "
+                "remove emission.late_updates, or write to a topic"
+                if spec.emission.late_updates and branch.groups[-1].shape.window
+                else "group by a window, such as tumble(INTERVAL 5 MINUTE), with emission: "
                 "{type: final}, or write to a topic",
             )
         elif (
@@ -69,39 +82,32 @@ def _wrong_table(spec: PipelineSpec, branch: BranchParts, keys: TableKeys) -> It
 
 def wrong_groups(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[ModelError]:
     """Yield what cannot be done with the groups of a pipeline, and what has no effect on them."""
-    yield from _emission(spec, branches)
+    yield from wrong_emission(spec, branches)
     for branch in branches:
         yield from _grouped_twice(spec, branch)
         yield from _at_batch_time(spec, branch)
     yield from _required(spec, branches)
     yield from _aggregation(spec, branches)
-    yield from _coalescing(spec, branches)
-
-
-def _emission(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[ModelError]:
-    grouped = [branch for branch in branches if branch.groups]
-    if spec.emission.type == "final":
-        for branch in grouped:
-            last = next((g.shape for g in reversed(branch.groups) if not g.shape.distinct), None)
-            if last is not None and last.window is None:
-                yield ModelError(
-                    f"final emission needs a window, and the GROUP BY at "
-                    f"{place_of(spec, branch.write, last)} has none: its groups never end",
-                    spec.place("emission", "type"),
-                    "add a window, such as GROUP BY tumble(INTERVAL 5 MINUTE), or remove it",
-                )
-    if grouped and spec.on_dimension_update == "reemit":
-        yield ModelError(
-            "'on_dimension_update: reemit' does not work with GROUP BY or DISTINCT: a row that is "
-            "formed again would count twice",
-            spec.place("on_dimension_update"),
-            "remove it, or group the rows of a topic that another pipeline writes",
-        )
+    yield from wrong_pace(spec, branches)
 
 
 def _grouped_twice(spec: PipelineSpec, branch: BranchParts) -> Iterator[ModelError]:
     for before, group in zip(branch.groups, branch.groups[1:], strict=False):
-        if before.settings.leaves != "changes":
+        if before.shape.run is not None and group.shape.window is not None:
+            yield SqlError(
+                "a window over runs of rows is not supported: their rows leave long after the "
+                "records that they are made of",
+                place_of(spec, branch.write, group.shape),
+                "put the window below the runs, or write the runs to a topic, and read that one",
+            )
+        if group.shape.run is not None and group.shape.run.per_partition:
+            yield SqlError(
+                "runs of each source partition over groups: the rows of a group come from several "
+                "partitions",
+                place_of(spec, branch.write, group.shape),
+                "remove per: partition",
+            )
+        if not before.settings.is_table:
             continue
         place = place_of(spec, branch.write, group.shape)
         if group.shape.window is not None:
@@ -122,7 +128,7 @@ def _grouped_twice(spec: PipelineSpec, branch: BranchParts) -> Iterator[ModelErr
 
 def _at_batch_time(spec: PipelineSpec, branch: BranchParts) -> Iterator[ModelError]:
     """A row of a table is computed again when it is replaced: it must be what it was."""
-    tables = [group.settings.leaves == "changes" for group in branch.groups]
+    tables = [group.settings.is_table for group in branch.groups]
     if branch.shape.is_table or not any(tables):
         return
     groups = branch.groups[tables.index(True) :]
@@ -152,18 +158,23 @@ def refuse_better_rows(
     Raises:
         SqlError: with the way out.
     """
-    if not left or spec.emission.type == "final":
+    if not left or spec.emission.type in ("on_match", "final"):
         return
     for branch in branches:
         if branch.groups:
-            called = "DISTINCT" if branch.groups[0].shape.distinct else "GROUP BY"
+            called = _called(branch.groups[0].shape)
             raise SqlError(
                 f"{called} over a LEFT JOIN of events ('{left[0]}'): a row leaves without a match, "
                 "and again with each match that comes later, and would count twice",
                 place_of(spec, branch.write, branch.groups[0].shape),
-                "write INNER JOIN; or with a window emission: {type: final}, so that rows leave "
-                "once",
+                "set emission.type to on_match, so that rows leave once; or write INNER JOIN",
             )
+
+
+def _called(group: GroupShape) -> str:
+    if group.run is not None:
+        return "a run of rows"
+    return "DISTINCT" if group.distinct else "GROUP BY"
 
 
 def _required(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[ModelError]:
@@ -234,17 +245,3 @@ def _without_effect(
                 spec.place(*path, key),
                 "remove it; aggregation.grace says how long a window takes late records",
             )
-
-
-def _coalescing(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[ModelError]:
-    """Each `coalesce` must concern changes of a table."""
-    tables = {branch.write.at for branch in branches if branch.is_table}
-    writes: dict[Path, Write] = {branch.write.at: branch.write for branch in branches}
-    hint = "remove it: only changes of groups without a final window are put together"
-    for at, write in writes.items():
-        if write.output.coalesce is not None and at not in tables:
-            text = "'coalesce' has no effect: each row of this output is one of its own"
-            yield ModelError(text, spec.place(*at, "coalesce"), hint)
-    if "coalesce" in spec.emission.model_fields_set and not tables:
-        text = "emission.coalesce has no effect: each row is one of its own"
-        yield ModelError(text, spec.place("emission", "coalesce"), hint)

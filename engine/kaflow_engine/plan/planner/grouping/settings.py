@@ -9,7 +9,7 @@ from kaflow_engine.errors import Location
 from kaflow_engine.flow.operators import Leaves
 from kaflow_engine.flow.windows import WINDOW_START
 from kaflow_engine.model.columns import Column
-from kaflow_engine.model.output_specs import Write
+from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.specs import AggregationSpec, PipelineSpec
 from kaflow_engine.operators.rows.table_rows import GROUP
 from kaflow_engine.plan.planner.grouping.accumulators import follows_order
@@ -20,6 +20,7 @@ from kaflow_engine.plan.planner.tables.keys import (
     query_key,
     table_keys,
 )
+from kaflow_engine.plan.planner.tables.upserts import as_changes, refuse_upserts
 from kaflow_engine.sql.pipeline import pipeline_shapes
 from kaflow_engine.sql.scope import Schemas
 from kaflow_engine.sql.shape import Expr, GroupShape, OutputShape, QueryShape
@@ -58,26 +59,31 @@ class GroupSettings:
     on_late: Literal["drop", "dead_letter"]
     ttl: int | None
 
+    @property
+    def is_table(self) -> bool:
+        """Whether its rows are those of a table, of which changes leave."""
+        return self.leaves in ("changes", "ended")
+
 
 def group_settings(
     spec: PipelineSpec, write: Write, shape: QueryShape, *, is_looked_up: bool = False
 ) -> tuple[GroupSettings, ...]:
     """Return the settings of each GROUP BY of a query.
 
-    A window that another GROUP BY takes is final. A table that another one takes gives it each of
-    its changes, where the order in which rows took their present form counts. Groups that are
-    looked up show every change: a record sees those before it.
+    A window that another GROUP BY takes is final, and gives it one row. A table that another one
+    takes gives it each of its changes, where the order in which rows took their present form
+    counts. Groups that are looked up show every change: a record sees those before it.
     """
     found: list[GroupSettings] = []
     for number, group in enumerate(shape.groups, 1):
         said, _ = aggregation_of(spec, write, group)
         last = number == len(shape.groups)
-        leaves = _leaves(group, at_once=last and _immediate(spec))
+        leaves = _leaves(spec, group, last=last)
         in_order = any(follows_order(later) for later in shape.groups[number:])
         found.append(
             GroupSettings(
                 leaves=leaves,
-                each=leaves == "changes"
+                each=leaves in ("changes", "ended")
                 and (is_looked_up or in_order or coalescing(spec, write) == "none"),
                 grace=said.grace if group.window else 0,
                 on_late=said.on_late if group.window else "drop",
@@ -87,10 +93,12 @@ def group_settings(
     return tuple(found)
 
 
-def _leaves(group: GroupShape, *, at_once: bool) -> Leaves:
-    if group.distinct:
+def _leaves(spec: PipelineSpec, group: GroupShape, *, last: bool) -> Leaves:
+    if group.appends:
         return "first"
-    return "changes" if group.window is None or at_once else "closed"
+    if group.window is None or (last and _immediate(spec)):
+        return "changes"
+    return "ended" if last and spec.emission.late_updates else "closed"
 
 
 def _immediate(spec: PipelineSpec) -> bool:
@@ -99,7 +107,21 @@ def _immediate(spec: PipelineSpec) -> bool:
 
 def coalescing(spec: PipelineSpec, write: Write) -> Literal["batch", "none"]:
     """Return whether changes of one group in one batch leave as one."""
+    if write.output.coalesce is None and write.output.every is not None:
+        return "batch"
     return write.output.coalesce or spec.emission.coalesce
+
+
+def pace(spec: PipelineSpec, write: Write) -> int | None:
+    """Return how long a key that sent a change holds the next one back, in ms; None: not at all.
+
+    What an output says of its changes comes before what `emission` says, which is for topics.
+    """
+    if write.output.topic is None:
+        return None
+    if write.output.every is not None:
+        return write.output.every
+    return None if write.output.coalesce == "none" else spec.emission.every
 
 
 def aggregation_of(
@@ -123,7 +145,7 @@ def relation_with(spec: PipelineSpec, at: Location) -> str | None:
     """Return the relation in whose query a place is; None: in that of an output."""
     for name, relation in spec.relations.items():
         start = spec.place("relations", name, "query")
-        if start.line is None or at.line is None or start.file != at.file:
+        if relation.query is None or start.line is None or at.line is None or start.file != at.file:
             continue
         if start.line <= at.line <= start.line + relation.query.rstrip().count("\n"):
             return name
@@ -132,7 +154,7 @@ def relation_with(spec: PipelineSpec, at: Location) -> str | None:
 
 def is_table(shape: QueryShape, settings: Sequence[GroupSettings]) -> bool:
     """Tell whether the rows of a query are those of a table, of which changes leave."""
-    return settings[-1].leaves == "changes" if settings else shape.is_table
+    return settings[-1].is_table if settings else shape.is_table
 
 
 def keyed_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[tuple[QueryShape, ...], ...]:
@@ -144,8 +166,15 @@ def keyed_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[tuple[QueryShape
         NeedsSchema: As `pipeline_shapes`.
     """
     found, keys = pipeline_shapes(spec, schemas), table_keys(spec, schemas)
+    for write, branches in zip(spec.writes, found, strict=True):
+        refuse_upserts(spec, write, branches)
     return tuple(
-        tuple(with_own_key(write, shape, keys, schemas) for shape in branches)
+        tuple(
+            as_changes(spec, write, shape, schemas)
+            if shape.driving.changes
+            else with_own_key(write, shape, keys, schemas)
+            for shape in branches
+        )
         for write, branches in zip(spec.writes, found, strict=True)
     )
 
@@ -153,16 +182,16 @@ def keyed_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[tuple[QueryShape
 def with_own_key(write: Write, shape: QueryShape, keys: TableKeys, schemas: Schemas) -> QueryShape:
     """Return a query whose group, or whose key, is that of records, where no other key is given.
 
-    Rows that are DISTINCT have none, as other append rows.
+    Rows that are DISTINCT, and those of runs, have none, as other append rows.
     """
     if write.output.key is not None or shape.key is not None:
         return shape
     if shape.groups:
-        if shape.groups[-1].distinct:
+        if shape.groups[-1].appends:
             return shape
-        name = GROUP if write.output.topic is None else KEY
+        name = KEY if write.is_keyed else GROUP
         key = OutputShape(name=name, expr=key_of_group(shape.groups[-1]), is_key=True)
-    elif shape.is_table and write.output.topic is not None and has_columns(shape, keys, schemas):
+    elif shape.is_table and write.is_keyed and has_columns(shape, keys, schemas):
         key = key_output(query_key(shape, keys), shape.outputs)
     else:
         return shape

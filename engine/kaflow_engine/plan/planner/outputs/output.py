@@ -7,13 +7,13 @@ from itertools import zip_longest
 from typing import cast
 
 from kaflow_engine.errors import ModelError, Problems, SqlError, UnknownName
-from kaflow_engine.flow.sinks import TableParams
+from kaflow_engine.flow.sinks import OPERATION, TableParams
 from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.checks import conditions, wrong_checks
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.files.mistakes import dotted
 from kaflow_engine.model.files.yaml_file import raise_all
-from kaflow_engine.model.output_specs import SchemaSpec, Write
+from kaflow_engine.model.outputs.output_specs import SchemaSpec, Write
 from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.grouping.settings import GroupParts, is_table
@@ -71,6 +71,11 @@ class OutputParts:
     def key(self) -> OutputShape | None:
         """The column that is the key."""
         return self.branches[0].key
+
+    @property
+    def has_operations(self) -> bool:
+        """Whether rows say themselves what they do to those of their key."""
+        return any(column.name == OPERATION for column, _ in self.branches[0].columns)
 
     def branch(self, number: int) -> BranchParts:
         """Return a branch, or a query that is looked up, by its number (see BranchShape)."""
@@ -196,7 +201,7 @@ def output_schema(spec: PipelineSpec, write: Write, columns: Sequence[Column]) -
         ModelError: a column that the format has no name or type for, or a given schema that does
             not fit.
     """
-    if write.output.table is not None:
+    if write.output.topic is None:
         return None
     given = write.output.schema_
     if given is not None and given.fields is not None:

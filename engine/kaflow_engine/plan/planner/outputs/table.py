@@ -11,7 +11,7 @@ from kaflow_engine.flow.sinks import TableParams
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.files.yaml_file import raise_all
-from kaflow_engine.model.output_specs import Write
+from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.table_rows import LARGE, own_columns
 

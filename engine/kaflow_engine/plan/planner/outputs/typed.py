@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 
+from kaflow_engine.flow.sinks import OPERATION
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.output_specs import Write
+from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.grouping.settings import (
     group_parts,
     group_settings,
 )
 from kaflow_engine.plan.planner.mistakes import Mistakes
+from kaflow_engine.plan.planner.outputs.connector import unfit_columns
 from kaflow_engine.plan.planner.outputs.output import (
     BranchParts,
     OutputParts,
@@ -55,10 +57,15 @@ def output_parts(
     first = branches[0]
     found = [column for column, _ in first.columns]
     own_key = first.shape.key
-    values = [c for c, expr in first.columns if own_key is None or expr is not own_key.expr]
+    values = [
+        column
+        for column, expr in first.columns
+        if column.name != OPERATION and (own_key is None or expr is not own_key.expr)
+    ]
     mistakes.found += wrong_types(spec, write, found)
     if len(found) == len(first.shape.outputs):
         mistakes.found += wrong_conditions(spec, write, values)
+    mistakes.found += unfit_columns(spec, write, values)
     return OutputParts(
         write=write,
         branches=branches,

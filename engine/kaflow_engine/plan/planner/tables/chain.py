@@ -1,23 +1,29 @@
 """The tables of a chain: a topic's rows by key, joins of tables, and joined rows by their key."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kaflow_engine.duck.quoting import identifier, literal
+from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.errors import Location
 from kaflow_engine.flow.edges import Driving, Rows
 from kaflow_engine.flow.graph import decode_id
 from kaflow_engine.flow.numbers import table_state
 from kaflow_engine.flow.tables import Materialize, TableJoin, TableSide
 from kaflow_engine.model.columns import Column
-from kaflow_engine.model.record_columns import HEADERS, KEY
+from kaflow_engine.model.record_columns import KEY
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.layout import key_text
-from kaflow_engine.plan.planner.tables.keys import Key, TableKeys, joined_key, source_key
+from kaflow_engine.plan.planner.tables.keys import (
+    Key,
+    TableKeys,
+    joined_key,
+    refuse_alike,
+    source_key,
+)
 from kaflow_engine.sql.shape import Expr, JoinShape, QueryShape, SourceShape
+from kaflow_engine.sql.syntax import at_line
+from kaflow_engine.sql.tables.operations import operation_sql
 from kaflow_engine.sql.types.bind import Binder
-
-HEADER, COLUMN = "header:", "column:"
-"""How `operation` begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +33,9 @@ class _Made:
     id: str
     columns: tuple[Column, ...]
     key: Key
+    filter: str | None = None
+    """What of its rows is joined."""
+    is_of_other_chain: bool = False
 
 
 @dataclass(kw_only=True)
@@ -42,35 +51,38 @@ class Tables:
     keys: TableKeys
     each: bool
     """Every change leaves."""
+    at: Location
+    """Where the query begins."""
+    groups: Mapping[QueryShape, str]
+    """The ids of the aggregates whose groups are joined."""
 
     def __post_init__(self) -> None:
         """Begin without any."""
         self.found: list[Materialize | TableJoin] = []
 
-    def make(self, read: Sequence[Expr]) -> tuple[Driving, Rows]:
+    def make(self, read: Sequence[Expr]) -> Rows:
         """Make the tables, each behind those whose changes it takes.
 
         Args:
             read: What is read of their rows.
 
         Returns:
-            The edge of the first one, and where the rows of the query come from.
+            Where the rows of the query come from.
         """
         pairs = [pair for join in self.shape.joins for pair in join.keys]
         every = [*read, *(pair.outer for pair in pairs), *(pair.inner for pair in pairs)]
         uses = {use for expr in every for use in expr.uses}
         first, *others = self.shape.sources
-        driving = self._edge(first, uses)
         made = self._source(first, uses)
         for source, join in zip(others, self.shape.joins, strict=True):
             made = self._joined(join, made, self._source(source, uses))
-        return driving, Rows(input=made.id, key=None)
+        return Rows(input=made.id, key=None)
 
     def _source(self, source: SourceShape, uses: set[tuple[str, str]]) -> _Made:
-        topic, alias = self.spec.topic(source.topic), source.alias
-        names = self.keys(source.topic)
-        assert names is not None
-        key = source_key(alias, names)
+        if source.query is not None:
+            return self._groups(source, source.query, uses)
+        said, alias = self.spec.read_as(source.topic, source.reading), source.alias
+        key = source_key(source, self.keys)
         edge = self._edge(source, uses)
         typed = [(Column(part.name, self.types[alias, part.name]), part.sql) for part in key]
         table = Materialize(
@@ -80,15 +92,28 @@ class Tables:
             columns=tuple(Column(f"{alias}.{c.name}", c.type) for c in edge.columns),
             keys=tuple(typed),
             deletes=_deletes(alias, [column for column, _ in typed]),
-            operation=_operation(alias, topic.operation),
+            operation=operation_sql(alias, said.operation),
             each=self.each,
-            retain=topic.retain,
+            retain=said.retain,
         )
         self.found.append(table)
         return _Made(id=table.id, columns=table.columns, key=key)
 
+    def _groups(self, source: SourceShape, query: QueryShape, uses: set[tuple[str, str]]) -> _Made:
+        """Return the groups of an aggregated query, which another chain makes."""
+        key = source_key(source, self.keys)
+        alias = source.alias
+        kept = sorted({n for other, n in uses if other == alias}.union(p.name for p in key))
+        return _Made(
+            id=self.groups[query],
+            columns=tuple(Column(f"{alias}.{n}", self.types[alias, n]) for n in kept),
+            key=key,
+            filter=" AND ".join(f"({part.sql})" for part in source.filter) or None,
+            is_of_other_chain=True,
+        )
+
     def _edge(self, source: SourceShape, uses: set[tuple[str, str]]) -> Driving:
-        alias, key = source.alias, self.keys(source.topic)
+        alias, key = source.alias, self.keys(source)
         kept = sorted({name for other, name in uses if other == alias}.union(key or ()))
         return Driving(
             input=decode_id(source.topic),
@@ -109,6 +134,7 @@ class Tables:
         pairs = sorted(join.keys, key=lambda pair: pair.outer.sql)
         kinds = [self.binder.key_type(pair.outer, pair.inner) for pair in pairs]
         which, key = joined_key(join, left.key, right.key)
+        refuse_alike(join, which, left.key, right.key, at_line(self.at, join.line) or self.at)
         number = sum(isinstance(each, TableJoin) for each in self.found) + 1
         joined = TableJoin(
             id=self._id(f"joined:{number}"),
@@ -118,15 +144,18 @@ class Tables:
                 columns=left.columns,
                 key=key_text([(p.outer.sql, k) for p, k in zip(pairs, kinds, strict=True)]),
                 preserved=join.kind in ("LEFT", "FULL"),
+                filter=left.filter,
             ),
             right=TableSide(
                 input=right.id,
                 columns=right.columns,
                 key=key_text([(p.inner.sql, k) for p, k in zip(pairs, kinds, strict=True)]),
                 preserved=join.kind in ("RIGHT", "FULL"),
+                filter=right.filter,
             ),
             key=which,
             each=self.each,
+            chain=self.chain if left.is_of_other_chain else None,
         )
         self.found.append(joined)
         made = _Made(id=joined.id, columns=(*left.columns, *right.columns), key=key)
@@ -165,27 +194,3 @@ def _deletes(alias: str, key: Sequence[Column]) -> tuple[str, ...] | None:
     own = identifier(f"{alias}.{KEY}")
     (column,) = key
     return (own if column.name == KEY else f"CAST({own} AS {column.type})",)
-
-
-def columns_beside(spec: PipelineSpec, topic: str, keys: TableKeys) -> frozenset[str]:
-    """Return the columns that a table reads of its topic, whatever a query selects."""
-    said = spec.topic(topic).operation or ""
-    own = {said.removeprefix(COLUMN)} if said.startswith(COLUMN) else set[str]()
-    headers = {HEADERS} if said.startswith(HEADER) else set[str]()
-    return frozenset({*(keys(topic) or ()), KEY} | own | headers)
-
-
-def _operation(alias: str, said: str | None) -> str | None:
-    """Return SQL of `i`, `u` or `d`; it fails on what is no operation."""
-    if said is None:
-        return None
-    name = said.removeprefix(HEADER).removeprefix(COLUMN)
-    value = f"CAST({identifier(f'{alias}.{name}')} AS VARCHAR)"
-    if said.startswith(HEADER):
-        headers = identifier(f"{alias}.{HEADERS}")
-        value = f"decode({headers}[{literal(name)}])"
-    return (
-        f"CASE coalesce({value}, 'i') WHEN 'i' THEN 'i' WHEN 'c' THEN 'i' WHEN 'r' THEN 'i' "
-        f"WHEN 'u' THEN 'u' WHEN 'd' THEN 'd' "
-        f"ELSE error('unknown operation ' || {value}) END"
-    )

@@ -1,19 +1,27 @@
 """The key of the rows of a query over tables: what tells them apart."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from kaflow_engine.duck.quoting import identifier, literal
+from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.model.record_columns import readable
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.sql.pipeline import table_key
 from kaflow_engine.sql.scope import Schemas
-from kaflow_engine.sql.shape import Expr, JoinKind, JoinShape, OutputShape, QueryShape
+from kaflow_engine.sql.shape import (
+    Expr,
+    JoinKind,
+    JoinShape,
+    OutputShape,
+    QueryShape,
+    SourceShape,
+)
 from kaflow_engine.sql.tables.joined import as_called
 
-TableKeys = Callable[[str], tuple[str, ...] | None]
-"""The columns that are the key of a topic which is read as a table; None of events."""
+TableKeys = Callable[[SourceShape], tuple[str, ...] | None]
+"""The columns that are the key of a source which is a table; None of events."""
 
 JoinKey = Literal["join", "left", "right", "pair"]
 
@@ -29,22 +37,30 @@ class KeyPart:
     """The (alias, column) pairs that it reads."""
     same: frozenset[str]
     """SQL of what is equal to it in every row."""
+    shown: tuple[str, str]
+    """What people call its source, and itself."""
+    may_be_null: bool = False
+    """Of groups: NULL is a grouping value like others, unless they say IS NOT NULL."""
 
 
 Key = tuple[KeyPart, ...]
 
+_ALIKE = (
+    "the group of NULL of one side and that of the other, which meet nothing, would have one key"
+)
+
 
 def table_keys(spec: PipelineSpec, schemas: Schemas) -> TableKeys:
-    """Return what tells the key of each topic that is read as a table.
+    """Return what tells the key of each source that is a table.
 
     Args:
         spec: What the author wrote.
         schemas: The columns of topics, or None where they are not known yet.
     """
 
-    def key(topic: str) -> tuple[str, ...] | None:
-        names = table_key(spec.topic(topic))
-        return None if names is None else as_called(names, schemas(topic))
+    def key(source: SourceShape) -> tuple[str, ...] | None:
+        names = table_key(spec.read_as(source.topic, source.reading))
+        return None if names is None else as_called(names, schemas(source.topic))
 
     return key
 
@@ -52,16 +68,31 @@ def table_keys(spec: PipelineSpec, schemas: Schemas) -> TableKeys:
 def has_columns(shape: QueryShape, keys: TableKeys, schemas: Schemas) -> bool:
     """Tell whether the tables of a query have the columns of their keys, as far as it is known."""
     for source in shape.sources:
+        if source.query is not None:
+            continue
         columns = schemas(source.topic)
         known = {column.name for column in readable(columns or ())}
-        if columns is not None and not known.issuperset(keys(source.topic) or ()):
+        if columns is not None and not known.issuperset(keys(source) or ()):
             return False
     return True
 
 
-def source_key(alias: str, names: Sequence[str]) -> Key:
-    """Return the key of a table that is read from a topic."""
-    return tuple(_part(alias, name) for name in names)
+def source_key(source: SourceShape, keys: TableKeys) -> Key:
+    """Return the key of a table: of a topic, or the tuple of grouping values of groups."""
+    alias = source.alias
+    if source.query is not None:
+        group = source.query.groups[-1]
+        called = {name: said for said, name in group.named}
+        whose = source.called or alias
+        asked = _asked(source, source.query)
+        parts = ((_part(alias, n, (whose, called.get(n, n))), expr) for n, expr in group.keys)
+        return tuple(
+            replace(part, may_be_null=asked.isdisjoint(map(_there, (expr.sql, part.sql))))
+            for part, expr in parts
+        )
+    names = keys(source)
+    assert names is not None, source.topic
+    return tuple(_part(alias, name, (alias, name)) for name in names)
 
 
 def joined_key(join: JoinShape, left: Key, right: Key) -> tuple[JoinKey, Key]:
@@ -79,7 +110,7 @@ def joined_key(join: JoinShape, left: Key, right: Key) -> tuple[JoinKey, Key]:
     pairs = {pair.outer.sql: pair.inner.sql for pair in join.keys}
     equal = _equated(join, left, right)
     if equal is not None:
-        return "join", equal
+        return "join", tuple(_merged(join.kind, *pair) for pair in equal)
     inners = frozenset(pairs.values())
     if all(part.same & inners for part in right) and join.kind in ("LEFT", "INNER"):
         return "left", left
@@ -88,18 +119,63 @@ def joined_key(join: JoinShape, left: Key, right: Key) -> tuple[JoinKey, Key]:
     return "pair", (*left, *right)
 
 
-def _equated(join: JoinShape, left: Key, right: Key) -> Key | None:
-    """Return the common key of both sides; None where the condition is not about just that."""
-    found: list[KeyPart] = []
+def refuse_alike(
+    join: JoinShape, which: JoinKey, left: Key, right: Key, at: Location | None
+) -> None:
+    """Refuse a FULL JOIN of groups in which rows that miss one side or the other may have one key.
+
+    Args:
+        join: The right side, and the condition.
+        which: What tells its rows apart.
+        left: The key of what it is joined to.
+        right: Its own key.
+        at: Where it stands.
+
+    Raises:
+        SqlError: With the way out.
+    """
+    if join.kind != "FULL":
+        return
+    equal = _equated(join, left, right) if which == "join" else None
+    if equal is not None:
+        unsure = [one.shown for one, other in equal if one.may_be_null and other.may_be_null]
+        if unsure:
+            whose, column = unsure[0]
+            raise SqlError(
+                f"FULL JOIN of groups by '{column}', which may be NULL on both sides: {_ALIKE}",
+                at,
+                f"say WHERE {column} IS NOT NULL in the query of '{whose}'; or use LEFT JOIN",
+            )
+    elif all(part.may_be_null for part in (*left, *right)):
+        raise SqlError(
+            "FULL JOIN of groups by other columns than all those that they are grouped by: "
+            + _ALIKE,
+            at,
+            "group both by the columns of the condition; or use LEFT JOIN",
+        )
+
+
+def _asked(source: SourceShape, query: QueryShape) -> frozenset[str]:
+    """Return what all rows of groups pass: before they are grouped, and behind."""
+    before = (*query.where, *(expr for each in query.sources for expr in each.filter))
+    behind = (*source.filter, *(expr for group in query.groups for expr in group.where))
+    return frozenset(expr.sql for expr in (*before, *behind))
+
+
+def _there(sql: str) -> str:
+    return f"NOT {sql} IS NULL"
+
+
+def _equated(join: JoinShape, left: Key, right: Key) -> list[tuple[KeyPart, KeyPart]] | None:
+    """Return what of both keys is equal; None where the condition is not about just that."""
+    found: list[tuple[KeyPart, KeyPart]] = []
     for part in left:
         pair = next((pair for pair in join.keys if pair.outer.sql in part.same), None)
         other = next((each for each in right if pair and pair.inner.sql in each.same), None)
         if other is None:
             return None
-        found.append(_merged(join.kind, part, other))
-    if not len(found) == len(right) == len(join.keys) == len(left):
-        return None
-    return tuple(found)
+        found.append((part, other))
+    return found if len(found) == len(right) == len(join.keys) == len(left) else None
 
 
 def _merged(kind: JoinKind, left: KeyPart, right: KeyPart) -> KeyPart:
@@ -122,21 +198,22 @@ def _merged(kind: JoinKind, left: KeyPart, right: KeyPart) -> KeyPart:
         sql=sql,
         uses=left.uses if sql == left.sql else left.uses | right.uses,
         same=same | {sql},
+        shown=left.shown,
+        may_be_null={
+            "INNER": False,
+            "LEFT": left.may_be_null,
+            "RIGHT": right.may_be_null,
+            "FULL": left.may_be_null or right.may_be_null,
+        }[kind],
     )
 
 
 def query_key(shape: QueryShape, keys: TableKeys) -> Key:
     """Return the key of the rows of a query over tables, before they are grouped."""
     first, *others = shape.sources
-    found = source_key(first.alias, _names(keys, first.topic))
+    found = source_key(first, keys)
     for source, join in zip(others, shape.joins, strict=True):
-        _, found = joined_key(join, found, source_key(source.alias, _names(keys, source.topic)))
-    return found
-
-
-def _names(keys: TableKeys, topic: str) -> tuple[str, ...]:
-    found = keys(topic)
-    assert found is not None, topic
+        _, found = joined_key(join, found, source_key(source, keys))
     return found
 
 
@@ -149,9 +226,9 @@ def key_output(key: Key, outputs: Sequence[OutputShape]) -> OutputShape:
     """
     called = {output.expr.sql: output.name for output in reversed(list(outputs))}
     names = [called.get(identifier(f"{part.alias}.{part.name}"), "") for part in key]
-    repeated = {part.name for part in key if sum(each.name == part.name for each in key) > 1}
+    own = [part.shown[1] for part in key]
     shown = [
-        name or (f"{part.alias}.{part.name}" if part.name in repeated else part.name)
+        name or (".".join(part.shown) if own.count(part.shown[1]) > 1 else part.shown[1])
         for name, part in zip(names, key, strict=True)
     ]
     pairs = ", ".join(f"{literal(n)}, {part.sql}" for n, part in zip(shown, key, strict=True))
@@ -168,7 +245,8 @@ def is_key(key: Key, expr: Expr) -> bool:
     return len(key) == 1 and expr.sql in key[0].same
 
 
-def _part(alias: str, name: str) -> KeyPart:
+def _part(alias: str, name: str, shown: tuple[str, str]) -> KeyPart:
     sql = identifier(f"{alias}.{name}")
     uses = frozenset({(alias, name)})
-    return KeyPart(alias=alias, name=name, sql=sql, uses=uses, same=frozenset({sql}))
+    same = frozenset({sql})
+    return KeyPart(alias=alias, name=name, sql=sql, uses=uses, same=same, shown=shown)

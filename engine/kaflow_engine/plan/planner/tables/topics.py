@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from kaflow_engine.errors import ModelError, UnknownName
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.record_columns import KEY
-from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.model.spec import Path
+from kaflow_engine.model.specs import PipelineSpec, TopicSpec
 from kaflow_engine.sql.chain_shapes import ChainShape
 
 _IN_COLUMN = "column:"
@@ -21,39 +22,102 @@ def wrong_table_topics(
         schemas: The columns of topics; None: not known yet.
     """
     for name, topic in spec.topics.items():
-        columns = schemas.get(name)
-        if not topic.table or columns is None:
+        yield from _wrong_columns(spec, ("topics", name), name, topic, schemas.get(name))
+    for name, reading in spec.readings.items():
+        topic = reading.topic or ""
+        said = spec.read_as(topic, name)
+        yield from _wrong_columns(spec, ("relations", name), topic, said, schemas.get(topic))
+
+
+def _wrong_columns(
+    spec: PipelineSpec,
+    path: Path,
+    name: str,
+    topic: TopicSpec,
+    columns: Sequence[Column] | None,
+) -> Iterator[ModelError]:
+    if not (topic.table or topic.operation) or columns is None:
+        return
+    types = {column.name.lower(): column.type for column in columns}
+    known = [column.name for column in columns]
+    for i, key in enumerate(topic.primary_key):
+        if key.lower() not in types:
+            yield UnknownName("column", key, known, spec.place(*path, "primary_key", i))
+    if not topic.primary_key and KEY in types:
+        yield ModelError(
+            f"table '{name}' has a column '{KEY}', which hides the key of its records",
+            spec.place(*path, "table"),
+            f"add primary_key: [{KEY}], or name another column there",
+        )
+    if topic.operation is None or not topic.operation.startswith(_IN_COLUMN):
+        return
+    said, place = topic.operation[len(_IN_COLUMN) :], spec.place(*path, "operation")
+    if said.lower() not in types:
+        yield UnknownName("column", said, known, place)
+    elif types[said.lower()] != "VARCHAR":
+        yield ModelError(
+            f"operation: column '{said}' of '{name}' is of type {types[said.lower()]}",
+            place,
+            "name a column of type VARCHAR that holds c, r, i, u or d",
+        )
+
+
+def wrong_readings(spec: PipelineSpec, chains: Sequence[ChainShape]) -> Iterator[ModelError]:
+    """Yield an error for each reading of a topic that has another event time than the others."""
+    read = [source for chain in chains for source in chain.shape.read]
+    for topic, reading in dict.fromkeys((source.topic, source.reading) for source in read):
+        clock, own = spec.event_time(topic), spec.read_as(topic, reading).event_time
+        if own == clock:
             continue
-        types = {column.name.lower(): column.type for column in columns}
-        known = [column.name for column in columns]
-        for i, key in enumerate(topic.primary_key):
-            if key.lower() not in types:
-                place = spec.place("topics", name, "primary_key", i)
-                yield UnknownName("column", key, known, place)
-        if not topic.primary_key and KEY in types:
+        column = f"column '{own}'" if own else "the Kafka timestamp"
+        where = spec.place(*spec.clock_at(topic))
+        place = ("relations", reading) if reading else ("topics", topic)
+        yield ModelError(
+            f"the event time of topic '{topic}' is {column} here, and column '{clock}' at {where}: "
+            "a topic is read once, with one event time",
+            spec.place(*place, "event_time"),
+            f"write event_time under topics.{topic}: it holds for all that read the topic; or read "
+            "the topic the other way in a pipeline of its own",
+        )
+
+
+def _changes_alone(spec: PipelineSpec, chains: Sequence[ChainShape]) -> Iterator[ModelError]:
+    """A null value is a delete to changes, and no row to events: a topic is read in one way."""
+    read = dict.fromkeys(s for chain in chains for s in chain.shape.read)
+    for topic in dict.fromkeys(source.topic for source in read if source.changes):
+        ways = {(s.reading, s.changes) for s in read if s.topic == topic}
+        if len(ways) > 1:
+            reading = next(s.reading for s in read if s.topic == topic and s.changes)
+            path = ("relations", reading) if reading else ("topics", topic)
             yield ModelError(
-                f"table '{name}' has a column '{KEY}', which hides the key of its records",
-                spec.place("topics", name, "table"),
-                f"add primary_key: [{KEY}], or name another column there",
+                f"topic '{topic}' is read as changes here, and in another way, too",
+                spec.place(*path, "operation"),
+                "add table: true here; or read the topic the other way in a pipeline of its own",
             )
-        if topic.operation is None or not topic.operation.startswith(_IN_COLUMN):
-            continue
-        said, place = topic.operation[len(_IN_COLUMN) :], spec.place("topics", name, "operation")
-        if said.lower() not in types:
-            yield UnknownName("column", said, known, place)
-        elif types[said.lower()] != "VARCHAR":
+
+
+def _kept_for_ever(spec: PipelineSpec, chains: Sequence[ChainShape]) -> Iterator[ModelError]:
+    """Rows that events look up stay until they are deleted."""
+    sides = [s for chain in chains if not chain.shape.is_table for s in chain.shape.read[1:]]
+    read = dict.fromkeys((s.topic, s.reading) for s in sides if s.table)
+    for topic, reading in read:
+        if spec.read_as(topic, reading).retain is not None:
+            path = ("relations", reading) if reading else ("topics", topic)
             yield ModelError(
-                f"operation: column '{said}' of '{name}' is of type {types[said.lower()]}",
-                place,
-                "name a column of type VARCHAR that holds c, r, i, u or d",
+                f"events look up table '{reading or topic}', whose rows 'retain' would delete: a "
+                "row that is looked up stays until a record deletes it",
+                spec.place(*path, "retain"),
+                "look up a reading of the topic without retain",
             )
 
 
 def wrong_settings(spec: PipelineSpec, chains: Sequence[ChainShape]) -> Iterator[ModelError]:
     """Yield an error for each setting that does not fit the tables that queries read."""
+    yield from _kept_for_ever(spec, chains)
+    yield from _changes_alone(spec, chains)
     for i, name in enumerate(spec.state.dimensions):
         for chain in chains:
-            tables = [source.topic for source in chain.shape.sources if source.table]
+            tables = [s.topic or s.called for s in chain.shape.sources if s.table]
             if tables and chain.shape.driving.topic == name:
                 yield ModelError(
                     f"'{name}' is a dimension, and drives a join with table '{tables[0]}'",

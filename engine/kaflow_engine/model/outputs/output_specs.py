@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -35,6 +35,8 @@ class ColumnSpec(Spec):
 class OutputSpec(Spec):
     """Where the rows go: to a topic, or into a table."""
 
+    type: Literal["kafka", "delta"] | None = None
+    """The kind of sink; None: `topic` or `table` says it."""
     topic: Topic | None = None
     format: FormatName = "json"
     key: Filled | None = None
@@ -48,6 +50,9 @@ class OutputSpec(Spec):
     """How long rows are gathered, in ms, before they are added to a table."""
     coalesce: Coalesce | None = None
     """Of an aggregate; None: as under `emission`."""
+    every: Duration | None = None
+    """How long a key that sent a change holds the next one back, in ms; None: as under
+    `emission`."""
 
     @property
     def target(self) -> str:
@@ -55,8 +60,49 @@ class OutputSpec(Spec):
         return self.topic or self.table or ""
 
 
-class ListedOutputSpec(OutputSpec):
-    """One of several outputs: also what is written there."""
+class SinkSpec(Spec):
+    """What outputs of a kind that `type` names have in common; each kind adds its settings."""
+
+    type: Any
+    """The kind; each class takes one name."""
+    key: Filled | None = None
+    """The output column that is the key of a row."""
+    coalesce: Coalesce | None = None
+    """Of an aggregate; None: as under `emission`."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of sink, a name of `connectors.sinks`."""
+        return str(self.type)
+
+    @property
+    def called(self) -> str:
+        """What the output is called among those of its kind."""
+        raise NotImplementedError
+
+    @property
+    def target(self) -> str:
+        """What the output is called; topics and tables have no `:` in their names."""
+        return f"{self.kind}:{self.called}"
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether others may read what it holds, and find it under the name of the output."""
+        return False
+
+    @property
+    def replaces(self) -> bool:
+        """Whether rows replace each other though the query makes each one more."""
+        return False
+
+    @property
+    def settings(self) -> Mapping[str, str | int | bool | None]:
+        """What the plan keeps of it beside the key; no secrets."""
+        return {}
+
+
+class ListedPart(Spec):
+    """What one of several outputs says besides: what is written there."""
 
     from_: Filled | None = Field(default=None, alias="from")
     """The relation whose rows are written."""
@@ -69,11 +115,18 @@ class ListedOutputSpec(OutputSpec):
     """What its rows should have in common; see `model.checks`."""
 
 
+class ListedOutputSpec(ListedPart, OutputSpec):
+    """A topic or table as one of several outputs."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
     """One output of a pipeline with the query behind it, in whichever form the file says it."""
 
     output: OutputSpec
+    """Without topic and table where `sink` says where rows go."""
+    sink: SinkSpec | None = None
+    """An output whose kind the file names."""
     query: str | None
     relation: str | None
     """Whose rows are written where there is no query."""
@@ -87,12 +140,32 @@ class Write:
     checks: tuple[dict[str, object], ...]
     checks_at: Path
 
+    @property
+    def target(self) -> str:
+        """What the output is called."""
+        return self.sink.target if self.sink else self.output.target
 
-def listed(number: int, entry: ListedOutputSpec) -> Write:
+    @property
+    def is_keyed(self) -> bool:
+        """Whether rows have a key beside their columns, as those of a table have not."""
+        return self.sink is not None or self.output.topic is not None
+
+
+def write_of(output: OutputSpec | SinkSpec) -> tuple[OutputSpec, SinkSpec | None]:
+    """Return what every output says, and what one of a kind that the file names says besides."""
+    if isinstance(output, SinkSpec):
+        return OutputSpec(key=output.key, coalesce=output.coalesce), output
+    return output, None
+
+
+def listed(number: int, entry: ListedPart) -> Write:
     """Return one of several outputs with the query behind it."""
+    assert isinstance(entry, OutputSpec | SinkSpec)
     at: Path = ("outputs", number)
+    output, sink = write_of(entry)
     return Write(
-        output=entry,
+        output=output,
+        sink=sink,
         query=entry.query,
         relation=entry.from_,
         at=at,

@@ -1,0 +1,1 @@
+"""A kind of sink for kaflow."""

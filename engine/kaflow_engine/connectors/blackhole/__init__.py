@@ -1,0 +1,1 @@
+"""Nothing: rows are counted and dropped."""

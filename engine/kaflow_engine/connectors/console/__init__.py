@@ -1,0 +1,1 @@
+"""The standard output of whoever runs a pipeline."""

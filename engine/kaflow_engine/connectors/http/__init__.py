@@ -1,0 +1,1 @@
+"""Webhooks as outputs: rows are sent to an address by HTTP."""

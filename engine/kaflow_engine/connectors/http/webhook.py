@@ -1,0 +1,42 @@
+"""Webhooks as a kind of sink: what they promise."""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from kaflow_engine.connectors.contract import (
+    Capabilities,
+    Delivery,
+    Outlet,
+    Settings,
+    Unfit,
+)
+from kaflow_engine.model.columns import Column
+
+CAPABILITIES = Capabilities(
+    accepts=frozenset({"append", "upsert"}),
+    commit="task",
+    guarantee="at_least_once",
+    reason="a request whose answer was lost is sent again, with the same Idempotency-Key",
+    ordered=True,
+    backfills=False,
+)
+
+
+class Webhooks:
+    """At least once: only the receiver can tell whether it has a request already."""
+
+    @cached_property
+    def outlet(self) -> Outlet | None:
+        """What sends rows."""
+        from kaflow_engine.connectors.http.webhook_rows import WebhookRows  # it loads Arrow
+        from kaflow_engine.connectors.unheld import UnheldOutlet
+
+        return UnheldOutlet(WebhookRows)
+
+    def capabilities(self, delivery: Delivery) -> Capabilities:
+        """Return what a webhook promises."""
+        return CAPABILITIES
+
+    def unfit(self, columns: Sequence[Column], settings: Settings) -> Sequence[Unfit]:
+        """Return nothing: every row has a JSON form."""
+        return ()

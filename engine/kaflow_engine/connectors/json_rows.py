@@ -1,0 +1,40 @@
+"""Rows of an output as JSON: what sinks show or send that keep no columns."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from kaflow_engine.connectors.contract import Output
+from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.flow.records import DELETED, KEY
+from kaflow_engine.formats.contract import format_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # planning asks for capabilities only, and it takes long to load
+
+
+class JsonRow(NamedTuple):
+    """What happens to a row."""
+
+    operation: str
+    """`insert` where each row is one more; else `upsert` or `delete`."""
+    key: str | None
+    row: str | None
+    """JSON text, as a topic would have it; None of a row that goes."""
+
+
+def json_rows(output: Output, rows: "pa.Table") -> Iterator[JsonRow]:
+    """Yield the rows of an output in their order.
+
+    Args:
+        output: Which one.
+        rows: Its columns, with those of `flow.records` that say what happens to a row.
+    """
+    from kaflow_engine.duck.queries import query
+
+    encoder = format_of("json").encoder(output.columns, None)
+    value = encoder.sql({column.name: identifier(column.name) for column in output.columns})
+    columns = f"{value} AS value, {identifier(KEY)} AS key, {identifier(DELETED)} AS deleted"
+    stays = "upsert" if output.changes else "insert"
+    for row in query(f"SELECT {columns} FROM rows", rows).to_pylist():
+        gone = row["deleted"]
+        yield JsonRow("delete" if gone else stays, row["key"], None if gone else row["value"])

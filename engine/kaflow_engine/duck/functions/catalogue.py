@@ -1,0 +1,232 @@
+"""The functions of this process: of the modules that its configuration names, and of packages.
+
+What is imported is said by the configuration and by what is installed, and by nothing else: the
+text of a pipeline is only compared with names that were found.
+"""
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import import_module
+from importlib.machinery import SourceFileLoader
+from importlib.metadata import entry_points
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+from threading import Lock
+from types import ModuleType
+
+from kaflow_engine.duck import binding
+from kaflow_engine.duck.functions.declared import declared_in
+from kaflow_engine.duck.functions.signature import Function, typed
+from kaflow_engine.errors import KaflowError, Location, ModelError, RunError
+
+GROUP = "kaflow.udfs"
+"""Entry points of packages: each names a module."""
+
+CALLING = "Invalid Input Error: Python exception occurred while executing the UDF: "
+"""The words of DuckDB begin so where Python raised; records may hold them, so only there."""
+
+FAILED = "FunctionFailed: "
+"""Stands then before the words of a function that raised."""
+
+IN_PLANS = re.compile(r"\b([a-z][a-z0-9_]*?)__v([0-9]+)_[0-9a-f]{8}\b", re.IGNORECASE)
+"""What plans call functions."""
+_CALLS = re.compile(IN_PLANS.pattern + r"(?=\()", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Where functions come from."""
+
+    modules: tuple[str, ...] = ()
+    """Names of modules, or paths of Python files."""
+    at: Location | None = field(default=None, compare=False)
+    """Where that is said."""
+
+
+@dataclass(slots=True)
+class Known:
+    """All functions that were ever found in a process: plans that run may call them."""
+
+    functions: dict[str, Function] = field(default_factory=dict[str, Function])
+    """By what plans call them."""
+    changes: int = 0
+    """How often they changed."""
+
+
+@dataclass(slots=True)
+class _Process:
+    sources: Sources = field(default_factory=Sources)
+    known: Known = field(default_factory=Known)
+
+
+_finding = Lock()
+_process = _Process()
+# of the process, as DuckDB's database is: tasks, checks and planning share it
+
+
+def use(sources: Sources) -> None:
+    """Let this process find functions there from now on.
+
+    Raises:
+        ModelError: A module cannot be imported, or a function in it is not as it should be.
+    """
+    _process.sources = sources
+    _make_known(_named(sources).values())
+
+
+def modules_in_use() -> tuple[str, ...]:
+    """Return the modules in which this process finds functions."""
+    return _process.sources.modules
+
+
+def found() -> dict[str, Function]:
+    """Return the functions that SQL may call, by name; imports what packages offer.
+
+    Raises:
+        ModelError: As for `use`; or two functions have one name.
+    """
+    return {**_of_packages(), **_named(_process.sources)}
+
+
+def named(name: str) -> Function | None:
+    """Return the function that SQL calls so."""
+    return _named(_process.sources).get(name.lower()) or _of_packages().get(name.lower())
+
+
+def known() -> Known:
+    """Return all functions that were found in this process."""
+    return _process.known
+
+
+def require(keys: Iterable[str]) -> None:
+    """Find the functions that a plan calls.
+
+    Args:
+        keys: What the plan calls them.
+
+    Raises:
+        RunError: One of them is not here with the version and the types that the plan has.
+        ModelError: As for `use`.
+    """
+    for key in keys:
+        if key in _process.known.functions:
+            continue
+        here = found()
+        if key not in _process.known.functions:
+            name, version = shown(key)
+            raise _missing(name, version, here.get(name))
+
+
+def _missing(name: str, version: str, other: Function | None) -> RunError:
+    if other is None:
+        return RunError(
+            f"the plan calls the function '{name}', and there is none",
+            hint="name its module under `functions` in the configuration, or install its package",
+        )
+    return RunError(
+        f"the plan calls the function '{name}' of version {version}, and here is version "
+        f"{other.version}: {other.signature}",
+        hint="a batch that was begun runs again as it was: start once with the function as it was",
+    )
+
+
+def shown(key: str) -> tuple[str, str]:
+    """Return the name and the version of what plans call a function."""
+    match = IN_PLANS.fullmatch(key)
+    assert match is not None
+    return match[1].lower(), match[2]
+
+
+def called_in(sql: str) -> Iterable[str]:
+    """Return what plans call the functions that SQL calls, in lower case."""
+    return dict.fromkeys(match[0].lower() for match in _CALLS.finditer(sql))
+
+
+def plain(text: str) -> str:
+    """Return SQL of a plan, or words about it, with functions called as the author calls them."""
+    return IN_PLANS.sub(lambda call: call[1].lower(), text)
+
+
+def with_versions(text: str) -> str:
+    """Return SQL of a plan with functions called by their names and versions."""
+    return _CALLS.sub(lambda call: f"{call[1].lower()}@{call[2]}", text)
+
+
+def _named(sources: Sources) -> dict[str, Function]:
+    try:
+        return _loaded(sources.modules)
+    except KaflowError as error:
+        raise ModelError(error.message, error.at or sources.at, error.hint) from error
+
+
+@lru_cache(maxsize=64)
+def _loaded(modules: tuple[str, ...]) -> dict[str, Function]:
+    return _by_name([_imported(module) for module in modules])
+
+
+@lru_cache(maxsize=1)
+def _of_packages() -> dict[str, Function]:
+    modules = sorted({each.module for each in entry_points(group=GROUP)})
+    return _by_name([_imported(module) for module in modules])
+
+
+def _by_name(modules: Sequence[ModuleType]) -> dict[str, Function]:
+    here: dict[str, Function] = {}
+    for declared in (each for module in modules for each in declared_in(vars(module))):
+        one = typed(declared)
+        other = here.setdefault(one.name, one)
+        if other.call is not one.call:
+            raise ModelError(
+                f"there are two functions '{one.name}', the other one at {other.at}",
+                one.at,
+                "give one of them another name: @function(name='…')",
+            )
+    _make_known(here.values())
+    return here
+
+
+def _make_known(functions: Iterable[Function]) -> None:
+    """Let plans call functions, in place of others of the same name, version and types."""
+    known = _process.known
+    with _finding:
+        for one in functions:
+            before = known.functions.get(one.key)
+            if before is None or before.call is not one.call:
+                binding.declare(one.key, [each.type for each in one.parameters], one.returns.type)
+                known.functions[one.key] = one
+                known.changes += 1
+
+
+def _imported(name: str) -> ModuleType:
+    """Import a module by its name, or the Python file of that path.
+
+    Raises:
+        ModelError: It is not there, or raises while it is imported.
+    """
+    try:
+        return _of_file(Path(name)) if name.endswith(".py") else import_module(name)
+    except KaflowError:
+        raise
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}".split("\n", 1)[0]
+        raise ModelError(
+            f"the functions of '{name}' cannot be imported: {said}",
+            hint="install the package, put its folder into PYTHONPATH, or name the file: "
+            "./functions.py",
+        ) from error
+
+
+def _of_file(path: Path) -> ModuleType:
+    name = "kaflow_functions." + re.sub(r"\W", "_", str(path))
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    spec = spec_from_loader(name, SourceFileLoader(name, str(path)))
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,57 @@
+"""The operators of a flow that follow batch time."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from kaflow_engine.model.columns import Column
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throttle:
+    """Changes of a table on their way to a sink, behind an exchange by output key: a key sends one
+    at most in so much of batch time; of what is held the last one leaves."""
+
+    type: Literal["throttle"] = "throttle"
+    id: str
+    state: int
+    """The name of its state: in change files, copies and snapshots."""
+    inputs: tuple[str, ...]
+    """The projections whose encoded rows it takes."""
+    every: int
+    """Milliseconds of batch time from one change of a key to its next one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runs:
+    """The next so many rows together, behind an exchange to one writer, or to one for each source
+    partition; what SQL makes of each run leaves, as append rows.
+
+    Its rows have the columns `alias.<result>`.
+    """
+
+    type: Literal["runs"] = "runs"
+    id: str
+    state: int
+    """The name of its state: in change files, copies and snapshots."""
+    inputs: tuple[str, ...]
+    """The projection whose rows it takes, and the ledger that sends on those of them which it
+    judges."""
+    alias: str
+    columns: tuple[Column, ...]
+    """What the SQL reads of a row."""
+    sql: str
+    """Over the table `batch`."""
+    results: tuple[Column, ...]
+    """What the SQL selects."""
+    size: int
+    """Rows of a run."""
+    every: int | None
+    """Milliseconds of batch time after its first row at which a run has the rows that there are;
+    None: it waits."""
+    per_partition: bool
+    """The rows of each source partition make runs of their own."""
+
+    @property
+    def is_table(self) -> bool:
+        """Whether its rows are those of a table, which are replaced."""
+        return False

@@ -1,0 +1,1 @@
+"""Lenses SQL processors: files in the language of Lenses become pipelines."""

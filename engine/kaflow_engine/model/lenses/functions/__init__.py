@@ -1,0 +1,1 @@
+"""The functions of Lenses SQL, each as the DuckDB expression that gives the same."""

@@ -1,0 +1,38 @@
+"""What is known of a function."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Group = Literal[
+    "aggregate", "array", "date", "header", "json", "null", "number", "obfuscation", "text"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function, and what stands for it.
+
+    In a template `{0}` is the first argument, `{*}` all of them, `{1:pattern}` a constant text
+    with a pattern of Java for times, and `{headers}` the headers of the record.
+    """
+
+    group: Group
+    template: str
+    least: int
+    most: int | None = None
+    """Arguments; None: as many as `least`, or any number where the template has `{*}`."""
+
+    @property
+    def takes(self) -> str:
+        """How many arguments it takes."""
+        if "{*}" in self.template:
+            return f"{self.least} or more arguments"
+        if self.most is not None and self.most != self.least:
+            return f"{self.least} to {self.most} arguments"
+        return f"{self.least} argument" + ("" if self.least == 1 else "s")
+
+    def fits(self, arguments: int) -> bool:
+        """Tell whether it can be called with so many arguments."""
+        if "{*}" in self.template:
+            return arguments >= self.least
+        return self.least <= arguments <= (self.most or self.least)

@@ -1,0 +1,150 @@
+"""Functions by name."""
+
+from kaflow_engine.model.lenses.functions.contract import Function
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_SWAPPED = f"'{_LETTERS}{_LETTERS.upper()}', '{_LETTERS.upper()}{_LETTERS}'"
+_HIDDEN = "'*****'"
+"""What stands for the rest of a text, however long it is."""
+
+FUNCTIONS: dict[str, Function] = {
+    # aggregate
+    "AVG": Function("aggregate", "avg({0})", 1),
+    "COLLECT": Function("aggregate", "list_slice(list({0}), 1, {1})", 2),
+    "COLLECT_UNIQUE": Function("aggregate", "list_slice(list(DISTINCT {0}), 1, {1})", 2),
+    "COUNT": Function("aggregate", "count({0})", 1),
+    "FIRST": Function("aggregate", "first({0})", 1),
+    "LAST": Function("aggregate", "last({0})", 1),
+    "MAX": Function("aggregate", "max({0})", 1),
+    "MAXK": Function("aggregate", "list_slice(list_reverse_sort(list({0})), 1, {1})", 2),
+    "MAXK_UNIQUE": Function(
+        "aggregate", "list_slice(list_reverse_sort(list(DISTINCT {0})), 1, {1})", 2
+    ),
+    "MIN": Function("aggregate", "min({0})", 1),
+    "MINK": Function("aggregate", "list_slice(list_sort(list({0})), 1, {1})", 2),
+    "MINK_UNIQUE": Function("aggregate", "list_slice(list_sort(list(DISTINCT {0})), 1, {1})", 2),
+    "SUM": Function("aggregate", "sum({0})", 1),
+    # array
+    "ELEMENT_OF": Function("array", "list_extract({0}, {1} + 1)", 2),
+    "FLATTEN": Function("array", "flatten({0})", 1),
+    "IN_ARRAY": Function("array", "list_contains({1}, {0})", 2),
+    "REPEAT": Function("array", "repeat([{0}], {1})", 2),
+    "SIZEOF": Function("array", "len({0})", 1),
+    # date and time
+    "CONVERT_DATETIME": Function("date", "strftime(strptime({0}, {1:pattern}), {2:pattern})", 3),
+    "DAY": Function("date", "day({0})", 1),
+    "HOUR": Function("date", "hour({0})", 1),
+    "MINUTE": Function("date", "minute({0})", 1),
+    "MONTH": Function("date", "month({0})", 1),
+    "MONTH_TEXT": Function("date", "monthname({0})", 1),
+    "SECOND": Function("date", "second({0})", 1),
+    "YEAR": Function("date", "year({0})", 1),
+    # headers
+    "HEADERASDOUBLE": Function("header", "CAST(decode({headers}[{0}]) AS DOUBLE)", 1),
+    "HEADERASFLOAT": Function("header", "CAST(decode({headers}[{0}]) AS FLOAT)", 1),
+    "HEADERASINT": Function("header", "CAST(decode({headers}[{0}]) AS INTEGER)", 1),
+    "HEADERASLONG": Function("header", "CAST(decode({headers}[{0}]) AS BIGINT)", 1),
+    "HEADERASSTRING": Function("header", "decode({headers}[{0}])", 1),
+    "HEADERKEYS": Function("header", "map_keys({headers})", 0),
+    # JSON
+    "JSON_EXTRACT_FIRST": Function("json", "CAST(json_extract({0}, {1}) AS VARCHAR)", 2),
+    # nulls
+    "AS_NON_NULLABLE": Function(
+        "null", "CASE WHEN {0} IS NULL THEN error('AS_NON_NULLABLE of NULL') ELSE {0} END", 1
+    ),
+    "AS_NULLABLE": Function("null", "{0}", 1),
+    "COALESCE": Function("null", "coalesce({*})", 1),
+    "ISNOTNULL": Function("null", "({0} IS NOT NULL)", 1),
+    "ISNULL": Function("null", "({0} IS NULL)", 1),
+    # numbers
+    "ABS": Function("number", "abs({0})", 1),
+    "ACOS": Function("number", "acos({0})", 1),
+    "ASIN": Function("number", "asin({0})", 1),
+    "ATAN": Function("number", "atan({0})", 1),
+    "CBRT": Function("number", "cbrt({0})", 1),
+    "CEIL": Function("number", "ceil({0})", 1),
+    "COS": Function("number", "cos({0})", 1),
+    "COSH": Function("number", "cosh({0})", 1),
+    "DEGREES": Function("number", "degrees({0})", 1),
+    "FLOOR": Function("number", "floor({0})", 1),
+    "MOD": Function("number", "({0} % {1})", 2),
+    "NEG": Function("number", "(-{0})", 1),
+    "POW": Function("number", "pow({0}, {1})", 2),
+    "RADIANS": Function("number", "radians({0})", 1),
+    "ROUND": Function("number", "round({*})", 1),
+    "SIGN": Function("number", "sign({0})", 1),
+    "SIN": Function("number", "sin({0})", 1),
+    "SINH": Function("number", "sinh({0})", 1),
+    "SQRT": Function("number", "sqrt({0})", 1),
+    "TAN": Function("number", "tan({0})", 1),
+    "TANH": Function("number", "tanh({0})", 1),
+    # obfuscation
+    "ANONYMIZE": Function("obfuscation", "repeat('*', length({0}))", 1),
+    "EMAIL": Function(
+        "obfuscation", f"left({{0}}, 1) || {_HIDDEN} || substr({{0}}, instr({{0}}, '@'))", 1
+    ),
+    "FIRST1": Function("obfuscation", f"left({{0}}, 1) || {_HIDDEN}", 1),
+    "FIRST2": Function("obfuscation", f"left({{0}}, 2) || {_HIDDEN}", 1),
+    "FIRST3": Function("obfuscation", f"left({{0}}, 3) || {_HIDDEN}", 1),
+    "FIRST4": Function("obfuscation", f"left({{0}}, 4) || {_HIDDEN}", 1),
+    "LAST1": Function("obfuscation", f"{_HIDDEN} || right({{0}}, 1)", 1),
+    "LAST2": Function("obfuscation", f"{_HIDDEN} || right({{0}}, 2)", 1),
+    "LAST3": Function("obfuscation", f"{_HIDDEN} || right({{0}}, 3)", 1),
+    "LAST4": Function("obfuscation", f"{_HIDDEN} || right({{0}}, 4)", 1),
+    "MASK": Function("obfuscation", "repeat('*', length({0}))", 1),
+    # text
+    "ABBREVIATE": Function(
+        "text", "CASE WHEN length({0}) > {1} THEN left({0}, {1} - 3) || '...' ELSE {0} END", 2
+    ),
+    "BASE64": Function("text", "base64(encode({0}))", 1),
+    "CAPITALIZE": Function("text", "upper(left({0}, 1)) || substr({0}, 2)", 1),
+    "CENTER": Function(
+        "text",
+        "CASE WHEN length({0}) >= {1} THEN {0} ELSE rpad(lpad({0}, "
+        "CAST(length({0}) + ({1} - length({0})) // 2 AS INTEGER), {2}), {1}, {2}) END",
+        3,
+    ),
+    "CHOP": Function("text", "left({0}, greatest(length({0}) - 1, 0))", 1),
+    "CONCAT": Function("text", "concat({*})", 1),
+    "CONTAINS": Function("text", "contains({0}, {1})", 2),
+    "DECODE64": Function("text", "decode(from_base64({0}))", 1),
+    "DELETEWHITESPACE": Function("text", r"regexp_replace({0}, '\s+', '', 'g')", 1),
+    "DIGITS": Function("text", "regexp_replace({0}, '[^0-9]', '', 'g')", 1),
+    "DROPLEFT": Function("text", "substr({0}, {1} + 1)", 2),
+    "DROPRIGHT": Function("text", "left({0}, greatest(length({0}) - {1}, 0))", 2),
+    "ENDSWITH": Function("text", "ends_with({0}, {1})", 2),
+    "INDEXOF": Function("text", "(instr({0}, {1}) - 1)", 2),
+    "LEN": Function("text", "length({0})", 1),
+    "LENGTH": Function("text", "length({0})", 1),
+    "LOWER": Function("text", "lower({0})", 1),
+    "LPAD": Function("text", "lpad({0}, {1}, {2})", 3),
+    "REPLACE": Function("text", "replace({0}, {1}, {2})", 3),
+    "REVERSE": Function("text", "reverse({0})", 1),
+    "RPAD": Function("text", "rpad({0}, {1}, {2})", 3),
+    "STARTSWITH": Function("text", "starts_with({0}, {1})", 2),
+    "STRIPACCENTS": Function("text", "strip_accents({0})", 1),
+    "SWAPCASE": Function("text", f"translate({{0}}, {_SWAPPED})", 1),
+    "TAKELEFT": Function("text", "left({0}, {1})", 2),
+    "TAKERIGHT": Function("text", "right({0}, {1})", 2),
+    "TRIM": Function("text", "trim({0})", 1),
+    "TRUNCATE": Function("text", "left({0}, {1})", 2),
+    "UNCAPITALIZE": Function("text", "lower(left({0}, 1)) || substr({0}, 2)", 1),
+    "UPPER": Function("text", "upper({0})", 1),
+}
+
+REFUSED: dict[str, str] = {
+    "BOTTOMK": "write MINK or MINK_UNIQUE",
+    "INITIALS": "write CONCAT(TAKELEFT(a, 1), TAKELEFT(b, 1)) of fields of their own",
+    "JSON_EXTRACT_ALL": "write JSON_EXTRACT_FIRST for one value, or declare the field as a list",
+    "MKSTRING": "declare the field as text, or CAST the list AS STRING",
+    "RANDINT": "use a field of the record: a batch that runs again must give the same",
+    "REGEXP": "write LIKE, STARTSWITH, ENDSWITH or CONTAINS",
+    "REGEX_MATCHES": "write LIKE, STARTSWITH, ENDSWITH or CONTAINS",
+    "SUBSTR": "write TAKELEFT(DROPLEFT(x, start), length)",
+    "SUBSTRING": "write TAKELEFT(DROPLEFT(x, start), length)",
+    "TOPK": "write MAXK or MAXK_UNIQUE",
+    "UUID": "use a field of the record: a batch that runs again must give the same",
+    "ZIP": "LATERAL takes the elements of one list",
+    "ZIP_ALL": "LATERAL takes the elements of one list",
+}
+"""Functions of Lenses that are not here, and what to write instead."""

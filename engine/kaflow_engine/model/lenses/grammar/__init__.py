@@ -1,0 +1,1 @@
+"""The language of processors: text to statements that know their places."""

@@ -1,0 +1,1 @@
+"""Statements of a processor to the tree of a pipeline file."""

@@ -1,0 +1,219 @@
+"""A SELECT of a processor as DuckDB's SQL."""
+
+from dataclasses import dataclass
+
+from kaflow_engine.errors import SqlError
+from kaflow_engine.model.lenses.grammar.syntax import Duration, Join, Query
+from kaflow_engine.model.lenses.lowering.expressions import write
+from kaflow_engine.model.lenses.lowering.projections import (
+    WHOLE,
+    items_of,
+    key_shape,
+    refuse_aggregates,
+    refuse_in_groups,
+    write_items,
+)
+from kaflow_engine.model.lenses.lowering.scope import Input, Scope, Shape
+from kaflow_engine.model.lenses.lowering.sources import Relation, Sources
+from kaflow_engine.model.lenses.lowering.writer import Writer, quoted
+
+GRACE = 86_400_000
+"""How long after its end a window takes records without GRACE BY, as in Kafka Streams."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoweredQuery:
+    """A SELECT in DuckDB's SQL, and what is known of its rows."""
+
+    sql: str
+    relation: Relation
+    grace: int | None
+    """Of its windows; None: it has none."""
+
+
+def lower_query(query: Query, sources: Sources, *, writes: bool) -> LoweredQuery:
+    """Lower a SELECT.
+
+    Args:
+        query: As its author wrote it.
+        sources: What it may read; roles of topics are added.
+        writes: Whether its rows go to a topic.
+
+    Raises:
+        ModelError: It says something that is not there, or that cannot be.
+    """
+    inputs = sources.inputs(query)
+    driving = _driving(query, inputs)
+    scope = Scope(
+        source=sources.source,
+        inputs=inputs,
+        driving=driving,
+        outer=any(join.side == "FULL" for join in query.joins),
+        elements=tuple(lateral.name.text for lateral in query.laterals),
+    )
+    sources.take_event_time(query, inputs)
+    _check_clauses(query, scope)
+    _check_joins(query, inputs, sources)
+    items = items_of(query, scope)
+    if query.groups:
+        refuse_in_groups(items, scope)
+    else:
+        refuse_aggregates(query, scope)
+    table = all(each.shape.kind == "TABLE" for each in inputs)
+    if table and items.makes_key and not query.groups:
+        at = (items.key or items.key_fields[0]).offset
+        raise SqlError(
+            "the key of a TABLE cannot be changed",
+            sources.source.place(at),
+            "write SELECT STREAM … AS _key of the topic, or remove AS _key",
+        )
+    out = Writer(sources.source, query)
+    out.put("SELECT ")
+    plain = not query.groups and not table
+    write_items(items, scope, out, default_key=writes and plain)
+    _write_sources(query, scope, out)
+    _write_clauses(query, scope, out)
+    events = [sources.relation(each).events for each in inputs]
+    grouped = bool(query.groups)
+    shape = Shape(
+        kind="TABLE" if grouped or table else "STREAM",
+        key=None if grouped else key_shape(items, scope),
+        whole=WHOLE if items.whole else None,
+        grouped=grouped,
+    )
+    relation = Relation(
+        shape=shape,
+        events=frozenset() if shape.kind == "TABLE" else frozenset[str]().union(*events),
+        format=sources.relation(driving).format,
+    )
+    grace = None
+    if query.window is not None:
+        grace = query.grace.milliseconds if query.grace else GRACE
+    return LoweredQuery(sql=out.sql, relation=relation, grace=grace)
+
+
+def _driving(query: Query, inputs: tuple[Input, ...]) -> Input:
+    """Return the source whose records make the rows."""
+    if query.joins and query.joins[-1].side == "RIGHT":
+        return inputs[-1]
+    return next((each for each in inputs if each.shape.kind == "STREAM"), inputs[0])
+
+
+def _check_clauses(query: Query, scope: Scope) -> None:
+    if query.window is not None and not query.groups:
+        hint = "write GROUP BY _key, or other fields"
+        raise _wrong(scope, query.window.offset, "WINDOW BY needs GROUP BY", hint)
+    streams = [each for each in scope.inputs if each.shape.kind == "STREAM"]
+    if query.grace is not None and query.window is None and len(streams) < 2:
+        hint = "write WINDOW BY TUMBLE <duration>, or remove it"
+        raise _wrong(scope, query.grace.offset, "GRACE BY needs WINDOW BY", hint)
+    if query.having is not None and not query.groups:
+        raise _wrong(scope, query.having.offset, "HAVING needs GROUP BY", "write WHERE")
+    if query.window is not None and scope.driving.shape.kind == "TABLE":
+        raise _wrong(
+            scope,
+            query.window.offset,
+            "rows of a TABLE are in no window",
+            "write SELECT STREAM, or remove WINDOW BY",
+        )
+    if query.joins and query.laterals:
+        raise _wrong(
+            scope,
+            query.laterals[0].offset,
+            "LATERAL cannot stand behind JOIN",
+            "name the join with WITH, and write LATERAL in the SELECT that reads it",
+        )
+
+
+def _check_joins(query: Query, inputs: tuple[Input, ...], sources: Sources) -> None:
+    before = [inputs[0]]
+    for join, of in zip(query.joins, inputs[1:], strict=True):
+        streams = [each for each in before if each.shape.kind == "STREAM"]
+        before.append(of)
+        if streams and of.shape.kind == "STREAM":
+            grace = query.grace if query.window is None else None
+            _streams(join, [*streams, of], grace, sources)
+        elif join.within is not None:
+            raise SqlError(
+                "WITHIN is for the JOIN of two streams",
+                sources.source.place(join.within.offset),
+                "remove it: a table has one row for each key, however old it is",
+            )
+    _keep_look_ups(query, inputs, sources)
+
+
+def _streams(join: Join, inputs: list[Input], grace: Duration | None, sources: Sources) -> None:
+    place = sources.source.place(join.offset)
+    if join.within is None:
+        raise SqlError(
+            "a JOIN of two streams needs WITHIN",
+            place,
+            "write WITHIN <duration> behind its condition: how far apart matches may be",
+        )
+    for of in inputs:
+        sources.keep(sources.relation(of).events, join.within)
+    if join.side != "INNER" or grace is not None:
+        sources.wait_for_matches(place, grace)
+
+
+def _keep_look_ups(query: Query, inputs: tuple[Input, ...], sources: Sources) -> None:
+    """An event whose row is not in the table leaves nothing behind: it does not wait."""
+    streams = [each for each in inputs if each.shape.kind == "STREAM"]
+    inner = any(join.side == "INNER" for join in query.joins)
+    if len(streams) != 1 or len(inputs) == 1 or not inner:
+        return
+    for topic in sources.relation(streams[0]).events:
+        sources.roles[topic].looks_up = True
+
+
+def _write_sources(query: Query, scope: Scope, out: Writer) -> None:
+    first, *others = scope.inputs
+    out.at(query.source)
+    out.put(" FROM ", _source(first))
+    for join, of in zip(query.joins, others, strict=True):
+        out.at(join)
+        out.put(f" {join.side} JOIN ", _source(of), " ON ")
+        if join.condition is None:
+            out.put(f"{scope.key_of(first)} = {scope.key_of(of)}")
+        else:
+            write(join.condition, scope, out)
+    for place, lateral in enumerate(query.laterals, 1):
+        out.at(lateral)
+        out.put(" CROSS JOIN unnest(")
+        write(lateral.value, scope, out)
+        out.put(f") AS elements_{place}({quoted(lateral.name.text)})")
+
+
+def _source(of: Input) -> str:
+    name = quoted(of.relation)
+    return name if of.called == of.relation else f"{name} AS {quoted(of.called)}"
+
+
+def _write_clauses(query: Query, scope: Scope, out: Writer) -> None:
+    if query.where is not None:
+        out.put(" WHERE ")
+        write(query.where, scope, out)
+    if query.groups:
+        out.put(" GROUP BY ")
+        for place, group in enumerate(query.groups):
+            if place:
+                out.put(", ")
+            write(group, scope, out)
+    if query.window is not None:
+        out.put(", ")
+        out.at(query.window)
+        out.put(query.window.kind.lower(), "(", _interval(query.window.size))
+        if query.window.advance is not None:
+            out.put(", ", _interval(query.window.advance))
+        out.put(")")
+    if query.having is not None:
+        out.put(" HAVING ")
+        write(query.having, scope, out)
+
+
+def _interval(duration: Duration) -> str:
+    return f"INTERVAL {duration.milliseconds} MILLISECONDS"
+
+
+def _wrong(scope: Scope, offset: int, message: str, hint: str) -> SqlError:
+    return SqlError(message, scope.source.place(offset), hint)

@@ -1,0 +1,237 @@
+"""What the sources of SELECTs are: topics in their roles, and the WITHs before."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from kaflow_engine.errors import Location, SqlError
+from kaflow_engine.model.durations import format_duration
+from kaflow_engine.model.lenses.grammar.source_text import SourceText
+from kaflow_engine.model.lenses.grammar.syntax import Duration, Field, Kind, Name, Query
+from kaflow_engine.model.lenses.lowering.scope import FACETS, Input, Shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """What the processor's file says of a topic."""
+
+    format: str | None = None
+    key: Mapping[str, str] | None = None
+    """Fields of its key."""
+    whole: str | None = None
+    """The one column of a value that is a text or bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relation:
+    """A WITH that was lowered, or a topic."""
+
+    shape: Shape
+    events: frozenset[str]
+    """Topics whose events make its rows; none of a table."""
+    format: str | None
+    """Of the values it is made of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """A topic or a WITH that is read as a table beside being read as a stream."""
+
+    of: str
+    topic: bool
+    at: Location
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matches:
+    """Events of joined streams that leave without a match once none can come any more."""
+
+    at: Location
+    grace: int
+    """How long a match may be late, in ms."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Role:
+    """How a processor reads a topic."""
+
+    kind: Kind
+    at: Location
+    event_time: str | None = None
+    kept: int | None = None
+    """How long its events are kept for joins of streams, in ms."""
+    looks_up: bool = False
+    """Whether its events leave nothing behind where they meet no row of a table."""
+
+    @property
+    def ttl(self) -> int | None:
+        """How long its events are kept, in ms; None: nothing says it."""
+        return 0 if self.kept is None and self.looks_up else self.kept
+
+
+@dataclass(slots=True, kw_only=True)
+class Sources:
+    """Topics that are read, and WITHs that can be."""
+
+    source: SourceText
+    declared: Mapping[str, Declared]
+    later: set[str]
+    """WITHs that stand further down."""
+    in_both_ways: frozenset[str]
+    """Topics that are read as a stream here and as a table there."""
+    relations: dict[str, Relation] = field(default_factory=dict[str, Relation])
+    roles: dict[str, Role] = field(default_factory=dict[str, Role])
+    readings: dict[str, Reading] = field(default_factory=dict[str, Reading])
+    """By name."""
+    matches: Matches | None = None
+    """How joins of streams wait for matches; None: no event leaves without one."""
+
+    def inputs(self, query: Query) -> tuple[Input, ...]:
+        """Return the sources of a SELECT.
+
+        Raises:
+            SqlError: A name means nothing, or a topic has two roles.
+        """
+        joined = bool(query.joins)
+        sources = (query.source, *(join.source for join in query.joins))
+        found: list[Input] = []
+        for source in sources:
+            relation, name = self._relation(source.name, query.kind, joined=joined)
+            called = (source.alias or source.name).text
+            if any(called == other.called for other in found):
+                raise self._wrong(
+                    source.alias or source.name,
+                    f"two sources are called '{called}'",
+                    "give them names of their own: FROM a AS x",
+                )
+            found.append(
+                Input(called=called, name=source.name, relation=name, shape=relation.shape)
+            )
+        return tuple(found)
+
+    def relation(self, of: Input) -> Relation:
+        """Return what a source of a SELECT reads."""
+        known = self.relations.get(of.name.text)
+        if known is not None and known.shape.kind == of.shape.kind:
+            return known
+        return self._as_table(known) if known else self._topic(of.name.text, of.shape.kind)
+
+    def _relation(self, name: Name, kind: Kind, *, joined: bool) -> tuple[Relation, str]:
+        """Return what a name means, and what it is called in DuckDB's SQL."""
+        if name.text in self.later:
+            raise self._wrong(
+                name, f"WITH {name.text} stands further down", "move it before this SELECT"
+            )
+        known = self.relations.get(name.text)
+        if known is not None and (joined or known.shape.kind == kind):
+            return known, name.text
+        if known is not None and kind == "STREAM":
+            raise self._wrong(
+                name,
+                f"'{name.text}' is a TABLE, and is read as a STREAM",
+                "write SELECT TABLE: its changes leave as they arise",
+            )
+        if known is not None:
+            return self._as_table(known), self._read_as_table(name, topic=False)
+        twice = name.text in self.in_both_ways
+        at = self.source.place(name.offset)
+        self.roles.setdefault(name.text, Role(kind="STREAM" if twice else kind, at=at))
+        table = twice and kind == "TABLE"
+        called = self._read_as_table(name, topic=True) if table else name.text
+        return self._topic(name.text, kind), called
+
+    def wait_for_matches(self, at: Location, grace: Duration | None) -> None:
+        """Take down that events of a join wait for their matches.
+
+        Raises:
+            SqlError: They wait for another time elsewhere.
+        """
+        milliseconds = grace.milliseconds if grace is not None else 0
+        if self.matches is not None and self.matches.grace != milliseconds:
+            raise SqlError(
+                f"the JOIN at {self.matches.at} has another GRACE BY",
+                at,
+                "write the same one in all joins of streams whose events wait",
+            )
+        self.matches = self.matches or Matches(at=at, grace=milliseconds)
+
+    def _read_as_table(self, name: Name, *, topic: bool) -> str:
+        reading = Reading(of=name.text, topic=topic, at=self.source.place(name.offset))
+        called = f"{name.text}_table"
+        while called in self.relations or called in self.roles or called in self.later:
+            called += "_"
+        self.readings.setdefault(called, reading)
+        return called
+
+    def _as_table(self, relation: Relation) -> Relation:
+        shape = replace(relation.shape, kind="TABLE")
+        return Relation(shape=shape, events=frozenset(), format=relation.format)
+
+    def _topic(self, name: str, kind: Kind) -> Relation:
+        declared = self.declared.get(name, Declared())
+        return Relation(
+            shape=Shape(kind=kind, key=declared.key, whole=declared.whole),
+            events=frozenset({name} if kind == "STREAM" else ()),
+            format=declared.format,
+        )
+
+    def take_event_time(self, query: Query, inputs: tuple[Input, ...]) -> None:
+        """Take EVENTTIME BY down as the event time of the topic.
+
+        Raises:
+            SqlError: It is no column of a topic's value.
+        """
+        said = query.event_time
+        if said is None:
+            return
+        of, path = _owner(said, inputs)
+        if of.name.text in self.relations:
+            raise self._wrong(
+                of.name,
+                f"EVENTTIME BY of '{of.called}', which is no topic",
+                "write EVENTTIME BY in the WITH that reads the topic",
+            )
+        if len(path) != 1 or path[0].text in FACETS:
+            raise self._wrong(
+                said.parts[0],
+                "EVENTTIME BY needs one field of the value",
+                "write EVENTTIME BY <field>, of type LONG, in ms, or TIMESTAMP",
+            )
+        role = self.roles[of.name.text]
+        if role.event_time not in (None, path[0].text):
+            raise self._wrong(
+                path[0],
+                f"topic '{of.name.text}' has the event time '{role.event_time}' elsewhere",
+                "a topic has one event time in a processor",
+            )
+        role.event_time = path[0].text
+
+    def keep(self, topics: Iterable[str], within: Duration) -> None:
+        """Take down how long events of topics are kept for a join.
+
+        Raises:
+            SqlError: They are joined within another time elsewhere.
+        """
+        for topic in sorted(topics):
+            role = self.roles[topic]
+            if role.kept not in (None, within.milliseconds):
+                other = format_duration(role.kept or 0)
+                raise SqlError(
+                    f"topic '{topic}' is joined WITHIN {other} elsewhere",
+                    self.source.place(within.offset),
+                    "write the same duration in all joins of its events",
+                )
+            role.kept = within.milliseconds
+
+    def _wrong(self, name: Name, message: str, hint: str) -> SqlError:
+        return SqlError(message, self.source.place(name.offset), hint)
+
+
+def _owner(said: Field, inputs: tuple[Input, ...]) -> tuple[Input, tuple[Name, ...]]:
+    """Return the source of a field, and its path there."""
+    parts = said.parts
+    of = next((each for each in inputs if each.called == parts[0].text), None)
+    if of is not None:
+        parts = parts[1:]
+    if parts and parts[0].text == "_value":
+        parts = parts[1:]
+    return of or inputs[0], parts

@@ -1,0 +1,34 @@
+"""What a processor's YAML says, as frozen data."""
+
+from pydantic import Field
+
+from kaflow_engine.model.files.shapes import Shape
+from kaflow_engine.model.names import Filled, GroupName, Name
+from kaflow_engine.model.spec import Spec
+from kaflow_engine.model.specs import TopicSpec
+
+
+class ProcessorTopicSpec(TopicSpec):
+    """How one input topic is read."""
+
+    key_columns: dict[str, Filled] = Field(default={})
+    """Fields of a key that is a JSON object, with their DuckDB types."""
+
+
+class ProcessorSpec(Spec):
+    """A processor, without what its SQL says."""
+
+    name: Name
+    processor_id: Name | None = None
+    """Names the processor's state, markers and consumer group; None: the name."""
+    sql: Filled | None = None
+    """None: it stands in a file of the same name that ends in `.processor.sql`."""
+    runners: int | None = Field(default=None, gt=0, le=256)
+    """How many tasks share the work."""
+    description: str | None = None
+    owners: tuple[Filled, ...] = ()
+    group: GroupName | None = None
+    topics: dict[str, ProcessorTopicSpec] = Field(default={})
+
+
+SHAPE = Shape(noun="key", later={})

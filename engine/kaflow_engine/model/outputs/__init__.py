@@ -1,0 +1,1 @@
+"""Where rows go, as files and the configuration say it."""

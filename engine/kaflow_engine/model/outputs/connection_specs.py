@@ -1,0 +1,107 @@
+"""Where outside systems are beside Kafka, and how to log in: connections, by kind and name."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from kaflow_engine.model.durations import Duration
+from kaflow_engine.model.names import Filled, is_address, refuse
+from kaflow_engine.model.spec import Spec
+
+
+def _database(text: str) -> str:
+    if not re.match(r"postgres(ql)?://[^\s/]+", text):
+        hint = "write postgresql://user:password@host:5432/database"
+        raise refuse("is not the address of a database", hint)
+    return text
+
+
+def _address(text: str) -> str:
+    if not is_address(text):
+        raise refuse("is not a URL", "write it as https://host/path")
+    return text
+
+
+def _headers(given: dict[str, str]) -> dict[str, str]:
+    for name, value in given.items():
+        if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):
+            raise refuse(f"cannot have a header called '{name}'", "write a name such as X-Tenant")
+        if not re.fullmatch(r"[\t\x20-\x7e]*", value):
+            hint = "write letters, digits and signs of ASCII on one line"
+            raise refuse(f"has a value of '{name}' that no header can have", hint)
+        if name.lower() in ("content-type", "content-length", "host", "idempotency-key"):
+            raise refuse(f"cannot set '{name}'", "remove it: each request has its own")
+    return given
+
+
+class ConnectionSpec(Spec):
+    """What outputs of one kind need to reach a system."""
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """What tasks are handed; secrets among them."""
+        raise NotImplementedError
+
+
+class PostgresConnection(ConnectionSpec):
+    """A database, and who logs in to it."""
+
+    url: Annotated[Filled, AfterValidator(_database)] = Field(repr=False)
+    """`postgresql://user:password@host:5432/database`; libpq's parameters may follow."""
+    password: Filled | None = Field(default=None, repr=False)
+    """Instead of one in the URL, where it would have to be quoted."""
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """What tasks are handed."""
+        return {
+            "url": self.url,
+            **({} if self.password is None else {"password": self.password}),
+        }
+
+
+class WebhookConnection(ConnectionSpec):
+    """An address that takes rows, and how its server knows who sends."""
+
+    url: Annotated[Filled, AfterValidator(_address)] = Field(repr=False)
+    """Whoever knows it may write there, so that it is shown as a secret is."""
+    headers: Annotated[dict[str, str], AfterValidator(_headers)] = Field(default={}, repr=False)
+    """Of each request, such as `Authorization`."""
+    secret: Filled | None = Field(default=None, repr=False)
+    """With which each body is signed, by HMAC with SHA-256."""
+    timeout: Annotated[Duration, Field(gt=0)] = 10_000
+    """How long an answer is waited for, in ms."""
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """What tasks are handed."""
+        return {
+            "url": self.url,
+            "headers": json.dumps(self.headers),
+            "timeout": str(self.timeout),
+            **({} if self.secret is None else {"secret": self.secret}),
+        }
+
+
+class PluginConfig(Spec):
+    """What a plugin needs beside the options of an output."""
+
+    settings: dict[str, str] = Field(default={}, repr=False)
+    """Where it connects to, and how it logs in; by names that the plugin chooses."""
+
+
+class PostgresConfig(Spec):
+    """PostgreSQL databases."""
+
+    connections: dict[str, PostgresConnection] = Field(default={})
+    """By the names that outputs give them."""
+
+
+class WebhookConfig(Spec):
+    """Addresses that take rows."""
+
+    connections: dict[str, WebhookConnection] = Field(default={})
+    """By the names that outputs give them."""

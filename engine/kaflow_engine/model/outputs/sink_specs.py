@@ -1,0 +1,279 @@
+"""Outputs whose kind of sink a file names by `type`: the settings of each kind."""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal, TypeVar, cast
+
+from pydantic import AfterValidator, Discriminator, Field, Tag
+
+from kaflow_engine.model.durations import Duration
+from kaflow_engine.model.names import Filled, TableName, refuse
+from kaflow_engine.model.outputs.output_specs import (
+    ListedOutputSpec,
+    ListedPart,
+    OutputSpec,
+    SinkSpec,
+)
+from kaflow_engine.model.spec import CHOICE
+
+_OTHER = f"{CHOICE}topic or table"
+_PLUGIN = f"{CHOICE}plugin"
+T = TypeVar("T")
+_LONGEST = 63
+"""Bytes of a name in Postgres, which cuts longer ones."""
+
+
+def _postgres_table(text: str) -> str:
+    parts = text.split(".")
+    if len(parts) > 2 or not all(re.fullmatch(r"[^\s\"'%\\]+", part) for part in parts):
+        hint = "write table: orders, or table: sales.orders"
+        raise refuse("{value} is not the name of a table", hint)
+    if any(len(part.encode()) > _LONGEST for part in parts):
+        raise refuse("{value} is too long", f"Postgres takes names of {_LONGEST} bytes at most")
+    return text
+
+
+def _folder(text: str) -> str:
+    if "://" in text:
+        raise refuse(
+            "{value} is no folder of the warehouse, and files go nowhere else",
+            "write the name of a folder, such as clicks; an object store that is mounted may be "
+            "the `warehouse`, if it can rename files",
+        )
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}", text):
+        raise refuse(
+            "{value} is not a name for a folder of the warehouse",
+            "write a name such as clicks: letters, digits, '.', '_' and '-', at most 200 of them; "
+            "`warehouse` in the configuration says where the folder lies",
+        )
+    return text
+
+
+def _plugin(text: str) -> str:
+    if not re.fullmatch(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+", text):
+        raise refuse(
+            "{value} is not the name of a plugin",
+            "write <namespace>.<name> in small letters, such as acme.tally",
+        )
+    return text
+
+
+def _options(options: dict[str, T]) -> dict[str, T]:
+    if "connection" in options:
+        raise refuse(
+            "cannot hold 'connection'",
+            "remove it: `plugins` in the configuration says where a plugin connects to",
+        )
+    return options
+
+
+def _part(text: str) -> str:
+    if not re.fullmatch(r"(?!\.)[^\x00-\x20\x7f\"#%'*/:=?\\{}\[\]^,]{1,100}", text):
+        raise refuse(
+            "{value} cannot be part of the name of a folder",
+            "select the column under a name of letters, digits and '_'",
+        )
+    return text
+
+
+class NamedSinkSpec(SinkSpec):
+    """A sink that keeps nothing by which it could be called."""
+
+    name: TableName = "rows"
+    """What the output is called, beside its kind."""
+
+    @property
+    def called(self) -> str:
+        """The name."""
+        return self.name
+
+
+class ConnectedSinkSpec(SinkSpec):
+    """A sink in a system that the configuration knows."""
+
+    connection: Filled = "default"
+    """A name under `<kind>.connections` of the configuration."""
+    url: ClassVar[str]
+    """How addresses of its connections begin, for hints."""
+
+
+class ConsoleSpec(NamedSinkSpec):
+    """One line of JSON for each change, on the standard output of whoever runs the pipeline."""
+
+    type: Literal["console"]
+
+
+class BlackholeSpec(NamedSinkSpec):
+    """Nothing is kept: for measuring, and for trying a query."""
+
+    type: Literal["blackhole"]
+
+
+class PostgresSpec(ConnectedSinkSpec):
+    """A table of a PostgreSQL database."""
+
+    type: Literal["postgres"]
+    url: ClassVar[str] = "postgresql://…"
+    table: Annotated[str, AfterValidator(_postgres_table)]
+    """With its schema, if it is not in the first one of the search path."""
+    mode: Literal["append", "upsert"] | None = None
+    """Whether each row is one more, or replaces the one of its key; None: as the rows are."""
+    create: bool = False
+    """The table is created unless it is there."""
+
+    @property
+    def called(self) -> str:
+        """The table, behind the name of its database."""
+        return f"{self.connection}.{self.table}"
+
+    @property
+    def is_shared(self) -> bool:
+        """Others read the table."""
+        return True
+
+    @property
+    def replaces(self) -> bool:
+        """Whether rows replace each other though none of them goes."""
+        return self.mode == "upsert"
+
+    @property
+    def settings(self) -> Mapping[str, str | int | bool | None]:
+        """What the plan keeps."""
+        return {"connection": self.connection, "table": self.table, "create": self.create}
+
+
+class FilesSpec(SinkSpec):
+    """Files in a folder of the warehouse."""
+
+    type: Literal["files"]
+    folder: Annotated[str, AfterValidator(_folder)]
+    format: Literal["parquet", "json", "csv"] = "parquet"
+    """Of each file: Parquet, one JSON object a line, or CSV with a line of names."""
+    partition: Literal["hour", "day"] | None = None
+    """Of event time (UTC): each has a folder of its own."""
+    partition_by: tuple[Annotated[Filled, AfterValidator(_part)], ...] = ()
+    """Columns: each of their values has a folder of its own, before those of `partition`."""
+    interval: Duration = 10_000
+    """How long rows are gathered, in ms, before they are written."""
+
+    @property
+    def called(self) -> str:
+        """The folder."""
+        return self.folder
+
+    @property
+    def is_shared(self) -> bool:
+        """Others read the files."""
+        return True
+
+    @property
+    def settings(self) -> Mapping[str, str | int | bool | None]:
+        """What the plan keeps."""
+        return {
+            "folder": self.folder,
+            "format": self.format,
+            "partition": self.partition,
+            "partition_by": ",".join(self.partition_by) or None,
+            "interval": self.interval,
+        }
+
+
+class WebhookSpec(NamedSinkSpec, ConnectedSinkSpec):
+    """Requests to an address, with rows as JSON."""
+
+    type: Literal["webhook"]
+    url: ClassVar[str] = "https://…"
+    batch: Annotated[int, Field(gt=0, le=10_000)] | None = None
+    """Most rows of a request, which is then a list; None: a request is one row."""
+
+    @property
+    def settings(self) -> Mapping[str, str | int | bool | None]:
+        """What the plan keeps."""
+        return {"connection": self.connection, "batch": self.batch}
+
+
+class PluginSpec(NamedSinkSpec):
+    """A kind of sink that an installed package offers."""
+
+    type: Annotated[str, AfterValidator(_plugin)]
+    """`<namespace>.<name>`: an entry point of the group `kaflow.sinks`."""
+    options: Annotated[dict[str, str | int | bool | None], AfterValidator(_options)] = Field(
+        default={}
+    )
+    """What the plugin takes; it says itself what is right."""
+
+    @property
+    def settings(self) -> Mapping[str, str | int | bool | None]:
+        """What the plan keeps."""
+        return self.options
+
+
+class ListedConsoleSpec(ListedPart, ConsoleSpec):
+    """The console as one of several outputs."""
+
+
+class ListedBlackholeSpec(ListedPart, BlackholeSpec):
+    """Nothing, as one of several outputs."""
+
+
+class ListedPostgresSpec(ListedPart, PostgresSpec):
+    """A table of a database as one of several outputs."""
+
+
+class ListedWebhookSpec(ListedPart, WebhookSpec):
+    """Requests as one of several outputs."""
+
+
+class ListedPluginSpec(ListedPart, PluginSpec):
+    """Rows for a plugin as one of several outputs."""
+
+
+class ListedFilesSpec(ListedPart, FilesSpec):
+    """Files as one of several outputs."""
+
+
+_TYPES = ("console", "blackhole", "postgres", "files", "webhook")
+
+
+def has_settings(kind: str) -> bool:
+    """Tell whether a kind of sink has settings of its own, as `kafka` and `delta` have not.
+
+    >>> has_settings("console"), has_settings("acme.tally"), has_settings("kafka")
+    (True, True, False)
+    """
+    return kind in _TYPES or "." in kind
+
+
+def _choice(value: object) -> str:
+    """Return the tag of what an output is; an unknown `type` is reported with its key."""
+    kind: object = getattr(value, "type", None)
+    if isinstance(value, dict):
+        kind = cast(Mapping[str, object], value).get("type")
+    if not isinstance(kind, str) or not has_settings(kind):
+        return _OTHER
+    return _PLUGIN if "." in kind else f"{CHOICE}{kind}"
+
+
+AnyOutput = Annotated[
+    Annotated[OutputSpec, Tag(_OTHER)]
+    | Annotated[ConsoleSpec, Tag("\0console")]
+    | Annotated[BlackholeSpec, Tag("\0blackhole")]
+    | Annotated[PostgresSpec, Tag("\0postgres")]
+    | Annotated[FilesSpec, Tag("\0files")]
+    | Annotated[WebhookSpec, Tag("\0webhook")]
+    | Annotated[PluginSpec, Tag(_PLUGIN)],
+    Discriminator(_choice),
+]
+"""What `output` may be."""
+
+AnyListedOutput = Annotated[
+    Annotated[ListedOutputSpec, Tag(_OTHER)]
+    | Annotated[ListedConsoleSpec, Tag("\0console")]
+    | Annotated[ListedBlackholeSpec, Tag("\0blackhole")]
+    | Annotated[ListedPostgresSpec, Tag("\0postgres")]
+    | Annotated[ListedFilesSpec, Tag("\0files")]
+    | Annotated[ListedWebhookSpec, Tag("\0webhook")]
+    | Annotated[ListedPluginSpec, Tag(_PLUGIN)],
+    Discriminator(_choice),
+]
+"""What each of `outputs` may be."""

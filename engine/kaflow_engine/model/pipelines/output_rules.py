@@ -1,0 +1,101 @@
+"""What is wrong with where rows go, although every value alone is right."""
+
+from collections.abc import Iterator
+
+from kaflow_engine.errors import ModelError
+from kaflow_engine.model.files.mistakes import dotted, place
+from kaflow_engine.model.files.tree import Entries, Items, Scalar, brief
+from kaflow_engine.model.outputs.sink_specs import has_settings
+from kaflow_engine.model.spec import Path
+
+_OF_TOPIC = ("key", "format", "schema")
+_OF_TABLE = ("partition", "interval")
+_TARGETS = {"kafka": "topic", "delta": "table"}
+
+
+def outputs_of(tree: Entries) -> Iterator[tuple[Path, Entries]]:
+    """Return each output with its place, in whichever form the file has them."""
+    one, several = tree.get("output"), tree.get("outputs")
+    if isinstance(one, Entries):
+        yield ("output",), one
+    for number, entry in enumerate(several.items if isinstance(several, Items) else ()):
+        if isinstance(entry, Entries):
+            yield ("outputs", number), entry
+
+
+def output_of_one_kind(tree: Entries) -> Iterator[ModelError]:
+    """Rows go to a topic or into a table, and some keys belong to one of them."""
+    for path, output in _topics_and_tables(tree):
+        yield from _of_one_kind(tree, path, output)
+
+
+def _topics_and_tables(tree: Entries) -> Iterator[tuple[Path, Entries]]:
+    """Return the outputs that are no sink with settings of its own."""
+    found = outputs_of(tree)
+    return ((path, out) for path, out in found if not has_settings(_text(out, "type") or ""))
+
+
+def _of_one_kind(tree: Entries, path: Path, output: Entries) -> Iterator[ModelError]:
+    if {"type", "topic", "table"} & output.misspelled:
+        return
+    name, said = dotted(path), {entry.key for entry in output.entries}
+    kind = _text(output, "type") or ""
+    target = _TARGETS.get(kind)
+    if not said & {"topic", "table"}:
+        wanted = target or "topic"
+        hint = f"write {wanted}: <{wanted}>; the rows go there"
+        yield ModelError(f"'{name}.{wanted}' is required", place(tree, path), hint)
+        return
+    if said >= {"topic", "table"}:
+        yield ModelError(
+            f"{name}.table and {name}.topic exclude each other",
+            place(tree, (*path, "table")),
+            "keep one; another output can write the other"
+            if path[0] == "outputs"
+            else "keep one; another pipeline can write the other",
+        )
+        return
+    if target is not None and target not in said:
+        (other,) = said & {"topic", "table"}
+        yield ModelError(
+            f"{name}.type is {kind}, which has no {other}",
+            place(tree, (*path, "type")),
+            f"write {target}: <{target}>, or remove type: a {other} says it",
+        )
+        return
+    of_other, other = (_OF_TOPIC, "topic") if "table" in said else (_OF_TABLE, "table")
+    for key in of_other:
+        if key in said:
+            yield ModelError(
+                f"{name}.{key} is only for a {other}",
+                place(tree, (*path, key)),
+                f"remove it, or write to a {other}",
+            )
+
+
+def one_output_for_a_target(tree: Entries) -> Iterator[ModelError]:
+    """Rows of two outputs in one topic or table could not be distinguished."""
+    first: dict[str, tuple[str, Path]] = {}
+    for path, output in _topics_and_tables(tree):
+        for kind in ("topic", "table"):
+            name = _text(output, kind)
+            if name is None:
+                continue
+            before, other = first.setdefault(name, (kind, path))
+            if other == path:
+                continue
+            where = place(tree, (*other, before))
+            yield ModelError(
+                f"two outputs write {kind} '{brief(name)}', the other one at {where}"
+                if before == kind
+                else f"{kind} '{brief(name)}' has the name of a {before} at {where}",
+                place(tree, (*path, kind)),
+                f"give one of them another {kind}"
+                if before == kind
+                else "call one of them otherwise: a pipeline knows its outputs by their names",
+            )
+
+
+def _text(tree: Entries, *path: str) -> str | None:
+    node = tree.get(*path)
+    return node.text if isinstance(node, Scalar) else None

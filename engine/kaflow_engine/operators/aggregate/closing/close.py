@@ -1,0 +1,170 @@
+"""Groups that are over: they are forgotten, and those that are final leave."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaflow_engine.flow.windows import SessionWindow
+from kaflow_engine.operators.aggregate.calculate import keeps_rows, result_columns
+from kaflow_engine.operators.aggregate.closing.ended import leave, leave_at_once
+from kaflow_engine.operators.aggregate.closing.late import LateRows
+from kaflow_engine.operators.aggregate.closing.over import (
+    OverGroups,
+    over_groups,
+    places_over,
+    results_of,
+    rows_at_once,
+)
+from kaflow_engine.operators.aggregate.entries import overs_at, read_entries, read_group_values
+from kaflow_engine.operators.aggregate.groups import Over
+from kaflow_engine.operators.aggregate.leave import append_rows, result_letters
+from kaflow_engine.operators.aggregate.windows import ends_of
+from kaflow_engine.operators.aggregate.workspace import Work
+from kaflow_engine.operators.handover import Changes, HandChanges, HandOn, placed
+from kaflow_engine.operators.row_errors.bad_record import BadRecord
+from kaflow_engine.operators.row_errors.quarantine import DATA_ERRORS
+from kaflow_engine.state.keys import entries_due
+
+
+def close(work: Work, late: LateRows, hand_on: HandOn, hand_changes: HandChanges) -> list[pa.Table]:
+    """Forget the groups that are over, and send those that are final; schema EXCHANGE.
+
+    Where changes of windows are held back, those who hold them hear that a window is closed.
+
+    Args:
+        work: The aggregate.
+        late: Records of the batch that come to windows which have ended.
+        hand_on: Takes append rows.
+        hand_changes: Takes changes.
+    """
+    hands = (hand_on, hand_changes)
+    found = _over(work, work.groups.over_already(work.watermark), late, *hands)
+    looks = work.batch.may_be_due(work.chain.number)
+    one_by_one: list[bytes] = []
+    for keys in work.groups.due(work.watermark) if looks else ():
+        due, changed = late.apart(keys)
+        one_by_one += changed
+        at_once = _close_at_once(work, due, *hands) if due else []
+        if at_once is None:
+            at_once = _over(work, work.groups.over(due, work.watermark), late, *hands)
+        found += at_once
+    if one_by_one:
+        found += _over(work, work.groups.over(one_by_one, work.watermark), late, *hands)
+    return found
+
+
+def _over(
+    work: Work, over: Sequence[Over], late: LateRows, hand_on: HandOn, hand_changes: HandChanges
+) -> list[pa.Table]:
+    """Send windows that have ended, and close those that are closed, some of them at once."""
+    ended = [each for each in over if each[1].held]
+    found = leave(work, ended, late, hand_changes)
+    closed = [each for each in over if not each[1].held]
+    if ended:
+        closed += work.groups.over_already(work.watermark)
+    return found + _closed(work, closed, hand_on, hand_changes)
+
+
+def _closed(
+    work: Work, over: Sequence[Over], hand_on: HandOn, hand_changes: HandChanges
+) -> list[pa.Table]:
+    """Send groups that are forgotten, where they are final, and forget their rows."""
+    if not over:
+        return []
+    kept: dict[bytes, dict[bytes, str]] = {}
+    if keeps_rows(work.aggregate):
+        kept = work.groups.rows([entry for entry, _, _ in over])
+        for entry, rows in kept.items():
+            for tail in rows:
+                work.groups.keep(entry, tail, None)
+    if work.aggregate.leaves != "closed" and not work.tells_closing:
+        return []
+    gone, nodes = over_groups(work, over)
+    made, bad = results_of(work, nodes, kept)
+    if work.tells_closing:
+        sent = [g.sent if g.unsent else made.rows.get(n) for n, (_, g, _) in enumerate(over)]
+        return _told(work, gone, [entry for entry, _, _ in over], sent, hand_changes)
+    leaving = pa.table(
+        {
+            "rn": pa.array(list(made.rows), pa.int64()),
+            "row": pa.array(list(made.rows.values()), pa.string()),
+        }
+    )
+    return _sent(work, gone, leaving, bad, hand_on)
+
+
+def _told(
+    work: Work,
+    gone: OverGroups,
+    entries: Sequence[bytes],
+    sent: Sequence[str | None],
+    hand_changes: HandChanges,
+) -> list[pa.Table]:
+    """Tell who holds changes back that windows are closed, with the row that each sent last."""
+    row = pa.array(sent, pa.string())
+    rows = {"rn": pa.array(np.arange(len(sent))), "group": pa.array(entries, pa.binary())}
+    there = pa.table({**rows, "old": row, "new": row}).filter(row.is_valid())
+    if not there.num_rows:
+        return []
+    known = places_over(work, gone)
+    changes = Changes(
+        rows=there,
+        columns=result_columns(work.aggregate),
+        placed=lambda found: placed(found, known),
+        stays=False,
+        closing=True,
+    )
+    return [hand_changes(changes).rows]
+
+
+def _close_at_once(
+    work: Work, keys: list[bytes], hand_on: HandOn, hand_changes: HandChanges
+) -> list[pa.Table] | None:
+    """Forget the groups that are due, and send them, without a look at each of them.
+
+    None: they must be looked at, and nothing has happened. Some of them are not over, are kept with
+    their rows, or have a result that fails.
+    """
+    aggregate, groups = work.aggregate, work.groups
+    if isinstance(aggregate.window, SessionWindow) or keeps_rows(aggregate) or work.tells_closing:
+        return None
+    due = pa.array(keys, pa.binary())
+    entries = entries_due(due)
+    if not groups.is_untouched or len(pc.unique(entries)) < len(entries):
+        return None
+    values = groups.values(entries, dense=True)
+    stored = None if values.null_count else read_group_values(values)
+    if stored is None:
+        return None
+    groupings, starts = read_entries(aggregate, entries)
+    ends = starts if aggregate.window is None else ends_of(aggregate.window, starts)
+    over = overs_at(aggregate, stored.ts, ends, stored.held)
+    if len(over) < len(entries) or over.max() >= work.watermark:
+        return None
+    gone = OverGroups(keys=groupings, starts=starts, ends=ends, ts=stored.ts, over=over)
+    if aggregate.leaves in ("changes", "first"):
+        groups.forget(due, entries)
+        return []
+    try:
+        if aggregate.leaves == "ended":
+            return leave_at_once(work, due, entries, gone, stored, hand_changes)
+        rows = rows_at_once(work, gone, stored.columns)
+    except DATA_ERRORS:
+        return None
+    groups.forget(due, entries)
+    return _sent(work, gone, rows, [], hand_on)
+
+
+def _sent(
+    work: Work, gone: OverGroups, rows: pa.Table, bad: list[BadRecord], hand_on: HandOn
+) -> list[pa.Table]:
+    tables: list[pa.Table] = []
+    if rows.num_rows:
+        taken = hand_on(append_rows(work, rows, places_over(work, gone)))
+        tables.append(taken.rows)
+        bad = [*bad, *taken.bad]
+    if bad:
+        tables.append(result_letters(work, [(gone.change(b.row), b) for b in bad]))
+    return tables

@@ -1,0 +1,1 @@
+"""Runs of rows: any SELECT over the next so many rows."""

@@ -1,0 +1,70 @@
+"""The SQL of runs over their rows; rows that fail alone are taken out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import pyarrow as pa
+
+from kaflow_engine.duck.queries import query
+from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.flow.timed import Runs
+from kaflow_engine.model.columns import Column
+from kaflow_engine.operators.row_errors.quarantine import DATA_ERRORS, error_class, error_text
+from kaflow_engine.operators.rows.row_text import columns_of, pack, to_text, unpack
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """What became of a run."""
+
+    rows: Sequence[str]
+    """What the SQL selects, packed, in its order."""
+    bad: Sequence[tuple[int, str, str]] = ()
+    """Rows that were taken out: their place in the run, the class of the error, and its text."""
+    failed: tuple[str, str] | None = None
+    """Class and text of the error where the SQL fails on the rows together."""
+
+
+def made_of(runs: Runs, rows: Sequence[str]) -> Made:
+    """Run the SQL over a run; where it fails, again without the rows that fail alone.
+
+    Args:
+        runs: What runs.
+        rows: Those of the run, packed, in their order.
+    """
+    try:
+        return Made(rows=_select(runs, rows))
+    except DATA_ERRORS as error:
+        first = error_class(error), error_text(error)
+    bad: list[tuple[int, str, str]] = []
+    for place, row in enumerate(rows):
+        try:
+            _select(runs, [row])
+        except DATA_ERRORS as error:
+            bad.append((place, error_class(error), error_text(error)))
+    out = {place for place, _, _ in bad}
+    left = [row for place, row in enumerate(rows) if place not in out]
+    if not bad or not left:
+        return Made(rows=(), bad=bad, failed=None if bad else first)
+    try:
+        return Made(rows=_select(runs, left), bad=bad)
+    except DATA_ERRORS as error:
+        return Made(rows=(), bad=bad, failed=(error_class(error), error_text(error)))
+
+
+def _select(runs: Runs, rows: Sequence[str]) -> list[str]:
+    given = pa.table({"payload": pa.array(rows, pa.string())})
+    sql = _sql(runs.sql, runs.columns, runs.results)
+    found: list[str] = query(sql, rows=given)["made"].to_pylist()
+    return found
+
+
+@lru_cache(maxsize=64)
+def _sql(sql: str, columns: Sequence[Column], results: Sequence[Column]) -> str:
+    """Return the whole statement over `rows` (payload); what the author wrote stands in it as it
+    is, and nothing around it changes the order of its rows."""
+    read = ", ".join(columns_of("l", columns))
+    batch = f"batch AS (SELECT {read} FROM (SELECT {unpack('payload')} AS l FROM rows))"
+    texts = pack(to_text(identifier(column.name), column.type) for column in results)
+    return f"SELECT * FROM (WITH {batch} SELECT {texts} AS made FROM ({sql}\n))"

@@ -1,0 +1,62 @@
+"""Rows on their way into runs, to one writer or to that of their source partition."""
+
+from hashlib import md5
+
+import pyarrow as pa
+
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import target_of
+from kaflow_engine.flow.operators import Project
+from kaflow_engine.flow.timed import Runs
+from kaflow_engine.operators.handover import Leaving, Taken, position_of
+from kaflow_engine.operators.outcomes.outcomes import EMITTED, by_ledger
+from kaflow_engine.operators.output.entering import entering
+from kaflow_engine.operators.output.unnest import PLACES, first_of_each, ordered_by_place
+from kaflow_engine.operators.row_errors.quarantine import bad_records, guarded
+from kaflow_engine.operators.rows.partitioning import first_parts
+from kaflow_engine.operators.rows.reports import exchange_rows
+from kaflow_engine.operators.rows.schemas import READY
+
+
+def enter_runs(flow: Flow, project: Project, runs: Runs, leaving: Leaving) -> Taken:
+    """Take rows: compute what the SQL of runs reads, and address them."""
+    sql = entering(project, (), [column for column, _ in project.columns], leaving.typed)
+    found, failed = guarded(sql, leaving.rows)
+    kept = leaving.placed(found.drop_columns(["key"]))
+    passed = kept
+    if project.unnests:
+        passed = first_of_each(kept.drop_columns([PLACES]))
+        kept = ordered_by_place(kept)
+    key = _keys(runs, kept)
+    own = pa.chunked_array([first_parts(key, flow.partitions)])
+    target, part = by_ledger(flow, project, kept, target_of(flow, runs), own)
+    rows = exchange_rows(
+        kept.num_rows,
+        target=target,
+        part=part,
+        kind=READY,
+        side=target_of(flow, project),
+        key=key,
+        payload=kept["payload"],
+        **position_of(kept),
+    )
+    return Taken(
+        rows=rows, numbers=kept["rn"], passed=passed, bit=EMITTED, bad=tuple(bad_records(failed))
+    )
+
+
+def _keys(runs: Runs, rows: pa.Table) -> pa.BinaryArray:
+    if not runs.per_partition:
+        return pa.array([writer_key("")] * rows.num_rows, pa.binary())
+    places = rows["d_part"].combine_chunks().dictionary_encode()
+    keys = pa.array([writer_key(str(part)) for part in places.dictionary.to_pylist()], pa.binary())
+    return keys.take(places.indices)
+
+
+def writer_key(name: str) -> bytes:
+    """Return the key of a writer behind its shard byte.
+
+    Args:
+        name: The source partition; empty: all rows have one writer.
+    """
+    return md5(name.encode(), usedforsecurity=False).digest()[:1] + name.encode()

@@ -1,0 +1,224 @@
+"""Runs of rows in one task: rows wait until a run is full or due, then SQL makes rows of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaflow_engine.flow.chains import chain_of
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import target_of
+from kaflow_engine.flow.timed import Runs
+from kaflow_engine.formats.pick import keep
+from kaflow_engine.model.columns import Column
+from kaflow_engine.operators.handover import HandOn, Leaving, placed
+from kaflow_engine.operators.keyed_state import StepState
+from kaflow_engine.operators.row_errors.bad_record import BadRecord
+from kaflow_engine.operators.rows.layout import batch_time_column
+from kaflow_engine.operators.rows.partitioning import first_parts
+from kaflow_engine.operators.rows.reports import BATCH_TIME, due_report, report_rows
+from kaflow_engine.operators.rows.row_order import in_order
+from kaflow_engine.operators.rows.row_text import columns_of, pack, unpack
+from kaflow_engine.operators.rows.schemas import MEMBERS, ORIGIN, TRIGGER
+from kaflow_engine.operators.rows.task import BatchContext, Task
+from kaflow_engine.operators.runs.calculate import Made, made_of
+from kaflow_engine.operators.runs.kept_rows import NEVER, KeptRow, Writer, Writers
+from kaflow_engine.operators.runs.letters import result_letters, row_failures
+from kaflow_engine.operators.watermark import END
+from kaflow_engine.state.keys import split_entry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Rows that belong together."""
+
+    key: bytes
+    """Of their writer."""
+    rows: Sequence[KeptRow]
+    trigger: tuple[int, ...]
+    """TRIGGER: of its last row, or of the time at which it fell due."""
+
+
+def run_runs(
+    flow: Flow, runs: Runs, batch: BatchContext, rows: pa.Table, task: Task, hand_on: HandOn
+) -> pa.Table:
+    """Run an operator over the rows of one task.
+
+    What other operators send because of the time comes first, then runs that are due, then what
+    records have made.
+
+    Args:
+        flow: What runs.
+        runs: Which operator of it.
+        batch: Which batch.
+        rows: Schema EXCHANGE; rows for others pass through untouched.
+        task: The state before the batch; takes the changes.
+        hand_on: Takes what the SQL selects.
+
+    Returns:
+        Schema EXCHANGE.
+    """
+    mine = pc.equal(rows["target"], target_of(flow, runs))
+    here = in_order(keep(rows, mine))
+    ends = batch.horizon(chain_of(flow, runs).number) >= END
+    work = _Cutting(
+        target=target_of(flow, runs),
+        runs=runs,
+        now=END if ends else batch.batch_time,
+        writers=Writers(StepState(task, runs.state, flow.partitions)),
+    )
+    timed = pc.equal(here["t_phase"], 0)
+    work.take(keep(here, timed))
+    if ends or batch.may_be_due(BATCH_TIME):
+        work.take_due()
+    work.take(keep(here, pc.invert(timed)))
+    if ends:
+        work.end()
+    found = _made(flow, runs, batch, work.found, hand_on)
+    due = work.writers.write()
+    report = {"due": due_report(BATCH_TIME, None if due is None else due - 1)}
+    return pa.concat_tables([rows.filter(pc.invert(mine)), *found, report_rows([report])])
+
+
+@dataclass(slots=True, kw_only=True)
+class _Cutting:
+    """Cuts the rows of one task into runs."""
+
+    target: int
+    runs: Runs
+    now: int
+    writers: Writers
+    found: list[Run] = field(default_factory=list[Run])
+
+    def take(self, rows: pa.Table) -> None:
+        """Take rows in their order."""
+        if not rows.num_rows:
+            return
+        triggers = list(zip(*(rows[name].to_pylist() for name in TRIGGER), strict=True))
+        writers = self.writers.of(rows["key"].to_pylist())
+        for writer, row, trigger in zip(writers, _kept(rows), triggers, strict=True):
+            if not writer.count:
+                every = self.runs.every
+                writer.due = NEVER if every is None else self.now + every
+            writer.added.append(row)
+            if writer.count >= self.runs.size:  # more, where it was greater before
+                self._run(writer, trigger)
+
+    def take_due(self) -> None:
+        """Make runs whose time has come, of what there is."""
+        for due in self.writers.state.due(self.now + 1):
+            keys = [split_entry(entry)[0] for _, entry in due]
+            pairs = zip(due, self.writers.of(keys), strict=True)
+            for (at, _), writer in pairs:
+                if writer.due == at and writer.count:
+                    self._run(writer, self._at(at, writer.key))
+
+    def end(self) -> None:
+        """Make runs of what has come since those that are due were made."""
+        for writer in self.writers.touched:
+            if writer.count:
+                self._run(writer, self._at(END, writer.key))
+
+    def _run(self, writer: Writer, trigger: tuple[int, ...]) -> None:
+        rows = writer.take(self.writers.state)
+        self.found.append(Run(key=writer.key, rows=rows, trigger=trigger))
+
+    def _at(self, time: int, key: bytes) -> tuple[int, ...]:
+        """Return what triggers a run because of the time; of several the partition decides."""
+        return 0, time, 0, self.target, int(key[1:] or 0), 0
+
+
+def _kept(rows: pa.Table) -> list[KeptRow]:
+    origins = zip(*(rows[name].to_pylist() for name in ORIGIN), strict=True)
+    columns = (rows[name].to_pylist() for name in ("payload", "raw", "ts", "members"))
+    return [
+        KeptRow(payload, raw, ts, tuple(origin), tuple(members or ()))
+        for (payload, raw, ts, members), origin in zip(
+            zip(*columns, strict=True), origins, strict=True
+        )
+    ]
+
+
+def _made(
+    flow: Flow, runs: Runs, batch: BatchContext, found: Sequence[Run], hand_on: HandOn
+) -> list[pa.Table]:
+    """Let what the SQL selects of runs leave; returns rows and dead letters, schema EXCHANGE."""
+    if not found:
+        return []
+    made = [made_of(runs, [row.payload for row in run.rows]) for run in found]
+    chain = chain_of(flow, runs)
+    tables = [row_failures(flow, chain, list(zip(found, made, strict=True)))]
+    owners = [n for n, each in enumerate(made) for _ in each.rows]
+    bad = [(n, each.failed) for n, each in enumerate(made) if each.failed is not None]
+    failures = [
+        (found[n], BadRecord(row=0, phase="result", error=error, message=message))
+        for n, (error, message) in bad
+    ]
+    if owners:
+        taken = hand_on(_leaving(flow, runs, batch, found, made, owners))
+        tables.append(taken.rows)
+        failures += [(found[owners[one.row]], one) for one in taken.bad]
+    tables.append(result_letters(flow, chain, failures))
+    return tables
+
+
+def _leaving(
+    flow: Flow,
+    runs: Runs,
+    batch: BatchContext,
+    found: Sequence[Run],
+    made: Sequence[Made],
+    owners: Sequence[int],
+) -> Leaving:
+    columns = [Column(f"{runs.alias}.{each.name}", each.type) for each in runs.results]
+    places = {column.name: f"l[{i}]" for i, column in enumerate(columns, 1)}
+    numbers = pa.array(range(len(owners)), pa.int64())
+    rows = pa.table(
+        {"rn": numbers, "row": pa.array([r for each in made for r in each.rows], pa.string())}
+    )
+    known = _places(flow, found, made, numbers, owners)
+
+    def packed(wanted: Sequence[Column]) -> str:
+        texts = pack(places[column.name] for column in wanted)
+        return f"SELECT rn, {texts} AS payload FROM (SELECT rn, {unpack('row')} AS l FROM rows)"
+
+    typed = ", ".join(["rn", batch_time_column(batch.batch_time), *columns_of("l", columns)])
+    return Leaving(
+        rows=rows,
+        typed=f"SELECT {typed} FROM (SELECT rn, {unpack('row')} AS l FROM rows)",
+        packed=packed,
+        placed=lambda rows: placed(rows, known),
+    )
+
+
+def _places(
+    flow: Flow, found: Sequence[Run], made: Sequence[Made], numbers: pa.Array, owners: Sequence[int]
+) -> pa.Table:
+    """Return where results stand: where their run does, and among them in the order of the SQL."""
+    last = [run.rows[-1] for run in found]
+    triggers = list(zip(*(run.trigger for run in found), strict=True))
+    origins = list(zip(*(row.origin for row in last), strict=True))
+    by = pa.array(owners, pa.int64())
+    members = [
+        [*(row.members if run.trigger[0] else ()), place]
+        for run, row, each in zip(found, last, made, strict=True)
+        for place in range(len(each.rows))
+    ]
+
+    def column(values: Sequence[int]) -> pa.Array:
+        return pa.array(values, pa.int64()).take(by)
+
+    keys = pa.array([run.key for run in found], pa.binary())
+    columns: dict[str, Any] = {
+        "rn": numbers,
+        **{name: column(values) for name, values in zip(TRIGGER, triggers, strict=True)},
+        **{name: column(values) for name, values in zip(ORIGIN, origins, strict=True)},
+        "ts": column([max(row.ts for row in run.rows) for run in found]),
+        "members": pa.array(members, MEMBERS),
+        "part": column(first_parts(keys, flow.partitions).tolist()),
+        "counted": pa.repeat(False, len(owners)),
+        "forced": pa.repeat(False, len(owners)),
+    }
+    return pa.table(columns)

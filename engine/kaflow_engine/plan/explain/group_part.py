@@ -1,0 +1,54 @@
+"""What there is to say of rows that are gathered: groups, and runs of rows."""
+
+from dataclasses import dataclass
+
+from kaflow_engine.flow.operators import Leaves
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallPart:
+    """One call of an aggregate function."""
+
+    sql: str
+    keeps: bool | None
+    """It needs all rows of the group, which are kept, rather than an accumulator; None: not known
+    yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPart:
+    """Runs of rows."""
+
+    size: int
+    every: int | None
+    """Milliseconds after its first row at which a run is made of what there is."""
+    per_partition: bool
+    sql: str
+    """Over `batch`, on one line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupPart:
+    """One GROUP BY or DISTINCT; durations in ms."""
+
+    distinct: bool
+    keys: tuple[str, ...]
+    window: str | None
+    calls: tuple[CallPart, ...]
+    having: tuple[str, ...]
+    leaves: Leaves
+    run: RunPart | None
+    """Runs of rows, instead of groups."""
+    each: bool
+    """Every change leaves, else one for each group and batch."""
+    grace: int
+    on_late: str
+    delay: int | None
+    """How far its watermark is behind that of the topics; None: not known yet."""
+    ttl: int | None
+    """How long groups without a window are kept behind their last record, and of DISTINCT behind
+    their first; None: for ever, and of DISTINCT: not known yet."""
+    strict: bool
+    """Neither lateness nor grace lets a record of a window come late."""
+    travels: bool = True
+    """Its rows are elsewhere before; else they are where they were joined or grouped."""

@@ -1,0 +1,87 @@
+"""The topics of a pipeline, as `kaflow explain` shows them."""
+
+from collections.abc import Mapping, Sequence
+
+from kaflow_engine.model.columns import Column
+from kaflow_engine.model.config import Config, topic_format
+from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.explain.explanation import TopicPart
+from kaflow_engine.plan.planner.topics import TopicRole
+from kaflow_engine.sql.chain_shapes import ChainShape
+from kaflow_engine.sql.shape import QueryShape
+
+Columns = Mapping[str, tuple[Column, ...]]
+
+
+def topic_part(
+    spec: PipelineSpec,
+    config: Config,
+    role: TopicRole,
+    queries: Sequence[ChainShape],
+    schemas: Columns,
+) -> TopicPart:
+    """Explain how a topic is read.
+
+    Args:
+        spec: What the author wrote.
+        config: For defaults.
+        role: The topic, and what it is to the pipeline.
+        queries: Those of the outputs; empty: they are not known yet.
+        schemas: The columns of topics, as far as they are known.
+    """
+    topic = spec.topic(role.name)
+    event = role.driving or role.side
+    names = (
+        ("driving", role.driving),
+        ("event side", role.side),
+        ("dimension", role.dimension),
+        ("table", role.table),
+    )
+    return TopicPart(
+        name=role.name,
+        roles=tuple(name for name, has in names if has),
+        format=topic_format(spec, config, role.name),
+        event_time=spec.event_time(role.name),
+        ttl=role.ttl if event else None,
+        ttl_from=role.ttl_from if event else None,
+        lateness=topic.lateness,
+        idle_timeout=topic.idle_timeout,
+        max_future=topic.max_future,
+        on_error=topic.on_error,
+        on_data_loss=topic.on_data_loss,
+        on_schema_change=topic.on_schema_change,
+        lookup=topic.lookup if role.dimension else None,
+        keep=topic.history.keep,
+        history=topic.history.path,
+        tombstones=_tombstones(spec, role, [each.shape for each in queries]),
+        columns=schemas.get(role.name),
+    )
+
+
+def _tombstones(spec: PipelineSpec, role: TopicRole, shapes: Sequence[QueryShape]) -> str | None:
+    """Say what a null value of a topic does; None where the query is not known yet."""
+    if role.table:
+        beside = ", and is skipped and counted as an event" if role.events else ""
+        return f"a record without a value deletes the row of its key{beside}"
+    sources = [source for shape in shapes for source in shape.sources]
+    if any(source.changes for source in sources if source.topic == role.name):
+        return "a record without a value deletes: its key is that of Kafka, of one column alone"
+    if not role.dimension:
+        if spec.topic(role.name).on_null == "row":
+            return "a record without a value is a row of NULLs"
+        return "a record without a value is skipped and counted"
+    if not shapes:
+        return None
+    key = spec.topic(role.name).key
+    joins = [
+        join
+        for shape in shapes
+        for join in shape.joins
+        if shape.source(join.alias).topic == role.name
+    ]
+    if any(len(join.keys) > 1 for join in joins):
+        return "a record without a value is counted and ignored: the join key has several columns"
+    own = {name.lower() for join in joins for _, name in join.keys[0].inner.uses}
+    if key is not None and own != {key.lower()}:
+        return f"a record without a value is counted and ignored: the Kafka key is '{key}'"
+    return "a record without a value deletes the entry whose join key equals its Kafka key"

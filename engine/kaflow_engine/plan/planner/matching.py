@@ -1,0 +1,281 @@
+"""`emission: on_match`: which joins leave so, which events match, and what cannot be done."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.errors import ModelError, SqlError
+from kaflow_engine.flow.edges import SideParams, Within
+from kaflow_engine.flow.operators import KeyedJoin
+from kaflow_engine.model.columns import Column
+from kaflow_engine.model.specs import PipelineSpec, WithinSpec
+from kaflow_engine.plan.planner.steps import KeyStep, Needs, event_aliases, left_events
+from kaflow_engine.plan.planner.topics import TopicRole
+from kaflow_engine.sql.chain_shapes import ChainShape
+from kaflow_engine.sql.groups.event_time import TIME
+from kaflow_engine.sql.shape import MATCHED, Expr, JoinShape, QueryShape
+from kaflow_engine.sql.syntax import at_line
+
+Emission = Literal["immediate", "smart", "on_match", "final"]
+
+
+def emission_of(
+    spec: PipelineSpec, shape: QueryShape, roles: Sequence[TopicRole], *, grouped: bool
+) -> Emission:
+    """Return the emission of the joins of a chain.
+
+    What is grouped must leave once: where the author says nothing, it leaves when it matches, and
+    final windows need final joins only below a LEFT JOIN of events, whose rows would else leave
+    before their matches. INNER JOINs of events send the same rows under `immediate`.
+
+    Args:
+        spec: What the author wrote.
+        shape: What the chain reads and joins.
+        roles: The topics.
+        grouped: All queries over the chain group its rows.
+    """
+    said, left = spec.emission.type, left_events(shape, roles)
+    if said == "on_match" and (shape.is_table or not event_aliases(shape, roles)):
+        return "immediate"
+    if said == "final" and grouped and not left:
+        return "immediate"
+    implied = "type" not in spec.emission.model_fields_set
+    if implied and grouped and event_aliases(shape, roles) and (left or _is_said(spec)):
+        return "on_match"
+    return said
+
+
+def with_emission(
+    spec: PipelineSpec, shape: QueryShape, roles: Sequence[TopicRole], *, grouped: bool
+) -> PipelineSpec:
+    """Return what the author wrote, with the emission of the joins of a chain.
+
+    Args:
+        spec: What the author wrote.
+        shape: What the chain reads and joins.
+        roles: The topics.
+        grouped: All queries over the chain group its rows.
+    """
+    found = emission_of(spec, shape, roles, grouped=grouped)
+    if found == spec.emission.type:
+        return spec
+    emission = spec.emission.model_copy(update={"type": found})
+    return spec.model_copy(update={"emission": emission})
+
+
+def _is_said(spec: PipelineSpec) -> bool:
+    return spec.within is not None or spec.row_time == "latest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matching:
+    """How the events of a chain match, under `on_match`."""
+
+    within: Mapping[str, Within]
+    """By the alias of the joined side."""
+    grace: int
+    """How many milliseconds longer events are kept than they may be apart."""
+    left: frozenset[str]
+    """The sides that need not match: a row waits for them until its time is up."""
+    latest: bool
+    """Rows have the greatest time of their events."""
+
+    @property
+    def rest(self) -> int:
+        """Milliseconds that a driving record is kept."""
+        return max(within.after for within in self.within.values()) + self.grace
+
+    @property
+    def times(self) -> tuple[Expr, ...]:
+        """The event times of the sides, where they count."""
+        aliases = sorted(self.within) if self.latest else []
+        return tuple(Expr(sql=_time(alias), uses=((alias, TIME),)) for alias in aliases)
+
+    def needs(self, needs: Needs, steps: Sequence[KeyStep]) -> Needs:
+        """Return what a row must have to leave each step: matches, too."""
+        found = (
+            (*own, *(_matched(alias) for alias in sorted(step.aliases & self.left)))
+            for own, step in zip(needs.steps, steps, strict=True)
+        )
+        return replace(needs, steps=tuple(found))
+
+    def applied(self, joins: Sequence[KeyedJoin]) -> tuple[KeyedJoin, ...]:
+        """Return the joins of the chain with what events match, and how long they are kept."""
+        found = [replace(join, sides=tuple(map(self._side, join.sides))) for join in joins]
+        if self.latest:
+            times = ", ".join(f"epoch_ms({_time(alias)})" for alias in sorted(self.within))
+            found[-1] = replace(found[-1], time=f"greatest({times})")
+        return tuple(found)
+
+    def _side(self, side: SideParams) -> SideParams:
+        within = self.within.get(side.alias)
+        if within is None:
+            return side
+        return replace(side, within=within, ttl=within.before + self.grace)
+
+
+def _time(alias: str) -> str:
+    return identifier(f"{alias}.{TIME}")
+
+
+def _matched(alias: str) -> Expr:
+    name = identifier(f"{alias}.{MATCHED}")
+    return Expr(sql=f"nullif({name}, FALSE)", uses=((alias, MATCHED),))
+
+
+def matching_of(
+    spec: PipelineSpec, shape: QueryShape, roles: Sequence[TopicRole]
+) -> Matching | None:
+    """Return how the events of a chain match; None where it is not under `on_match`.
+
+    Args:
+        spec: What the author wrote, with the emission of the chain.
+        shape: What the chain reads and joins.
+        roles: The topics.
+    """
+    if spec.emission.type != "on_match":
+        return None
+    said, events = spec.within or WithinSpec(), event_aliases(shape, roles)
+    ttls = {role.name: role.ttl for role in roles}
+    joined = [join for join in shape.joins if join.alias in events]
+    return Matching(
+        within={join.alias: _within(said, shape, join, ttls) for join in joined},
+        grace=said.grace,
+        left=left_events(shape, roles),
+        latest=spec.row_time == "latest",
+    )
+
+
+def _within(
+    said: WithinSpec, shape: QueryShape, join: JoinShape, ttls: Mapping[str, int]
+) -> Within:
+    before, after = (said.after, said.before) if join.turned else (said.before, said.after)
+    side, driving = ttls[shape.source(join.alias).topic], ttls[shape.driving.topic]
+    return Within(
+        before=side if before is None else before, after=driving if after is None else after
+    )
+
+
+def kept_roles(
+    spec: PipelineSpec, chains: Sequence[ChainShape], roles: Sequence[TopicRole]
+) -> tuple[TopicRole, ...]:
+    """Return the roles of topics with the time for which `within` keeps their events.
+
+    Args:
+        spec: What the author wrote.
+        chains: What its queries read and join.
+        roles: The topics.
+    """
+    found: dict[str, list[int]] = {}
+    for chain in chains if spec.within is not None else ():
+        shape, grouped = chain.shape, all(branch.shape.groups for branch in chain.branches)
+        own = matching_of(with_emission(spec, shape, roles, grouped=grouped), shape, roles)
+        if own is not None:
+            found.setdefault(shape.driving.topic, []).append(own.rest)
+            for alias, within in own.within.items():
+                kept = within.before + own.grace
+                found.setdefault(shape.source(alias).topic, []).append(kept)
+    return tuple(
+        replace(role, ttl=max(found[role.name]), ttl_from="within") if role.name in found else role
+        for role in roles
+    )
+
+
+def row_times(
+    spec: PipelineSpec, chains: Sequence[ChainShape], roles: Sequence[TopicRole]
+) -> frozenset[str]:
+    """Return the topics whose event time counts for rows of joins under `row_time: latest`."""
+    if spec.row_time == "driving":
+        return frozenset()
+    shapes = [chain.shape for chain in chains if not chain.shape.is_table]
+    return frozenset(
+        shape.source(alias).topic for shape in shapes for alias in event_aliases(shape, roles)
+    )
+
+
+def wrong_matching(
+    spec: PipelineSpec,
+    chains: Sequence[ChainShape],
+    roles: Sequence[TopicRole],
+    schemas: Mapping[str, Sequence[Column]],
+) -> Iterator[ModelError]:
+    """Yield what of `on_match`, `within` and `row_time` cannot be done, or has no effect."""
+    found: list[ChainShape] = []
+    for chain in chains:
+        grouped = all(branch.shape.groups for branch in chain.branches)
+        if emission_of(spec, chain.shape, roles, grouped=grouped) == "on_match":
+            found.append(chain)
+    if not found:
+        yield from _without_effect(spec)
+    for chain in found:
+        yield from _wrong_joins(spec, chain, roles)
+    for topic in sorted(row_times(spec, chains, roles)):
+        if any(column.name.lower() == TIME for column in schemas[topic]):
+            yield ModelError(
+                f"'row_time: latest' needs the event time of '{topic}', which has a column "
+                f"'{TIME}' of its own",
+                spec.place("row_time"),
+                "remove it: rows then have the time of their driving record",
+            )
+
+
+def _without_effect(spec: PipelineSpec) -> Iterator[ModelError]:
+    if spec.emission.type == "on_match":
+        yield ModelError(
+            "on_match emission is for joins of events, and no two topics of events are joined",
+            spec.place("emission", "type"),
+            "remove it: a row leaves at once, or when what an INNER JOIN looks up is there",
+        )
+        return
+    for key, said in (("within", spec.within), ("row_time", spec.row_time == "latest" or None)):
+        if said is not None:
+            yield ModelError(
+                f"'{key}' has no effect: it is for joins of events under on_match emission",
+                spec.place(key),
+                "set emission.type to on_match, or remove it"
+                if key == "row_time"
+                else "set emission.type to on_match, or remove it: TTLs under state.events say "
+                "how far events may be apart that match",
+            )
+
+
+def _wrong_joins(
+    spec: PipelineSpec, chain: ChainShape, roles: Sequence[TopicRole]
+) -> Iterator[ModelError]:
+    shape, events = chain.shape, event_aliases(chain.shape, roles)
+    start = spec.place(*spec.writes[chain.branches[0].output].query_at)
+    left = sorted(left_events(shape, roles))
+    keys = {
+        tuple(sorted(pair.outer.sql for pair in join.keys))
+        for join in shape.joins
+        if join.alias in events
+    }
+    if any(join.kind == "ANTI" for join in shape.joins) and len(events) > 1:
+        yield SqlError(
+            "FULL JOIN of events beside another join of events cannot run here",
+            at_line(start, shape.joins[0].line),
+            "write the rows of the FULL JOIN to a topic, and join that in another pipeline",
+        )
+    elif left and len(keys) > 1:
+        line = next(join.line for join in shape.joins if join.alias == left[0])
+        yield SqlError(
+            f"LEFT JOIN of events ('{left[0]}') beside events that are joined over another key: "
+            "a row could wait for one of them, and leave for the other",
+            at_line(start, line),
+            "write INNER JOIN; or write the rows of the first join to a topic, and join that in "
+            "another pipeline",
+        )
+    turned = {
+        join.turned
+        for each in chain.branches
+        for join in each.shape.joins
+        if join.alias == shape.joins[0].alias
+    }
+    if spec.within is not None and len(turned) > 1 and spec.within.before != spec.within.after:
+        yield ModelError(
+            "'within' says another thing of LEFT JOIN and of RIGHT JOIN, and queries that share a "
+            "join are written in both ways",
+            spec.place("within"),
+            "write them in one way",
+        )

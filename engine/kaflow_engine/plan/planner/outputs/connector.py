@@ -1,0 +1,183 @@
+"""Outputs whose kind of sink a file names: what each kind takes, and what it cannot give."""
+
+from collections.abc import Iterator, Sequence
+
+from pydantic import ValidationError
+
+from kaflow_engine.connectors.plugins import plugin
+from kaflow_engine.connectors.sinks import sink_kind
+from kaflow_engine.errors import ModelError, UnknownName
+from kaflow_engine.model.columns import Column
+from kaflow_engine.model.config import Config
+from kaflow_engine.model.outputs.output_specs import SinkSpec, Write
+from kaflow_engine.model.outputs.sink_specs import (
+    ConnectedSinkSpec,
+    FilesSpec,
+    PluginSpec,
+    PostgresSpec,
+)
+from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.planner.outputs.output import BranchParts
+
+_INSTEAD = {
+    "files": "write them to a topic or into a table of a database; or group by a window, such as "
+    "tumble(INTERVAL 5 MINUTE), with emission: {type: final}: its rows stay",
+}
+"""Kind of sink → where rows can go that change."""
+
+
+def wrong_sinks(spec: PipelineSpec, config: Config) -> Iterator[ModelError]:
+    """Yield an error for what an output asks of a kind of sink that cannot give it.
+
+    Args:
+        spec: What the author wrote.
+        config: For connections.
+
+    Raises:
+        ModelError: A plugin is not installed, or cannot be loaded.
+    """
+    _require_plugins(spec)
+    first: dict[str, Write] = {}
+    for write in spec.writes:
+        if write.sink is None:
+            continue
+        if isinstance(write.sink, PluginSpec):
+            yield from _wrong_options(spec, write, write.sink)
+        before = first.setdefault(write.target, write)
+        if before is not write:
+            yield ModelError(
+                f"two outputs write '{write.target}', the other one at {spec.place(*before.at)}",
+                spec.place(*write.at),
+                "give one of them another name: a pipeline knows its outputs by their names",
+            )
+        yield from _more_than_it_gives(spec, write, write.sink)
+        if isinstance(write.sink, ConnectedSinkSpec):
+            yield from _wrong_connection(spec, config, write, write.sink)
+        if isinstance(write.sink, PostgresSpec):
+            yield from _wrong_table(spec, write, write.sink)
+        if isinstance(write.sink, FilesSpec):
+            yield from _wrong_folder(spec, write, write.sink)
+
+
+def _more_than_it_gives(spec: PipelineSpec, write: Write, sink: SinkSpec) -> Iterator[ModelError]:
+    promised = sink_kind(sink.kind).capabilities(spec.delivery)
+    asked = "delivery" in spec.model_fields_set and spec.delivery == "exactly_once"
+    if asked and promised.guarantee == "at_least_once":
+        yield ModelError(
+            f"'{sink.kind}' cannot deliver exactly once: {promised.reason}",
+            spec.place("delivery"),
+            "remove delivery: each output then gives what it can, and topics exactly once",
+        )
+    if write.checks:
+        yield ModelError(
+            f"checks do not work with '{sink.kind}': they read what was written",
+            spec.place(*write.checks_at),
+            "write the rows to a topic or a table, too, and check that output",
+        )
+
+
+def _require_plugins(spec: PipelineSpec) -> None:
+    for write in spec.writes:
+        if isinstance(write.sink, PluginSpec):
+            try:
+                plugin(write.sink.kind)
+            except ModelError as error:
+                error.at = spec.place(*write.at, "type")
+                raise
+
+
+def _wrong_options(spec: PipelineSpec, write: Write, sink: PluginSpec) -> Iterator[ModelError]:
+    takes = plugin(sink.kind).options
+    try:
+        takes.model_validate(sink.options)
+    except ValidationError as error:
+        for detail in error.errors(include_url=False):
+            name = str(detail["loc"][0]) if detail["loc"] else ""
+            at = spec.place(*write.at, "options", name)
+            if detail["type"] == "extra_forbidden":
+                yield UnknownName("option", name, takes.model_fields, at)
+            elif detail["type"] == "missing":
+                yield ModelError(f"'{sink.kind}' needs the option '{name}'", at)
+            else:
+                said = detail["msg"][:1].lower() + detail["msg"][1:]
+                yield ModelError(f"option '{name}' of '{sink.kind}': {said}", at)
+
+
+def _wrong_connection(
+    spec: PipelineSpec, config: Config, write: Write, sink: ConnectedSinkSpec
+) -> Iterator[ModelError]:
+    kind, name, known = sink.kind, sink.connection, config.connections[sink.kind]
+    if name not in known:
+        error = UnknownName("connection", name, known, spec.place(*write.at, "connection"))
+        error.hint = error.hint or (
+            f"add {kind}: {{connections: {{{name}: {{url: {sink.url}}}}}}} to the configuration"
+        )
+        yield error
+
+
+def _wrong_table(spec: PipelineSpec, write: Write, sink: PostgresSpec) -> Iterator[ModelError]:
+    if sink.replaces and sink.key is None:
+        yield ModelError(
+            "rows that replace each other need a key",
+            spec.place(*write.at, "mode"),
+            "write key: <column>; the last row of a key stays",
+        )
+    elif sink.replaces and not spec.ordered:
+        yield ModelError(
+            "'mode: upsert' needs the rows of a key in order",
+            spec.place(*write.at, "mode"),
+            "remove ordered: false",
+        )
+
+
+def _wrong_folder(spec: PipelineSpec, write: Write, sink: FilesSpec) -> Iterator[ModelError]:
+    for other in spec.writes:
+        if other.output.table == sink.folder:
+            yield ModelError(
+                f"folder '{sink.folder}' is that of a table, at {spec.place(*other.at)}",
+                spec.place(*write.at, "folder"),
+                "give one of them another name: only commits say which files a table has",
+            )
+    seen: set[str] = set()
+    for name in sink.partition_by:
+        if name in seen:
+            yield ModelError(
+                f"'partition_by' names '{name}' twice",
+                spec.place(*write.at, "partition_by"),
+                "remove one of them",
+            )
+        seen.add(name)
+
+
+def wrong_rows(spec: PipelineSpec, branch: BranchParts, sink: SinkSpec) -> Iterator[ModelError]:
+    """Yield an error for rows that a kind of sink does not take."""
+    if branch.is_table and isinstance(sink, PostgresSpec) and sink.mode == "append":
+        yield ModelError(
+            "'mode: append' takes rows that stay, and these are rows of a table, which change and "
+            "go",
+            spec.place(*branch.write.at, "mode"),
+            "remove it: each row of the table is then one row of the output",
+        )
+    if branch.is_table and "upsert" not in sink_kind(sink.kind).capabilities(spec.delivery).accepts:
+        yield ModelError(
+            f"'{sink.kind}' takes rows that stay, and these are rows of a table, which change and "
+            "go",
+            spec.place(*branch.write.at, "type"),
+            _INSTEAD.get(sink.kind, "write them to a topic, which is then compacted"),
+        )
+    elif isinstance(sink, FilesSpec) and sink.partition is not None and branch.groups:
+        yield ModelError(
+            f"'partition: {sink.partition}' is of event time, and rows of groups have none",
+            spec.place(*branch.write.at, "partition"),
+            "select a column such as CAST(window_start AS DATE) AS day, and write "
+            "partition_by: [day]",
+        )
+
+
+def unfit_columns(
+    spec: PipelineSpec, write: Write, columns: Sequence[Column]
+) -> Iterator[ModelError]:
+    """Yield an error for each column that a kind of sink has no type or name for."""
+    if write.sink is not None:
+        for found in sink_kind(write.sink.kind).unfit(columns, write.sink.settings):
+            yield ModelError(found.why, spec.place(*write.query_at), found.hint)

@@ -1,0 +1,172 @@
+"""Queries over changes of rows: what becomes of each operation, and by which key it leaves."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kaflow_engine.duck.quoting import identifier, literal
+from kaflow_engine.errors import ModelError, SqlError
+from kaflow_engine.flow.sinks import OPERATION
+from kaflow_engine.model.columns import Column
+from kaflow_engine.model.outputs.output_specs import Write
+from kaflow_engine.model.record_columns import KEY, NULL_VALUE, readable
+from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.sql.scope import Schemas, to_expr
+from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape
+from kaflow_engine.sql.tables.joined import as_called
+from kaflow_engine.sql.tables.operations import OP, change_of
+
+_AS_TABLE = "add table: true, which keeps the row of each key; or write the rows to a topic first"
+
+
+def refuse_upserts(spec: PipelineSpec, write: Write, branches: Sequence[QueryShape]) -> None:
+    """Refuse what is not done with changes of rows whose row before is not known.
+
+    Raises:
+        ModelError: With the way out.
+    """
+    at = spec.place(*write.query_at)
+    for shape in branches:
+        for source in shape.sources:
+            if not source.changes:
+                continue
+            name = source.reading or source.topic
+            done = {
+                "joined": bool(shape.joins),
+                "grouped": bool(shape.groups),
+                "unnested": bool(shape.unnests),
+                "put together by UNION ALL": len(branches) > 1,
+                "looked up": any(source in each.sources for each in shape.looked_up),
+            }
+            for what in (what for what, is_done in done.items() if is_done):
+                raise SqlError(
+                    f"changes of '{name}' are {what}, and the row before a change is not known",
+                    at,
+                    _AS_TABLE,
+                )
+            if write.output.topic is None:
+                raise ModelError(
+                    f"changes of '{name}' are written to a topic only",
+                    spec.place(*write.at),
+                    "write them to a topic; " + _AS_TABLE,
+                )
+            if spec.emission.type != "immediate":
+                raise ModelError(
+                    f"'{spec.emission.type}' emission is for events, and '{name}' has changes",
+                    spec.place("emission", "type"),
+                    "remove it: a change leaves at once",
+                )
+            if source.topic in spec.state.dimensions:
+                raise ModelError(
+                    f"'{source.topic}' is a dimension, and '{name}' reads its changes",
+                    spec.place("state", "dimensions"),
+                    "take it out of state.dimensions",
+                )
+
+
+def as_changes(spec: PipelineSpec, write: Write, shape: QueryShape, schemas: Schemas) -> QueryShape:
+    """Return a query over changes as one over events, each of which says what it does.
+
+    An insert that does not pass WHERE is dropped, an update that does not pass deletes, and a
+    delete always passes; conditions on the operation alone only drop.
+
+    Raises:
+        ModelError: The key of the output is not that of the rows.
+    """
+    source = shape.driving
+    said = spec.read_as(source.topic, source.reading)
+    columns = schemas(source.topic)
+    if columns is None or said.operation is None:
+        return shape
+    operation = to_expr(change_of(source.alias, said.operation))
+    names = as_called(said.primary_key, columns)
+    known = {column.name.lower() for column in (*readable(columns), NULL_VALUE)}
+    if not known.issuperset(name.lower() for name in (*names, *(n for _, n in operation.uses))):
+        return shape  # `wrong_table_topics` says so
+    keys = _keys(source.alias, names, columns)
+    about_op = [p for p in shape.where if operation.sql in p.sql and _reads(operation, p)]
+    rest = [part for part in shape.where if part not in about_op]
+    passes = " AND ".join(f"({part.sql})" for part in rest) or "TRUE"
+    uses = tuple(sorted({use for part in (operation, *rest) for use in part.uses}))
+    op = operation.sql
+    now = Expr(
+        sql=f"CASE {op} WHEN 'd' THEN 'd' WHEN 'u' THEN CASE WHEN {passes} THEN 'u' ELSE 'd' END "
+        "ELSE 'i' END",
+        uses=uses,
+    )
+    where = Expr(
+        sql=f"CASE WHEN {op} <> 'i' THEN TRUE ELSE {passes} END",
+        uses=uses,
+        meaning=f"{passes} (an insert that does not pass is dropped, an update deletes)",
+    )
+    keyed = [
+        Expr(sql=f"({expr.sql}) IS NOT NULL", uses=expr.uses, meaning=f"{own} IS NOT NULL")
+        for own, (_, expr) in keys.items()
+    ]
+    called = identifier(f"{source.alias}.{OP}")
+    about_op = [replace(p, meaning=p.sql.replace(op, called)) for p in about_op]
+    outputs = tuple(_output(each, keys, now) for each in shape.outputs)
+    key = None
+    if write.output.key is None and shape.key is None:
+        key = OutputShape(name=KEY, expr=_record_key(list(keys.values())), is_key=True)
+        outputs = (*outputs, key)
+    else:
+        _check_key(spec, write, replace(shape, outputs=outputs), keys)
+    return replace(
+        shape,
+        where=(*about_op, *([where] if rest else []), *keyed),
+        outputs=(*outputs, OutputShape(name=OPERATION, expr=now)),
+    )
+
+
+Keys = dict[str, tuple[str, Expr]]
+"""By the SQL of a key column: its name, and what it is in every change."""
+
+
+def _keys(alias: str, names: Sequence[str], columns: Sequence[Column]) -> Keys:
+    types = {column.name: column.type for column in columns}
+    found: Keys = {}
+    for name in names:
+        own = identifier(f"{alias}.{name}")
+        null, key = (identifier(f"{alias}.{each}") for each in (NULL_VALUE.name, KEY))
+        uses = {(alias, name)}
+        sql = own
+        if len(names) == 1:
+            sql = (
+                f"CASE WHEN {null} THEN CAST({key} AS {types.get(name, 'VARCHAR')}) ELSE {own} END"
+            )
+            uses |= {(alias, NULL_VALUE.name), (alias, KEY)}
+        found[own] = (name, Expr(sql=sql, uses=tuple(sorted(uses))))
+    return found
+
+
+def _reads(operation: Expr, part: Expr) -> bool:
+    return set(part.uses) <= set(operation.uses)
+
+
+def _output(output: OutputShape, keys: Keys, now: Expr) -> OutputShape:
+    """Return a column: of a delete there are those of the key alone."""
+    if output.expr.sql in keys:
+        return replace(output, expr=replace(keys[output.expr.sql][1], line=output.expr.line))
+    uses = tuple(sorted({*output.expr.uses, *now.uses}))
+    sql = f"CASE WHEN ({now.sql}) <> 'd' THEN {output.expr.sql} END"
+    return replace(output, expr=Expr(sql=sql, uses=uses, line=output.expr.line))
+
+
+def _record_key(keys: Sequence[tuple[str, Expr]]) -> Expr:
+    uses = tuple(sorted({use for _, expr in keys for use in expr.uses}))
+    if len(keys) == 1:
+        return Expr(sql=f"CAST({keys[0][1].sql} AS VARCHAR)", uses=uses)
+    pairs = ", ".join(f"{literal(name)}, {expr.sql}" for name, expr in keys)
+    return Expr(sql=f"CAST(json_object({pairs}) AS VARCHAR)", uses=uses)
+
+
+def _check_key(spec: PipelineSpec, write: Write, shape: QueryShape, keys: Keys) -> None:
+    key = shape.key_of(write.output.key)
+    own = [expr.sql for _, expr in keys.values()]
+    if key is not None and [key.expr.sql] != own:
+        raise ModelError(
+            f"the key '{write.output.key or key.name}' is not the key of the changes: two rows "
+            "would overwrite each other",
+            spec.place(*write.at, "key") if write.output.key else spec.place(*write.query_at),
+            "remove it: the key of a record is then that of its row",
+        )

@@ -1,0 +1,126 @@
+"""FULL JOIN of events: the rows of a LEFT JOIN, and the right rows that match nothing."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from kaflow_engine.errors import Location, SqlError
+from kaflow_engine.sql.parse import parse_expression
+from kaflow_engine.sql.scope import Relation, matched, to_expr
+from kaflow_engine.sql.shape import (
+    MATCHED,
+    Expr,
+    JoinShape,
+    KeyPair,
+    OutputShape,
+    QueryShape,
+    UnnestShape,
+)
+from kaflow_engine.sql.syntax import at_line
+
+
+def present_in(expr: Expr, aliases: frozenset[str]) -> Expr:
+    """Return an expression as it is where sources have a row.
+
+    Args:
+        expr: An expression.
+        aliases: The sources.
+    """
+    if not any((alias, MATCHED) in expr.uses for alias in aliases):
+        return expr
+    names = {f"{alias}.{MATCHED}" for alias in aliases}
+
+    def replaced(node: exp.Expr) -> exp.Expr:
+        there = isinstance(node, exp.Column) and node.name in names
+        return exp.true() if there else node
+
+    return to_expr(parse_expression(expr.sql).transform(replaced), expr.line)
+
+
+def where_present(keys: Sequence[KeyPair], aliases: frozenset[str]) -> tuple[KeyPair, ...]:
+    """Return the keys of a join, computed of records of some sources, which are then there."""
+    return tuple(
+        KeyPair(outer=present_in(pair.outer, aliases), inner=present_in(pair.inner, aliases))
+        for pair in keys
+    )
+
+
+def either_record(left: dict[str, exp.Expr], relation: Relation, alias: str) -> dict[str, exp.Expr]:
+    """Return the record columns of rows that have a left record, or a right one alone.
+
+    Args:
+        left: Of the left side.
+        relation: The right side.
+        alias: What the left side is called.
+    """
+    return {
+        name: exp.Case().when(matched(alias), tree.copy()).else_(relation.record[name].copy())
+        for name, tree in left.items()
+        if name in relation.record
+    }
+
+
+def split_full(shape: QueryShape, at: Location | None) -> tuple[QueryShape, ...]:
+    """Return a query with a FULL JOIN of events as two: one whose left rows drive, and one of the
+    right rows that match nothing, which drive there; others as they are.
+
+    Raises:
+        SqlError: Its rows are grouped.
+    """
+    if shape.is_table or not any(join.kind == "FULL" for join in shape.joins):
+        return (shape,)
+    if shape.groups:
+        group = shape.groups[0]
+        raise SqlError(
+            f"{'DISTINCT' if group.distinct else 'GROUP BY'} over a FULL JOIN of events is not "
+            "supported: its rows come from records of two topics",
+            at_line(at, group.line),
+            "write the joined rows to a topic, and group them in another pipeline",
+        )
+    full, *joins = shape.joins
+    turned = JoinShape(
+        alias=shape.driving.alias,
+        kind="ANTI",
+        keys=tuple(KeyPair(outer=pair.inner, inner=pair.outer) for pair in full.keys),
+        line=full.line,
+        turned=True,
+    )
+    first, second, *others = shape.sources
+    return (
+        _driven(replace(shape, joins=(replace(full, kind="LEFT"), *joins))),
+        _driven(replace(shape, sources=(second, first, *others), joins=(turned, *joins))),
+    )
+
+
+def _driven(shape: QueryShape) -> QueryShape:
+    """Return a query whose driving side is there in each row: its filters are part of WHERE."""
+    driving, *sides = shape.sources
+    aliases = frozenset({driving.alias})
+
+    def all_of(parts: Sequence[Expr]) -> tuple[Expr, ...]:
+        return tuple(present_in(part, aliases) for part in parts)
+
+    return replace(
+        shape,
+        sources=(replace(driving, filter=()), *sides),
+        joins=tuple(
+            replace(
+                join,
+                keys=where_present(join.keys, aliases),
+            )
+            for join in shape.joins
+        ),
+        where=all_of((*driving.filter, *shape.where)),
+        outputs=tuple(_output(output, aliases) for output in shape.outputs),
+        unnests=tuple(_unnest(unnest, aliases) for unnest in shape.unnests),
+    )
+
+
+def _output(output: OutputShape, aliases: frozenset[str]) -> OutputShape:
+    return replace(output, expr=present_in(output.expr, aliases))
+
+
+def _unnest(unnest: UnnestShape, aliases: frozenset[str]) -> UnnestShape:
+    lists = tuple((name, present_in(of, aliases)) for name, of in unnest.lists)
+    return replace(unnest, lists=lists)

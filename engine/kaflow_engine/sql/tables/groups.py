@@ -1,0 +1,101 @@
+"""Aggregated queries that are joined: as groups that a stream looks up, or as tables."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.errors import Location, SqlError
+from kaflow_engine.sql.flat import Flat
+from kaflow_engine.sql.scope import Relation, element
+from kaflow_engine.sql.shape import HERE, ROW, CallShape, Expr, KeyPair
+
+
+def looked_up(side: Flat, relation: Relation) -> tuple[Flat, Relation]:
+    """Return what is joined: of an aggregated query its groups, under the alias that they have."""
+    if not side.groups:
+        return side, relation
+    alias = side.groups[-1].alias
+    query = replace(side, outputs={}, key=None).shape()
+    groups = Flat(
+        sources=[(alias, "")],
+        queries={alias: query},
+        where=side.groups[-1].where,
+        aliases=side.aliases,
+    )
+    return groups, replace(relation, base=alias, record={}, present=None)
+
+
+def as_table(side: Flat, relation: Relation) -> tuple[Flat, Relation]:
+    """Return a side of a join of tables: the groups of an aggregated query are one, too.
+
+    A group has a column that is never NULL, which tells whether a joined row has it.
+    """
+    if not changes(side):
+        return side, relation
+    last = side.groups[-1]
+    here = _always(bool(last.keys))
+    noted = replace(last, calls=[*last.calls, here])
+    groups, joined = looked_up(replace(side, groups=[*side.groups[:-1], noted]), relation)
+    groups.tables[last.alias] = tuple(last.keys)
+    groups.called[last.alias] = relation.alias
+    there = element(last.alias, here.name).is_(exp.null()).not_(copy=False)
+    return groups, replace(joined, present=there)
+
+
+def changes(side: Flat) -> bool:
+    """Tell whether a query has groups whose rows change, as those of a table do."""
+    last = side.groups[-1] if side.groups else None
+    if last is None or last.run is not None:
+        return False
+    return last.window is None and not last.distinct
+
+
+def _always(grouped: bool) -> CallShape:
+    """Return a call that is never NULL: of a group with grouping values it never changes."""
+    if not grouped:
+        return CallShape(
+            name=HERE,
+            function="count_star",
+            arguments=(),
+            sql="count(*)",
+            plain=True,
+            filter=None,
+            meaning="group",
+        )
+    true = Expr(sql="TRUE", uses=())
+    return CallShape(
+        name=HERE,
+        function="bool_and",
+        arguments=((HERE, true),),
+        sql=f"bool_and({identifier(f'{ROW}.{HERE}')})",
+        plain=True,
+        filter=None,
+        meaning="group",
+    )
+
+
+def check_looked_up(side: Flat, name: str, keys: Sequence[KeyPair], at: Location | None) -> None:
+    """Refuse a join that does not look up one group by all that it is grouped by.
+
+    Args:
+        side: What is joined.
+        name: What the author calls it.
+        keys: The condition.
+        at: Where the join stands.
+
+    Raises:
+        SqlError: It is joined by something else.
+    """
+    for alias, query in side.queries.items():
+        group = query.groups[-1]
+        wanted = {identifier(f"{alias}.{key}") for key, _ in group.keys}
+        if {pair.inner.sql for pair in keys} != wanted or len(keys) != len(wanted):
+            names = " and ".join(said for said, _ in group.named) or "nothing"
+            raise SqlError(
+                f"'{name}' is grouped by {names}, and the condition does not say which one group "
+                "to look up",
+                at,
+                "compare each column that it is grouped by with one of the stream, no others",
+            )

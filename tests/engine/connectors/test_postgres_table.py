@@ -1,0 +1,91 @@
+"""A Postgres table that does not fit is refused at the start, with the statement that helps."""
+# pyright: basic
+
+import builtins
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from kaflow_engine.connectors.postgres.errors import PostgresUnfit
+from tests.engine.connectors.postgres_here import OWNER, Table, run
+
+pytestmark = pytest.mark.services
+
+UNFIT = [
+    ("k text", "it has no column 'n'", "ADD COLUMN"),
+    ("k text, n bigint", None, ""),
+    ("k text, n numeric", None, ""),
+    (
+        "k varchar(9), n integer",
+        "its column 'k' is character varying(9), and VARCHAR needs text",
+        "TYPE text",
+    ),
+    ("k text, n smallint", "its column 'n' is smallint, and INTEGER needs integer", "TYPE integer"),
+    (
+        "k text, n integer, more text NOT NULL",
+        "its column 'more' must have a value",
+        "DROP NOT NULL",
+    ),
+    ("k text, n integer, more text NOT NULL DEFAULT 'x'", None, ""),
+    ("k text, n integer GENERATED ALWAYS AS (1) STORED", "its column 'n' is generated", "do not"),
+]
+
+
+@pytest.mark.parametrize(("columns", "said", "cure"), UNFIT, ids=[each[0] for each in UNFIT])
+def test_a_table_is_compared_with_the_plan(postgres, unique, columns, said, cure):
+    run(postgres, f"CREATE TABLE {unique} ({columns})")
+    table = Table(postgres, unique)
+    if said is None:
+        table.begin()
+        table.write(1, ("a", ["a", "1"]))
+        return
+    with pytest.raises(PostgresUnfit) as caught:
+        table.outlet.look(table.output, pa.schema([]), OWNER)
+    assert said in caught.value.message
+    assert cure in caught.value.hint
+
+
+def test_a_key_must_be_unique_and_the_table_there(postgres, unique):
+    table = Table(postgres, unique, key="k", changes=True, create=False)
+    with pytest.raises(PostgresUnfit, match=f"there is no table '{unique}'") as caught:
+        table.begin()
+    create = caught.value.hint.partition("run ")[2]
+    run(postgres, create.replace(" PRIMARY KEY", ""))
+    with pytest.raises(PostgresUnfit, match="nothing keeps it unique") as caught:
+        table.begin()
+    run(postgres, caught.value.hint.removeprefix("run "))
+    table.begin()
+    with pytest.raises(PostgresUnfit, match=f"there is no schema '{unique}x'"):
+        Table(postgres, f"{unique}x.t").begin()
+
+
+def test_a_login_without_rights(postgres, unique):
+    run(postgres, f"CREATE TABLE {unique} (k text, n integer)")
+    run(postgres, f"CREATE ROLE {unique} LOGIN PASSWORD 'secret-of-role'")
+    table = Table(postgres, unique)
+    table.output = replace(
+        table.output, connection={"url": postgres.url_of(unique, "secret-of-role")}
+    )
+    with pytest.raises(PostgresUnfit, match="has no right to INSERT") as caught:
+        table.begin()
+    assert caught.value.hint == f'run GRANT INSERT ON "{unique}" TO "{unique}"'
+    table.output = replace(table.output, connection={"url": postgres.url_of(unique, "wrong-one")})
+    with pytest.raises(PostgresUnfit, match="authentication failed") as caught:
+        table.begin()
+    assert "wrong-one" not in str(caught.value)
+    assert "secret" not in repr(table.output)
+
+
+def test_without_the_driver_it_says_how_to_get_it(postgres, unique, monkeypatch):
+    imported = builtins.__import__
+
+    def missing(name, *args, **kwargs):
+        if name == "psycopg":
+            raise ImportError(name)
+        return imported(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", missing)
+    with pytest.raises(PostgresUnfit, match="psycopg, which is not installed") as caught:
+        Table(postgres, unique).begin()
+    assert caught.value.hint == "run pip install 'kaflow-dagster[postgres]'"

@@ -1,0 +1,119 @@
+"""Files of processors: which are known, what their YAML says, and what they become."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kaflow_engine.errors import Location, ModelError
+from kaflow_engine.model.project import load_project, read_project
+from kaflow_engine.model.specs import PipelineSpec
+
+SQL = "SET processing.guarantee='at_least_once';\n\nINSERT INTO out\nSELECT STREAM a\n\nFROM t;\n"
+ABOUT: dict[str, Any] = {
+    "name": "renamed",
+    "processor_id": "stable-1",
+    "runners": 3,
+    "description": "what it does",
+    "owners": ["team"],
+    "topics": {"t": {"columns": {"a": "INTEGER"}, "key_columns": {"id": "INTEGER"}}},
+}
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def write(**files: object) -> None:
+    for name, content in files.items():
+        path = Path(name.replace("__", "."))
+        text = content if isinstance(content, str) else yaml.safe_dump(content, sort_keys=False)
+        path.write_text(text, encoding="utf-8")
+
+
+def one(*paths: str) -> PipelineSpec:
+    (spec,) = load_project([Path(path) for path in paths], variables={}).pipelines
+    return spec
+
+
+def test_sql_alone_is_a_pipeline_called_as_its_file() -> None:
+    write(daily__processor__sql=SQL)
+    spec = one(".")
+    assert (spec.name, spec.id, spec.delivery) == ("daily", "daily", "at_least_once")
+    assert [(w.output.topic, w.output.format, w.query) for w in spec.writes] == [
+        ("out", "json", 'SELECT "a" AS "a", _key AS _key\n\n FROM "t"')
+    ]
+    assert spec.place("outputs", 0, "query") == Location("daily.processor.sql", 4, 1)
+
+
+def test_yaml_beside_the_sql_says_the_rest() -> None:
+    write(daily__processor__sql=SQL, daily__processor__yaml=ABOUT)
+    for spec in (one("."), one("daily.processor.sql", "daily.processor.yaml")):
+        assert (spec.name, spec.id, spec.partitions) == ("renamed", "stable-1", 3)
+        assert (spec.description, spec.owners) == ("what it does", ("team",))
+        assert spec.topics["t"].columns == {"a": "INTEGER"}
+
+
+def test_sql_inside_of_yaml() -> None:
+    write(daily__processor__yaml={**ABOUT, "sql": SQL})
+    assert one(".").writes[0].output.topic == "out"
+
+
+def test_settings_of_the_sql_reach_the_topics_of_the_yaml() -> None:
+    sql = "SET error.policy='fail';\nINSERT INTO o SELECT TABLE SUM(a) AS s FROM t GROUP BY _key;"
+    write(p__processor__yaml={**ABOUT, "sql": sql})
+    topic = one(".").topics["t"]
+    assert (topic.table, topic.on_error, topic.columns) == (True, "fail", {"a": "INTEGER"})
+
+
+def test_models_and_processors_stand_side_by_side() -> None:
+    Path("models").mkdir()
+    Path("models/m.sql").write_text("SELECT a FROM u", encoding="utf-8")
+    Path("models/p.processor.sql").write_text(SQL, encoding="utf-8")
+    found = load_project([Path("models")], variables={})
+    assert [each.name for each in found.pipelines] == ["m", "p"]
+
+
+@pytest.mark.parametrize(
+    ("files", "error"),
+    [
+        (
+            {"p__processor__yaml": {**ABOUT, "sql": SQL}, "p__processor__sql": SQL},
+            "p.processor.yaml:13: the SQL of this processor stands here, and in p.processor.sql\n"
+            "  hint: remove one of them",
+        ),
+        (
+            {"p__processor__yaml": ABOUT},
+            "p.processor.yaml:1: this processor has no SQL\n"
+            "  hint: write sql: |, or put it beside this file, into <name>.processor.sql",
+        ),
+        (
+            {"p__processor__yaml": "name: p\nsqll: x\nrunners: 0\n"},
+            "p.processor.yaml:2: unknown key 'sqll'\n  hint: did you mean 'sql'?\n"
+            "p.processor.yaml:3: 'runners' must be greater than 0",
+        ),
+        (
+            {"p__processor__yaml": "name: p\nsql: |\n  INSERT INTO out\n  SELECT a FROM t;\n"},
+            "p.processor.yaml:4:10: expected STREAM or TABLE, found 'a'\n"
+            "  hint: SELECT STREAM takes each record as an event, SELECT TABLE as the last value "
+            "of its key",
+        ),
+        ({"p__processor__yaml": "- a\n"}, "p.processor.yaml:1: this is not a processor"),
+    ],
+)
+def test_mistakes(files: dict[str, object], error: str) -> None:
+    write(**files)
+    with pytest.raises(ModelError) as raised:
+        load_project([Path()], variables={})
+    assert str(raised.value).startswith(error)
+
+
+def test_a_mistake_of_a_neighbour_does_not_matter() -> None:
+    Path("pipelines").mkdir()
+    Path("pipelines/a.processor.sql").write_text(SQL, encoding="utf-8")
+    Path("pipelines/b.processor.sql").write_text("INSERT", encoding="utf-8")
+    found = read_project([Path("pipelines/a.processor.sql")], variables={})
+    assert [each.name for each in found.pipelines] == ["a"]
+    assert found.mistakes == ()

@@ -1,0 +1,35 @@
+"""Every mistake in a processor, and the exact words for it: rows of `fixtures/errors/lenses`."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kaflow_engine.errors import ModelError
+from kaflow_engine.model.lenses.front_end import load_processor
+from kaflow_engine.plan.planner.pipeline_plan import check_pipeline
+
+ROWS = Path(__file__).parents[2] / "fixtures" / "errors" / "lenses"
+
+
+def rows() -> list[Any]:
+    return [
+        pytest.param(row, id=f"{file.stem}: {row['title']}")
+        for file in sorted(ROWS.glob("*.yaml"))
+        for row in yaml.safe_load(file.read_text(encoding="utf-8"))
+    ]
+
+
+@pytest.mark.parametrize("row", rows())
+def test_error(row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = Path("p.processor.sql")
+    path.write_text(row["sql"], encoding="utf-8")
+    if "topics" in row:
+        about = yaml.safe_dump({"name": "p", "topics": row["topics"]})
+        Path("p.processor.yaml").write_text(about, encoding="utf-8")
+    with pytest.raises(ModelError) as raised:
+        check_pipeline(load_processor(path, {}))
+    assert str(raised.value) == row["error"]
+    assert raised.value.exit_code == 10

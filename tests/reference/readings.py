@@ -1,0 +1,111 @@
+"""Topics that are read in several ways, in the oracle's terms: as many topics with equal records.
+
+A record comes to the copies of its topic at one time, tables first. The oracle then says the same
+as of one topic, as long as records of other places have other times.
+"""
+
+# pyright: basic
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlglot import exp, parse_one
+
+from tests.reference.records import Batch, BatchResult, Record
+from tests.reference.table_sql import is_over_tables
+from tests.reference.unions import NotExpressible
+
+Author = Mapping[str, Any]
+Columns = Mapping[str, Mapping[str, str]]
+
+_OF_READING = ("event_time", "primary_key", "operation", "retain", "table")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A pipeline in which each reading is a topic."""
+
+    author: Author
+    columns: Columns
+    copies: Mapping[str, tuple[str, ...]] | None
+    """The names under which each topic is read; None: its own alone."""
+
+    def batch(self, batch: Batch) -> Batch:
+        """Return a batch with the records of these topics."""
+        if self.copies is None:
+            return batch
+        records: list[Record] = [
+            self._deleting(replace(record, topic=name))
+            for record in batch.records
+            for name in self.copies.get(record.topic, ())
+        ]
+        return replace(batch, records=tuple(records))
+
+    def _deleting(self, record: Record) -> Record:
+        """Return what a record is to events that look its table up: a null value deletes."""
+        said = self.author["topics"].get(record.topic, {})
+        if is_over_tables(self.author) or "operation" not in said or record.value is None:
+            return record
+        kind, _, name = said["operation"].partition(":")
+        operation = (record.headers if kind == "header" else record.value).get(name)
+        if operation != "d":
+            return record
+        (key,) = said["primary_key"]
+        return replace(record, key=str(record.value[key]), value=None)
+
+    def result(self, result: BatchResult) -> BatchResult:
+        """Return a result with dead letters of the topics that there are."""
+        if self.copies is None:
+            return result
+        topics = {name: topic for topic, names in self.copies.items() for name in names}
+        letters = [replace(x, topic=topics[x.topic]) for x in result.dead_letters]
+        return replace(result, dead_letters=tuple(letters))
+
+
+def parts_of(author: Author, columns: Columns | None) -> Iterator[Part]:
+    """Yield a pipeline as it is, or one for each output where topics have readings."""
+    known = dict(columns or {})
+    relations = author.get("relations", {})
+    if any("type" in output for output in author.get("outputs") or [author["output"]]):
+        raise NotExpressible("outputs that are no topics")
+    read = [*relations.values(), *author.get("topics", {}).values()]
+    if any("operation" in spec and not spec.get("table") for spec in read):
+        raise NotExpressible("changes of rows, which test_upserts is about")
+    if any("from" in spec for spec in relations.values()):
+        raise NotExpressible("the last row of each key")
+    readings = {name: spec["topic"] for name, spec in relations.items() if "topic" in spec}
+    if not readings:
+        yield Part(author=author, columns=known, copies=None)
+        return
+    topics = dict(author.get("topics", {}))
+    for name, topic in readings.items():
+        of_topic = topics.get(topic, {})
+        said = {key: relations[name][key] for key in _OF_READING if key in relations[name]}
+        clock = {"event_time": of_topic["event_time"]} if "event_time" in of_topic else {}
+        decoding = {key: value for key, value in of_topic.items() if key not in _OF_READING}
+        topics[name] = {**decoding, **clock, **said}
+        known[name] = known.get(topic) or of_topic["columns"]
+    queries = {name: spec for name, spec in relations.items() if name not in readings}
+    whole = {key: value for key, value in author.items() if key not in ("query", "output")}
+    for output in author.get("outputs") or [{"query": author["query"], **author["output"]}]:
+        names = _names(output.get("query") or f'FROM "{output["from"]}"', queries)
+        copies: dict[str, tuple[str, ...]] = {}
+        for name in sorted(names):
+            topic = readings.get(name, name)
+            copies[topic] = (*copies.get(topic, ()), name)
+        own = {name: spec for name, spec in topics.items() if name in names}
+        yield Part(
+            author={**whole, "relations": queries, "outputs": [output], "topics": own},
+            columns=known,
+            copies=copies,
+        )
+
+
+def _names(sql: str, queries: Mapping[str, Any]) -> set[str]:
+    """Return the topics and readings behind a query."""
+    found: set[str] = set()
+    for table in parse_one(sql, dialect="duckdb").find_all(exp.Table):
+        name = ".".join(part.name for part in table.parts)
+        found |= _names(queries[name]["query"], queries) if name in queries else {name}
+    return found
