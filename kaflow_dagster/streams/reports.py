@@ -68,7 +68,7 @@ class Reports:
     def closed(self, progress: Progress) -> Iterator[dg.AssetMaterialization]:
         """Report the partitions of tables that the stream has finished since the last call."""
         for name, table in self._closed:
-            yield from table.since(progress.watermarks.get(name))
+            yield from table.since(progress.settled.get(name))
 
 
 def report(progress: Progress, address: str | None = None) -> Mapping[str, dg.MetadataValue]:

@@ -10,7 +10,7 @@ from kaflow_engine.api.plan import TablePart, partition_of
 
 
 class ClosedPartitions:
-    """Tells each partition once, when the watermark has left it."""
+    """Tells each partition once, when the stream has written all its rows."""
 
     def __init__(self, key: dg.AssetKey, table: TablePart, known: Set[str]) -> None:
         """Begin where earlier runs ended.
@@ -25,15 +25,15 @@ class ClosedPartitions:
         self._first = partitions_of(table).get_first_partition_key() or ""
         self._looked = ""
 
-    def since(self, watermark: int | None) -> Iterator[dg.AssetMaterialization]:
+    def since(self, settled: int | None) -> Iterator[dg.AssetMaterialization]:
         """Yield what has closed since the last call.
 
         Args:
-            watermark: Of the rows that come into the table, in epoch milliseconds.
+            settled: Up to when the table has all rows, in epoch milliseconds; None: not known.
         """
-        if watermark is None:
+        if settled is None:
             return
-        until = partition_of(watermark, self._table.partition)
+        until = partition_of(settled, self._table.partition)
         if until == self._looked:
             return
         self._looked = until

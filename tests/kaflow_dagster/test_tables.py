@@ -144,7 +144,7 @@ def kept_in(folder, name="kept"):
     )
 
 
-def test_partitions_close_by_the_watermark_of_their_own_table(tmp_path):
+def test_partitions_close_as_their_own_table_is_settled(tmp_path):
     """Of two tables of one pipeline one follows a topic that is ahead."""
     tables = []
     for name in ("ahead", "behind"):
@@ -156,8 +156,8 @@ def test_partitions_close_by_the_watermark_of_their_own_table(tmp_path):
     with dg.DagsterInstance.ephemeral() as instance:
         reports = Reports(instance, assets, OutputReports(instance, "run", 0, None))
         for days, closed in ((1, []), (3, ["ahead"]), (4, [])):
-            marks = {"ahead": START + days * DAY, "behind": START + DAY}
-            progress = Progress(pipeline="p", watermark=START + DAY, watermarks=marks)
+            settled = {"ahead": START + days * DAY, "behind": START + DAY}
+            progress = Progress(pipeline="p", watermark=START + DAY, settled=settled)
             found = [event.asset_key.to_user_string() for event in reports.closed(progress)]
             assert found == closed
 

@@ -47,12 +47,7 @@ class WatermarkState:
     @property
     def least(self) -> int | None:
         """The watermark of the chain that is behind the others; None while one has none."""
-        return self.least_of(self.marks)
-
-    def least_of(self, numbers: Iterable[int]) -> int | None:
-        """Return the least watermark of some chains; None while one of them has none."""
-        values = self.values
-        return least({number: values.get(number) for number in numbers})
+        return least({number: mark.value for number, mark in self.marks.items()})
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data for the batch log."""

@@ -82,7 +82,6 @@ def test_the_watermark_of_a_chain_follows_its_own_topics(batches, values, least)
 
 def test_a_chain_that_is_gone_holds_nothing_and_a_new_one_begins_with_its_first_batch():
     state = after((0, {"a": 100, "b": 70}))
-    assert state.least_of([0, 7]) is None
     gone = {0: (A, D), 7: (A,)}
     state = advance(state, gone, report(a=200), 1, {("a", 0): True})
     assert state.values == {0: 195, 7: 195}

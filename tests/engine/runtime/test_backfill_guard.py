@@ -13,11 +13,11 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.model.outputs.output_specs import OutputSpec
 from kaflow_engine.model.specs import AggregationSpec, EmissionSpec, PipelineSpec, TopicSpec
 from kaflow_engine.plan.planner.pipeline_plan import build_plan
+from kaflow_engine.runtime.batch.settled import longest_wait
 from kaflow_engine.runtime.drive.backfill_guard import (
     Taken,
     check_backfill,
     last_settled,
-    longest_wait,
     state_of_stream,
     taken,
 )

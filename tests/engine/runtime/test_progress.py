@@ -37,6 +37,7 @@ def done(batch, seconds, newest, **report):
     part = PartitionReport(max_ts=newest, first_offset=0, last_offset=9, count=10)
     found = BatchReport(partitions={("events", 0): part}, **report)
     return BatchDone(
+        watermarks={},
         standing=Position(
             batch=batch,
             batch_time=50_000,
@@ -76,7 +77,7 @@ def test_what_batches_say_adds_up():
     assert at.offsets == {"events": {0: 20}}
     assert (at.holder, at.holder_at) == (("events", 1), None)
     assert at.waited == 7_000
-    assert (at.watermark, at.watermarks) == (8_000, {"out": 8_000})
+    assert at.watermark == 8_000
 
 
 def test_the_ledger_is_an_operator_of_its_own():

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, assert_never
 
-from kaflow_engine.flow.chains import chains, chains_into, clocks
+from kaflow_engine.flow.chains import chains, clocks
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import joins, levels, operator_of_state, side_name
 from kaflow_engine.flow.operators import Aggregate, KeyedJoin, Ledger
@@ -16,6 +16,7 @@ from kaflow_engine.flow.timed import Runs, Throttle
 from kaflow_engine.operators.watermark import WatermarkState, last_chain
 from kaflow_engine.runtime.batch.position import Position
 from kaflow_engine.runtime.batch.runner import BatchDone
+from kaflow_engine.runtime.batch.settled import settled_by_target
 from kaflow_engine.runtime.batch.task_metrics import rows_written, skew, stage_spans, state_sizes
 from kaflow_engine.state.log.batch_log import Offsets
 from kaflow_engine.telemetry.progress import Progress
@@ -73,7 +74,7 @@ class Watch:
             offsets=at.offsets,
             counters=at.counters,
             watermark=at.watermark.least,
-            watermarks=_by_target(at.watermark, plan),
+            settled=settled_by_target(plan, done.watermarks, at),
             batch_time=at.batch_time,
             phases=done.phases,
             newest=newest,
@@ -150,15 +151,6 @@ def _by_operator(sizes: Mapping[str, tuple[int, int]], plan: Flow) -> dict[str, 
     for partition, size in sorted(sizes.items()):
         found = _added(found, {operator_name(plan, partition): size})
     return found
-
-
-def _by_target(marks: WatermarkState, plan: Flow) -> dict[str, int]:
-    """Return the watermark of what each sink takes, where all chains into it have one."""
-    found = {
-        sink.target: marks.least_of(chain.number for chain in chains_into(plan, sink))
-        for sink in plan.sinks
-    }
-    return {target: mark for target, mark in found.items() if mark is not None}
 
 
 def _newest_of_last(marks: WatermarkState, newest: Mapping[str, int], plan: Flow) -> int | None:

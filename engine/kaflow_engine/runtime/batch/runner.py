@@ -44,6 +44,8 @@ Clock = Callable[[], int]
 class BatchDone:
     """A batch that was committed."""
 
+    watermarks: Mapping[int, int]
+    """With which it ran, by chain."""
     standing: Position
     """After it."""
     report: BatchReport
@@ -237,6 +239,7 @@ class BatchRunner:
         done = time.perf_counter()
         spent = {"log": logged - start, "execute": ran - logged, "commit": done - ran}
         return BatchDone(
+            watermarks=record.watermark,
             standing=after,
             report=executed.report,
             size=size_of(record.ranges),

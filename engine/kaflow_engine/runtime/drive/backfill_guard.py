@@ -5,16 +5,15 @@ from pathlib import Path
 
 from kaflow_engine.connectors.sinks import sink_kind
 from kaflow_engine.errors import Location, ModelError, StateError
-from kaflow_engine.flow.chains import Chain, chains
-from kaflow_engine.flow.flow import Backfill, Flow, instant
+from kaflow_engine.flow.chains import chains
+from kaflow_engine.flow.flow import Backfill, instant
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.table_rows import is_whole, last_over, length_of
-from kaflow_engine.plan.evolution.evolution import keeps_rows
-from kaflow_engine.runtime.batch.position import Position, load_standing
-from kaflow_engine.runtime.drive.windows import longest_open
+from kaflow_engine.runtime.batch.position import load_standing
+from kaflow_engine.runtime.batch.settled import settled_until
 from kaflow_engine.runtime.planning.plan_codec import plan_of
-from kaflow_engine.state.log.batch_log import BatchLog, BatchRecord, Offsets
+from kaflow_engine.state.log.batch_log import BatchLog, Offsets
 from kaflow_engine.state.log.by_chain import least
 from kaflow_engine.state.storage.store import LocalStore
 
@@ -30,19 +29,8 @@ class Taken:
     write no row any more; None: it has read no event yet."""
 
 
-def longest_wait(plan: Flow, chain: Chain) -> int:
-    """Return how many milliseconds of event time a row of a chain may wait, or be written again,
-    and a window stay open."""
-    rests = chain.ledger is not None or any(keeps_rows(plan, join) for join in chain.joins)
-    return max(chain.driving.ttl if rests else 0, longest_open(plan, chain))
-
-
 def taken(directory: Path) -> Taken | None:
     """Return what the stream of a state directory has taken; None if there is no state.
-
-    What a batch finds expired it writes, or drops, before it reads; so everything has settled that
-    expires before the watermark with which the last batch ran, or with which the next one will run
-    if nothing that rests falls due before that.
 
     Raises:
         StateError: The state is damaged.
@@ -56,18 +44,11 @@ def taken(directory: Path) -> Taken | None:
         return Taken(offsets=standing.offsets, settled=None)
     batch = log.load_batch(standing.batch)
     plan = plan_of(log.load_plan(batch.plan))
-    settled = {chain.number: _settled(plan, chain, batch, standing) for chain in chains(plan)}
+    settled = {
+        chain.number: settled_until(plan, chain, batch.watermark, standing)
+        for chain in chains(plan)
+    }
     return Taken(offsets=standing.offsets, settled=least(settled))
-
-
-def _settled(plan: Flow, chain: Chain, batch: BatchRecord, standing: Position) -> int | None:
-    """Return up to when a chain is settled; None: it has read no event yet."""
-    before = batch.watermark.get(chain.number)
-    after = standing.watermark.values.get(chain.number)
-    if after is not None:
-        after = min(after, standing.next_due.get(chain.number, after))
-    mark = max((each for each in (before, after) if each is not None), default=None)
-    return None if mark is None else mark - longest_wait(plan, chain)
 
 
 def last_settled(spec: PipelineSpec, config: Config, now: int) -> str:

@@ -1,24 +1,19 @@
 """Windows in a backfill: those that begin in its range, each with all of its records."""
 
 from dataclasses import replace
-from typing import assert_never
 
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import StateError
-from kaflow_engine.flow.chains import Chain, chain_of, chains_into
+from kaflow_engine.flow.chains import Chain, chain_of
 from kaflow_engine.flow.flow import Backfill, Flow
-from kaflow_engine.flow.graph import aggregates, operator_of, table_sinks, taker_of
+from kaflow_engine.flow.graph import aggregates, operator_of, taker_of
 from kaflow_engine.flow.operators import Aggregate, Gathers, Operator, Project
 from kaflow_engine.flow.tables import Materialize
 from kaflow_engine.flow.windows import (
     WINDOW_START,
-    CalendarWindow,
-    FixedWindow,
     SessionWindow,
-    Window,
     span_of,
 )
-from kaflow_engine.operators.rows.table_rows import length_of
 
 
 def refuse_groups(plan: Flow) -> None:
@@ -111,37 +106,6 @@ def behind_range(plan: Flow, chain: Chain) -> int:
     """Return how many milliseconds behind a range its last window may end."""
     longest = max((span_of(e.window) for e in _of_chain(plan, chain) if e.window), default=0)
     return before_range(plan, chain) + longest
-
-
-def longest_open(plan: Flow, chain: Chain) -> int:
-    """Return how far the watermark must be behind a range of whole partitions, in milliseconds,
-    when the last window that begins in it closes; sessions need not be closed by then.
-    """
-    lengths = [
-        length_of(sink.table.partition)
-        for sink in table_sinks(plan)
-        if chain in chains_into(plan, sink)
-    ]
-    return max(
-        (
-            each.delay + each.grace + _beyond(each.window, min(lengths, default=None))
-            for each in _of_chain(plan, chain)
-            if each.window is not None
-        ),
-        default=0,
-    )
-
-
-def _beyond(window: Window, length: int | None) -> int:
-    """Return how far a window may end behind the partition in which it begins."""
-    match window:
-        case FixedWindow(size=size, advance=advance, origin=origin):
-            fits = length is not None and length % advance == 0 and origin % advance == 0
-            return size - advance if fits else size
-        case CalendarWindow() | SessionWindow():
-            return span_of(window)
-        case _:
-            assert_never(window)
 
 
 def _of_chain(plan: Flow, chain: Chain) -> list[Aggregate]:
