@@ -12,7 +12,7 @@ from kaflow_engine.runtime.batch.batch_limit import BatchLimit
 from kaflow_engine.runtime.batch.dead_letter_limit import check_budget
 from kaflow_engine.runtime.batch.position import Position
 from kaflow_engine.runtime.batch.progress import Watch
-from kaflow_engine.runtime.batch.runner import BatchDone, BatchRunner, tick_ranges
+from kaflow_engine.runtime.batch.runner import BatchDone, BatchRunner
 from kaflow_engine.runtime.batch.snapshots import SnapshotKeeper
 from kaflow_engine.runtime.batch.stop import Ending, Limits
 from kaflow_engine.runtime.failures.failures import LossSuspected
@@ -21,6 +21,7 @@ from kaflow_engine.runtime.source.end_offsets import EndOffsets
 from kaflow_engine.runtime.source.history import Histories, ends_of_histories, still_ahead
 from kaflow_engine.runtime.source.offsets import (
     before_topics,
+    empty_ranges,
     ends_of,
     merged,
     next_cut,
@@ -115,7 +116,7 @@ class Run:
 
     def tick(self, bounded_end: bool = False) -> BatchDone:
         """Run an empty batch; the inputs may end with it."""
-        return self.batch(tick_ranges(self.standing), bounded_end=bounded_end)
+        return self.batch(empty_ranges(self.standing.offsets), bounded_end=bounded_end)
 
     def replay(self, record: BatchRecord, plan: Flow, left: Ranges | None = None) -> BatchDone:
         """Run a batch again that an earlier run left open.

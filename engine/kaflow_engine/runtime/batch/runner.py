@@ -23,7 +23,7 @@ from kaflow_engine.runtime.clock.batch_clock import wall_clock
 from kaflow_engine.runtime.clock.ticks import clocks_at, due_chains
 from kaflow_engine.runtime.failures.failures import to_error
 from kaflow_engine.runtime.sink.claims import Claims
-from kaflow_engine.runtime.source.offsets import empty_ranges, ends_of, merged, size_of
+from kaflow_engine.runtime.source.offsets import ends_of, merged, size_of
 from kaflow_engine.runtime.source.record_source import RecordSource
 from kaflow_engine.runtime.tasks.crash import CrashPoint, crash_point
 from kaflow_engine.runtime.tasks.executor import (
@@ -290,11 +290,6 @@ class BatchRunner:
 
     def _pass(self, point: CrashPoint, batch: int) -> None:
         crash_point(point, batch, self._shipment.settings.driver)
-
-
-def tick_ranges(standing: Position) -> Ranges:
-    """Return the ranges of an empty batch."""
-    return empty_ranges(standing.offsets)
 
 
 def read_to_end(record: BatchRecord) -> dict[tuple[str, int], bool]:
