@@ -12,7 +12,13 @@ from kaflow_engine.model.configuration.load_config import FILES
 from kaflow_engine.model.files.variables import variables_of_authors
 from kaflow_engine.model.files.yaml_file import raise_as_found, read_yaml
 from kaflow_engine.model.front_ends import DEFAULT, FRONT_ENDS
-from kaflow_engine.model.pipelines.contract import FrontEnd, SourceFile, Surroundings
+from kaflow_engine.model.pipelines.contract import (
+    FrontEnd,
+    IsFunction,
+    SourceFile,
+    Surroundings,
+    no_function,
+)
 from kaflow_engine.model.pipelines.front_end import SUFFIXES
 from kaflow_engine.model.pipelines.kinds import holds_configuration
 from kaflow_engine.model.pipelines.loader import Reading
@@ -95,6 +101,7 @@ def read_project(
     paths: Sequence[Path],
     config: Config | None = None,
     variables: Mapping[str, str] | None = None,
+    is_function: IsFunction = no_function,
 ) -> ProjectFiles:
     """Read all pipeline files, and go on where one holds mistakes.
 
@@ -104,6 +111,7 @@ def read_project(
             end takes for its own, such as case files.
         config: The configuration; the file it was read from is not a pipeline.
         variables: Values for `${VAR}`; None: those that the configuration allows.
+        is_function: Knows the functions of the project.
     """
     given = config or Config()
     known = variables_of_authors(given.env, given.file) if variables is None else variables
@@ -116,7 +124,7 @@ def read_project(
     for folder in _project_folders(paths):
         for file in sorted(_files(folder)):
             search.near(file)
-    readings, around, others = _lowered(search, config.vars if config else {})
+    readings, around, others = _lowered(search, config.vars if config else {}, is_function)
     named = [reading.spec for reading in readings if reading.spec and reading.name]
     return ProjectFiles(
         readings=readings,
@@ -127,7 +135,7 @@ def read_project(
 
 
 def _lowered(
-    search: "_Search", variables: Mapping[str, object]
+    search: "_Search", variables: Mapping[str, object], is_function: IsFunction
 ) -> tuple[tuple[Reading, ...], tuple[Reading, ...], tuple[ModelError, ...]]:
     readings: list[Reading] = []
     around: list[Reading] = []
@@ -135,7 +143,10 @@ def _lowered(
     for end in FRONT_ENDS:
         known = [each.spec for each in (*readings, *around) if each.spec and each.name]
         surroundings = Surroundings(
-            pipelines=known, variables=variables, environment=search.variables
+            pipelines=known,
+            variables=variables,
+            environment=search.variables,
+            is_function=is_function,
         )
         found = end.lower(search.files.get(end.name, ()), surroundings)
         readings += found.readings

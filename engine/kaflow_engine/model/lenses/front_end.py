@@ -8,7 +8,14 @@ from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.model.files.tree import Entries, Node
 from kaflow_engine.model.files.yaml_file import Document, raise_all, read_text, read_yaml
 from kaflow_engine.model.lenses.grammar.source_text import SourceText
-from kaflow_engine.model.pipelines.contract import Lowered, Role, SourceFile, Surroundings
+from kaflow_engine.model.pipelines.contract import (
+    IsFunction,
+    Lowered,
+    Role,
+    SourceFile,
+    Surroundings,
+    no_function,
+)
 from kaflow_engine.model.pipelines.loader import Reading, unreadable
 from kaflow_engine.model.specs import PipelineSpec
 
@@ -48,7 +55,10 @@ class LensesProcessors:
                 one.sql = file
             else:
                 one.yaml = file
-        read = [(each.wanted, _read(path.name, each)) for path, each in found.items()]
+        read = [
+            (each.wanted, _read(path.name, each, around.is_function))
+            for path, each in found.items()
+        ]
         return Lowered(
             readings=tuple(reading for wanted, reading in read if wanted),
             around=tuple(reading for wanted, reading in read if not wanted),
@@ -66,17 +76,19 @@ def is_processor(root: Node) -> bool:
     return isinstance(root, Entries) and root.get("sql") is not None
 
 
-def processor_from_mapping(root: Node) -> PipelineSpec:
+def processor_from_mapping(root: Node, is_function: IsFunction = no_function) -> PipelineSpec:
     """Take a processor that stands inside another file.
 
     Raises:
         ModelError: It holds a mistake.
         Problems: It holds several.
     """
-    return _sound(_reading("processor", None, Document(root=root, mistakes=())))
+    return _sound(_reading("processor", None, Document(root=root, mistakes=()), is_function))
 
 
-def load_processor(path: Path, variables: Mapping[str, str]) -> PipelineSpec:
+def load_processor(
+    path: Path, variables: Mapping[str, str], is_function: IsFunction = no_function
+) -> PipelineSpec:
     """Read a processor's file, and the one beside it.
 
     Raises:
@@ -87,10 +99,10 @@ def load_processor(path: Path, variables: Mapping[str, str]) -> PipelineSpec:
     sql = path.with_name(name + SQL)
     about = next((each for end in YAML if (each := path.with_name(name + end)).exists()), None)
     document = read_yaml(about, variables) if about is not None else None
-    return _sound(_reading(name, _text(sql) if sql.exists() else None, document))
+    return _sound(_reading(name, _text(sql) if sql.exists() else None, document, is_function))
 
 
-def _read(name: str, files: _Files) -> Reading:
+def _read(name: str, files: _Files, is_function: IsFunction) -> Reading:
     about = files.yaml.document if files.yaml is not None else None
     try:
         if files.yaml is not None and files.yaml.mistake is not None:
@@ -99,14 +111,16 @@ def _read(name: str, files: _Files) -> Reading:
     except ModelError as mistake:
         assert files.sql is not None
         return unreadable(files.sql.path, mistake, name)
-    return _reading(name, sql, about)
+    return _reading(name, sql, about, is_function)
 
 
-def _reading(name: str, sql: SourceText | None, about: Document | None) -> Reading:
+def _reading(
+    name: str, sql: SourceText | None, about: Document | None, is_function: IsFunction
+) -> Reading:
     # Projects without processors load without sqlglot.
     from kaflow_engine.model.lenses.processors import read_processor
 
-    return read_processor(name, sql, about)
+    return read_processor(name, sql, about, is_function)
 
 
 def _text(path: Path) -> SourceText:

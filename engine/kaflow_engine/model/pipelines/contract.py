@@ -1,6 +1,6 @@
 """What a front end must offer: it knows its own files, and says which pipelines they describe."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
@@ -9,6 +9,15 @@ from kaflow_engine.errors import ModelError
 from kaflow_engine.model.files.yaml_file import Document
 from kaflow_engine.model.pipelines.loader import Reading
 from kaflow_engine.model.specs import PipelineSpec
+
+IsFunction = Callable[[str], bool]
+"""Tells whether the project has a Python function of a name, in whatever case."""
+
+
+def no_function(name: str) -> bool:
+    """Know of no function."""
+    return False
+
 
 Role = Literal["pipeline", "about"]
 """What a file is to a front end: it holds a pipeline, or only says something about others."""
@@ -43,6 +52,7 @@ class Surroundings:
     """`vars` of the configuration."""
     environment: Mapping[str, str]
     """Environment variables that the configuration allows."""
+    is_function: IsFunction = no_function
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from kaflow_engine.duck.functions.catalogue import Sources, called_in, require, use
+from kaflow_engine.duck.functions.catalogue import Sources, called_in, named, require, use
 from kaflow_engine.errors import Location
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.model.config import Config
@@ -17,6 +17,11 @@ def use_functions(config: Config) -> None:
     """
     at = Location(config.origin("functions")) if config.functions else None
     use(Sources(modules=function_modules(config), at=at))
+
+
+def is_function(name: str) -> bool:
+    """Tell whether the project has a function of a name."""
+    return named(name) is not None
 
 
 def function_modules(config: Config) -> tuple[str, ...]:

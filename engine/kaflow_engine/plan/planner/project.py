@@ -13,7 +13,7 @@ from kaflow_engine.model.pipelines.loader import Reading
 from kaflow_engine.model.project import Project, ProjectFiles, read_project
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.dependencies import circles, connected
-from kaflow_engine.plan.planner.functions import use_functions
+from kaflow_engine.plan.planner.functions import is_function, use_functions
 from kaflow_engine.plan.planner.pipeline_plan import check_draft, check_pipeline
 
 
@@ -61,7 +61,7 @@ def check_project(
         variables: Values for `${VAR}`; None: those that the configuration allows.
     """
     use_functions(config or Config())
-    files = read_project(paths, config, variables)
+    files = read_project(paths, config, variables, is_function)
     readings = _connected(files, config)
     found = [_check(reading, config) for reading in readings]
     specs = [reading.spec for reading in readings if reading.spec and not reading.mistakes]
@@ -120,7 +120,7 @@ def load_one(
         Problems: All of several.
     """
     use_functions(config or Config())
-    files = read_project(paths, config, variables)
+    files = read_project(paths, config, variables, is_function)
     readings = _connected(files, config)
     found = next((reading for reading in readings if reading.name == name), None)
     if found is None:

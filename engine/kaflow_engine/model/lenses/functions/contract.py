@@ -4,8 +4,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 Group = Literal[
-    "aggregate", "array", "date", "header", "json", "null", "number", "obfuscation", "text"
+    "aggregate",
+    "array",
+    "date",
+    "header",
+    "json",
+    "null",
+    "number",
+    "obfuscation",
+    "project",
+    "text",
 ]
+"""`project`: a Python function, which the planner knows better."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -236,9 +236,11 @@ def _function(call: Call, scope: Scope) -> Function:
     name = call.name.text.upper()
     if name in REFUSED:
         raise _wrong(call, scope, f"the function {name} is not available", REFUSED[name])
-    if name not in FUNCTIONS:
+    function = FUNCTIONS.get(name)
+    if function is None and scope.is_function(name):
+        return Function("project", f"{name.lower()}({{*}})", 0)
+    if function is None:
         raise UnknownName("function", name, FUNCTIONS, scope.source.place(call.offset))
-    function = FUNCTIONS[name]
     if not function.fits(len(call.arguments)):
         raise _wrong(call, scope, f"{name} takes {function.takes}, not {len(call.arguments)}", None)
     return function

@@ -13,6 +13,7 @@ from kaflow_engine.model.lenses.lowering.formats import key_of_output, value_for
 from kaflow_engine.model.lenses.lowering.queries import LoweredQuery, lower_query
 from kaflow_engine.model.lenses.lowering.settings import Settings, read_settings
 from kaflow_engine.model.lenses.lowering.sources import Declared, Reading, Sources
+from kaflow_engine.model.pipelines.contract import IsFunction, no_function
 from kaflow_engine.model.record_columns import KEY
 
 
@@ -31,12 +32,15 @@ class _Parts:
     windows: bool = False
 
 
-def lower_processor(source: SourceText, declared: Mapping[str, Declared]) -> LoweredProcessor:
+def lower_processor(
+    source: SourceText, declared: Mapping[str, Declared], is_function: IsFunction = no_function
+) -> LoweredProcessor:
     """Lower the SQL of a processor.
 
     Args:
         source: Its text.
         declared: What its file says of topics.
+        is_function: Knows the functions of the project.
     """
     try:
         statements = parse(source)
@@ -48,6 +52,7 @@ def lower_processor(source: SourceText, declared: Mapping[str, Declared]) -> Low
     sources = Sources(
         source=source,
         declared=declared,
+        is_function=is_function,
         later={each.name.text for each in withs},
         in_both_ways=_in_both_ways(statements),
     )

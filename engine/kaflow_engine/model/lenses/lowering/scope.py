@@ -7,6 +7,7 @@ from kaflow_engine.errors import SqlError
 from kaflow_engine.model.lenses.grammar.source_text import SourceText
 from kaflow_engine.model.lenses.grammar.syntax import Field, Kind, Name
 from kaflow_engine.model.lenses.lowering.writer import literal, quoted
+from kaflow_engine.model.pipelines.contract import IsFunction
 
 FACETS = ("_key", "_value", "_meta")
 
@@ -47,6 +48,7 @@ class Scope:
     """The sources of a SELECT, the one first whose rows drive it."""
 
     source: SourceText
+    is_function: IsFunction
     inputs: tuple[Input, ...]
     driving: Input
     elements: tuple[str, ...] = ()

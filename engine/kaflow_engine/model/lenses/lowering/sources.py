@@ -8,6 +8,7 @@ from kaflow_engine.model.durations import format_duration
 from kaflow_engine.model.lenses.grammar.source_text import SourceText
 from kaflow_engine.model.lenses.grammar.syntax import Duration, Field, Kind, Name, Query
 from kaflow_engine.model.lenses.lowering.scope import FACETS, Input, Shape
+from kaflow_engine.model.pipelines.contract import IsFunction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +77,7 @@ class Sources:
     declared: Mapping[str, Declared]
     later: set[str]
     """WITHs that stand further down."""
+    is_function: IsFunction
     in_both_ways: frozenset[str]
     """Topics that are read as a stream here and as a table there."""
     relations: dict[str, Relation] = field(default_factory=dict[str, Relation])
