@@ -5,6 +5,7 @@ from logging import Logger
 from typing import Any
 
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicCollection, TopicPartition
+from confluent_kafka.admin._acl import AclOperation as AclOperation
 from confluent_kafka.admin._config import AlterConfigOpType as AlterConfigOpType
 from confluent_kafka.admin._config import ConfigEntry as ConfigEntry
 from confluent_kafka.admin._config import ConfigResource as ConfigResource

@@ -262,6 +262,11 @@ class PipelineSpec(Spec):
         return self.topics.get(name, TopicSpec())
 
     @property
+    def dead_letter_topic(self) -> str:
+        """Where records go that cannot be processed."""
+        return self.dead_letters.topic or f"{self.name}.dead_letters"
+
+    @property
     def readings(self) -> Mapping[str, RelationSpec]:
         """The relations that are readings of topics, by name."""
         return {name: each for name, each in self.relations.items() if each.topic is not None}

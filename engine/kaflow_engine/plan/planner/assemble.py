@@ -82,7 +82,7 @@ def assemble(parts: PlanParts) -> Flow:
         operators=in_order([topic.name for topic in parts.topics], chains, throttles),
         sinks=sinks,
         partitions=spec.partitions or min(os.cpu_count() or 1, MAX_DEFAULT_PARTITIONS),
-        dead_letter_topic=spec.dead_letters.topic or f"{spec.name}.dead_letters",
+        dead_letter_topic=spec.dead_letter_topic,
         delivery=spec.delivery,
         dimensions_first=spec.dimensions_first,
         max_dead_letters=spec.dead_letters.max_count,

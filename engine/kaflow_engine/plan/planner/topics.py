@@ -129,10 +129,10 @@ def _written_and_read(spec: PipelineSpec, topics: Sequence[str]) -> list[ModelEr
         for write in spec.writes
         if write.output.topic in topics
     ]
-    if spec.dead_letters.topic in topics:
+    if spec.dead_letter_topic in topics:
         wrong.append(
             ModelError(
-                f"the pipeline reads topic '{spec.dead_letters.topic}', where its dead letters go: "
+                f"the pipeline reads topic '{spec.dead_letter_topic}', where its dead letters go: "
                 "they go round without end",
                 spec.place("dead_letters", "topic"),
                 "give the dead letters another topic with dead_letters.topic",

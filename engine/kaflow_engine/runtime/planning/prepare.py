@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.output.topics import create_outputs, register_output
+from kaflow_engine.connectors.kafka.permissions import Need, require_permissions
 from kaflow_engine.connectors.kafka.replication import Replication, warn_of_single_copies
 from kaflow_engine.connectors.kafka.run_log.transactions import control_topic
 from kaflow_engine.connectors.kafka.topic_schemas import (
@@ -29,6 +30,7 @@ from kaflow_engine.plan.planner.dependencies import producers_first
 from kaflow_engine.plan.planner.pipeline_plan import check_pipeline
 from kaflow_engine.plan.planner.planned import PlannedPipeline
 from kaflow_engine.runtime.planning.plan_with_state import plan_with_state, with_schema_ids
+from kaflow_engine.sql.pipeline import pipeline_topics
 
 Say = Callable[[str], None]
 Columns = tuple[Column, ...]
@@ -62,7 +64,8 @@ def prepare(
 
     Raises:
         ModelError: Mistakes in files.
-        SourceError: A topic is missing, or its columns cannot be found.
+        SourceError: A topic is missing, or may not be read or written, or its columns cannot be
+            found.
         SinkError: An output topic cannot be created, or its schema is refused.
     """
     check(specs, config)
@@ -93,8 +96,9 @@ def check(specs: Sequence[PipelineSpec], config: Config | None = None) -> None:
 
 
 def _prepare(spec: PipelineSpec, config: Config, say: Say, waiting: Waiting) -> PlannedPipeline:
-    planned = plan_pipeline(spec, config, say, waiting)
     kafka = KafkaSettings.configured(config.kafka)
+    require_permissions(kafka, _needs(spec))
+    planned = plan_pipeline(spec, config, say, waiting)
     names = [topic.name for topic in planned.plan.sources]
     counts = require_topics(kafka, names, dict.fromkeys(names, spec.place("query")))
     registry = registry_of(config)
@@ -125,6 +129,26 @@ def _prepare(spec: PipelineSpec, config: Config, say: Say, waiting: Waiting) -> 
     forgets = "it is forgotten which rows were delivered, and they are written again"
     warn_of_single_copies(kafka, {**loses, control_topic(planned.plan.pipeline): forgets})
     return planned
+
+
+def _needs(spec: PipelineSpec) -> list[Need]:
+    read = [
+        Need(topic=topic, operation="Read", at=spec.place("query"))
+        for topic in pipeline_topics(spec)
+    ]
+    written = [
+        Need(topic=write.output.topic, operation="Write", at=spec.place(*write.at))
+        for write in spec.writes
+        if write.output.topic is not None
+    ]
+    letters, own = spec.dead_letter_topic, control_topic(spec.id)
+    return [
+        *read,
+        *written,
+        Need(topic=letters, operation="Write", at=spec.place("dead_letters")),
+        Need(topic=own, operation="Read", at=spec.at),
+        Need(topic=own, operation="Write", at=spec.at),
+    ]
 
 
 def partitions_of(plan: Flow, counts: Mapping[str, int]) -> dict[str, int]:
