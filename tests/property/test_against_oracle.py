@@ -1,6 +1,6 @@
 """The engine agrees with the reference interpreter on random pipelines, records and cuts.
 
-A case is a seed. A hundred are in the fast part; `KAFLOW_PROPERTY_CASES=20000` runs more of the
+A case is a seed. Twenty are in the fast part; `KAFLOW_PROPERTY_CASES=20000` runs more of the
 others, and `KAFLOW_PROPERTY_FIRST=50000` others. A case that fails is made small and printed as it
 would stand in a case file.
 """
@@ -18,8 +18,8 @@ from tests.property.scenario import Scenario
 from tests.property.shrink import shrink
 from tests.property.strategies import random_scenario
 
-FAST = 100
-MANY = int(os.environ.get("KAFLOW_PROPERTY_CASES", "900"))
+FAST = 20
+MANY = int(os.environ.get("KAFLOW_PROPERTY_CASES", "1080"))
 FIRST = int(os.environ.get("KAFLOW_PROPERTY_FIRST", str(FAST)))
 TOGETHER = 20
 """Cases per test: enough that the work can be shared, few enough to be worth a test each."""

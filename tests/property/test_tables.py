@@ -21,8 +21,8 @@ from tests.property.tables import TableFlow, random_flow
 from tests.property.test_against_oracle import blocks
 from tests.reference.records import Record
 
-FAST = 60
-MANY = int(os.environ.get("KAFLOW_TABLE_CASES", "300"))
+FAST = 20
+MANY = int(os.environ.get("KAFLOW_TABLE_CASES", "340"))
 FIRST = int(os.environ.get("KAFLOW_TABLE_FIRST", str(FAST)))
 
 

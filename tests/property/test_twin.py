@@ -24,8 +24,8 @@ from tests.property.strategies import T0
 from tests.property.test_against_oracle import blocks
 from tests.reference.records import Record
 
-FAST = 100
-MANY = int(os.environ.get("KAFLOW_TWIN_CASES", "400"))
+FAST = 20
+MANY = int(os.environ.get("KAFLOW_TWIN_CASES", "480"))
 FIRST = int(os.environ.get("KAFLOW_TWIN_FIRST", str(FAST)))
 
 COLUMNS = {"k": "VARCHAR", "g": "INTEGER", "v": "INTEGER", "d": "DOUBLE", "w": "INTEGER"}
