@@ -18,6 +18,7 @@ from kaflow_engine.connectors.kafka.errors import (
     RowRefused,
     TransactionTimeoutRefused,
 )
+from kaflow_engine.connectors.kafka.permissions import NotPermitted
 from kaflow_engine.connectors.kafka.topics import TooFewBrokers
 from kaflow_engine.connectors.postgres.errors import PostgresAway, PostgresUnfit
 from kaflow_engine.errors import (
@@ -95,7 +96,8 @@ _KINDS: Mapping[str, type[KaflowError]] = {
         *(ModelError, SqlError, RunError, SourceError, SinkError, LimitReached, StateError),
         *(SinkAway, SinkUnfit),
         *(TakenOver, DrainIncomplete, DataLost, LossSuspected, TaskFailed, RecordRefused),
-        *(BrokerAway, BrokerAwaySink, LoginRefused, LoginRefusedSink, RowRefused, MissingTopic),
+        *(BrokerAway, BrokerAwaySink, LoginRefused, LoginRefusedSink, NotPermitted),
+        *(RowRefused, MissingTopic),
         *(RegistryAway, SchemaChanged, BucketAway, ObjectChanged, NameTaken, NameMissing),
         *(Damaged, Foreign, SparkEnded, ClusterAway, ExecutorsUnfit, ExecutorLost),
         *(ClockWrong, StateHeld, TooFewBrokers, OutOfTime, TransactionTimeoutRefused),
