@@ -128,13 +128,15 @@ class Cursor:
             last = self.take()
         return Name(offset=first.start, text=self.source.text[first.start : last.end + 1])
 
-    def duration(self) -> Duration:
-        """Take a duration such as `1h` or `500ms`."""
-        shown = "a duration such as 30s, 5m, 1h or 1d"
+    def duration(self, *, comma: bool = False) -> Duration:
+        """Take a duration such as `1h` or `500ms`; with a comma inside `1,h`."""
+        shown = "a duration such as " + ("5,m or 1,h" if comma else "30s, 5m, 1h or 1d")
         offset = self.offset
         if not self.is_kind(TokenType.NUMBER):
             self.fail(shown)
         number = self.take()
+        if comma:
+            self.expect_kind(TokenType.COMMA, shown)
         unit = self.peek()
         if not number.text.isdigit() or unit is None or unit.text.upper() not in _UNITS:
             self.fail(shown, at=offset)

@@ -45,6 +45,9 @@ _ELSEWHERE = {
 """Clauses of other SQL, and what to do instead."""
 
 
+_OLD_WINDOWS = ("TUMBLE", "HOP", "SESSION", "SLIDING")
+
+
 class _Clauses(TypedDict, total=False):
     where: Expression
     event_time: Field
@@ -194,11 +197,12 @@ def _clauses(cursor: Cursor) -> _Clauses:
             case "EVENTTIME BY":
                 found["event_time"] = field(cursor)
             case "WINDOW BY":
+                _refuse_second_window(cursor, found)
                 found["window"] = _window(cursor)
             case "GRACE BY":
                 found["grace"] = cursor.duration()
             case "GROUP BY":
-                found["groups"] = _items(cursor)
+                _groups(cursor, found)
             case _:
                 found["having"] = expression(cursor)
 
@@ -209,11 +213,51 @@ def _refuse_others(cursor: Cursor) -> None:
             cursor.refuse(f"{word} cannot stand in a processor", cursor.offset, way_out)
 
 
-def _items(cursor: Cursor) -> tuple[Expression, ...]:
-    found = [expression(cursor)]
-    while cursor.accept_kind(TokenType.COMMA):
-        found.append(expression(cursor))
-    return tuple(found)
+def _groups(cursor: Cursor, found: _Clauses) -> None:
+    """Take the list of GROUP BY, among which older processors have their window."""
+    offset = cursor.offset
+    groups: list[Expression] = []
+    while True:
+        if _is_old_window(cursor):
+            _refuse_second_window(cursor, found)
+            found["window"] = _old_window(cursor)
+        else:
+            groups.append(expression(cursor))
+        if not cursor.accept_kind(TokenType.COMMA):
+            break
+    key = Field(offset=offset, parts=(Name(offset=offset, text="_key"),))
+    found["groups"] = tuple(groups) or (key,)
+
+
+def _refuse_second_window(cursor: Cursor, found: _Clauses) -> None:
+    if "window" in found:
+        cursor.refuse("there is another window", cursor.offset, "remove one of them")
+
+
+def _is_old_window(cursor: Cursor) -> bool:
+    return any(map(cursor.is_word, _OLD_WINDOWS)) and cursor.is_kind(TokenType.L_PAREN, 1)
+
+
+def _old_window(cursor: Cursor) -> Window:
+    """Take `tumble(1,m)`, `hop(5,m,1,m)` or `session(10,m)`."""
+    offset, kind = cursor.offset, cursor.take().text.upper()
+    cursor.take()
+    size = cursor.duration(comma=True)
+    advance = None
+    if kind == "HOP":
+        cursor.expect_kind(TokenType.COMMA, "','", hint="write hop(5,m,1,m): size and advance")
+        advance = cursor.duration(comma=True)
+    cursor.expect_kind(TokenType.R_PAREN, "')'")
+    match kind:
+        case "TUMBLE" | "HOP" | "SESSION":
+            return Window(offset=offset, kind=kind, size=size, advance=advance)
+        case _:
+            cursor.refuse(
+                "SLIDING windows are not available",
+                offset,
+                "write WINDOW BY HOP 5m,1m, or JOIN … WITHIN 5m for records that are near each "
+                "other",
+            )
 
 
 def _window(cursor: Cursor) -> Window:
