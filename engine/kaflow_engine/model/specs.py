@@ -264,7 +264,8 @@ class PipelineSpec(Spec):
     @property
     def dead_letter_topic(self) -> str:
         """Where records go that cannot be processed."""
-        return self.dead_letters.topic or f"{self.name}.dead_letters"
+        assert self.dead_letters.topic is not None  # it has been named by now
+        return self.dead_letters.topic
 
     @property
     def readings(self) -> Mapping[str, RelationSpec]:
