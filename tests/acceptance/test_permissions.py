@@ -1,4 +1,4 @@
-"""What the user of a pipeline may not do is told before anything runs, all of it at once."""
+"""A run is refused with all permissions that its user lacks, before it reads a record."""
 # pyright: basic
 
 import pytest

@@ -1,6 +1,7 @@
 """Rows of an output as JSON: what sinks show or send that keep no columns."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaflow_engine.connectors.contract import Output
@@ -20,6 +21,11 @@ class JsonRow(NamedTuple):
     key: str | None
     row: str | None
     """JSON text, as a topic would have it; None of a row that goes."""
+
+
+def with_row(about: Mapping[str, str | None], row: str) -> str:
+    """Return a JSON object of texts with the JSON text of a row, or `null`, as its last key."""
+    return f'{json.dumps(about, ensure_ascii=False)[:-1]}, "row": {row}}}'
 
 
 def json_rows(output: Output, rows: "pa.Table") -> Iterator[JsonRow]:

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kaflow_engine.flow.records import SLOT
 
@@ -12,7 +11,6 @@ Places = np.ndarray[tuple[int], np.dtype[np.int64]]
 def slots_of(rows: pa.Table) -> dict[int, Places]:
     """Return the places of the rows of each delivery partition."""
     slots = rows[SLOT].to_numpy()
-    return {
-        int(slot): np.flatnonzero(np.equal(slots, slot))
-        for slot in pc.unique(rows[SLOT]).to_pylist()
-    }
+    order = np.argsort(slots, kind="stable")
+    found, starts = np.unique(slots[order], return_index=True)
+    return dict(zip(found.tolist(), np.split(order, starts)[1:], strict=True))

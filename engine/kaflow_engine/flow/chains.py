@@ -6,6 +6,7 @@ from typing import assert_never
 from kaflow_engine.flow.edges import Driving
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import (
+    aggregates,
     operator_of,
     projections,
     projects_of,
@@ -71,6 +72,11 @@ def chains(flow: Flow) -> tuple[Chain, ...]:
 def chain_of(flow: Flow, operator: InChain) -> Chain:
     """Return the chain to which an operator belongs."""
     return _chain(flow, driving_of(flow, operator))
+
+
+def aggregates_of(flow: Flow, chain: Chain) -> tuple[Aggregate, ...]:
+    """Return the aggregates of a chain."""
+    return tuple(each for each in aggregates(flow) if driving_of(flow, each).chain == chain.number)
 
 
 def chains_into(flow: Flow, sink: Sink) -> tuple[Chain, ...]:
@@ -192,14 +198,14 @@ def clocks(flow: Flow) -> dict[int, tuple[TopicParams, ...]]:
 
     A topic whose records are events of one chain, and a table of another, is a clock of the first.
     """
-    return {
-        chain.number: tuple(
-            topic
-            for topic in topics_of(flow, chain)
-            if topic.dimension or topic.name in _event_topics(flow, chain)
-        )
-        for chain in chains(flow)
-    }
+    return {chain.number: _clocks_of(flow, chain) for chain in chains(flow)}
+
+
+def _clocks_of(flow: Flow, chain: Chain) -> tuple[TopicParams, ...]:
+    events = _event_topics(flow, chain)
+    return tuple(
+        topic for topic in topics_of(flow, chain) if topic.dimension or topic.name in events
+    )
 
 
 def _event_topics(flow: Flow, chain: Chain) -> frozenset[str]:

@@ -67,7 +67,7 @@ def run_level(flow: Flow, level: int, batch: BatchContext, rows: pa.Table, task:
     """
     at = levels(flow)
     found = EXCHANGE.empty_table() if level == 0 else rows
-    begun = begin(flow, level, batch, task, partial(_begun_by, flow))
+    begun = begin(flow, level, batch, task, partial(_read, flow))
     found = pa.concat_tables([found, *begun]) if begun else found
     for operator in flow.operators:
         if at[operator.id] != level:
@@ -135,10 +135,6 @@ def _take_changes(flow: Flow, table: MakesChanges, changes: Changes) -> Taken:
 
 def _taken_changes(flow: Flow, table: MakesChanges, changes: Changes) -> Taken:
     return _read(flow, tuple(readings_of(flow, table)), changes)
-
-
-def _begun_by(flow: Flow, readings: Sequence[Reading], changes: Changes) -> Taken:
-    return _read(flow, readings, changes)
 
 
 def _read(flow: Flow, readings: Sequence[Reading], changes: Changes) -> Taken:

@@ -65,8 +65,8 @@ class Progress:
     watermark: int | None = None
     """Epoch milliseconds; of several chains that of the one behind the others."""
     settled: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Topic or table to the event time in epoch milliseconds up to which it has all rows but those
-    of late records; absent before the first event of each topic they are made of."""
+    """Table to the event time in epoch milliseconds up to which it has all rows but those of late
+    records; absent before the first event of each topic they are made of."""
     batch_time: int | None = None
     """Epoch milliseconds."""
     clock_ahead: int = 0

@@ -91,6 +91,19 @@ def test_a_batch_that_lost_records_leaves_what_it_has_now(files: Files) -> None:
         opened.commit(replace(files.batch(1, files.rows("(2)", slot=1)), mark="another"))
 
 
+def test_a_batch_that_lost_records_and_is_cut_off_leaves_no_row_of_before(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = files.open()
+    opened.commit(files.batch(1, files.rows("(1)"), files.rows("(2)", slot=1)))
+    with monkeypatch.context() as patch:
+        patch.delattr(type(opened), "_give_name")
+        with pytest.raises(AttributeError):
+            opened.commit(replace(files.batch(1, files.rows("(2)", slot=1)), same_rows=False))
+    files.open().commit(replace(files.batch(1, files.rows("(2)", slot=1)), same_rows=False))
+    assert files.names() == ["ab12-1-0000000001-0001.json"]
+
+
 def test_files_that_were_taken_away_do_not_come_back(files: Files) -> None:
     opened = files.open()
     opened.commit(files.batch(1, files.rows("(1)")))

@@ -150,18 +150,17 @@ def test_what_a_start_says():
 
 ALL = {0: 50, 1: 70, 2: 60}
 FALLEN = 45 + 20 * MINUTE
-WAITING = 50 - 20 * MINUTE
 PROGRESS = [
-    # watermarks, next due; of the pipeline, settled by output, how long a row has waited
-    ({**ALL, 2: None}, {}, None, {"x": WAITING, "t": 70}, None),
-    (ALL, {}, 50, {"x": WAITING, "t": 70, "u": 60}, None),
-    (ALL, {0: FALLEN}, 50, {"x": WAITING, "t": 70, "u": 60}, 5),
+    # watermarks, next due; of the pipeline, settled by table, how long a row has waited
+    ({**ALL, 2: None}, {}, None, {"t": 70}, None),
+    (ALL, {}, 50, {"t": 70, "u": 60}, None),
+    (ALL, {0: FALLEN}, 50, {"t": 70, "u": 60}, 5),
     # the chain that is ahead has waited longer
-    (ALL, {0: FALLEN, 2: 40 + 2 * HOUR}, 50, {"x": WAITING, "t": 70, "u": 60}, 20),
+    (ALL, {0: FALLEN, 2: 40 + 2 * HOUR}, 50, {"t": 70, "u": 60}, 20),
     ({**ALL, 0: None}, {0: FALLEN}, None, {"t": 70, "u": 60}, None),
     # rows that the next batch writes are not there yet, but those of the last one are
-    (ALL, {1: 65}, 50, {"x": WAITING, "t": 65, "u": 60}, 5 + 2 * HOUR),
-    (ALL, {1: 55}, 50, {"x": WAITING, "t": 58, "u": 60}, 15 + 2 * HOUR),
+    (ALL, {1: 65}, 50, {"t": 65, "u": 60}, 5 + 2 * HOUR),
+    (ALL, {1: 55}, 50, {"t": 58, "u": 60}, 15 + 2 * HOUR),
 ]
 
 

@@ -3,13 +3,15 @@
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
+from kaflow_engine.duck.functions import catalogue
 from kaflow_engine.duck.functions.catalogue import CALLING, FAILED, Sources, found, known, use
 from kaflow_engine.duck.queries import query
-from kaflow_engine.errors import RunError
+from kaflow_engine.errors import ModelError, RunError
 from kaflow_engine.masking import remember
 from kaflow_engine.operators.row_errors.quarantine import guarded
 from kaflow_engine.testing.cases.cases import run_case
@@ -165,6 +167,24 @@ def test_values_come_and_go_as_they_are(kind, sql, seen, tmp_path):
     value = f"CAST({sql} AS {kind})"
     (row,) = query(f"SELECT {same}({value}) = {value} AS same, {said}({value}) AS said").to_pylist()
     assert row == {"same": True, "said": seen}
+
+
+def test_a_package_and_the_project_have_a_function_of_one_name(tmp_path, monkeypatch):
+    for module in ("ours_of_test", "theirs_of_test"):
+        code = f"{IMPORT}\n@function\ndef twice_here(n: int) -> int:\n    return n\n"
+        tmp_path.joinpath(f"{module}.py").write_text(code)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    entry = SimpleNamespace(module="theirs_of_test")
+    monkeypatch.setattr(catalogue, "entry_points", lambda group: [entry])
+    catalogue._of_packages.cache_clear()
+    try:
+        use(Sources(modules=("ours_of_test",)))
+        assert catalogue.named("twice_here").call.__module__ == "ours_of_test"
+        with pytest.raises(ModelError, match="there are two functions 'twice_here', the other one"):
+            catalogue.named("of_neither")
+    finally:
+        catalogue._of_packages.cache_clear()
+        use(Sources())
 
 
 @pytest.mark.spark

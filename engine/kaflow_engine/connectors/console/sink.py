@@ -17,7 +17,7 @@ from kaflow_engine.connectors.contract import (
     Unfit,
     Written,
 )
-from kaflow_engine.connectors.json_rows import json_rows
+from kaflow_engine.connectors.json_rows import json_rows, with_row
 from kaflow_engine.connectors.unheld import UnheldOutlet, UnheldRows
 from kaflow_engine.model.columns import Column
 
@@ -86,5 +86,4 @@ def lines_of(output: Output, rows: "pa.Table") -> Iterator[str]:
     """
     for operation, key, row in json_rows(output, rows):
         about = {"output": output.name, "op": operation, **({"key": key} if key else {})}
-        text = json.dumps(about, ensure_ascii=False)
-        yield text if row is None else f'{text[:-1]}, "row": {row}}}'
+        yield json.dumps(about, ensure_ascii=False) if row is None else with_row(about, row)

@@ -105,14 +105,14 @@ class Folder:
             _require_same(self._output, before, batch, now)
         elif not now:
             return
-        self._ledger.write(
-            replace(before, batch=batch.number, mark=batch.mark, files=now)  # before any name
-        )
-        for file in files:
-            self._give_name(file)
+        # What is visible is always known: names go before the ledger forgets them, and come after.
         for name in before.files.keys() - now.keys() if again else ():
             (self._folder / name).unlink(missing_ok=True)
-        parents = {self._folder.joinpath(place) for name in now for place in Path(name).parents}
+        self._ledger.write(replace(before, batch=batch.number, mark=batch.mark, files=now))
+        for file in files:
+            self._give_name(file)
+        changed = now.keys() | (before.files.keys() if again else ())
+        parents = {self._folder / place for name in changed for place in Path(name).parents}
         for place in sorted(parents, reverse=True):  # those that are new have names in others
             sync(place)
 

@@ -1,6 +1,5 @@
 """Webhooks as outputs: the rows of a task, as requests."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -15,7 +14,7 @@ from kaflow_engine.connectors.contract import (
 )
 from kaflow_engine.connectors.http.client import Endpoint, send
 from kaflow_engine.connectors.http.webhook import CAPABILITIES
-from kaflow_engine.connectors.json_rows import JsonRow, json_rows
+from kaflow_engine.connectors.json_rows import JsonRow, json_rows, with_row
 from kaflow_engine.connectors.slots import slots_of
 from kaflow_engine.connectors.unheld import UnheldRows
 
@@ -113,5 +112,4 @@ def _text(row: JsonRow, output: Output) -> str:
     """Return what is sent of a row: it itself where it stays, else what happens to it."""
     if not output.changes and row.row is not None:
         return row.row
-    about = json.dumps({"op": row.operation, "key": row.key}, ensure_ascii=False)
-    return f'{about[:-1]}, "row": {row.row or "null"}}}'
+    return with_row({"op": row.operation, "key": row.key}, row.row or "null")

@@ -42,7 +42,7 @@ def require_permissions(
 
     Args:
         settings: How to reach the brokers, and as whom.
-        needs: In the order in which they are told.
+        needs: What is missing is listed in their order.
         timeout: Milliseconds for each answer.
 
     Raises:
@@ -83,7 +83,9 @@ def _permitted(
     found: dict[str, Collection[AclOperation]] = {}
     for topic, answer in answers.items():
         try:
-            told: Collection[AclOperation] | None = answer_of(answer, timeout).authorized_operations
+            known: Collection[AclOperation] | None = answer_of(
+                answer, timeout
+            ).authorized_operations
         except KafkaException as failure:
             name = error_of(failure).name()
             if name == "TOPIC_AUTHORIZATION_FAILED":
@@ -92,6 +94,6 @@ def _permitted(
                 doing = f"asking for permissions on topic '{topic}'"
                 raise client.trouble(failure, doing, timeout).as_source() from failure
         else:
-            if told:
-                found[topic] = told
+            if known:
+                found[topic] = known
     return found

@@ -79,19 +79,18 @@ def open_connection(output: Output) -> "Connection[Any]":
 
 
 @contextmanager
-def kept_connection(output: Output) -> "Generator[tuple[Connection[Any], bool]]":
-    """Give the connection of this process for an output, and whether it was opened before.
+def kept_connection(output: Output) -> "Generator[Connection[Any]]":
+    """Give the connection of this process for an output.
 
     It is closed after any error: the next one begins with another.
     """
     with _one_at_a_time:
         place = (os.getpid(), output.name, output.connection.get("url", ""))
         found = _kept.get(place)
-        known = found is not None and not found.closed
-        if found is None or not known:
+        if found is None or found.closed:
             found = _kept[place] = open_connection(output)
         try:
-            yield found, known
+            yield found
         except BaseException:
             _kept.pop(place, None)
             with suppress(Exception):
@@ -111,7 +110,7 @@ def translated(output: Output, doing: str) -> Generator[None]:
 
 def to_error(output: Output, doing: str, error: Any) -> KaflowError:
     """Return an error of the driver as one of ours."""
-    code, text = error.sqlstate or "", _message(error)
+    code, text = error.sqlstate or "", message_of(error)
     message = f"{doing} of output '{output.name}' failed: {text}"
     refused = not code and any(words in text for words in _REFUSED)
     if not refused and (not code or is_away(code)):
@@ -119,7 +118,8 @@ def to_error(output: Output, doing: str, error: Any) -> KaflowError:
     return PostgresUnfit(message, hint=_hint(code))
 
 
-def _message(error: Any) -> str:
+def message_of(error: Any) -> str:
+    """Return what the server said, on one line."""
     found = error.diag.message_primary or str(error)
     return " ".join(str(found).split())
 

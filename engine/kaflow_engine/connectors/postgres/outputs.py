@@ -65,7 +65,7 @@ class PostgresRows:
         raise AssertionError
 
     def _tried(self, part: TaskPart) -> Written:
-        with kept_connection(self.output) as (connection, _):
+        with kept_connection(self.output) as connection:
             with translated(self.output, "writing rows"):
                 return self._in_transaction(connection, part)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from kaflow_engine.connectors.contract import Output
-from kaflow_engine.connectors.postgres.client import driver
+from kaflow_engine.connectors.postgres.client import driver, message_of
 from kaflow_engine.connectors.postgres.errors import is_of_rows
 from kaflow_engine.connectors.postgres.names import Names, statement
 from kaflow_engine.connectors.postgres.types import created_as, key_text, row_text
@@ -72,7 +72,7 @@ class RowWriter:
             if not is_of_rows(error.sqlstate or ""):
                 raise
             if len(places) == 1:
-                yield Refusal(int(places[0]), type(error).__name__, _why(error))
+                yield Refusal(int(places[0]), type(error).__name__, message_of(error))
                 return
             middle = len(places) // 2
             yield from self._written(lines, places[:middle])
@@ -163,11 +163,6 @@ def _last_of_each_key(rows: pa.Table) -> Places:
     last = np.empty(len(keys.dictionary), np.int64)
     last[keys.indices.to_numpy()] = np.arange(rows.num_rows)  # numpy keeps the last write
     return np.sort(last)
-
-
-def _why(error: Any) -> str:
-    text = error.diag.message_primary or str(error)
-    return " ".join(str(text).split())
 
 
 def only(rows: pa.Table, places: Sequence[int] | Places) -> pa.Table:

@@ -88,12 +88,16 @@ def found() -> dict[str, Function]:
     Raises:
         ModelError: As for `use`; or two functions have one name.
     """
-    return {**_of_packages(), **_named(_process.sources)}
+    ours, others = _named(_process.sources), _of_packages()
+    for name in sorted(ours.keys() & others.keys()):
+        if ours[name].call is not others[name].call:
+            raise _two_of_one_name(ours[name], others[name])
+    return {**others, **ours}
 
 
 def named(name: str) -> Function | None:
     """Return the function that SQL calls so."""
-    return _named(_process.sources).get(name.lower()) or _of_packages().get(name.lower())
+    return _named(_process.sources).get(name.lower()) or found().get(name.lower())
 
 
 def known() -> Known:
@@ -179,13 +183,17 @@ def _by_name(modules: Sequence[ModuleType]) -> dict[str, Function]:
         one = typed(declared)
         other = here.setdefault(one.name, one)
         if other.call is not one.call:
-            raise ModelError(
-                f"there are two functions '{one.name}', the other one at {other.at}",
-                one.at,
-                "give one of them another name: @function(name='…')",
-            )
+            raise _two_of_one_name(one, other)
     _make_known(here.values())
     return here
+
+
+def _two_of_one_name(one: Function, other: Function) -> ModelError:
+    return ModelError(
+        f"there are two functions '{one.name}', the other one at {other.at}",
+        one.at,
+        "give one of them another name: @function(name='…')",
+    )
 
 
 def _make_known(functions: Iterable[Function]) -> None:

@@ -10,10 +10,6 @@ from hashlib import sha256
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-import sqlglot
-from sqlglot import exp
-from sqlglot.errors import ParseError
-
 from kaflow_engine.duck import binding
 from kaflow_engine.duck.functions.declared import Declared
 from kaflow_engine.errors import Location, ModelError
@@ -156,6 +152,10 @@ def _check_name(declared: Declared) -> None:
 
 def _is_free(name: str) -> bool:
     """Tell whether SQL has no other meaning of `name(x)`."""
+    import sqlglot  # it takes long to load, and tasks without functions need it not
+    from sqlglot import exp
+    from sqlglot.errors import ParseError
+
     try:
         tree = sqlglot.parse_one(f"SELECT {name}(x)", dialect="duckdb")
     except ParseError:
@@ -206,6 +206,8 @@ def _read(declared: Declared, name: str, hint: Any) -> tuple[Parameter, bool]:
 
 def _parts(kind: str) -> Iterator[str]:
     """Give the type itself, and those of its elements and fields."""
+    from sqlglot import exp  # as above
+
     for part in exp.DataType.build(kind, dialect="duckdb").find_all(exp.DataType):
         yield str(part.this.name)
 

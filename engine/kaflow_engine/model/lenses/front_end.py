@@ -55,6 +55,8 @@ class LensesProcessors:
                 one.sql = file
             else:
                 one.yaml = file
+        for path, each in found.items():
+            _complete(path, each, around.environment)
         read = [
             (each.wanted, _read(path.name, each, around.is_function))
             for path, each in found.items()
@@ -63,6 +65,25 @@ class LensesProcessors:
             readings=tuple(reading for wanted, reading in read if wanted),
             around=tuple(reading for wanted, reading in read if not wanted),
         )
+
+
+def _complete(path: Path, files: _Files, environment: Mapping[str, str]) -> None:
+    """Add the file beside one that was named alone."""
+    sql = path.with_name(path.name + SQL)
+    if files.sql is None and sql.exists():
+        files.sql = SourceFile(path=sql, standing="near")
+    about = _beside(path)
+    if files.yaml is None and about is not None:
+        try:
+            document = read_yaml(about, environment)
+            files.yaml = SourceFile(path=about, standing="near", document=document)
+        except ModelError as mistake:
+            files.yaml = SourceFile(path=about, standing="near", mistake=mistake)
+
+
+def _beside(path: Path) -> Path | None:
+    """Return the YAML of a processor."""
+    return next((each for end in YAML if (each := path.with_name(path.name + end)).exists()), None)
 
 
 def name_of(path: Path) -> str:
@@ -97,7 +118,7 @@ def load_processor(
     """
     name = name_of(path)
     sql = path.with_name(name + SQL)
-    about = next((each for end in YAML if (each := path.with_name(name + end)).exists()), None)
+    about = _beside(path.with_name(name))
     document = read_yaml(about, variables) if about is not None else None
     return _sound(_reading(name, _text(sql) if sql.exists() else None, document, is_function))
 

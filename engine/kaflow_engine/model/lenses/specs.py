@@ -18,7 +18,8 @@ class ProcessorTopicSpec(TopicSpec):
 class ProcessorSpec(Spec):
     """A processor, without what its SQL says."""
 
-    name: Name
+    name: Name | None = None
+    """None: that of the file."""
     processor_id: Name | None = None
     """Names the processor's state, markers and consumer group; None: the name."""
     sql: Filled | None = None

@@ -79,7 +79,7 @@ def _copied(flow: Flow, reading: Reading, batch: BatchContext, task: Task) -> It
     assert isinstance(reader.rows, Driving)
     columns, where = renamed(table, reader), reader.rows.filter
     for rows in all_rows(flow, table, task):
-        changes = inserts(flow, batch, rows, columns)
+        every = changes = inserts(flow, batch, rows, columns)
         failed: Sequence[BadRow] = ()
         if where is not None:
             sides = before_after(changes)
@@ -92,7 +92,7 @@ def _copied(flow: Flow, reading: Reading, batch: BatchContext, task: Task) -> It
             yield change_letters(
                 flow,
                 chain_of(flow, reader),
-                inserts(flow, batch, rows, columns),
+                every,
                 bad_records(failed),
                 partial(row_called, reader),
             )

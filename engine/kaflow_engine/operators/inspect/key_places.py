@@ -1,7 +1,5 @@
 """Where the entries under a key are: the shard of a key that someone asks for."""
 
-from hashlib import md5
-
 import duckdb
 import pyarrow as pa
 
@@ -11,6 +9,7 @@ from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import operator_of_state
 from kaflow_engine.flow.operators import Aggregate
 from kaflow_engine.operators.rows.layout import placed_by, selected
+from kaflow_engine.operators.rows.partitioning import behind_shard
 from kaflow_engine.operators.rows.row_text import from_text, unpack
 
 
@@ -26,7 +25,7 @@ def shard_key(flow: Flow, state: int, key: str) -> bytes:
     found = None
     if isinstance(operator, Aggregate) and operator.shard is not None:
         found = _placed(operator, operator.shard, key)
-    return found or md5(key.encode(), usedforsecurity=False).digest()[:1] + key.encode()
+    return found or behind_shard(key.encode())
 
 
 def _placed(aggregate: Aggregate, shard: str, key: str) -> bytes | None:

@@ -1,5 +1,7 @@
 """Which partition a key, a keyless row, a record or its dead letter belongs to."""
 
+from hashlib import md5
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,6 +12,11 @@ from kaflow_engine.flow.graph import groups_here, last_level
 from kaflow_engine.flow.operators import KeyedJoin
 
 SHARDS = 256
+
+
+def behind_shard(key: bytes) -> bytes:
+    """Return a key behind its shard byte, as `layout.keyed` makes it in SQL."""
+    return md5(key, usedforsecurity=False).digest()[:1] + key
 
 
 def part_of_shard(shard: int, partitions: int) -> int:

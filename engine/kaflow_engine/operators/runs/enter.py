@@ -1,7 +1,5 @@
 """Rows on their way into runs, to one writer or to that of their source partition."""
 
-from hashlib import md5
-
 import pyarrow as pa
 
 from kaflow_engine.flow.flow import Flow
@@ -13,7 +11,7 @@ from kaflow_engine.operators.outcomes.outcomes import EMITTED, by_ledger
 from kaflow_engine.operators.output.entering import entering
 from kaflow_engine.operators.output.unnest import PLACES, first_of_each, ordered_by_place
 from kaflow_engine.operators.row_errors.quarantine import bad_records, guarded
-from kaflow_engine.operators.rows.partitioning import first_parts
+from kaflow_engine.operators.rows.partitioning import behind_shard, first_parts
 from kaflow_engine.operators.rows.reports import exchange_rows
 from kaflow_engine.operators.rows.schemas import READY
 
@@ -59,4 +57,4 @@ def writer_key(name: str) -> bytes:
     Args:
         name: The source partition; empty: all rows have one writer.
     """
-    return md5(name.encode(), usedforsecurity=False).digest()[:1] + name.encode()
+    return behind_shard(name.encode())

@@ -21,7 +21,7 @@ from kaflow_engine.operators.rows.partitioning import first_parts
 from kaflow_engine.operators.rows.reports import BATCH_TIME, due_report, report_rows
 from kaflow_engine.operators.rows.row_order import in_order
 from kaflow_engine.operators.rows.row_text import columns_of, pack, unpack
-from kaflow_engine.operators.rows.schemas import MEMBERS, ORIGIN, TRIGGER
+from kaflow_engine.operators.rows.schemas import MEMBERS, OF_RECORDS, ORIGIN, TRIGGER
 from kaflow_engine.operators.rows.task import BatchContext, Task
 from kaflow_engine.operators.runs.calculate import Made, made_of
 from kaflow_engine.operators.runs.kept_rows import NEVER, KeptRow, Writer, Writers
@@ -39,6 +39,8 @@ class Run:
     rows: Sequence[KeptRow]
     trigger: tuple[int, ...]
     """TRIGGER: of its last row, or of the time at which it fell due."""
+    members: tuple[int, ...] = ()
+    """Of the row that filled it."""
 
 
 def run_runs(
@@ -69,7 +71,7 @@ def run_runs(
         now=END if ends else batch.batch_time,
         writers=Writers(StepState(task, runs.state, flow.partitions)),
     )
-    timed = pc.equal(here["t_phase"], 0)
+    timed = pc.less(here["t_phase"], OF_RECORDS)
     work.take(keep(here, timed))
     if ends or batch.may_be_due(BATCH_TIME):
         work.take_due()
@@ -104,7 +106,7 @@ class _Cutting:
                 writer.due = NEVER if every is None else self.now + every
             writer.added.append(row)
             if writer.count >= self.runs.size:  # more, where it was greater before
-                self._run(writer, trigger)
+                self._run(writer, trigger, row.members)
 
     def take_due(self) -> None:
         """Make runs whose time has come, of what there is."""
@@ -121,9 +123,9 @@ class _Cutting:
             if writer.count:
                 self._run(writer, self._at(END, writer.key))
 
-    def _run(self, writer: Writer, trigger: tuple[int, ...]) -> None:
+    def _run(self, writer: Writer, trigger: tuple[int, ...], members: tuple[int, ...] = ()) -> None:
         rows = writer.take(self.writers.state)
-        self.found.append(Run(key=writer.key, rows=rows, trigger=trigger))
+        self.found.append(Run(key=writer.key, rows=rows, trigger=trigger, members=members))
 
     def _at(self, time: int, key: bytes) -> tuple[int, ...]:
         """Return what triggers a run because of the time; of several the partition decides."""
@@ -202,8 +204,8 @@ def _places(
     origins = list(zip(*(row.origin for row in last), strict=True))
     by = pa.array(owners, pa.int64())
     members = [
-        [*(row.members if run.trigger[0] else ()), place]
-        for run, row, each in zip(found, last, made, strict=True)
+        [*run.members, place]
+        for run, each in zip(found, made, strict=True)
         for place in range(len(each.rows))
     ]
 

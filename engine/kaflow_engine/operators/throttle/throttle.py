@@ -1,7 +1,6 @@
 """A throttle in one task: of each key a change leaves, or is held until its time has come."""
 
 from collections.abc import Iterable
-from hashlib import md5
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +12,7 @@ from kaflow_engine.flow.graph import operator_of, target_of
 from kaflow_engine.flow.timed import Throttle
 from kaflow_engine.formats.pick import keep
 from kaflow_engine.operators.keyed_state import StepState
-from kaflow_engine.operators.rows.partitioning import part_of_shard
+from kaflow_engine.operators.rows.partitioning import behind_shard, part_of_shard
 from kaflow_engine.operators.rows.reports import BATCH_TIME, due_report, exchange_rows, report_rows
 from kaflow_engine.operators.rows.row_order import in_order
 from kaflow_engine.operators.rows.schemas import EXCHANGE, NO_RECORD, READY
@@ -66,10 +65,12 @@ class _Came:
         self._rows = rows.take(order)
         names: list[bytes] = self._rows["key"].to_pylist()
         ready = pc.equal(self._rows["kind"], READY).to_pylist()
-        self.last: dict[bytes, int] = {}
-        self.closed: dict[bytes, int] = {}
+        last: dict[bytes, int] = {}
+        closed: dict[bytes, int] = {}
         for place, (name, is_ready) in enumerate(zip(names, ready, strict=True)):
-            (self.last if is_ready else self.closed)[_shard_key(name)] = place
+            (last if is_ready else closed)[name] = place
+        self.last = {behind_shard(name): place for name, place in last.items()}
+        self.closed = {behind_shard(name): place for name, place in closed.items()}
         self._values: list[bytes | None] = self._rows["value"].to_pylist()
         self._times: list[int] = self._rows["ts"].to_pylist()
         self._leaving: dict[int, Held] = {}
@@ -191,11 +192,6 @@ class _Throttling:
             d_part=NO_RECORD,
             d_off=NO_RECORD,
         )
-
-
-def _shard_key(key: bytes) -> bytes:
-    """Return an output key behind its shard byte."""
-    return md5(key, usedforsecurity=False).digest()[:1] + key
 
 
 def _parts(flow: Flow, keys: Iterable[bytes]) -> list[int]:

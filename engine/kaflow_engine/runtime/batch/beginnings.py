@@ -5,7 +5,7 @@ from kaflow_engine.runtime.planning.plan_codec import plan_of
 from kaflow_engine.state.log.batch_log import FIRST, BatchLog
 
 
-def beginnings(log: BatchLog, batch: int, plan: Flow) -> frozenset[Beginning]:
+def beginnings(log: BatchLog, batch: int, plan: Flow, mark: str) -> frozenset[Beginning]:
     """Return what begins in a batch: what the plan of the batch before did not have.
 
     So it is the same for each try of the batch, and nothing begins twice.
@@ -14,8 +14,11 @@ def beginnings(log: BatchLog, batch: int, plan: Flow) -> frozenset[Beginning]:
         log: Has the batch before, and its plan.
         batch: Its number.
         plan: With which it is run.
+        mark: What the log calls that plan.
     """
     if batch == FIRST or not plan.begins:
         return frozenset()
-    before = plan_of(log.load_plan(log.load_batch(batch - 1).plan))
-    return frozenset(plan.begins) - frozenset(before.begins)
+    last = log.load_batch(batch - 1).plan
+    if last == mark:
+        return frozenset()
+    return frozenset(plan.begins) - frozenset(plan_of(log.load_plan(last)).begins)

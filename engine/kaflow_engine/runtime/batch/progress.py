@@ -16,7 +16,7 @@ from kaflow_engine.flow.timed import Runs, Throttle
 from kaflow_engine.operators.watermark import WatermarkState, last_chain
 from kaflow_engine.runtime.batch.position import Position
 from kaflow_engine.runtime.batch.runner import BatchDone
-from kaflow_engine.runtime.batch.settled import settled_by_target
+from kaflow_engine.runtime.batch.settled import settled_tables
 from kaflow_engine.runtime.batch.task_metrics import rows_written, skew, stage_spans, state_sizes
 from kaflow_engine.state.log.batch_log import Offsets
 from kaflow_engine.telemetry.progress import Progress
@@ -74,7 +74,7 @@ class Watch:
             offsets=at.offsets,
             counters=at.counters,
             watermark=at.watermark.least,
-            settled=settled_by_target(plan, done.watermarks, at),
+            settled=settled_tables(plan, done.watermarks, at),
             batch_time=at.batch_time,
             phases=done.phases,
             newest=newest,

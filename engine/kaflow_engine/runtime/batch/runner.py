@@ -77,7 +77,7 @@ class BatchRunner:
     ) -> None:
         self.source, self.log = source, log
         self.clock = clock
-        self._fingerprint = fingerprint
+        self.fingerprint = fingerprint
         self._shipment = shipment
         self.connections = shipment.settings.connections
         self._tasks = tasks
@@ -158,7 +158,7 @@ class BatchRunner:
         record = BatchRecord(
             number=standing.batch + 1,
             epoch=self.epoch,
-            plan=self._fingerprint,
+            plan=self.fingerprint,
             batch_time=max(standing.batch_time, now),
             watermark=standing.watermark.values,
             ranges=ranges,
@@ -190,7 +190,7 @@ class BatchRunner:
             epoch=self.epoch,
             due=due_chains(clocks_at(record.watermark, record.batch_time), standing.next_due),
             mark=batch_mark(record),
-            begins=beginnings(self.log, record.number, shipment.settings.plan),
+            begins=beginnings(self.log, record.number, shipment.settings.plan, record.plan),
         )
         frame = records if size and records is not None else self._nothing
         few, width = ALL_TASKS if context.begins else self._small, self._tasks()

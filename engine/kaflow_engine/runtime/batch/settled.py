@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import assert_never
 
-from kaflow_engine.flow.chains import Chain, chain_of, chains_into
+from kaflow_engine.flow.chains import Chain, aggregates_of, chains_into
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import aggregates, table_sinks
+from kaflow_engine.flow.graph import table_sinks
 from kaflow_engine.flow.windows import CalendarWindow, FixedWindow, SessionWindow, Window, span_of
 from kaflow_engine.operators.rows.table_rows import length_of
 from kaflow_engine.plan.evolution.evolution import keeps_rows
@@ -13,11 +13,9 @@ from kaflow_engine.runtime.batch.position import Position
 from kaflow_engine.state.log.by_chain import known, least
 
 
-def settled_by_target(
-    plan: Flow, before: Mapping[int, int], standing: Position
-) -> Mapping[str, int]:
-    """Return, by topic or table, up to when all chains into it are settled, where they have read
-    events (see `settled_until`)."""
+def settled_tables(plan: Flow, before: Mapping[int, int], standing: Position) -> Mapping[str, int]:
+    """Return up to when all chains into each table are settled, where they have read events (see
+    `settled_until`)."""
     found = {
         sink.target: least(
             {
@@ -25,7 +23,7 @@ def settled_by_target(
                 for chain in chains_into(plan, sink)
             }
         )
-        for sink in plan.sinks
+        for sink in table_sinks(plan)
     }
     return {target: until for target, until in found.items() if until is not None}
 
@@ -66,18 +64,18 @@ def longest_open(plan: Flow, chain: Chain) -> int:
     """Return how far the watermark must be behind a range of whole partitions, in milliseconds,
     when the last window that begins in it closes; sessions need not be closed by then.
     """
+    windows = [each for each in aggregates_of(plan, chain) if each.window is not None]
+    if not windows:
+        return 0
     lengths = [
         length_of(sink.table.partition)
         for sink in table_sinks(plan)
         if chain in chains_into(plan, sink)
     ]
+    shortest = min(lengths, default=None)
     return max(
-        (
-            each.delay + each.grace + _beyond(each.window, min(lengths, default=None))
-            for each in aggregates(plan)
-            if each.window is not None and chain_of(plan, each) == chain
-        ),
-        default=0,
+        each.delay + each.grace + (_beyond(each.window, shortest) if each.window else 0)
+        for each in windows
     )
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import StateError
-from kaflow_engine.flow.chains import Chain, chain_of
+from kaflow_engine.flow.chains import Chain, aggregates_of
 from kaflow_engine.flow.flow import Backfill, Flow
 from kaflow_engine.flow.graph import aggregates, operator_of, taker_of
 from kaflow_engine.flow.operators import Aggregate, Gathers, Operator, Project
@@ -98,15 +98,11 @@ def before_range(plan: Flow, chain: Chain) -> int:
     """Return how many milliseconds before a range records may be that its windows need: those of
     windows below, which may begin earlier.
     """
-    own = _of_chain(plan, chain)
+    own = aggregates_of(plan, chain)
     return max((each.delay for each in own), default=0) - min((e.delay for e in own), default=0)
 
 
 def behind_range(plan: Flow, chain: Chain) -> int:
     """Return how many milliseconds behind a range its last window may end."""
-    longest = max((span_of(e.window) for e in _of_chain(plan, chain) if e.window), default=0)
+    longest = max((span_of(e.window) for e in aggregates_of(plan, chain) if e.window), default=0)
     return before_range(plan, chain) + longest
-
-
-def _of_chain(plan: Flow, chain: Chain) -> list[Aggregate]:
-    return [each for each in aggregates(plan) if chain_of(plan, each) == chain]

@@ -138,7 +138,8 @@ def read_first(
             if ending := run.read_to(goal):
                 return ending
             _settle(run, kafka, counts)
-    if beginnings(run.runner.log, run.standing.batch + 1, run.plan):
+    log, mark = run.runner.log, run.runner.fingerprint
+    if beginnings(log, run.standing.batch + 1, run.plan, mark):
         run.tick()  # what was added has its rows now, and not when the next record comes
     return None
 

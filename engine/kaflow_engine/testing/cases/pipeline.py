@@ -11,6 +11,7 @@ import duckdb
 from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
 from kaflow_engine.model.columns import Column
+from kaflow_engine.model.config import Config
 from kaflow_engine.model.configuration.load_config import load_config
 from kaflow_engine.model.files.tree import Entries, Scalar, describe
 from kaflow_engine.model.files.variables import variables_of_authors
@@ -53,9 +54,12 @@ def plan_case(case: Case, around: Surroundings) -> PlannedPipeline:
     Raises:
         ModelError: It cannot be found or loaded, or is wrong.
     """
-    spec = _spec(case, around)
-    config = load_config(around.config_path, around.variables, case.config)
-    if config.functions != load_config(around.config_path, around.variables).functions:
+    base = load_config(around.config_path, around.variables)
+    spec = _spec(case, around, base)
+    config = base
+    if case.config is not None:
+        config = load_config(around.config_path, around.variables, case.config)
+    if config.functions != base.functions:
         hint = "name them in the configuration, as a case is text and text runs no code"
         raise ModelError("a case cannot name functions", Location(config.origin("functions")), hint)
     schemas = _schemas(case, spec)
@@ -95,9 +99,9 @@ def _as_topic(sink: Sink) -> Sink:
             assert_never(sink)
 
 
-def _spec(case: Case, around: Surroundings) -> PipelineSpec:
+def _spec(case: Case, around: Surroundings, config: Config) -> PipelineSpec:
+    """Load the pipeline with the configuration around the case, which cannot allow itself more."""
     node, here = case.pipeline, Path(case.at.file).parent
-    config = load_config(around.config_path, around.variables)  # a case cannot allow itself more
     known = around.variables
     if known is None:
         known = variables_of_authors(config.env, config.file)

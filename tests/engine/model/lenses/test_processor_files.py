@@ -50,10 +50,25 @@ def test_sql_alone_is_a_pipeline_called_as_its_file() -> None:
 
 def test_yaml_beside_the_sql_says_the_rest() -> None:
     write(daily__processor__sql=SQL, daily__processor__yaml=ABOUT)
-    for spec in (one("."), one("daily.processor.sql", "daily.processor.yaml")):
+    both = ("daily.processor.sql", "daily.processor.yaml")
+    for spec in (one("."), one(*both), *map(one, both)):
         assert (spec.name, spec.id, spec.partitions) == ("renamed", "stable-1", 3)
         assert (spec.description, spec.owners) == ("what it does", ("team",))
         assert spec.topics["t"].columns == {"a": "INTEGER"}
+
+
+def test_a_processor_is_called_as_its_file_where_its_yaml_does_not_say() -> None:
+    write(daily__processor__sql=SQL, daily__processor__yaml={"topics": ABOUT["topics"]})
+    assert one(".").name == one("daily.processor.sql").name == "daily"
+
+
+def test_operators_bind_as_they_are_written() -> None:
+    write(
+        p__processor__sql="INSERT INTO o SELECT STREAM a || b + 1 * c AS x, 1 + a || b AS y FROM t;"
+    )
+    assert one(".").writes[0].query == (
+        'SELECT ("a" || "b") + 1 * "c" AS "x", 1 + "a" || "b" AS "y", _key AS _key FROM "t"'
+    )
 
 
 def test_sql_inside_of_yaml() -> None:

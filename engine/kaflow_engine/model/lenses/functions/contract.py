@@ -29,20 +29,17 @@ class Function:
     group: Group
     template: str
     least: int
-    most: int | None = None
-    """Arguments; None: as many as `least`, or any number where the template has `{*}`."""
+    """So many arguments, or more where the template has `{*}`."""
 
     @property
     def takes(self) -> str:
         """How many arguments it takes."""
         if "{*}" in self.template:
             return f"{self.least} or more arguments"
-        if self.most is not None and self.most != self.least:
-            return f"{self.least} to {self.most} arguments"
         return f"{self.least} argument" + ("" if self.least == 1 else "s")
 
     def fits(self, arguments: int) -> bool:
         """Tell whether it can be called with so many arguments."""
         if "{*}" in self.template:
             return arguments >= self.least
-        return self.least <= arguments <= (self.most or self.least)
+        return arguments == self.least

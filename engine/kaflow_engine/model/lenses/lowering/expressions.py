@@ -46,9 +46,10 @@ TYPES = {
 }
 """Types of Lenses, and those of DuckDB."""
 
-_STRENGTH = {"OR": 1, "AND": 2, "NOT": 3, "+": 5, "-": 5, "||": 5, "*": 6, "/": 6, "%": 6}
+_STRENGTH = {"OR": 1, "AND": 2, "NOT": 3, "||": 5, "+": 6, "-": 6, "*": 7, "/": 7, "%": 7}
+"""Of DuckDB's operators, which bind `||` less than `+`."""
 _COMPARISON = 4
-_SIGN = 7
+_SIGN = 8
 _ATOM = 9
 
 
@@ -160,7 +161,7 @@ def _write(node: Expression, scope: Scope, out: Writer, strength: int) -> None:
         case OneOf(value=value, options=options, negated=negated):
             write(value, scope, out, strength + 1)
             out.put(" NOT IN (" if negated else " IN (")
-            _list(options, scope, out)
+            write_list(options, scope, out)
             out.put(")")
         case Case():
             _case(node, scope, out)
@@ -184,7 +185,8 @@ def _case(node: Case, scope: Scope, out: Writer) -> None:
     out.put(" END")
 
 
-def _list(nodes: tuple[Expression, ...], scope: Scope, out: Writer) -> None:
+def write_list(nodes: tuple[Expression, ...], scope: Scope, out: Writer) -> None:
+    """Write expressions with commas between them."""
     for place, node in enumerate(nodes):
         if place:
             out.put(", ")
@@ -223,7 +225,7 @@ def _call(call: Call, scope: Scope, out: Writer) -> None:
         if slot == "headers":
             out.put(scope.headers())
         elif slot == "*":
-            _list(call.arguments, scope, out)
+            write_list(call.arguments, scope, out)
         elif form == "pattern":
             out.put(literal(_pattern(call.arguments[int(slot)], scope)))
         else:

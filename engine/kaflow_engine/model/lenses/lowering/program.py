@@ -70,6 +70,7 @@ def lower_processor(
             wrong.append(mistake)
             if isinstance(statement, With):
                 break  # what reads it would be wrong for no reason of its own
+    wrong += _read_and_written(statements, sources)
     if sources.matches is not None and parts.windows:
         wrong.append(
             SqlError(
@@ -81,6 +82,16 @@ def lower_processor(
         )
     tree = _tree(parts, sources, settings, source.at)
     return LoweredProcessor(keys=tree, mistakes=tuple(wrong))
+
+
+def _read_and_written(statements: tuple[Statement, ...], sources: Sources) -> Iterator[ModelError]:
+    for each in statements:
+        if isinstance(each, Insert) and each.target.text in sources.roles:
+            yield SqlError(
+                f"this processor reads and writes topic '{each.target.text}'",
+                sources.source.place(each.target.offset),
+                "write to another topic, or name the SELECT with WITH",
+            )
 
 
 def _in_both_ways(statements: tuple[Statement, ...]) -> frozenset[str]:
@@ -114,12 +125,6 @@ def _insert(statement: Insert, sources: Sources, settings: Settings, parts: _Par
     key_of_output(statement, lowered.relation, sources.source)
     form = value_format(statement, lowered.relation, sources.source)
     topic = statement.target.text
-    if topic in sources.roles:
-        raise SqlError(
-            f"this processor reads and writes topic '{topic}'",
-            at,
-            "write to another topic, or name the SELECT with WITH",
-        )
     entries = [_entry("topic", topic, at), _entry("format", form, at)]
     if lowered.grace is None:
         entries.insert(0, _entry("query", lowered.sql, start))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from kaflow_engine.errors import SqlError
 from kaflow_engine.model.lenses.grammar.syntax import Duration, Join, Query
-from kaflow_engine.model.lenses.lowering.expressions import write
+from kaflow_engine.model.lenses.lowering.expressions import write, write_list
 from kaflow_engine.model.lenses.lowering.projections import (
     WHOLE,
     items_of,
@@ -196,10 +196,7 @@ def _write_clauses(query: Query, scope: Scope, out: Writer) -> None:
         write(query.where, scope, out)
     if query.groups:
         out.put(" GROUP BY ")
-        for place, group in enumerate(query.groups):
-            if place:
-                out.put(", ")
-            write(group, scope, out)
+        write_list(query.groups, scope, out)
     if query.window is not None:
         out.put(", ")
         out.at(query.window)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -66,7 +67,9 @@ def late_rows(work: Work, rows: pa.Table) -> LateRows:
         by_key = keys.dictionary_encode()
         numbers = by_key.indices.to_numpy()
         names = texts(pa.chunked_array([by_key.dictionary]))
-        found = {name: times[numbers == number] for number, name in enumerate(names)}
+        order = np.argsort(numbers, kind="stable")
+        stops = np.cumsum(np.bincount(numbers, minlength=len(names)))[:-1]
+        found = dict(zip(names, np.split(times[order], stops), strict=True))
         return LateRows(times=found, gap=aggregate.window.gap)
     places, starts = assigned(aggregate.window, times)
     ends = ends_of(aggregate.window, starts)

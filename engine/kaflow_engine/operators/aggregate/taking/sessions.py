@@ -10,6 +10,7 @@ from kaflow_engine.operators.aggregate.entries import Group, group_entry, read_e
 from kaflow_engine.operators.aggregate.nodes import Node
 from kaflow_engine.operators.aggregate.settle import Gone, settle
 from kaflow_engine.operators.aggregate.workspace import Work, texts
+from kaflow_engine.operators.rows.schemas import OF_RECORDS
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,12 +48,12 @@ def take_into_sessions(work: Work, rows: pa.Table) -> pa.Table:
     for place, (key, ts, phase) in enumerate(zip(keys, times, phases, strict=True)):
         near = [s for s in live[key] if s.first - window.gap <= ts <= s.last + window.gap]
         over = ts + window.gap + work.aggregate.grace < work.watermark
-        if over and not near and phase:
+        if over and not near and phase >= OF_RECORDS:
             late[place] = True
             continue
         others = [session for session in live[key] if session not in near]
         near.sort(key=lambda session: session.first)
-        live[key] = [*others, taking.joined(key, near, place, ts, early=not phase)]
+        live[key] = [*others, taking.joined(key, near, place, ts, early=phase < OF_RECORDS)]
     last = [s.node for some in live.values() for s in some if s.node is not None]
     settle(work, rows, taking.nodes, last, taking.changes(last))
     return rows.filter(pa.array(late))

@@ -11,6 +11,7 @@ from kaflow_engine.operators.aggregate.settle import settle
 from kaflow_engine.operators.aggregate.taking.bulk import may_be_bulk, take_in_bulk
 from kaflow_engine.operators.aggregate.windows import Numbers, assigned, ends_of
 from kaflow_engine.operators.aggregate.workspace import Work, texts
+from kaflow_engine.operators.rows.schemas import OF_RECORDS
 
 
 def take_into_fixed(work: Work, rows: pa.Table) -> pa.Table:
@@ -26,12 +27,14 @@ def take_into_fixed(work: Work, rows: pa.Table) -> pa.Table:
     places, starts, ends = _windows(work, rows["ts"].to_numpy())
     late = np.zeros(rows.num_rows, np.bool_)
     if work.aggregate.window is not None:
-        never_late = np.equal(rows["t_phase"].to_numpy(), 0)
+        never_late = np.less(rows["t_phase"].to_numpy(), OF_RECORDS)
         held = (ends + work.aggregate.grace > work.watermark) | never_late[places]
         late[:] = True
         late[places[held]] = False
         places, starts, ends = places[held], starts[held], ends[held]
-    of_records = pc.all(pc.greater(rows["t_phase"], 0)).as_py()  # others may be over at once
+    of_records = pc.all(
+        pc.greater_equal(rows["t_phase"], OF_RECORDS)
+    ).as_py()  # others may be over at once
     if of_records and work.aggregate.leaves == "ended":
         open_ = ends > work.watermark
         _take(work, rows, (places[open_], starts[open_], ends[open_]), at_once=not work.rows)
@@ -79,7 +82,7 @@ def _nodes(
     """Return nodes, those that are what groups become, and the changes in their order."""
     keys = texts(rows["key"])
     times: list[int] = rows["ts"].to_pylist()
-    early: list[bool] = pc.equal(rows["t_phase"], 0).to_pylist()
+    early: list[bool] = pc.less(rows["t_phase"], OF_RECORDS).to_pylist()
     windowed = work.aggregate.window is not None
     spans: zip[tuple[int, int, int]] = zip(
         *(numbers.tolist() for numbers in (places, starts, ends)), strict=True
