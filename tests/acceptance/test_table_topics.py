@@ -1,7 +1,15 @@
-"""A join of two tables and groups of it, on Spark and Kafka: the same records, wherever killed."""
+"""Tables that are joined, groups of them, and windows, on Spark and Kafka, wherever it is killed.
+
+Two of the steps of a batch are tried, and the seed says which; all of them by `KAFLOW_KILLS=all`.
+"""
 # pyright: basic
 
 import json
+import os
+import random
+import sys
+from collections import Counter
+from typing import get_args
 
 import pytest
 
@@ -9,10 +17,13 @@ from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.client import open_producer
 from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.errors import StateError
+from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.evolution.diff import change
 from kaflow_engine.runtime.batch import runner as batches
 from kaflow_engine.runtime.planning.prepare import prepare
+from kaflow_engine.runtime.tasks.crash import CrashPoint
+from tests.acceptance.crash_kinds import OF_PIECES, OF_REPLACING, OF_TABLES
 from tests.acceptance.run_child import killed_at
 from tests.acceptance.three_days import MINUTE, PARTITIONS, START, config_for
 
@@ -22,7 +33,17 @@ PREFIX = "tables"
 ORDERS, CUSTOMERS, COUNTRIES = 97, 11, 4
 RECORDS = 640
 KEEPS_ALL = {"cleanup.policy": "compact", "min.compaction.lag.ms": str(7 * 24 * 60 * MINUTE)}
-PLACES = [("committed", 3), ("before_commit", 2)]
+SEED = int(os.environ.get("KAFLOW_KILLS_SEED", random.randrange(10**6)))
+AT_FIRST = ("before_slot", "slot_claimed")
+"""A run passes them at its first delivery, and the others in each batch."""
+EVERY = [
+    (point, 1 if point in AT_FIRST else 3)
+    for point in get_args(CrashPoint)
+    if point not in (*OF_TABLES, *OF_REPLACING, *OF_PIECES)
+]
+PLACES = EVERY if os.environ.get("KAFLOW_KILLS") == "all" else random.Random(SEED).sample(EVERY, 2)
+OUTPUTS = ("rows", "countries", "hours")
+HOUR = 60 * MINUTE
 
 
 def orders():
@@ -55,21 +76,32 @@ def topics(broker):
 
 
 def spec_of(name):
-    """Orders with the country of their customer, and how many there are of each country."""
+    """Orders with the country of their customer, how many there are of each country, and windows.
+
+    The records of orders are counted by the hour, too, whatever becomes of their order later.
+    """
     joined = f"""SELECT o.id, o.amount, c.country
         FROM "{PREFIX}.orders" o LEFT JOIN "{PREFIX}.customers" c ON o.customer = c.id"""
     counted = "SELECT country, count(*) AS n, sum(amount) AS s, max(amount) AS most FROM joined"
     by_id = {"table": True, "primary_key": ["id"]}
+    hours = "SELECT customer, epoch_ms(window_start) AS since, count(*) AS n FROM sent"
     return PipelineSpec.model_validate(
         {
             "name": name,
-            "relations": {"joined": {"query": joined}},
+            "relations": {
+                "joined": {"query": joined},
+                "sent": {"topic": f"{PREFIX}.orders", "table": False},
+            },
             "outputs": [
                 {"from": "joined", "topic": f"{name}.rows", "key": "id"},
                 {
                     "query": f"{counted} GROUP BY country",
                     "topic": f"{name}.countries",
                     "coalesce": "none",
+                },
+                {
+                    "query": f"{hours} GROUP BY customer, tumble(INTERVAL 1 HOUR)",
+                    "topic": f"{name}.hours",
                 },
             ],
             "topics": {
@@ -90,15 +122,23 @@ def run(broker, spark, path, name, place):
     """Run to the end, killed at a place before that; return what was sent of each key."""
     from kaflow_engine.runtime.application import run_pipelines
 
-    config, spec = config_for(broker, path, max_records=150), spec_of(name)
-    for output in ("rows", "countries"):
+    config, spec = config_of(broker, path), spec_of(name)
+    for output in OUTPUTS:
         create_topic(broker.settings, f"{name}.{output}", PARTITIONS, KEEPS_ALL)
     if place is not None:
         point, batch = place
         killed_at(point, batch, spec, config)
     (planned,) = prepare([spec], config)
     run_pipelines([planned.plan], config, until_caught_up=True, spark=spark)
-    return {output: _sent(broker, f"{name}.{output}") for output in ("rows", "countries")}
+    return {output: _sent(broker, f"{name}.{output}") for output in OUTPUTS}
+
+
+def config_of(broker, path):
+    """Write a checkpoint whenever the last one is written, so that each batch passes its steps."""
+    checkpoint = {"interval": "1ms"}
+    config = config_for(broker, path, max_records=150).model_dump(by_alias=True, exclude_unset=True)
+    config["state"]["rocksdb"]["checkpoint"] = checkpoint
+    return Config.model_validate(config)
 
 
 def _sent(broker, topic):
@@ -132,6 +172,11 @@ def at_the_end():
     return rows, groups
 
 
+def _rows(sent):
+    """Return the rows of windows, which are sent once."""
+    return [row for rows in sent.values() for row in rows]
+
+
 def _present(sent):
     return {key: values[-1] for key, values in sent.items() if values[-1] is not None}
 
@@ -143,10 +188,26 @@ def test_the_tables_at_the_end(whole):
     assert any(None in sent for sent in whole["rows"].values())
 
 
+def test_the_windows_that_ended(whole):
+    found = [(row["customer"], row["since"], row["n"]) for row in _rows(whole["hours"])]
+    ended = max(since for _, since, _ in found)  # how far the watermark of the last batch came
+    assert ended >= START + 9 * HOUR
+    counts = Counter(
+        (value["customer"], START + (at - START) // HOUR * HOUR)
+        for _, value, at in orders()
+        if value is not None
+    )
+    assert sorted(found, key=str) == sorted(
+        ((*group, n) for group, n in counts.items() if group[1] <= ended), key=str
+    )
+
+
 @pytest.mark.parametrize("place", PLACES, ids=str)
 def test_a_run_that_is_killed_sends_the_same(broker, spark, whole, tmp_path, unique, place):
+    sys.stdout.write(f"KAFLOW_KILLS_SEED={SEED}\n")
     found = run(broker, spark, tmp_path / "state", unique, place)
     assert found["rows"] == whole["rows"]
+    assert sorted(map(str, _rows(found["hours"]))) == sorted(map(str, _rows(whole["hours"])))
     # a group is fed by several partitions, and batches behind a kill may be cut otherwise
     assert _present(found["countries"]) == _present(whole["countries"])
 
