@@ -29,13 +29,15 @@ help: ## list the targets
 
 setup: $(VENV)/.stamp ## create .venv from requirements.lock
 
+# Without bytecode, which would take as long as all else: what is imported is compiled then.
 .venv/.stamp: requirements.lock requirements-java.lock pyproject.toml
 .venv-spark43/.stamp: requirements-spark43.lock requirements-java.lock pyproject.toml
 .venv/.stamp .venv-spark43/.stamp:
 	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 with venv found; set PYTHON=/path/to/python"; exit 1; }
 	@echo "== setup: $(@D) with $$($(PYTHON) --version) from $<"
 	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
+		--require-hashes -r $<
 	@echo "== setup: this project, editable"
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check \
 		--no-build-isolation --no-deps --editable .

@@ -112,11 +112,11 @@ def main() -> None:
         ends: dict[int, dict[str, Any]] = {}
         pids: list[int] = []
         for pid in asked.get("wake", ()):
+            _wait_for_room(said, pids, ends)
             pids.append(pid)
             os.kill(pid, signal.SIGCONT)
         for order in orders:
-            while len(set(pids) - set(ends)) >= TOGETHER:
-                _wait(said, ends)
+            _wait_for_room(said, pids, ends)
             file = Path(order.path) / f"{order.name}.said"
             pid = os.fork()
             if pid == 0:
@@ -130,6 +130,11 @@ def main() -> None:
     for pid in said:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+
+
+def _wait_for_room(said: dict[int, Path], pids: list[int], ends: dict[int, dict[str, Any]]) -> None:
+    while len(set(pids) - set(ends)) >= TOGETHER:
+        _wait(said, ends)
 
 
 def _wait(said: dict[int, Path], ends: dict[int, dict[str, Any]]) -> None:

@@ -57,8 +57,6 @@ class Kind:
     """As `Order` says it."""
     without: tuple[str, ...]
     """Crash points that it does not pass."""
-    chosen: tuple[str, ...]
-    """Those of the others at which it is tried unless all are asked for."""
 
     @property
     def points(self) -> tuple[str, ...]:
@@ -71,37 +69,22 @@ KINDS = {
         title="topic",
         piece=PIECE,
         without=(*OF_TABLES, *OF_REPLACING),
-        chosen=(
-            "batch_logged",
-            "changes_written",
-            "slot_claimed",
-            "rows_produced",
-            "before_commit",
-            "piece_committed",
-            "committed",
-            "commit_logged",
-            "group_committed",
-            "snapshot_taken",
-        ),
     ),
     "often": Kind(
         title="topic, `at_least_once`",
         delivery="at_least_once",
         without=(*OF_TRANSACTIONS, *OF_PIECES, *OF_TABLES, *OF_REPLACING),
-        chosen=("rows_produced", "committed", "before_commit_log"),
     ),
     "table": Kind(
         title="table",
         table=True,
         without=(*OF_TRANSACTIONS, *OF_PIECES, "rows_produced", "committed", *OF_REPLACING),
-        chosen=OF_TABLES,
     ),
     "backfill": Kind(
         title="backfill into a topic",
         wanted=TWO_HOURS,
         piece=PIECE,
         without=(*OF_STREAMS, *OF_TABLES, *OF_REPLACING),
-        chosen=("rows_produced", "committed", "commit_logged"),
     ),
     "refill": Kind(
         title="backfill into a table",
@@ -109,7 +92,6 @@ KINDS = {
         on_error="dead_letter",
         wanted=TWO_HOURS,
         without=(*OF_STREAMS, *OF_PIECES),
-        chosen=("table_taken", *OF_REPLACING),
     ),
     "several": Kind(
         title="several outputs",
@@ -118,7 +100,6 @@ KINDS = {
         on_error="dead_letter",
         piece=PIECE,
         without=OF_REPLACING,
-        chosen=("piece_committed", "committed", *OF_TABLES, "before_commit_log"),
     ),
     "fill-several": Kind(
         title="backfill into several outputs",
@@ -128,7 +109,6 @@ KINDS = {
         wanted=TWO_HOURS,
         piece=PIECE,
         without=OF_STREAMS,
-        chosen=("committed", *OF_REPLACING),
     ),
 }
 """Of several tables the first one passes a point first: behind it, the second lacks the batch."""
@@ -140,7 +120,6 @@ TRIED = {
         several=True,
         pipeline="relations",
         without=(*OF_TABLES, *OF_REPLACING, *OF_PIECES),
-        chosen=("changes_written", "rows_produced", "committed", "snapshot_taken"),
     ),
 }
 """Those, and a pipeline whose rows replace each other or leave when windows close."""

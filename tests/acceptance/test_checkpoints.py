@@ -13,11 +13,12 @@ from dataclasses import replace
 import pytest
 
 from tests.acceptance.crash_pipeline import create_outputs
+from tests.acceptance.kills import ALL, share
 
 pytestmark = [pytest.mark.kafka, pytest.mark.services]
 
 SEED = int(os.environ.get("KAFLOW_LOSSES_SEED", random.randrange(10**6)))
-LOST = 20 if os.environ.get("KAFLOW_KILLS") == "all" else 8
+LOST = 20 if ALL else 4
 STEPS = (
     "batch_logged",
     "mapped",
@@ -28,7 +29,7 @@ STEPS = (
     "commit_logged",
     "snapshot_copied",
 )
-INTERRUPTED = (1, 2, 3, 5, 8, 11, 14, 20)
+INTERRUPTED = share((1, 2, 3, 5, 8, 11, 14, 20), 4)
 """Writes to the bucket that succeed: of the head, of files, of a manifest, of the next head, …"""
 
 

@@ -14,7 +14,6 @@ from kaflow_engine.flow.flow import Backfill
 from kaflow_engine.operators.watermark import WatermarkState
 from tests.acceptance.crash_kinds import (
     FIRST_HOUR,
-    KINDS,
     ONCE_PER_RUN,
     TWO_HOURS,
     paused,
@@ -31,6 +30,12 @@ WAITING = (FIRST_HOUR + 2 * HOUR, FIRST_HOUR + 3 * HOUR)
 """The watermark has passed it; rows of users that no one knows wait for another hour."""
 FILLED = {"backfill": "topic", "refill": "table", "fill-several": "several"}
 """Kinds of backfills, and of their streams."""
+STEPS = {
+    "backfill": ("rows_produced", "committed", "commit_logged"),
+    "refill": ("table_taken", "before_replace", "replaced"),
+    "fill-several": ("committed", "before_replace", "replaced"),
+}
+"""Where they are killed, one after the other."""
 PLACE = "before_batch"
 
 
@@ -72,7 +77,7 @@ def _watermark(order):
 
 def _killed_and_finished(forks, order, kind):
     ends = []
-    for point in (*KINDS[kind].chosen, ""):
+    for point in (*STEPS[kind], ""):
         batch = "*" if point in ONCE_PER_RUN else "2"
         crash_at = f"{point}:{batch}" if point else ""
         ends += forks.run([replace(order, wanted=TWO_HOURS, crash_at=crash_at)])

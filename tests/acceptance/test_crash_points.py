@@ -1,23 +1,28 @@
 """Whatever happens at whichever step of a batch, readers see the rows of a run without it.
 
-Without Spark, so that every step can be tried; `test_killed.py` kills the real thing. Ten steps
-for topics, three or more for each other kind of output; `KAFLOW_KILLS=all` tries all of each.
+Without Spark, so that every step can be tried; `test_killed.py` kills the real thing. Six steps
+for topics, three for each other kind of output; `KAFLOW_KILLS=all` tries all of each.
 """
-
-import os
 
 import pytest
 
 from tests.acceptance.crash_kinds import TRIED, calm, keeps_its_promise, paused, run_all, wake_all
+from tests.acceptance.kills import share
 
 pytestmark = pytest.mark.kafka
 
-ALL = os.environ.get("KAFLOW_KILLS") == "all"
-CASES = [
-    (kind, point)
-    for kind, about in TRIED.items()
-    for point in (about.points if ALL else about.chosen)
-]
+
+def cases(of_topics, of_others):
+    """Return kinds and steps: so many for topics, and so many for each other kind."""
+    return [
+        (kind, point)
+        for kind, about in TRIED.items()
+        for point in share(about.points, of_topics if kind == "topic" else of_others)
+    ]
+
+
+CASES = cases(6, 3)
+RESTARTED = cases(3, 1)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +45,7 @@ def test_a_run_is_killed(outputs, killed, kind, point):
 @pytest.fixture(scope="module")
 def restarted(outputs, forks):
     """Runs that were at the point when the broker was killed and came back."""
-    orders = paused(outputs.orders("restarted", CASES, staged=True, patience="5m"))
+    orders = paused(outputs.orders("restarted", RESTARTED, staged=True, patience="5m"))
     stopped = run_all(forks, orders)
     assert not {case: end for case, end in stopped.items() if end.how != "stopped"}
     outputs.broker.kill()
@@ -48,7 +53,7 @@ def restarted(outputs, forks):
     return orders, wake_all(forks, stopped)
 
 
-@pytest.mark.parametrize(("kind", "point"), CASES)
+@pytest.mark.parametrize(("kind", "point"), RESTARTED)
 def test_the_broker_is_restarted(outputs, restarted, kind, point):
     orders, last = restarted
     assert (last[kind, point].how, last[kind, point].said) == ("ended", "")

@@ -5,7 +5,6 @@ One writes a topic and one a table, in the same process, so that each kill hits 
 `KAFLOW_KILLS=<n>` makes n random kills, and `KAFLOW_KILLS_SEED` repeats some.
 """
 
-import os
 import random
 import sys
 import time
@@ -23,12 +22,11 @@ from tests.acceptance.crash_chain import VICTIMS, CaughtUp, Chain, both_delivere
 from tests.acceptance.crash_kinds import OF_REPLACING
 from tests.acceptance.crash_on_spark import config, plans
 from tests.acceptance.crash_pipeline import create_outputs, load_topics
+from tests.acceptance.kills import ALL, ASKED, SEED, share
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
-ASKED = os.environ.get("KAFLOW_KILLS", "")
 COUNT = int(ASKED) if ASKED.isdecimal() else 0
-SEED = int(os.environ.get("KAFLOW_KILLS_SEED", random.randrange(10**6)))
 CHOSEN = (
     ("before_commit", "broker"),
     ("files_written", "worker"),
@@ -48,7 +46,7 @@ EVERY = tuple(
 RANDOM = ("driver", "jvm", "broker", "worker", "worker")
 OPENING = ("before_slot", "slot_claimed")
 """A run passes them once, at its first delivery."""
-EVENTS = 12_000 if ASKED else 4_000
+EVENTS = 12_000 if ASKED else 2_400
 """What two pipelines take while some are killed; then the next two begin."""
 REPORT_EVERY = 10
 
@@ -67,7 +65,7 @@ class Kill:
 
 
 def chosen():
-    kills = EVERY if ASKED == "all" else random.Random(SEED).sample(CHOSEN, SHARE)
+    kills = EVERY if ALL else share(CHOSEN, SHARE)
     return [Kill(point=point, victim=victim) for point, victim in kills]
 
 

@@ -10,6 +10,7 @@ import pytest
 from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.runtime.planning.prepare import prepare
+from tests.acceptance.kills import share
 from tests.acceptance.run_child import killed_at
 from tests.acceptance.three_days import CLICKS, DAYS, SECOND, config_for, load
 
@@ -72,7 +73,10 @@ def printed_lines(capfd):
     return [json.loads(line) for line in capfd.readouterr().out.splitlines() if line[:1] == "{"]
 
 
-@pytest.mark.parametrize("place", [None, ("committed", 2), ("table_taken", 2)], ids=str)
+PLACES = [None, *share([("committed", 2), ("table_taken", 2)], 1)]
+
+
+@pytest.mark.parametrize("place", PLACES, ids=str)
 def test_lines_rows_and_dead_letters(broker, spark, topics, config, unique, capfd, place):
     from kaflow_engine.runtime.application import run_pipelines
 

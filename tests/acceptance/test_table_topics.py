@@ -1,13 +1,10 @@
 """Tables that are joined, groups of them, and windows, on Spark and Kafka, wherever it is killed.
 
-Two of the steps of a batch are tried, and the seed says which; all of them by `KAFLOW_KILLS=all`.
+Two of the steps of a batch are tried; all of them by `KAFLOW_KILLS=all`.
 """
 # pyright: basic
 
 import json
-import os
-import random
-import sys
 from collections import Counter
 from typing import get_args
 
@@ -24,6 +21,7 @@ from kaflow_engine.runtime.batch import runner as batches
 from kaflow_engine.runtime.planning.prepare import prepare
 from kaflow_engine.runtime.tasks.crash import CrashPoint
 from tests.acceptance.crash_kinds import OF_PIECES, OF_REPLACING, OF_TABLES
+from tests.acceptance.kills import share
 from tests.acceptance.run_child import killed_at
 from tests.acceptance.three_days import MINUTE, PARTITIONS, START, config_for
 
@@ -33,7 +31,6 @@ PREFIX = "tables"
 ORDERS, CUSTOMERS, COUNTRIES = 97, 11, 4
 RECORDS = 640
 KEEPS_ALL = {"cleanup.policy": "compact", "min.compaction.lag.ms": str(7 * 24 * 60 * MINUTE)}
-SEED = int(os.environ.get("KAFLOW_KILLS_SEED", random.randrange(10**6)))
 AT_FIRST = ("before_slot", "slot_claimed")
 """A run passes them at its first delivery, and the others in each batch."""
 EVERY = [
@@ -41,7 +38,6 @@ EVERY = [
     for point in get_args(CrashPoint)
     if point not in (*OF_TABLES, *OF_REPLACING, *OF_PIECES)
 ]
-PLACES = EVERY if os.environ.get("KAFLOW_KILLS") == "all" else random.Random(SEED).sample(EVERY, 2)
 OUTPUTS = ("rows", "countries", "hours")
 HOUR = 60 * MINUTE
 
@@ -202,9 +198,8 @@ def test_the_windows_that_ended(whole):
     )
 
 
-@pytest.mark.parametrize("place", PLACES, ids=str)
+@pytest.mark.parametrize("place", share(EVERY, 2), ids=str)
 def test_a_run_that_is_killed_sends_the_same(broker, spark, whole, tmp_path, unique, place):
-    sys.stdout.write(f"KAFLOW_KILLS_SEED={SEED}\n")
     found = run(broker, spark, tmp_path / "state", unique, place)
     assert found["rows"] == whole["rows"]
     assert sorted(map(str, _rows(found["hours"]))) == sorted(map(str, _rows(whole["hours"])))

@@ -2,10 +2,9 @@
 
 A run falls asleep at a step, another host takes over a copy of its state and does all there is to
 do, then the first one wakes up; and in the end someone starts it again over the state it has.
-At every second of the steps of `test_crash_points.py`; `KAFLOW_KILLS=all` tries every step of each.
+At two steps for each kind of output; `KAFLOW_KILLS=all` tries every step of each.
 """
 
-import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -21,20 +20,19 @@ from tests.acceptance.crash_kinds import (
     run_all,
     wake_all,
 )
+from tests.acceptance.kills import share
 
 pytestmark = pytest.mark.kafka
 
-ALL = os.environ.get("KAFLOW_KILLS") == "all"
-SECOND = ("table", "fill-several")
-"""Kinds that begin with their second step, so that each step of the others is one of some kind."""
-CASES = [
+LEASED = ("topic", "before_commit")
+OTHERS = [
     (kind, point)
     for kind, about in KINDS.items()
-    for point in (about.points if ALL else about.chosen[kind in SECOND :: 2])
+    for point in share([p for p in about.points if (kind, p) != LEASED], 2)
 ]
+CASES = [LEASED, *OTHERS]
 BEHIND = [(kind, point) for kind, point in CASES if KINDS[kind].wanted is None]
 """A backfill that is done leaves nothing that a start could be behind of."""
-LEASED = ("topic", "before_commit")
 
 
 @pytest.fixture(scope="module")

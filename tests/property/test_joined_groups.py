@@ -34,7 +34,7 @@ from tests.property.test_against_oracle import blocks
 from tests.reference.records import Record
 
 FAST = 8
-MANY = int(os.environ.get("KAFLOW_JOINED_CASES", "80"))
+MANY = int(os.environ.get("KAFLOW_JOINED_CASES", "40"))
 START = 1_767_225_600_000
 COLUMNS = {
     "e": {"k": "VARCHAR", "g": "INTEGER", "n": "INTEGER"},

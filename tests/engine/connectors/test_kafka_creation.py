@@ -65,7 +65,10 @@ class Brokers:
         self.asked.append("topics")
         topic = SimpleNamespace(partitions=[LED], error=None)
         script = self._left.get("topics")
-        topics = dict.fromkeys(script.pop(0) if script else self.names, topic)
+        names = script.pop(0) if script else self.names
+        if isinstance(names, int):
+            raise KafkaException(KafkaError(names))
+        topics = dict.fromkeys(names, topic)
         return SimpleNamespace(brokers={1: None}, topics=topics)
 
     def get_watermark_offsets(self, *place: Any, **options: Any) -> tuple[int, int]:
@@ -204,6 +207,15 @@ def test_a_broker_that_has_just_started_is_asked_until_it_has_learned_its_topics
     found = brokers(topics=[[], ["u"], ["t", "u"]])
     assert require(SETTINGS, ["t"], unknown_for=60.0) == {"t": 1}
     assert found.asked == ["topics"] * 3
+
+
+def test_a_broker_that_does_not_answer_has_not_lost_its_topics(
+    brokers: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brokers(offsets=[UNKNOWN], topics=[KafkaError._TIMED_OUT])
+    monkeypatch.setattr(kafka_admin, "KNOWN_BEFORE_S", 0.0)
+    with pytest.raises(BrokerAway, match="no broker at broker:9092 answered within 1 s"):
+        EndOffsets(SETTINGS, 1000).ask({"t": [0]})
 
 
 def test_a_topic_that_was_never_read_is_missing_at_once(brokers: Opened) -> None:

@@ -133,13 +133,16 @@ def no_offset(
     """Return why offsets of a topic that was there are not known.
 
     One that exists only lacks a leader for now.
+
+    Raises:
+        SourceError: No broker says which topics there are.
     """
     error = error_of(failure)
     if error.name() in MISSING:
         deadline = time.monotonic() + KNOWN_BEFORE_S
-        while topic not in (known := _names(client, timeout)):
+        while topic not in (known := _cluster(client, timeout).topics):
             if time.monotonic() >= deadline:
-                return _no_such_topics([topic], known, client.settings)
+                return _no_such_topics([topic], sorted(known), client.settings)
             time.sleep(_LOOK_AGAIN_S)
         error = KafkaError(KafkaError.LEADER_NOT_AVAILABLE)
     return client.trouble(error, f"asking for offsets of topic '{topic}'", timeout).as_source()
@@ -268,13 +271,6 @@ def _cluster(client: Client[AdminClient], timeout: int) -> Any:
                 if not client.is_refused():
                     continue
             raise client.trouble(failure, "asking for topics", timeout).as_source() from failure
-
-
-def _names(client: Client[AdminClient], timeout: int) -> list[str]:
-    try:
-        return sorted(client.api.list_topics(timeout=timeout / 1000).topics)
-    except KafkaException:
-        return []
 
 
 def _no_such_topics(missing: list[str], known: list[str], settings: KafkaSettings) -> SourceError:
