@@ -1,0 +1,36 @@
+"""The pages of connectors: their pipelines and their configuration are what `explain` takes."""
+# pyright: basic
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from kaflow_engine.cli.main import kaflow
+from tests.page import DOCS, blocks
+
+PAGES = sorted(f"connectors/{page.name}" for page in DOCS.joinpath("connectors").glob("*.md"))
+VALUES = {
+    "KAFLOW_PG_URL": "postgresql://kaflow@db:5432/shop",
+    "KAFLOW_PG_PASSWORD": "secret",
+    "ALERTS_URL": "https://alerts.example.com/kaflow",
+    "ALERTS_TOKEN": "token",
+    "ALERTS_SECRET": "a secret of more than sixteen letters",
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_pipelines_of_a_page_are_planned(page, tmp_path, monkeypatch):
+    for name, value in VALUES.items():
+        monkeypatch.setenv(name, value)
+    found = [(text, yaml.safe_load(text)) for text in blocks("yaml", page)]
+    pipelines = [(text, spec) for text, spec in found if "outputs" in spec]
+    assert pipelines
+    settings = tmp_path / "kaflow.yaml"
+    settings.write_text("\n".join(text for text, spec in found if "outputs" not in spec))
+    for text, spec in pipelines:
+        file = tmp_path / "pipeline.yaml"
+        file.write_text(text)
+        said = CliRunner().invoke(kaflow, ["explain", str(file), "--config", str(settings)])
+        assert said.exit_code == 0, said.output
+        for output in spec["outputs"]:
+            assert output["type"] in said.output
