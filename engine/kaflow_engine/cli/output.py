@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import click
 
-from kaflow_engine.errors import ModelError
+from kaflow_engine.errors import KaflowError
 from kaflow_engine.masking import without_secrets
 
 _EVERY_S = 2.0
@@ -39,7 +39,7 @@ class Steps:
             self.clock.say(text)
 
 
-def say_notices(notices: Iterable[ModelError]) -> None:
+def say_notices(notices: Iterable[KaflowError]) -> None:
     """Say on stderr what is doubtful, and no mistake."""
     for notice in notices:
         click.echo(f"notice: {notice}", err=True)

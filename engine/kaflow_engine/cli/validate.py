@@ -1,6 +1,9 @@
 """`kaflow validate`: every mistake of every pipeline file, without a JVM or a broker."""
 
+from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,52 +17,108 @@ from kaflow_engine.cli.options import (
 )
 from kaflow_engine.cli.output import print_json, print_table, say_notices
 from kaflow_engine.errors import KaflowError, ModelError
-from kaflow_engine.plan.planner.project import CheckedProject, check_project
+from kaflow_engine.model.config import Config
+from kaflow_engine.plan.planner.project import CheckedPipeline, CheckedProject, check_project
+
+if TYPE_CHECKING:
+    from kaflow_engine.connectors.kafka.output.alignment import Findings  # it imports a client
+
+LEFT = ("topics", "columns", "permissions", "output topics")
+"""What only brokers and registry can tell."""
+
+_CHECKS = "kaflow_engine.runtime.planning.connect:check_connected"
+"""Imported when it is asked for: it loads a client."""
 
 
 @click.command("validate")
 @paths_argument
+@click.option(
+    "--connect",
+    is_flag=True,
+    help="Ask brokers and registry, too: topics, columns, permissions, and whether outputs fit the "
+    "topics that exist. Nothing is changed.",
+)
 @config_option
 @set_option
 @json_option
 def command(
-    paths: tuple[Path, ...], config_path: Path | None, settings: tuple[str, ...], as_json: bool
+    paths: tuple[Path, ...],
+    connect: bool,
+    config_path: Path | None,
+    settings: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Check pipeline files, and all those in folders."""
     paths, config_path = with_config(paths, config_path)
     config = configuration(config_path, settings)
     project = check_project(paths, config)
+    outside: Mapping[str, Findings] = {}
+    if connect:
+        outside = connected(project, config)
     if as_json:
-        print_json(_data(project))
+        print_json(_data(project, outside, connect))
     else:
-        _show(project)
+        _show(project, outside, connect)
     if project.mistakes:
         raise click.exceptions.Exit(ModelError.exit_code)
+    for found in outside.values():
+        for mistake in found.mistakes:
+            raise click.exceptions.Exit(mistake.exit_code)
 
 
-def _show(project: CheckedProject) -> None:
-    for mistake in project.mistakes:
+def connected(project: CheckedProject, config: Config) -> "Mapping[str, Findings]":
+    """Return, by pipeline, what brokers and registry say of those whose files are right.
+
+    Raises:
+        SourceError: No broker answers.
+    """
+    module, _, attribute = _CHECKS.partition(":")
+    right = [each.spec for each in project.pipelines if each.spec and not each.mistakes]
+    found: Mapping[str, Findings] = getattr(import_module(module), attribute)(right, config)
+    return found
+
+
+def _show(project: CheckedProject, outside: "Mapping[str, Findings]", connect: bool) -> None:
+    for mistake in _mistakes(project, outside):
         click.echo(f"error: {mistake}", err=True)
-    say_notices(_notices(project))
+    say_notices(_notices(project, outside))
     if project.pipelines:
         print_table(
             [
-                ("wrong" if each.mistakes else "ok", each.name or "?", str(each.at))
+                ("ok" if _is_right(each, outside) else "wrong", each.name or "?", str(each.at))
                 for each in project.pipelines
             ]
         )
-    click.echo(_summary(project))
+    click.echo(_summary(project, outside))
+    if not connect and project.pipelines and not project.mistakes:
+        click.echo(f"left to --connect: {', '.join(LEFT)}")
 
 
-def _notices(project: CheckedProject) -> list[ModelError]:
-    return [*(notice for each in project.pipelines for notice in each.notices), *project.notices]
+def _is_right(pipeline: CheckedPipeline, outside: "Mapping[str, Findings]") -> bool:
+    found = outside.get(pipeline.name or "")
+    return not pipeline.mistakes and not (found and found.mistakes)
 
 
-def _summary(project: CheckedProject) -> str:
-    notices = len(_notices(project))
+def _mistakes(project: CheckedProject, outside: "Mapping[str, Findings]") -> list[KaflowError]:
+    return [*project.mistakes, *(each for found in outside.values() for each in found.mistakes)]
+
+
+def _notices(project: CheckedProject, outside: "Mapping[str, Findings]") -> list[KaflowError]:
+    of_pipelines = [
+        notice
+        for each in project.pipelines
+        for notice in each.notices
+        if (each.name or "") not in outside  # its columns were looked for
+    ]
+    found = [notice for each in outside.values() for notice in each.notices]
+    return [*of_pipelines, *project.notices, *found]
+
+
+def _summary(project: CheckedProject, outside: "Mapping[str, Findings]") -> str:
+    notices = len(_notices(project, outside))
     parts = [
         _count(len(project.pipelines), "pipeline"),
-        _count(len(project.mistakes), "mistake"),
+        _count(len(_mistakes(project, outside)), "mistake"),
         *([_count(notices, "notice")] if notices else []),
     ]
     return ", ".join(parts)
@@ -69,19 +128,21 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _data(project: CheckedProject) -> object:
+def _data(project: CheckedProject, outside: "Mapping[str, Findings]", connect: bool) -> object:
+    found = [notice for each in outside.values() for notice in each.notices]
     return {
         "pipelines": [
             {
                 "name": each.name,
                 "file": each.at.file,
-                "ok": not each.mistakes,
-                "notices": [_error(notice) for notice in each.notices],
+                "ok": _is_right(each, outside),
+                "notices": [_error(notice) for notice in each.notices if each.name not in outside],
             }
             for each in project.pipelines
         ],
-        "mistakes": [_error(mistake) for mistake in project.mistakes],
-        "notices": [_error(notice) for notice in project.notices],
+        "mistakes": [_error(mistake) for mistake in _mistakes(project, outside)],
+        "notices": [_error(notice) for notice in (*project.notices, *found)],
+        "left": [] if connect else list(LEFT),
     }
 
 
@@ -91,5 +152,6 @@ def _error(error: KaflowError) -> dict[str, object]:
         "message": error.message,
         "file": at.file if at else None,
         "line": at.line if at else None,
+        "column": at.column if at and at.column else None,
         "hint": error.hint,
     }

@@ -34,6 +34,8 @@ class Traits:
     """What one value is, in messages: such as `JSON object`."""
     registered: bool
     """Schemas are in the schema registry, and each value names its own by id."""
+    language: str | None = None
+    """What the registry calls the language of its schemas; None: it has none there."""
     is_json: bool
     """A value is JSON text: it can be shown as it is, and made of the columns of a file."""
     positional: bool = False

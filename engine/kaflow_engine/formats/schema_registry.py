@@ -46,6 +46,8 @@ class RegisteredSchema:
     version: int
     schema: str
     """Its text, with those that it refers to."""
+    language: str = "AVRO"
+    """As the registry calls it: `AVRO`, `PROTOBUF`, `JSON`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,10 @@ class Registry:
             client.clear_latest_caches()
             found = client.get_latest_version(subject)
             return RegisteredSchema(
-                _given(found.schema_id), _given(found.version), _whole(client, found.schema)
+                _given(found.schema_id),
+                _given(found.version),
+                _whole(client, found.schema),
+                found.schema.schema_type or "AVRO",
             )
 
         try:
@@ -124,6 +129,28 @@ class Registry:
                 hint="change the query or output.schema so that it stays compatible, "
                 "or write to another topic",
             ) from None
+
+    def takes(self, subject: str, schema: str, kind: str) -> bool:
+        """Tell whether a subject holds a schema, or its newest one is compatible with it.
+
+        What older ones say to it is known when it is registered.
+        """
+        from confluent_kafka.schema_registry import Schema
+
+        wanted = Schema(schema, kind)
+        try:
+            self._ask(lambda client: client.lookup_schema(subject, wanted))
+        except _Refused as refused:
+            if not _is_absent(refused):
+                raise self._unusable(refused, f"subject '{subject}'") from None
+        else:
+            return True
+        try:
+            return self._ask(lambda client: client.test_compatibility(subject, wanted))
+        except _Refused as refused:
+            if refused.status in (409, 422):
+                return False
+            raise self._unusable(refused, f"subject '{subject}'") from None
 
     def _ask(self, ask: "Callable[[SchemaRegistryClient], _Found]") -> _Found:
         from confluent_kafka.schema_registry.error import SchemaRegistryError

@@ -24,6 +24,7 @@ topics:
   events: {columns: {user_id: VARCHAR}}
   people: {columns: {user_id: VARCHAR, tier: VARCHAR}}
 """
+LEFT = "left to --connect: topics, columns, permissions, output topics\n"
 HEAVY = {"pandas", "pyspark", "polars", "great_expectations", "confluent_kafka", "rocksdict"}
 
 
@@ -57,7 +58,10 @@ def test_sound_pipelines() -> None:
     write("two")
     result = run(".")
     assert result.exit_code == 0
-    assert result.stdout == "ok  one  one.yaml:1\nok  two  two.yaml:1\n2 pipelines, 0 mistakes\n"
+    assert (
+        result.stdout
+        == f"ok  one  one.yaml:1\nok  two  two.yaml:1\n2 pipelines, 0 mistakes\n{LEFT}"
+    )
     assert result.stderr == ""
 
 
@@ -87,7 +91,7 @@ def test_columns_that_are_not_known_yet() -> None:
     assert result.stderr.startswith(
         "notice: later.yaml:3: the columns of topic 'events', 'people' are not known yet"
     )
-    assert result.stdout.endswith("1 pipeline, 0 mistakes, 1 notice\n")
+    assert result.stdout.endswith(f"1 pipeline, 0 mistakes, 1 notice\n{LEFT}")
 
 
 def test_the_rest_is_checked_while_columns_are_not_known() -> None:
@@ -105,11 +109,13 @@ def test_json() -> None:
         ("good", True),
         ("sql", False),
     ]
+    assert "output topics" in found["left"]
     assert found["mistakes"] == [
         {
             "message": "unknown column 'user' in 'p'",
             "file": "sql.yaml",
             "line": 5,
+            "column": None,
             "hint": "did you mean 'user_id'?",
         }
     ]
@@ -136,4 +142,4 @@ print(sorted(set({sorted(HEAVY)!r}) & set(sys.modules)))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr == ""
-    assert done.stdout.endswith("1 pipeline, 0 mistakes\n[]\n")
+    assert done.stdout.endswith(f"1 pipeline, 0 mistakes\n{LEFT}[]\n")

@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 class AvroFormat:
     """Columns are the fields of the writer's schema, found by name."""
 
-    traits = Traits(title="Avro", value="Avro record", registered=True, is_json=False)
+    traits = Traits(
+        title="Avro",
+        value="Avro record",
+        registered=True,
+        language="AVRO",
+        is_json=False,
+    )
 
     def declared(self, columns: tuple[Column, ...] | None) -> tuple[Column, ...] | None:
         """Return what is declared: fields are found by name."""

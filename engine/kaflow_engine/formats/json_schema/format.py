@@ -18,7 +18,11 @@ class JsonSchemaFormat:
     """Columns are the properties of the registered schema, found by name."""
 
     traits = Traits(
-        title="JSON Schema", value="JSON object with a schema", registered=True, is_json=False
+        title="JSON Schema",
+        value="JSON object with a schema",
+        registered=True,
+        language="JSON",
+        is_json=False,
     )
 
     def declared(self, columns: tuple[Column, ...] | None) -> tuple[Column, ...] | None:

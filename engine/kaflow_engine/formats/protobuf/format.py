@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 class ProtobufFormat:
     """Columns are the fields of the schema's first message, found by name."""
 
-    traits = Traits(title="Protobuf", value="Protobuf message", registered=True, is_json=False)
+    traits = Traits(
+        title="Protobuf",
+        value="Protobuf message",
+        registered=True,
+        language="PROTOBUF",
+        is_json=False,
+    )
 
     def declared(self, columns: tuple[Column, ...] | None) -> tuple[Column, ...] | None:
         """Return what is declared: fields are found by name."""

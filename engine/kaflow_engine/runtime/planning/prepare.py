@@ -1,10 +1,16 @@
 """Prepares plans for a run: columns resolved, schemas registered, topics created."""
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.kafka.output.alignment import (
+    Findings,
+    judge_output,
+    look_at_output,
+)
 from kaflow_engine.connectors.kafka.output.topics import create_outputs, register_output
 from kaflow_engine.connectors.kafka.permissions import Need, require_permissions
 from kaflow_engine.connectors.kafka.replication import Replication, warn_of_single_copies
@@ -31,6 +37,8 @@ from kaflow_engine.plan.planner.pipeline_plan import check_pipeline
 from kaflow_engine.plan.planner.planned import PlannedPipeline
 from kaflow_engine.runtime.planning.plan_with_state import plan_with_state, with_schema_ids
 from kaflow_engine.sql.pipeline import pipeline_topics
+
+LOGGER = logging.getLogger("kaflow.prepare")
 
 Say = Callable[[str], None]
 Columns = tuple[Column, ...]
@@ -97,20 +105,18 @@ def check(specs: Sequence[PipelineSpec], config: Config | None = None) -> None:
 
 def _prepare(spec: PipelineSpec, config: Config, say: Say, waiting: Waiting) -> PlannedPipeline:
     kafka = KafkaSettings.configured(config.kafka)
-    require_permissions(kafka, _needs(spec))
+    require_permissions(kafka, needs_of(spec))
     planned = plan_pipeline(spec, config, say, waiting)
     names = [topic.name for topic in planned.plan.sources]
     counts = require_topics(kafka, names, dict.fromkeys(names, spec.place("query")))
     registry = registry_of(config)
-    traits = [format_of(topic.format).traits for topic in planned.plan.sources]
-    title = next((each.title for each in traits if each.registered), None)
-    if title is not None and registry is None:
-        raise ModelError(
-            f"pipeline '{spec.name}' reads {title}, and no schema registry is configured",
-            spec.at,
-            "set kafka.schemaRegistry",
-        )
-    planned = _pin_schemas(planned, registry)
+    require_registry(planned, registry)
+    planned = pin_schemas(planned, registry)
+    found = align_outputs(planned, kafka, registry, compare=False)
+    for mistake in found.mistakes:
+        raise mistake
+    for notice in found.notices:
+        LOGGER.warning("%s", notice)
     places = [spec.place(*write.at) for write in spec.writes]
     planned = planned.with_avro_ids(
         {
@@ -131,7 +137,54 @@ def _prepare(spec: PipelineSpec, config: Config, say: Say, waiting: Waiting) -> 
     return planned
 
 
-def _needs(spec: PipelineSpec) -> list[Need]:
+def align_outputs(
+    planned: PlannedPipeline, kafka: KafkaSettings, registry: Registry | None, *, compare: bool
+) -> Findings:
+    """Return how outputs disagree with topics that exist, and with schemas of their values.
+
+    Args:
+        planned: With its outputs.
+        kafka: Where the brokers are.
+        registry: None: the configuration names none.
+        compare: Ask whether schemas are compatible, too; a start is told when it registers them.
+
+    Raises:
+        SourceError: No broker answers, or the registry does not.
+    """
+    each = [
+        judge_output(
+            sink,
+            look_at_output(kafka, registry, sink, compare=compare),
+            planned.spec.place(*write.at),
+            kafka.bootstrap,
+        )
+        for sink, write in zip(planned.plan.sinks, planned.spec.writes, strict=True)
+        if isinstance(sink, TopicSink)
+    ]
+    return Findings(
+        mistakes=tuple(mistake for found in each for mistake in found.mistakes),
+        notices=tuple(notice for found in each for notice in found.notices),
+    )
+
+
+def require_registry(planned: PlannedPipeline, registry: Registry | None) -> None:
+    """Check that there is a registry where topics are read that need one.
+
+    Raises:
+        ModelError: There is none.
+    """
+    traits = [format_of(topic.format).traits for topic in planned.plan.sources]
+    title = next((each.title for each in traits if each.registered), None)
+    if title is not None and registry is None:
+        raise ModelError(
+            f"pipeline '{planned.spec.name}' reads {title}, and no schema registry is configured",
+            planned.spec.at,
+            "set kafka.schemaRegistry",
+        )
+
+
+def needs_of(spec: PipelineSpec) -> list[Need]:
+    """Return what a pipeline does with topics."""
     read = [
         Need(topic=topic, operation="Read", at=spec.place("query"))
         for topic in pipeline_topics(spec)
@@ -194,8 +247,12 @@ def plan_pipeline(
     return plan_with_state(spec, config, stored, resolve)
 
 
-def _pin_schemas(planned: PlannedPipeline, registry: Registry | None) -> PlannedPipeline:
-    """Note, for topics with `on_schema_change: fail`, the schema that others are compared with."""
+def pin_schemas(planned: PlannedPipeline, registry: Registry | None) -> PlannedPipeline:
+    """Note, for topics with `on_schema_change: fail`, the schema that others are compared with.
+
+    Raises:
+        SourceError: A topic has none.
+    """
     wanted = [
         topic.name
         for topic in planned.plan.sources

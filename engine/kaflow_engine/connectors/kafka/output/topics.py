@@ -29,16 +29,21 @@ def register_output(
     """
     written = format_of(form)
     if registry is None:
-        raise SinkError(
-            f"output topic '{topic}' is {written.traits.title}, and no schema registry is "
-            "configured",
-            at,
-            "set kafka.schemaRegistry, or write output.format: json",
-        )
+        raise without_registry(topic, form, at)
     try:
         return written.register(registry, f"{topic}-value", schema)
     except SinkError as error:
         raise SinkError(error.message, error.at or at, error.hint) from error
+
+
+def without_registry(topic: str, form: str, at: Location | None) -> SinkError:
+    """Return why an output cannot be written whose schema has no registry to go to."""
+    return SinkError(
+        f"output topic '{topic}' is {format_of(form).traits.title}, and no schema registry is "
+        "configured",
+        at,
+        "set kafka.schemaRegistry, or write output.format: json",
+    )
 
 
 def create_outputs(

@@ -1,0 +1,138 @@
+"""Format alignment with output topics that exist: schemas and clean-up."""
+
+from dataclasses import dataclass
+
+from kaflow_engine.connectors.kafka.admin import describe, topic_settings
+from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.errors import KaflowError, Location, SinkError
+from kaflow_engine.flow.sinks import TopicSink
+from kaflow_engine.formats.contract import format_of
+from kaflow_engine.formats.schema_registry import Registry
+from kaflow_engine.model.formats import FORMATS
+
+_POLICY = "cleanup.policy"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputTopic:
+    """What brokers and registry hold of an output topic."""
+
+    exists: bool = False
+    policy: str | None = None
+    """Its `cleanup.policy`; None: the brokers do not tell."""
+    language: str | None = None
+    """Of the newest schema of its values; None: none is registered."""
+    compatible: bool = True
+    """The registry takes the schema of the output."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What is wrong, and what is doubtful."""
+
+    mistakes: tuple[KaflowError, ...] = ()
+    notices: tuple[KaflowError, ...] = ()
+
+
+def look_at_output(
+    kafka: KafkaSettings, registry: Registry | None, sink: TopicSink, *, compare: bool
+) -> OutputTopic:
+    """Ask for all that is known of the topic of an output; nothing is changed.
+
+    Args:
+        kafka: Where the brokers are.
+        registry: None: the configuration names none.
+        sink: The output.
+        compare: Ask whether the schema is compatible, too; who registers it is told anyway.
+
+    Raises:
+        SourceError: No broker answers, or the registry does not.
+    """
+    exists = describe(kafka, [sink.topic])[sink.topic].exists
+    subject = f"{sink.topic}-value"
+    latest = registry.latest(subject) if registry else None
+    language = format_of(sink.format).traits.language
+    schema = sink.avro_schema
+    compatible = True
+    if registry and latest and schema and language and language == latest.language and compare:
+        compatible = registry.takes(subject, schema, language)
+    return OutputTopic(
+        exists=exists,
+        policy=topic_settings(kafka, sink.topic).get(_POLICY) if exists else None,
+        language=latest.language if latest else None,
+        compatible=compatible,
+    )
+
+
+def judge_output(
+    sink: TopicSink, topic: OutputTopic, at: Location | None, bootstrap: str
+) -> Findings:
+    """Return how an output and its topic disagree.
+
+    Args:
+        sink: The output.
+        topic: What there is.
+        at: Where the author wrote the output.
+        bootstrap: The brokers, for commands in hints.
+    """
+    found = (_other_format(sink, topic, at), _incompatible(sink, topic, at))
+    policy = _other_policy(sink, topic, at, bootstrap) if topic.policy is not None else Findings()
+    both = [each for each in found if each is not None]
+    return Findings(
+        mistakes=(*(each for each, wrong in both if wrong), *policy.mistakes),
+        notices=(*(each for each, wrong in both if not wrong), *policy.notices),
+    )
+
+
+def _other_format(
+    sink: TopicSink, topic: OutputTopic, at: Location | None
+) -> tuple[KaflowError, bool] | None:
+    """Return a disagreement about the format of values, and whether it is a mistake."""
+    traits = format_of(sink.format).traits
+    if topic.language is None or traits.language == topic.language:
+        return None
+    if traits.language is None and not topic.exists:
+        return None  # the subject outlived its topic, and nothing is mixed
+    known = {format_of(each).traits.language: each for each in FORMATS}
+    name = known.get(topic.language, topic.language)
+    title = format_of(name).traits.title if name in FORMATS else name
+    return SinkError(
+        f"the values of output topic '{sink.topic}' are registered as {title}, in "
+        f"'{sink.topic}-value', and this output writes {traits.title}",
+        at,
+        f"write output.format: {name}, or write to another topic",
+    ), not (traits.is_json and topic.language == "JSON")  # they differ by the id in front
+
+
+def _incompatible(
+    sink: TopicSink, topic: OutputTopic, at: Location | None
+) -> tuple[KaflowError, bool] | None:
+    if topic.compatible:
+        return None
+    return SinkError(
+        f"the schema of output topic '{sink.topic}' is not compatible with the one that is "
+        f"registered as '{sink.topic}-value'",
+        at,
+        "change the query or output.schema so that it stays compatible, or write to another topic",
+    ), True
+
+
+def _other_policy(
+    sink: TopicSink, topic: OutputTopic, at: Location | None, bootstrap: str
+) -> Findings:
+    compact = "compact" in (topic.policy or "")
+    named = f"output topic '{sink.topic}' has {_POLICY}={topic.policy}"
+    if sink.compacted and not compact:
+        command = (
+            f"kafka-configs.sh --bootstrap-server {bootstrap} --alter --entity-type topics "
+            f"--entity-name {sink.topic} --add-config {_POLICY}=compact"
+        )
+        said = f"{named}, and this output is a table: rows that do not change are lost in time"
+        return Findings(notices=(SinkError(said, at, command),))
+    if sink.compacted or not compact:
+        return Findings()
+    if sink.key is None and not sink.passes_key:
+        said = f"{named}, and this output has no key: brokers refuse its records"
+        return Findings(mistakes=(SinkError(said, at, "give it a key, or another topic"),))
+    said = f"{named}, and this output is a stream: only the last record of each key stays"
+    return Findings(notices=(SinkError(said, at, "write to another topic, if all should stay"),))
