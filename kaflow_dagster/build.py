@@ -7,12 +7,13 @@ import dagster as dg
 
 from kaflow_dagster.assets.specs import build_kaflow_specs, tables_of
 from kaflow_dagster.assets.translator import KaflowTranslator
-from kaflow_dagster.assets.views import ProjectView, units_of, view_project
+from kaflow_dagster.assets.units import units_of
+from kaflow_dagster.assets.views import ProjectView, view_project
 from kaflow_dagster.checks.output_checks import build_check_schedule, build_topic_checks
 from kaflow_dagster.checks.stream_checks import build_stream_checks
 from kaflow_dagster.streams.outputs import NEWEST
 from kaflow_dagster.streams.redrive import build_redrive_job
-from kaflow_dagster.streams.sensor import build_supervisor
+from kaflow_dagster.streams.sensor import build_supervisor, with_switches
 from kaflow_dagster.streams.session import build_stream_job
 from kaflow_dagster.streams.supervision import SupervisionLimits
 from kaflow_dagster.tables.backfill import build_backfill_schedule, build_tables
@@ -75,8 +76,9 @@ def defs_of(
         *(build_check_schedule(each, translate) for each in project.pipelines),
         *(build_backfill_schedule(found, filled, project) for found, filled in tables),
     ]
+    specs = build_kaflow_specs(project, translate)
     return dg.Definitions(
-        assets=[*build_kaflow_specs(project, translate), *(filled for _, filled in tables)],
+        assets=[*with_switches(specs, units, translate), *(filled for _, filled in tables)],
         jobs=[
             *jobs.values(),
             *(build_redrive_job(each, project, translate) for each in sound),

@@ -51,6 +51,19 @@ def source_of(pipeline: PipelineView) -> dict[str, object]:
     return {"dagster/code_references": found}
 
 
+def facts_of(pipeline: PipelineView) -> dict[str, object]:
+    """Return what commands of the engine read of a stream: what it is, and whether it can run."""
+    facts: dict[str, object] = {
+        "kaflow/pipeline": dg.MetadataValue.text(pipeline.name),
+        "kaflow/front_end": dg.MetadataValue.text(pipeline.front_end),
+    }
+    if pipeline.partitions is not None:
+        facts["kaflow/partitions"] = dg.MetadataValue.int(pipeline.partitions)
+    if pipeline.problem is not None:
+        facts["kaflow/problem"] = dg.MetadataValue.text(pipeline.problem)
+    return facts
+
+
 def owners_of(pipeline: PipelineView) -> list[str]:
     """Return owners as Dagster wants them: an address, or the name of a team."""
     teams = [re.sub(r"[^A-Za-z0-9_-]", "_", o) if "@" not in o else o for o in pipeline.owners]

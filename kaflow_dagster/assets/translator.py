@@ -9,6 +9,7 @@ from kaflow_dagster.assets.groups import SHARED
 from kaflow_dagster.assets.metadata import (
     about_stream,
     column_of,
+    facts_of,
     lineage_table,
     owners_of,
     source_of,
@@ -149,6 +150,7 @@ class KaflowTranslator:
             ),
             metadata={
                 **source_of(pipeline),
+                **facts_of(pipeline),
                 **{f"meta/{name}": text for name, text in pipeline.meta.items()},
                 "kaflow/sql": dg.MetadataValue.md(f"```sql\n{pipeline.query.strip()}\n```"),
                 "kaflow/plan": dg.MetadataValue.md(f"```\n{pipeline.drawing}\n```"),

@@ -8,7 +8,9 @@ from functools import partial
 
 import dagster as dg
 
-from kaflow_dagster.assets.views import ProjectView, StreamUnit
+from kaflow_dagster.assets.translator import KaflowTranslator
+from kaflow_dagster.assets.units import StreamUnit
+from kaflow_dagster.assets.views import ProjectView
 from kaflow_dagster.runs.begun import BEGUN
 from kaflow_dagster.runs.names import DRAIN, PIPELINE, PROCESS, STATE, VERSION, dagster_name
 from kaflow_dagster.streams.process import Process
@@ -23,6 +25,9 @@ from kaflow_dagster.streams.supervision import (
 from kaflow_engine.api.errors import KaflowError, without_secrets
 from kaflow_engine.api.plan import Resolver
 from kaflow_engine.api.state import outlook_of
+
+SWITCH = "kaflow/switch"
+"""On assets of streams: the sensor, the tag of its runs, and the pipelines in them."""
 
 _PATIENCE = 5_000
 """Milliseconds that a topic's first record is waited for."""
@@ -77,6 +82,27 @@ def build_supervisor(
         return _carry_out(context.instance, decision)
 
     return supervise
+
+
+def with_switches(
+    specs: Sequence[dg.AssetSpec], units: Sequence[StreamUnit], translator: KaflowTranslator
+) -> list[dg.AssetSpec]:
+    """Add to the assets of streams which sensor is their switch, and for whom else it is."""
+    switches = {
+        translator.stream_key(pipeline): {
+            "sensor": dagster_name("supervise", unit.name),
+            "run": unit.name,
+            "pipelines": [each.name for each in unit.pipelines],
+        }
+        for unit in units
+        for pipeline in unit.pipelines
+    }
+    return [
+        spec.merge_attributes(metadata={SWITCH: dg.MetadataValue.json(switches[spec.key])})
+        if spec.key in switches
+        else spec
+        for spec in specs
+    ]
 
 
 def sessions_of(instance: dg.DagsterInstance, pipeline: str, most: int) -> list[Session]:

@@ -9,7 +9,8 @@ from threading import Event
 import dagster as dg
 
 from kaflow_dagster.assets.translator import KaflowTranslator
-from kaflow_dagster.assets.views import ProjectView, StreamUnit
+from kaflow_dagster.assets.units import StreamUnit
+from kaflow_dagster.assets.views import ProjectView
 from kaflow_dagster.runs.background import Background, failure
 from kaflow_dagster.runs.names import DRAIN, PIPELINE, PROCESS, STATE, VERSION, dagster_name
 from kaflow_dagster.streams.outputs import NEWEST, OutputReports, Running

@@ -7,6 +7,7 @@ from pathlib import Path
 from kaflow_engine.errors import Location, ModelError, UnknownName
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.files.yaml_file import in_order, raise_as_found
+from kaflow_engine.model.front_ends import front_end_of
 from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.outputs.sink_specs import FilesSpec
 from kaflow_engine.model.pipelines.loader import Reading
@@ -28,6 +29,11 @@ class CheckedPipeline:
     """Only of use where there are no mistakes."""
     mistakes: tuple[ModelError, ...] = ()
     notices: tuple[ModelError, ...] = ()
+
+    @property
+    def front_end(self) -> str:
+        """The name of the front end that its file belongs to."""
+        return front_end_of(self.at.file).name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,1 @@
+"""`kaflow processor`: the operation of Lenses processors."""

@@ -1,0 +1,1 @@
+"""Dagster as an outside system: streams and their switches, asked by GraphQL."""
