@@ -66,15 +66,24 @@ def command(
             raise click.exceptions.Exit(mistake.exit_code)
 
 
-def connected(project: CheckedProject, config: Config) -> "Mapping[str, Findings]":
+def connected(
+    project: CheckedProject, config: Config, only: str | None = None
+) -> "Mapping[str, Findings]":
     """Return, by pipeline, what brokers and registry say of those whose files are right.
+
+    Args:
+        project: As it was checked.
+        config: Where brokers and registry are.
+        only: The pipeline that is asked about; None: all.
 
     Raises:
         SourceError: No broker answers.
     """
     module, _, attribute = _CHECKS.partition(":")
     right = [each.spec for each in project.pipelines if each.spec and not each.mistakes]
-    found: Mapping[str, Findings] = getattr(import_module(module), attribute)(right, config)
+    wanted = [spec for spec in right if only in (None, spec.name)]
+    check = getattr(import_module(module), attribute)
+    found: Mapping[str, Findings] = check(wanted, config, right)
     return found
 
 

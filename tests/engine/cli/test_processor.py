@@ -1,5 +1,6 @@
 """`kaflow processor` where no Dagster answers: what is created, refused, and said."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,9 +8,10 @@ from click.testing import CliRunner
 
 from kaflow_engine.cli.main import kaflow
 from kaflow_engine.cli.processor.files import with_key
-from kaflow_engine.cli.processor.switching import state_of
+from kaflow_engine.cli.processor.switching import refuse_others, state_of
 from kaflow_engine.connectors.dagster.client import StreamRun, Switch
 from kaflow_engine.connectors.dagster.streams import Stream
+from kaflow_engine.errors import ModelError
 from kaflow_engine.testing.services.child import free_ports
 
 SQL = "INSERT INTO {name}-out\nSELECT STREAM id FROM orders;\n"
@@ -77,7 +79,12 @@ def test_a_name_that_another_pipeline_has() -> None:
         "name: a\nquery: SELECT id FROM t\noutput: {topic: o}\n"
         "topics: {t: {columns: {id: VARCHAR}}}\n"
     )
-    assert "given/a.processor.yaml:2: two pipelines have the same name" in create(code=10)
+    assert create(code=10) == (
+        "error: given/a.processor.yaml:2: the pipeline at pipelines/other.yaml:1 has this name\n"
+        "  hint: take another one with --name\n"
+        "nothing was created\n"
+    )
+    assert create("--name", "b").endswith("next: kaflow processor start b\n")
 
 
 @pytest.mark.parametrize(
@@ -166,3 +173,12 @@ STREAM = Stream(
 def test_the_state_of_a_processor(on: bool, statuses: list[str], state: str) -> None:
     runs = [StreamRun(id="r", status=status) for status in statuses]
     assert state_of(STREAM, Switch(id="s", on=on), runs) == state
+
+
+def test_a_group_is_switched_as_a_whole() -> None:
+    shared = replace(STREAM, run="g", together=("a", "b"))
+    refuse_others(STREAM, whole=False, doing="stop")
+    refuse_others(shared, whole=True, doing="stop")
+    with pytest.raises(ModelError, match="'a' shares its run with 'b', in group 'g'") as refused:
+        refuse_others(shared, whole=False, doing="stop")
+    assert refused.value.hint == "stop all of them with --group"

@@ -21,6 +21,8 @@ AVRO = '{"type": "record", "name": "v", "fields": [{"name": "id", "type": "strin
 OTHER = '{"type": "record", "name": "v", "fields": [{"name": "other", "type": "long"}]}'
 ANY_JSON = '{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}'
 
+TABLE = ", table: true, primary_key: [id]"
+
 ROWS: list[tuple[str, dict[str, Any], str, str]] = [
     # output, what there is of its topic: policy, schema and its language; word; in the message
     ("{topic: OUT, key: id}", {}, "ok", ""),
@@ -52,6 +54,8 @@ ROWS: list[tuple[str, dict[str, Any], str, str]] = [
     ),
     ("{topic: OUT}", {"policy": "compact"}, "error", "this output has no key: brokers refuse"),
     ("{topic: OUT, key: id}", {"policy": "compact"}, "notice", "only the last record of each key"),
+    ("{topic: OUT, key: id}", {"policy": "delete", "table": True}, "notice", "output is a table"),
+    ("{topic: OUT, key: id}", {"policy": "compact", "table": True}, "ok", ""),
 ]
 
 
@@ -83,7 +87,7 @@ def test_what_outputs_and_their_topics_disagree_about(
             f"name: {unique}p{number}\n"
             f'query: SELECT id FROM "{unique}.in"\n'
             f"output: {output.replace('OUT', topic)}\n"
-            f"topics: {{{unique}.in: {{columns: {{id: VARCHAR}}}}}}\n"
+            f"topics: {{{unique}.in: {{columns: {{id: VARCHAR}}{TABLE * ('table' in there)}}}}}\n"
         )
     done = run()
     assert done.exit_code == 12, done.output

@@ -108,10 +108,14 @@ def _checked(
     files = {str(each) for each in staged.all}
     (own,) = [each for each in project.pipelines if each.at.file in files]
     others = [each for each in project.others if each.at and each.at.file in files]
+    same = [each for each in project.pipelines if each.name == own.name and each is not own]
+    if same:
+        hint = "take another one with --name"
+        others = [ModelError(f"the pipeline at {same[0].at} has this name", own.at, hint)]
     mistakes: list[KaflowError] = [*own.mistakes, *others]
     notices: list[KaflowError] = list(own.notices)
     if connect and not mistakes:
-        found = connected(replace(project, pipelines=(own,)), config)
+        found = connected(project, config, own.name)
         notices = [notice for each in found.values() for notice in each.notices]
         mistakes = [mistake for each in found.values() for mistake in each.mistakes]
     say_notices(_of_source(notices, staged, source))

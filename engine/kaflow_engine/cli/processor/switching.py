@@ -28,7 +28,7 @@ def start(name: str, whole: bool, url: str) -> None:
         stream = find_stream(dagster, name)
     if stream.problem is not None:
         raise ModelError(f"processor '{name}' is broken: {stream.problem}")
-    _refuse_others(stream, whole, "start")
+    refuse_others(stream, whole=whole, doing="start")
     switch = dagster.switch(stream)
     live = [run for run in dagster.runs(stream) if run.live]
     if switch.on and live:
@@ -48,7 +48,7 @@ def stop(name: str, whole: bool, url: str) -> None:
     """Turn a processor off: its run finishes its batch and ends."""
     dagster = Dagster(url)
     stream = find_stream(dagster, name)
-    _refuse_others(stream, whole, "stop")
+    refuse_others(stream, whole=whole, doing="stop")
     switch = dagster.switch(stream)
     if switch.on:
         dagster.switch_off(switch)
@@ -69,7 +69,17 @@ def state_of(stream: Stream, switch: Switch, runs: Sequence[StreamRun]) -> str:
     return "running" if any(run.status == "STARTED" for run in runs) else "starting"
 
 
-def _refuse_others(stream: Stream, whole: bool, doing: str) -> None:
+def refuse_others(stream: Stream, *, whole: bool, doing: str) -> None:
+    """Refuse to switch what others share, unless that is wanted.
+
+    Args:
+        stream: Of a processor.
+        whole: It is wanted.
+        doing: For the way out: `start` or `stop`.
+
+    Raises:
+        ModelError: Others share its run.
+    """
     others = [f"'{name}'" for name in stream.together if name != stream.name]
     if others and not whole:
         raise ModelError(
