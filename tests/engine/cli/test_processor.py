@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from kaflow_engine.cli.main import kaflow
@@ -138,14 +139,73 @@ def test_a_name_that_the_project_does_not_have(command: tuple[str, ...]) -> None
     ("text", "expected"),
     [
         ("", "runners: 4\n"),
-        ("name: a\nrunners:   2\n", "name: a\nrunners: 4\n"),
+        ("name: a\nrunners:   2\n", "name: a\nrunners:   4\n"),
         ("runners: 2 # two\nname: a", "runners: 4 # two\nname: a"),
+        ("runners: # none\nname: a\n", "runners: 4 # none\nname: a\n"),
+        ("'runners' : 2\nname: a\n", "'runners' : 4\nname: a\n"),
+        ("{name: a, runners: 2}\n", "{name: a, runners: 4}\n"),
         ("# runners: 2\nname: a\n", "# runners: 2\nname: a\nrunners: 4\n"),
+        ("  name: a\n  group: g\n", "  name: a\n  group: g\n  runners: 4\n"),
         ("topics:\n  runners: {}\n", "topics:\n  runners: {}\nrunners: 4\n"),
+        ("sql: |\n  runners: 2\n", "sql: |\n  runners: 2\nrunners: 4\n"),
     ],
 )
 def test_one_key_of_a_file(text: str, expected: str) -> None:
-    assert with_key(text, "runners", 4) == expected
+    assert with_key(text, "runners", 4, Path("a.processor.yaml")) == expected
+
+
+@pytest.mark.parametrize("text", ["{name: a}\n", "name: a\n...\n", "- a\n", "a\n"])
+def test_a_file_that_only_its_author_can_change(text: str) -> None:
+    with pytest.raises(ModelError) as refused:
+        with_key(text, "runners", 4, Path("a.processor.yaml"))
+    assert str(refused.value) == (
+        "a.processor.yaml: 'runners' cannot be set in this file\n  hint: write `runners: 4` into it"
+    )
+
+
+@pytest.mark.parametrize("name", ["b", "yes", "1e3", "2", "a: b", "x\nquery: SELECT 1", "a # b"])
+def test_a_name_is_text(name: str) -> None:
+    text = with_key("name: a  # short\n", "name", name, Path("a.processor.yaml"))
+    assert yaml.safe_load(text) == {"name": name}
+    assert text.endswith("  # short\n")
+
+
+@pytest.mark.parametrize("name", ["../b", "..", "b/c", "", "a b", "-x"])
+def test_a_name_that_is_none(name: str) -> None:
+    assert "is no" in (said := create("--name", name, code=10)), said
+    assert list(Path("pipelines").iterdir()) == []
+    assert not Path("b.processor.sql").exists()
+
+
+@pytest.mark.parametrize("there", ["a.processor.sql", "a.processor.yaml", "a.processor.yml"])
+def test_no_file_of_a_processor_is_overwritten(there: str) -> None:
+    Path("pipelines", there).write_text("ours\n")
+    assert f"pipelines/{there}: there is a processor of this name" in create(code=10)
+    assert [path.name for path in Path("pipelines").iterdir()] == [there]
+    assert Path("pipelines", there).read_text() == "ours\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("topics: [", "this is not valid YAML"),
+        ("- a\n", "this is not a processor"),
+        ("naem: a\n", "unknown key 'naem'"),
+    ],
+)
+def test_a_yaml_that_cannot_be_read(text: str, said: str) -> None:
+    Path("given/a.processor.yaml").write_text(text)
+    assert create(code=10).startswith(f"error: given/a.processor.yaml:1: {said}")
+    assert list(Path("pipelines").iterdir()) == []
+
+
+def test_a_processor_that_is_only_yaml() -> None:
+    Path("given/b.processor.yml").write_text(
+        "sql: |\n  INSERT INTO o SELECT STREAM id FROM t\ntopics: {t: {columns: {id: VARCHAR}}}\n"
+    )
+    said = run("create", "given/b.processor.yml", "--no-connect", "--runners", "2")
+    assert said.startswith("created pipelines/b.processor.yaml: stopped\n")
+    assert Path("pipelines/b.processor.yaml").read_text().endswith("\nrunners: 2\n")
 
 
 STREAM = Stream(

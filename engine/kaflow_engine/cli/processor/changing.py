@@ -1,7 +1,7 @@
 """`kaflow processor scale | delete`: changes of the files of a processor, and of its state."""
 
-import shlex
 from pathlib import Path
+from shlex import quote
 
 import click
 
@@ -12,11 +12,11 @@ from kaflow_engine.cli.processor.files import (
     project_folder,
     with_key,
 )
-from kaflow_engine.cli.processor.options import dagster_option, processors
+from kaflow_engine.cli.processor.options import dagster_option, find_stream
 from kaflow_engine.cli.state.state_change import rescale_state
 from kaflow_engine.connectors.dagster.client import Dagster
 from kaflow_engine.connectors.dagster.streams import Stream
-from kaflow_engine.errors import ModelError, StateError
+from kaflow_engine.errors import ModelError, StateError, UnknownName
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.files.yaml_file import read_text
 from kaflow_engine.model.lenses.front_end import YAML
@@ -62,14 +62,21 @@ def scale(
     dagster = Dagster(url)
     stream = _stream(dagster, name)
     state = _state(own, config)
+    file = own.files.yaml or own.files.stem.with_name(own.files.stem.name + YAML[0])
+    text = with_key(read_text(file) if file.exists() else "", "runners", runners, file)
     before = state.stored.state.partitions if state and state.stored.state else runners
+    if state is None and _is_on(dagster, stream):
+        raise StateError(
+            f"processor '{name}' is on, and its state is not in {state_root(config)}",
+            hint="run this command where its state is, or stop a processor that has none yet",
+        )
     if state is not None and before != runners:
         if _is_on(dagster, stream):
             raise StateError(
                 f"the state of processor '{name}' has {before} partitions, and another number is "
                 "a new generation of it, which is made while the processor is stopped",
-                hint=f"kaflow processor stop {name}, then this command again, then "
-                f"kaflow processor start {name}",
+                hint=f"kaflow processor stop {quote(name)}, then this command again, then "
+                f"kaflow processor start {quote(name)}",
             )
         refuse_running(state, "rescaled")
         context.invoke(
@@ -80,12 +87,10 @@ def scale(
             settings=settings,
             as_json=False,
         )
-    file = own.files.yaml or own.files.stem.with_name(own.files.stem.name + YAML[0])
-    file.write_text(
-        with_key(read_text(file) if file.exists() else "", "runners", runners), encoding="utf-8"
-    )
+    file.write_text(text, encoding="utf-8")
+    click.echo(f"{name}: runners: {runners} in {file}")
     dagster.reload(stream.location if stream else None)
-    click.echo(f"{name}: runners: {runners} in {file}; Dagster has loaded it")
+    click.echo("Dagster has loaded it")
 
 
 @click.command("delete")
@@ -109,7 +114,7 @@ def delete(
     dagster = Dagster(url)
     stream = _stream(dagster, name)
     if _is_on(dagster, stream):
-        hint = f"kaflow processor stop {name}, and wait until its run has ended"
+        hint = f"kaflow processor stop {quote(name)}, and wait until its run has ended"
         raise ModelError(f"processor '{name}' runs", hint=hint)
     state = _state(own, config)
     if state is not None:
@@ -119,15 +124,18 @@ def delete(
         click.confirm(f"remove {files}?", abort=True, err=True)
     for file in own.files.all:
         file.unlink()
-    dagster.reload(stream.location if stream else None)
     click.echo(f"removed {files}")
     for line in _what_stays(own, state, config):
         click.echo(line)
+    dagster.reload(stream.location if stream else None)
 
 
 def _stream(dagster: Dagster, name: str) -> Stream | None:
     """Return the stream of a processor; None: Dagster has not loaded it."""
-    return next((each for each in processors(dagster) if each.name == name), None)
+    try:
+        return find_stream(dagster, name)
+    except UnknownName:
+        return None
 
 
 def _is_on(dagster: Dagster, stream: Stream | None) -> bool:
@@ -143,15 +151,17 @@ def _state(own: OwnProcessor, config: Config) -> FoundState | None:
 
 
 def _what_stays(own: OwnProcessor, state: FoundState | None, config: Config) -> list[str]:
-    settings = f" --config {shlex.quote(config.file)}" if config.file else ""
+    settings = f" --config {quote(config.file)}" if config.file else ""
     lines: list[str] = []
     if state is not None:
-        drop = f"kaflow state drop {shlex.quote(state.id)}{settings}"
+        drop = f"kaflow state drop {quote(state.id)}{settings}"
         lines.append(f"its state stays in {state.directory}; to remove it: {drop}")
     if own.spec is not None:
         written = [write.output.topic for write in own.spec.writes if write.output.topic]
         topics = [*written, own.spec.dead_letter_topic]
-        brokers = ",".join(config.kafka.brokers)
+        brokers = quote(",".join(config.kafka.brokers))
         lines.append(f"its topics stay: {', '.join(topics)}; to remove one:")
-        lines.append(f"  kafka-topics.sh --bootstrap-server {brokers} --delete --topic {topics[0]}")
+        lines.append(
+            f"  kafka-topics.sh --bootstrap-server {brokers} --delete --topic {quote(topics[0])}"
+        )
     return lines

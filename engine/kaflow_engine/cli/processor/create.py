@@ -1,6 +1,5 @@
 """`kaflow processor create`: checks a processor, and copies it into the project, stopped."""
 
-import re
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -14,6 +13,7 @@ from kaflow_engine.cli.output import say_notices
 from kaflow_engine.cli.processor.files import (
     ProcessorFiles,
     files_at,
+    has_key,
     is_processor_file,
     project_folder,
     with_key,
@@ -79,17 +79,19 @@ def _staged(
     source: ProcessorFiles, scratch: Path, name: str | None, runners: int | None
 ) -> ProcessorFiles:
     """Write the files as they are going to be."""
-    stem = scratch / (name or source.stem.name)
-    if stem.parent != scratch:
+    wanted = source.stem.name if name is None else name
+    stem = scratch / wanted
+    if stem.parent != scratch or not wanted:
         raise ModelError(f"'{name}' is no name of a file", hint="name it without '/'")
     sql = stem.with_name(stem.name + SQL) if source.sql else None
     if sql is not None and source.sql is not None:
         sql.write_text(read_text(source.sql), encoding="utf-8")
     about = read_text(source.yaml) if source.yaml else ""
-    if name is not None and re.search(r"^name\s*:", about, re.MULTILINE):
-        about = with_key(about, "name", name)
+    shown = source.yaml or source.stem.with_name(source.stem.name + YAML[0])
+    if name is not None and has_key(about, "name", shown):
+        about = with_key(about, "name", name, shown)
     if runners is not None:
-        about = with_key(about, "runners", runners)
+        about = with_key(about, "runners", runners, shown)
     yaml = stem.with_name(stem.name + YAML[0]) if about else None
     if yaml is not None:
         yaml.write_text(about, encoding="utf-8")

@@ -4,7 +4,7 @@ import click
 
 from kaflow_engine.connectors.dagster.client import Dagster
 from kaflow_engine.connectors.dagster.streams import PROCESSOR, Stream
-from kaflow_engine.errors import UnknownName
+from kaflow_engine.errors import ModelError, UnknownName
 
 dagster_option = click.option(
     "--dagster",
@@ -32,9 +32,15 @@ def find_stream(dagster: Dagster, name: str) -> Stream:
 
     Raises:
         UnknownName: There is none.
+        ModelError: There are several.
         DagsterAway: No one answers.
     """
-    found = {each.name: each for each in processors(dagster)}
-    if name not in found:
-        raise UnknownName("processor", name, found)
-    return found[name]
+    known = processors(dagster)
+    found = [each for each in known if each.name == name]
+    if not found:
+        raise UnknownName("processor", name, [each.name for each in known])
+    if len(found) > 1:
+        places = ", ".join(f"'{each.location}'" for each in found)
+        hint = "give one of them another name: runs are told apart by it"
+        raise ModelError(f"code locations {places} each have a processor '{name}'", hint=hint)
+    return found[0]

@@ -1,15 +1,16 @@
 """The GraphQL interface of a Dagster webserver, for streams and their switches."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
-from urllib.parse import urlsplit
+from typing import Any
 
+from kaflow_engine.connectors.dagster.requests import (
+    DagsterRefused,
+    answer_of,
+    refused,
+    without_login,
+)
 from kaflow_engine.connectors.dagster.streams import Stream, stream_of
-from kaflow_engine.errors import RunError
-
-_Answer = Mapping[str, Any]
 
 _STREAMS = """
 {assetNodes{assetKey{path} repository{name location{name}} metadataEntries{...Value}
@@ -22,11 +23,13 @@ fragment Value on MetadataEntry{label
 """
 _SENSOR = """
 query($sensor: SensorSelector!){sensorOrError(sensorSelector: $sensor){__typename
-  ... on Sensor{sensorState{id status ticks(limit: 1){skipReason error{message}}}}}}
+  ... on Sensor{sensorState{id status ticks(limit: 1){skipReason error{message}}}}
+  ... on PythonError{message} ... on UnauthorizedError{message}}}
 """
 _RUNS = """
 query($filter: RunsFilter!){runsOrError(filter: $filter, limit: 20){__typename
-  ... on Runs{results{runId status startTime}}}}
+  ... on Runs{results{runId status startTime}}
+  ... on PythonError{message} ... on InvalidPipelineRunsFilterError{message}}}
 """
 _ON = """
 mutation($sensor: SensorSelector!){startSensor(sensorSelector: $sensor){__typename
@@ -41,25 +44,19 @@ mutation($run: String!){terminateRun(runId: $run){__typename
   ... on TerminateRunFailure{message} ... on PythonError{message}
   ... on UnauthorizedError{message}}}
 """
-_LOCATIONS = "{repositoriesOrError{... on RepositoryConnection{nodes{location{name}}}}}"
+_LOCATIONS = """
+{repositoriesOrError{__typename
+  ... on RepositoryConnection{nodes{location{name}}} ... on PythonError{message}}}
+"""
 _RELOAD = """
 mutation($location: String!){reloadRepositoryLocation(repositoryLocationName: $location){__typename
+  ... on WorkspaceLocationEntry{locationOrLoadError{__typename ... on PythonError{message}}}
+  ... on ReloadNotSupported{message} ... on RepositoryLocationNotFound{message}
   ... on PythonError{message} ... on UnauthorizedError{message}}}
 """
-_DONE = frozenset(
-    {"Sensor", "StopSensorMutationResult", "TerminateRunSuccess", "WorkspaceLocationEntry"}
-)
 
 LIVE = frozenset({"QUEUED", "NOT_STARTED", "STARTING", "STARTED", "CANCELING"})
 """Statuses of runs that have not ended."""
-
-
-class DagsterAway(RunError):
-    """No Dagster answers, or what answers is none."""
-
-
-class DagsterRefused(RunError):
-    """Dagster does not do what it is asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,22 +89,22 @@ class Dagster:
     """A Dagster whose page is at a URL."""
 
     url: str
-    timeout: float = 30.0
+    timeout: float = 60.0
     """Seconds for one request; a code location takes long to load."""
 
     @property
     def address(self) -> str:
         """The URL without credentials, as messages show it."""
-        parts = urlsplit(self.url.rstrip("/"))
-        return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+        return without_login(self.url)
 
     def streams(self) -> tuple[Stream, ...]:
         """Return all streams of pipelines, by name.
 
         Raises:
             DagsterAway: No one answers.
+            DagsterRefused: It does not tell.
         """
-        nodes: Sequence[Mapping[str, Any]] = self._ask(_STREAMS)["assetNodes"]
+        nodes: Sequence[Mapping[str, Any]] = self._ask(_STREAMS, "assetNodes")
         found = [stream for node in nodes if (stream := stream_of(node)) is not None]
         return tuple(sorted(found, key=lambda stream: stream.name))
 
@@ -118,10 +115,13 @@ class Dagster:
             DagsterAway: No one answers.
             DagsterRefused: There is no such sensor.
         """
-        found = self._ask(_SENSOR, sensor=stream.selector)["sensorOrError"]
-        if found["__typename"] != "Sensor":
-            raise DagsterRefused(f"Dagster at {self.address} has no sensor '{stream.sensor}'")
-        state = found["sensorState"]
+        found = self._ask(_SENSOR, "sensorOrError", sensor=stream.selector)
+        if found["__typename"] == "SensorNotFoundError":
+            raise DagsterRefused(
+                f"Dagster at {self.address} has no sensor '{stream.sensor}'",
+                hint="load its code location anew, in its page under Deployment",
+            )
+        state = self._expected("Sensor", found)["sensorState"]
         ticks: Sequence[Mapping[str, Any]] = state["ticks"]
         says = [
             tick["skipReason"] or (tick["error"] or {"message": None})["message"] for tick in ticks
@@ -133,12 +133,13 @@ class Dagster:
 
         Raises:
             DagsterAway: No one answers.
+            DagsterRefused: It does not tell: that is not the same as that there are none.
         """
         tags = [{"key": "kaflow/pipeline", "value": stream.run}]
-        found = self._ask(_RUNS, filter={"tags": tags})["runsOrError"].get("results", ())
+        found = self._ask(_RUNS, "runsOrError", filter={"tags": tags})
         return tuple(
             StreamRun(id=run["runId"], status=run["status"], began=run["startTime"])
-            for run in found
+            for run in self._expected("Runs", found)["results"]
         )
 
     def switch_on(self, stream: Stream) -> None:
@@ -148,7 +149,7 @@ class Dagster:
             DagsterAway: No one answers.
             DagsterRefused: It does not do that.
         """
-        self._do(_ON, sensor=stream.selector)
+        self._do(_ON, "startSensor", "Sensor", sensor=stream.selector)
 
     def switch_off(self, switch: Switch) -> None:
         """Turn a sensor off.
@@ -157,7 +158,7 @@ class Dagster:
             DagsterAway: No one answers.
             DagsterRefused: It does not do that.
         """
-        self._do(_OFF, id=switch.id)
+        self._do(_OFF, "stopSensor", "StopSensorMutationResult", id=switch.id)
 
     def terminate(self, run: StreamRun) -> None:
         """End a run as the page does: it finishes its batch.
@@ -166,51 +167,34 @@ class Dagster:
             DagsterAway: No one answers.
             DagsterRefused: It does not do that.
         """
-        self._do(_END, run=run.id)
+        self._do(_END, "terminateRun", "TerminateRunSuccess", run=run.id)
 
     def reload(self, location: str | None = None) -> None:
         """Load a code location anew; None: all of them.
 
         Raises:
             DagsterAway: No one answers.
-            DagsterRefused: It does not do that.
+            DagsterRefused: It does not do that, or the location cannot be loaded.
         """
         names = [location] if location is not None else self._locations()
         for name in names:
-            self._do(_RELOAD, location=name)
+            found = self._ask(_RELOAD, "reloadRepositoryLocation", location=name)
+            loaded = self._expected("WorkspaceLocationEntry", found)["locationOrLoadError"]
+            if loaded is not None and loaded["__typename"] == "PythonError":
+                raise refused(self.address, loaded, f"cannot load code location '{name}'")
 
     def _locations(self) -> list[str]:
-        nodes = self._ask(_LOCATIONS)["repositoriesOrError"].get("nodes", ())
+        found = self._ask(_LOCATIONS, "repositoriesOrError")
+        nodes = self._expected("RepositoryConnection", found)["nodes"]
         return list(dict.fromkeys(node["location"]["name"] for node in nodes))
 
-    def _do(self, mutation: str, **variables: object) -> None:
-        (done,) = self._ask(mutation, **variables).values()
-        if done["__typename"] not in _DONE:
-            said = done.get("message") or done["__typename"]
-            raise DagsterRefused(f"Dagster at {self.address} refuses: {said.splitlines()[0]}")
+    def _do(self, mutation: str, field: str, done: str, **variables: object) -> None:
+        self._expected(done, self._ask(mutation, field, **variables))
 
-    def _ask(self, query: str, **variables: object) -> Mapping[str, Any]:
-        import httpx
+    def _expected(self, kind: str, found: Mapping[str, Any]) -> Mapping[str, Any]:
+        if found["__typename"] != kind:
+            raise refused(self.address, found)
+        return found
 
-        body = {"query": query, "variables": variables}
-        try:
-            answer = httpx.post(f"{self.url.rstrip('/')}/graphql", json=body, timeout=self.timeout)
-            found = answer.json() if answer.status_code in (200, 400) else None
-        except (httpx.TransportError, httpx.InvalidURL) as error:
-            raise self._away(f"no Dagster answers at {self.address}") from error
-        except json.JSONDecodeError:
-            found = None
-        if not isinstance(found, dict) or not {"data", "errors"} & {*cast(_Answer, found)}:
-            raise self._away(f"what answers at {self.address} is no Dagster")
-        told = cast(_Answer, found)
-        if told.get("errors"):
-            said = str(told["errors"][0]["message"]).splitlines()[0]
-            raise DagsterRefused(f"Dagster at {self.address} does not understand: {said}")
-        return told["data"]
-
-    def _away(self, said: str) -> DagsterAway:
-        return DagsterAway(
-            said,
-            hint="start it with `dg dev -w workspace.yaml` or `make run`, or name another one with "
-            "--dagster or DAGSTER_URL; without Dagster, `kaflow run FILE` runs a processor",
-        )
+    def _ask(self, query: str, field: str, **variables: object) -> Any:
+        return answer_of(self.url, self.timeout, query, field, variables)

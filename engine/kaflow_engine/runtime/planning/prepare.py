@@ -149,7 +149,7 @@ def align_outputs(
         compare: Ask whether schemas are compatible, too; a start is told when it registers them.
 
     Raises:
-        SourceError: No broker answers, or the registry does not.
+        SourceError: No broker answers, or the registry does not while schemas are compared.
     """
     each = [
         judge_output(

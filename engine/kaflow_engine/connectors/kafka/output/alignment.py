@@ -1,10 +1,11 @@
 """Format alignment with output topics that exist: schemas and clean-up."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from shlex import quote
 
 from kaflow_engine.connectors.kafka.admin import describe, topic_settings
 from kaflow_engine.connectors.kafka.client import KafkaSettings
-from kaflow_engine.errors import KaflowError, Location, SinkError
+from kaflow_engine.errors import KaflowError, Location, SinkError, SourceError
 from kaflow_engine.flow.sinks import TopicSink
 from kaflow_engine.formats.contract import format_of
 from kaflow_engine.formats.schema_registry import Registry
@@ -24,6 +25,8 @@ class OutputTopic:
     """Of the newest schema of its values; None: none is registered."""
     compatible: bool = True
     """The registry takes the schema of the output."""
+    untold: str | None = None
+    """Why the registry does not tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,14 +46,23 @@ def look_at_output(
         kafka: Where the brokers are.
         registry: None: the configuration names none.
         sink: The output.
-        compare: Ask whether the schema is compatible, too; who registers it is told anyway.
+        compare: Ask whether the schema is compatible, too, and insist on an answer; who registers
+            it is told anyway, and all others can do without a registry.
 
     Raises:
-        SourceError: No broker answers, or the registry does not.
+        SourceError: No broker answers, or the registry does not, where it must.
     """
     exists = describe(kafka, [sink.topic])[sink.topic].exists
     subject = f"{sink.topic}-value"
-    latest = registry.latest(subject) if registry else None
+    latest, untold = None, None
+    if registry is not None:
+        asked = registry if compare else replace(registry, patience=0.0)
+        try:
+            latest = asked.latest(subject)
+        except SourceError as error:
+            if compare:
+                raise
+            untold = error.message
     language = format_of(sink.format).traits.language
     schema = sink.avro_schema
     compatible = True
@@ -61,6 +73,7 @@ def look_at_output(
         policy=topic_settings(kafka, sink.topic).get(_POLICY) if exists else None,
         language=latest.language if latest else None,
         compatible=compatible,
+        untold=untold,
     )
 
 
@@ -78,10 +91,16 @@ def judge_output(
     found = (_other_format(sink, topic, at), _incompatible(sink, topic, at))
     policy = _other_policy(sink, topic, at, bootstrap) if topic.policy is not None else Findings()
     both = [each for each in found if each is not None]
+    untold = () if topic.untold is None else (_untold(sink, topic.untold, at),)
     return Findings(
         mistakes=(*(each for each, wrong in both if wrong), *policy.mistakes),
-        notices=(*(each for each, wrong in both if not wrong), *policy.notices),
+        notices=(*untold, *(each for each, wrong in both if not wrong), *policy.notices),
     )
+
+
+def _untold(sink: TopicSink, why: str, at: Location | None) -> KaflowError:
+    said = f"whether output topic '{sink.topic}' has values of another format is not known: {why}"
+    return SinkError(said, at, "ask again with `kaflow validate --connect`")
 
 
 def _other_format(
@@ -124,8 +143,8 @@ def _other_policy(
     named = f"output topic '{sink.topic}' has {_POLICY}={topic.policy}"
     if sink.compacted and not compact:
         command = (
-            f"kafka-configs.sh --bootstrap-server {bootstrap} --alter --entity-type topics "
-            f"--entity-name {sink.topic} --add-config {_POLICY}=compact"
+            f"kafka-configs.sh --bootstrap-server {quote(bootstrap)} --alter --entity-type topics "
+            f"--entity-name {quote(sink.topic)} --add-config {_POLICY}=compact"
         )
         said = f"{named}, and this output is a table: rows that do not change are lost in time"
         return Findings(notices=(SinkError(said, at, command),))
