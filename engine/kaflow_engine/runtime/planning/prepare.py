@@ -146,7 +146,7 @@ def align_outputs(
         planned: With its outputs.
         kafka: Where the brokers are.
         registry: None: the configuration names none.
-        compare: Ask whether schemas are compatible, too; a start is told when it registers them.
+        compare: Ask whether schemas are compatible, too; a start learns it when it registers them.
 
     Raises:
         SourceError: No broker answers, or the registry does not while schemas are compared.
