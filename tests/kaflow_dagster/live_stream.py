@@ -10,7 +10,7 @@ from kaflow_engine.connectors.kafka.client import open_producer
 from kaflow_engine.connectors.kafka.read import read_all
 
 NAME = "enriched_events"
-PATIENCE_S = 120
+PATIENCE_S = 300
 """A quiet machine needs a fifth of it."""
 
 

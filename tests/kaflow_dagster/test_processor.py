@@ -13,6 +13,7 @@ from kaflow_engine.cli.main import kaflow
 from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.client import open_producer
 from tests.kaflow_dagster.live import Live
+from tests.kaflow_dagster.live_stream import PATIENCE_S
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.services]
 
@@ -48,7 +49,7 @@ def test_a_processor_from_its_creation_to_its_end(broker, unique, tmp_path, monk
         assert (listed["name"], listed["state"], listed["lag"]) == (unique, "stopped", None)
         assert f"did you mean '{unique}'" in run("start", unique[:-1], code=10)
         run("start", unique)
-        live.until(lambda: shown("show", unique)["batch"], 60, "a report")
+        live.until(lambda: shown("show", unique)["batch"], PATIENCE_S, "a report")
         found = shown("show", unique)
         assert (found["state"], found["lag"], found["runners"]) == ("running", 0, 1)
         assert f"{unique}-out" in found["plan"]
@@ -56,11 +57,11 @@ def test_a_processor_from_its_creation_to_its_end(broker, unique, tmp_path, monk
         assert "a new generation" in run("scale", unique, "--runners", "2", code=14)
         assert "stop it" not in run("delete", unique, "--yes", code=10)
         assert "finishes its batch and ends" in run("stop", unique)
-        live.until(lambda: shown("list")[0]["state"] == "stopped", 60, "the end of its run")
+        live.until(lambda: shown("list")[0]["state"] == "stopped", PATIENCE_S, "the end of its run")
         run("scale", unique, "--runners", "2")
-        live.until(lambda: shown("list")[0]["runners"] == 2, 30, "the other plan")
+        live.until(lambda: shown("list")[0]["runners"] == 2, PATIENCE_S, "the other plan")
         said = run("delete", unique, "--yes")
         assert f"kaflow state drop {unique}" in said
         assert f"--delete --topic {unique}-out" in said
-        live.until(lambda: shown("list") == [], 30, "its end")
+        live.until(lambda: shown("list") == [], PATIENCE_S, "its end")
     assert not [name for name in os.listdir("pipelines") if name.startswith(unique)]
