@@ -13,10 +13,11 @@ import pytest
 import yaml
 
 from kaflow_engine.errors import Location
+from kaflow_engine.flow.operators import Aggregate
 from kaflow_engine.flow.records import RECORDS, ROW
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.durations import format_duration
-from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
+from kaflow_engine.model.pipelines.loader import load_pipeline, pipeline_from_mapping
 from kaflow_engine.plan.planner.pipeline_plan import build_plan, declared_columns
 from kaflow_engine.testing.cases.cases import run_case
 from kaflow_engine.testing.cases.executor import LocalExecutor
@@ -77,13 +78,15 @@ def batches():
     return [(end, pa.Table.from_pylist(found[end], schema=RECORDS)) for end in ends]
 
 
+def plan_of(spec):
+    columns = {topic: declared_columns(spec, topic) or () for topic in spec.topics}
+    return build_plan(spec, Config(), columns).plan
+
+
 def measure(pipeline):
     """Return the rows of the shown orders, and how many records waited behind a batch at most."""
-    spec = pipeline_from_mapping(pipeline, Location(PAGE))
-    columns = {topic: declared_columns(spec, topic) or () for topic in spec.topics}
-    running = LocalPipeline(
-        build_plan(spec, Config(), columns).plan, {topic: [0] for topic in spec.topics}
-    )
+    plan = plan_of(pipeline_from_mapping(pipeline, Location(PAGE)))
+    running = LocalPipeline(plan, {topic.name: [0] for topic in plan.sources})
     rows, waiting = [], 0
     for end, batch in batches():
         done = running.run(batch, end)
@@ -133,7 +136,15 @@ def test_a_table_says_what_is_measured(above, cells):
 
 def test_every_emission_is_measured():
     assert len(TABLES) == 9
-    assert len(blocks("yaml", PAGE)) == 3
+    assert len(blocks("yaml", PAGE)) == 4
+
+
+def test_its_settings_of_one_query_are_planned(tmp_path):
+    file = tmp_path / "visits.yaml"
+    file.write_text(blocks("yaml", PAGE)[-1])
+    plan = plan_of(load_pipeline(file, {}))
+    leaves = [each.leaves for each in plan.operators if isinstance(each, Aggregate)]
+    assert leaves == ["changes", "closed"]
 
 
 @pytest.mark.parametrize("case", load_cases(ROOT / CASES, {}), ids=lambda case: case.name)

@@ -6,22 +6,13 @@ from pydantic import Field
 
 from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.names import Filled, Operation, Topic
+from kaflow_engine.model.query_settings import QuerySettings
 from kaflow_engine.model.spec import Spec
 
 OF_ROWS = ("as", "key")
 """Keys of a relation that say how another one is read."""
 OF_READINGS = ("table", "primary_key", "operation", "retain", "event_time")
 """Keys of a relation that say how a topic is read."""
-
-
-class AggregationSpec(Spec):
-    """How long groups last, and what becomes of records that come too late for their window."""
-
-    ttl: Duration | None = None
-    """A group that saw no record for so long, in ms, is forgotten; None: never."""
-    grace: Duration = 0
-    """How long after its end a window takes records, in ms."""
-    on_late: Literal["drop", "dead_letter"] = "drop"
 
 
 class BatchSpec(Spec):
@@ -36,7 +27,7 @@ class BatchSpec(Spec):
     """Each source partition makes runs of its own; None: all make the same."""
 
 
-class RelationSpec(Spec):
+class RelationSpec(QuerySettings):
     """A name that the pipeline's query and its other relations may read: what stands behind it is a
     query, a topic in another way than under its own name, a relation in another way, or runs of its
     rows."""
@@ -58,5 +49,3 @@ class RelationSpec(Spec):
     key: tuple[Filled, ...] = ()
     """Of a table: columns of the relation that is read."""
     description: str | None = None
-    aggregation: AggregationSpec | None = None
-    """Of its GROUP BY; None: that of the pipeline."""

@@ -16,14 +16,14 @@ from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.formats import FormatName
 from kaflow_engine.model.names import Cron, Filled, GroupName, Name, Operation, Topic
 from kaflow_engine.model.outputs.output_specs import (
-    Coalesce,
     ColumnSpec,
     Write,
     listed,
     write_of,
 )
 from kaflow_engine.model.outputs.sink_specs import AnyListedOutput, AnyOutput
-from kaflow_engine.model.relation_specs import OF_READINGS, AggregationSpec, RelationSpec
+from kaflow_engine.model.query_settings import AggregationSpec, EmissionSpec, RowTime, Within
+from kaflow_engine.model.relation_specs import OF_READINGS, RelationSpec
 from kaflow_engine.model.spec import Path, Spec
 
 INLINE = Location("<inline>")
@@ -35,36 +35,6 @@ def _tags(value: object) -> object:
     if tags is None or not all(isinstance(tag, str) for tag in tags):
         return cast(object, value)
     return {tag: "" for tag in tags}
-
-
-class EmissionSpec(Spec):
-    """When a row is emitted."""
-
-    type: Literal["immediate", "smart", "on_match", "final"] = "immediate"
-    require: tuple[Filled, ...] = ()
-    """Output columns that must not be NULL, for `smart`."""
-    on_expiry: Literal["drop", "emit", "dead_letter"] = "drop"
-    coalesce: Coalesce = "batch"
-    """Of an aggregate: one update for each group and batch, or every one."""
-    late_updates: bool = False
-    """Of final windows: the row leaves at the end of the window, and again with late rows."""
-    every: Duration | None = None
-    """How long a key that sent a change holds the next one back, in ms of batch time."""
-
-
-class WithinSpec(Spec):
-    """How far the times of two events may be apart that match, in ms; for `on_match`."""
-
-    before: Duration | None = None
-    """How much earlier the right one may be; None: the TTL of its topic."""
-    after: Duration | None = None
-    """How much later it may be; None: the TTL of the left one's topic."""
-    grace: Duration = 0
-    """How long a match may be late."""
-
-
-def _within(value: object) -> object:
-    return {"before": value, "after": value} if isinstance(value, str | int) else value
 
 
 class EventsSpec(Spec):
@@ -183,10 +153,8 @@ class PipelineSpec(Spec):
     outputs: tuple[AnyListedOutput, ...] = ()
     """Instead of `query` and `output`: several, each with what is written there."""
     emission: EmissionSpec = EmissionSpec()
-    within: Annotated[WithinSpec | None, BeforeValidator(_within)] = None
-    """A duration alone is both `before` and `after`."""
-    row_time: Literal["driving", "latest"] = "driving"
-    """The event time of a joined row: that of its driving record, or the greatest of its events."""
+    within: Within = None
+    row_time: RowTime = "driving"
     aggregation: AggregationSpec | None = None
     """Of each GROUP BY; None: the defaults."""
     state: StateSpec = StateSpec()

@@ -1,9 +1,12 @@
 """The queries of a pipeline by chain: those that read the same topics and join them alike."""
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
 
+from kaflow_engine.errors import Location, SqlError
+from kaflow_engine.model.spec import Path
 from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape
+from kaflow_engine.sql.syntax import at_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +54,40 @@ def chain_shapes(outputs: Sequence[Sequence[QueryShape]]) -> tuple[ChainShape, .
     )
 
 
+def with_said_at(
+    shape: QueryShape, said_at: Callable[[Location], Path], at: Location
+) -> QueryShape:
+    """Return a query that knows where it stands when its joined rows leave, and so do those that it
+    looks up. Changes of tables leave as they arise.
+
+    Args:
+        shape: The query.
+        said_at: Tells of the place of a join where that stands.
+        at: Where its text begins.
+
+    Raises:
+        SqlError: Its joins say different things.
+    """
+    sources = tuple(
+        each if each.query is None else replace(each, query=with_said_at(each.query, said_at, at))
+        for each in shape.sources
+    )
+    found: Path | None = None
+    for join in () if shape.is_table else shape.joins:
+        place = at_line(at, join.line) or at
+        own = said_at(place)
+        if found is not None and own != found:
+            raise SqlError(
+                "this join and the one before it make the same rows, and their queries say "
+                "different things of when these leave",
+                place,
+                "say the same of both; or write the rows of the first join to a topic, and join "
+                "that in another pipeline",
+            )
+        found = own
+    return replace(shape, sources=sources, said_at=found or ())
+
+
 def looked_up(branches: Sequence[QueryShape]) -> tuple[QueryShape, ...]:
     """Return the queries that the branches of an output look up, each once."""
     return tuple(dict.fromkeys(each for shape in branches for each in shape.looked_up))
@@ -78,7 +115,8 @@ def common_filters(shapes: Sequence[QueryShape]) -> tuple[Expr, ...]:
 
 
 def _read(shape: QueryShape) -> Hashable:
-    """Return what a query reads and joins, wherever it stands in a file."""
+    """Return what a query reads and joins, wherever it stands in a file, and who says when these
+    rows leave."""
     return (
         tuple((e.alias, e.topic, e.reading, _texts(e.filter), e.query) for e in shape.sources),
         tuple(
@@ -89,6 +127,7 @@ def _read(shape: QueryShape) -> Hashable:
             )
             for each in shape.joins
         ),
+        shape.said_at,
     )
 
 

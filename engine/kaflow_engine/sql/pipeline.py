@@ -3,14 +3,17 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import partial
 
 from sqlglot import exp
 
 from kaflow_engine.errors import Location, ModelError, Problems, SqlError, UnknownName
 from kaflow_engine.model.files.yaml_file import raise_all
 from kaflow_engine.model.outputs.output_specs import Write
+from kaflow_engine.model.pipelines.own_settings import as_said_by, joins_said_at
 from kaflow_engine.model.record_columns import KEY
 from kaflow_engine.model.specs import PipelineSpec, TopicSpec
+from kaflow_engine.sql.chain_shapes import with_said_at
 from kaflow_engine.sql.groups.event_time import EventTimes
 from kaflow_engine.sql.groups.runs import RunText
 from kaflow_engine.sql.parse import output_names, parse_query
@@ -75,18 +78,17 @@ def pipeline_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[tuple[QuerySh
                 schemas,
                 each.start,
                 each.relations,
-                EventTimes(
-                    column=spec.event_time,
-                    counts=lambda topic: spec.row_time == "latest" and spec.is_event(topic),
-                ),
+                _event_times(spec, each),
                 topics_of(spec),
             )
+            said_at = partial(joins_said_at, spec, each.write)
+            branches = tuple(with_said_at(shape, said_at, each.start) for shape in branches)
+            raise_all(wrong_full(spec, branches, each.start))
         except NeedsSchema as notice:
             unknown.append(notice)
         except ModelError as error:
             wrong.append(error)
         else:
-            wrong += wrong_full(spec, branches, each.start)
             found.append(tuple(_keyed(each.write, shape) for shape in branches))
     raise_all(_once(wrong))
     if unknown:
@@ -122,14 +124,25 @@ def wrong_full(
                 place,
                 "write LEFT JOIN from the events: each of them looks up its entry",
             )
-        elif spec.emission.type != "on_match":
+        elif (said := as_said_by(spec, shape.said_at).emission.type) != "on_match":
             yield SqlError(
-                f"FULL JOIN of events cannot run under {spec.emission.type} emission: it is not "
+                f"FULL JOIN of events cannot run under {said} emission: it is not "
                 "known that a row matches nothing before its time is up",
                 place,
                 "set emission.type to on_match; or use LEFT JOIN from the driving topic; or "
                 "declare topics: <topic>: table: true for each topic of the join",
             )
+
+
+def _event_times(spec: PipelineSpec, read: _Read) -> EventTimes:
+    """Return what is known of the event times of topics in the query of an output."""
+
+    def counts(topic: str, line: int | None) -> bool:
+        at = at_line(read.start, line) or read.start
+        said = as_said_by(spec, joins_said_at(spec, read.write, at))
+        return said.row_time == "latest" and spec.is_event(topic)
+
+    return EventTimes(column=spec.event_time, counts=counts)
 
 
 def table_key(topic: TopicSpec) -> tuple[str, ...] | None:

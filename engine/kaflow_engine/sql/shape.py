@@ -10,6 +10,7 @@ from typing import Literal
 
 from kaflow_engine.flow.windows import Window
 from kaflow_engine.model.columns import Column
+from kaflow_engine.model.spec import Path
 
 MATCHED = "$matched"
 BATCH_TIME = "$batch_time"
@@ -200,6 +201,8 @@ class QueryShape:
     groups: tuple[GroupShape, ...] = ()
     """Of the rows that pass `where`, one behind the other; `outputs` are over the rows of the last
     one."""
+    said_at: Path = ()
+    """Where it stands when joined rows leave: at a relation or an output; () of the pipeline."""
 
     @property
     def driving(self) -> SourceShape:

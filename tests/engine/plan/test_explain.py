@@ -187,7 +187,18 @@ def test_what_happens_to_lost_records_and_new_schemas() -> None:
 
 
 CHAIN_KEYS = {
-    *("driving", "filters", "steps", "where", "require", "wait", "ledger", "emission", "latest")
+    *(
+        "driving",
+        "filters",
+        "steps",
+        "where",
+        "require",
+        "wait",
+        "ledger",
+        "emission",
+        "latest",
+        "on_expiry",
+    )
 }
 
 

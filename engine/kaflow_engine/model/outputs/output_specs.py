@@ -9,10 +9,8 @@ from pydantic import Field
 from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.formats import FormatName
 from kaflow_engine.model.names import Filled, TableName, Topic
+from kaflow_engine.model.query_settings import Coalesce, QuerySettings
 from kaflow_engine.model.spec import Path, Spec
-
-Coalesce = Literal["batch", "none"]
-"""Whether changes of one key in one batch leave as one."""
 
 
 class SchemaSpec(Spec):
@@ -101,8 +99,8 @@ class SinkSpec(Spec):
         return {}
 
 
-class ListedPart(Spec):
-    """What one of several outputs says besides: what is written there."""
+class ListedPart(QuerySettings):
+    """What one of several outputs says besides: what is written there, and when its rows leave."""
 
     from_: Filled | None = Field(default=None, alias="from")
     """The relation whose rows are written."""

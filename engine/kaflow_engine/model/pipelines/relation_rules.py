@@ -11,6 +11,7 @@ from kaflow_engine.model.pipelines.table_rules import (
     key_columns,
     without_table,
 )
+from kaflow_engine.model.query_settings import OF_QUERIES
 from kaflow_engine.model.relation_specs import OF_READINGS, OF_ROWS
 from kaflow_engine.model.spec import Path
 
@@ -59,7 +60,7 @@ def _of_runs(tree: Entries, path: Path, runs: Entries) -> Iterator[ModelError]:
         if not is_said(runs, key):
             text = f"runs of rows '{name}' have no {key}"
             yield ModelError(text, place(tree, (*path, "batch")), hint)
-    for key in ("topic", "aggregation", *OF_READINGS, *OF_ROWS):
+    for key in ("topic", *OF_QUERIES, *OF_READINGS, *OF_ROWS):
         if is_said(runs, key):
             yield ModelError(
                 f"'{key}' of '{name}' does not go with runs of rows",
@@ -71,9 +72,9 @@ def _of_runs(tree: Entries, path: Path, runs: Entries) -> Iterator[ModelError]:
 def _of_others(tree: Entries, path: Path, relation: Entries, kind: str) -> Iterator[ModelError]:
     """Refuse keys that belong to another kind of relation."""
     name = brief(str(path[-1]))
-    own = {"query": ("aggregation",), "topic": OF_READINGS, "from": OF_ROWS}[kind]
+    own = {"query": OF_QUERIES, "topic": OF_READINGS, "from": OF_ROWS}[kind]
     kinds = (
-        ("queries", ("aggregation",), "write it at the query with the GROUP BY"),
+        ("queries", OF_QUERIES, "write it at the query with the GROUP BY or the join"),
         ("readings of topics", OF_READINGS, "write topic: <topic> for it, or remove it"),
         ("readings of relations", OF_ROWS, "write from: <relation> for it, or remove it"),
     )

@@ -14,6 +14,11 @@ from kaflow_engine.model.pipelines.output_rules import (
     output_of_one_kind,
     outputs_of,
 )
+from kaflow_engine.model.pipelines.query_rules import (
+    keys_of_smart_emission,
+    late_updates_of_windows,
+    settings_without_a_query,
+)
 from kaflow_engine.model.pipelines.relation_rules import keys_of_relations
 from kaflow_engine.model.pipelines.table_rules import is_table, keys_of_tables
 from kaflow_engine.model.spec import Path
@@ -33,33 +38,6 @@ def topic_in_two_roles(tree: Entries) -> Iterator[ModelError]:
                 entry.at,
                 "take it out of one: a dimension is kept for ever, an event for its TTL",
             )
-
-
-def keys_of_smart_emission(tree: Entries) -> Iterator[ModelError]:
-    """`require` and `on_expiry` say what smart emission does."""
-    emission = _text(tree, "emission", "type") or "immediate"
-    if emission not in ("immediate", "on_match", "final"):
-        return
-    for key in ("require", "on_expiry"):
-        value = tree.get("emission", key)
-        if value is None or (isinstance(value, Items) and not value.items):
-            continue
-        yield ModelError(
-            f"emission.{key} is only for smart emission",
-            place(tree, ("emission", key)),
-            f"set emission.type to smart, or remove {key}",
-        )
-
-
-def late_updates_of_windows(tree: Entries) -> Iterator[ModelError]:
-    """`late_updates` says more of rows that are final."""
-    said = _text(tree, "emission", "late_updates")
-    if said is not None and said.lower() == "true" and _text(tree, "emission", "type") != "final":
-        yield ModelError(
-            "emission.late_updates is only for final emission",
-            place(tree, ("emission", "late_updates")),
-            "set emission.type to final, or remove it: under immediate every change leaves",
-        )
 
 
 def schema_without_registry(tree: Entries) -> Iterator[ModelError]:
@@ -201,6 +179,7 @@ RULES: tuple[Rule, ...] = (
     topic_in_two_roles,
     keys_of_smart_emission,
     late_updates_of_windows,
+    settings_without_a_query,
     schema_without_registry,
     fields_without_name,
     versions_of_dimensions,

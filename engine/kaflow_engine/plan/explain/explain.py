@@ -31,8 +31,8 @@ from kaflow_engine.plan.explain.groups import group_parts
 from kaflow_engine.plan.explain.sinks import guarantee, sink_part, table_part
 from kaflow_engine.plan.explain.steps import chain_part, shared_filters, text_of, unknown_chain
 from kaflow_engine.plan.explain.topics import Columns, topic_part
+from kaflow_engine.plan.planner.events.matching import kept_roles
 from kaflow_engine.plan.planner.grouping.settings import keyed_shapes, pace
-from kaflow_engine.plan.planner.matching import kept_roles
 from kaflow_engine.plan.planner.pipeline_plan import (
     build_plan,
     check_pipeline,
@@ -108,7 +108,6 @@ def _explanation(
         ),
         chains=tuple(shown) or (unknown_chain(spec, wait),),
         emission=shown[0].emission if shown else spec.emission.type,
-        on_expiry=spec.emission.on_expiry,
         on_dimension_update=spec.on_dimension_update,
         outputs=tuple(
             _output(

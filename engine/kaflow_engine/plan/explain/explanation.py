@@ -149,6 +149,8 @@ class ChainPart:
     """Milliseconds that a row waits at most."""
     emission: str
     """When its rows leave."""
+    on_expiry: str
+    """What becomes of an incomplete row, under smart emission."""
     latest: bool = False
     """Its rows have the greatest time of their events."""
     tables: tuple[BoxPart, ...] = ()
@@ -246,7 +248,6 @@ class Explanation:
     chains: tuple[ChainPart, ...]
     """In the order in which the file names them; one where the query is not known yet."""
     emission: str
-    on_expiry: str
     on_dimension_update: str
     outputs: tuple[OutputPart, ...]
     """In the order of the file."""

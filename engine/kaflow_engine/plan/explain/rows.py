@@ -155,7 +155,7 @@ def finished(explanation: Explanation, chain: ChainPart) -> Rows:
     if chain.latest:
         yield "time", "the greatest of the events that a row is made of"
     if chain.emission == "smart":
-        yield "expiry", f"an incomplete row is {ON_EXPIRY[explanation.on_expiry]}"
+        yield "expiry", f"an incomplete row is {ON_EXPIRY[chain.on_expiry]}"
     if explanation.on_dimension_update == "reemit":
         yield "updates", "a changed dimension emits the rows of unexpired records again"
 

@@ -9,7 +9,7 @@ from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.explain.explanation import ChainPart, SidePart, StepPart
 from kaflow_engine.plan.explain.groups import names_of_groups, shown
 from kaflow_engine.plan.explain.tables import table_boxes
-from kaflow_engine.plan.planner.matching import Matching, matching_of, with_emission
+from kaflow_engine.plan.planner.events.matching import Matching, matching_of, with_emission
 from kaflow_engine.plan.planner.topics import TopicRole
 from kaflow_engine.plan.planner.wiring import relation_of
 from kaflow_engine.sql.chain_shapes import ChainShape, common_filters, common_key
@@ -28,6 +28,7 @@ def unknown_chain(spec: PipelineSpec, wait: int) -> ChainPart:
         require=_required(spec, None),
         wait=wait,
         emission=spec.emission.type,
+        on_expiry=spec.emission.on_expiry,
         ledger=None,
     )
 
@@ -64,9 +65,10 @@ def chain_part(
         ),
         steps=() if shape.is_table else _steps_of(shape, roles, planned, matching),
         where=tuple(text_of(part) for part in shared if not part.aliases <= driving),
-        require=_required(spec, queries),
+        require=_required(own, queries),
         wait=ttl if matching is None else matching.rest,
         emission=own.emission.type,
+        on_expiry=own.emission.on_expiry,
         latest=matching is not None and matching.latest,
         ledger=None if planned is None else planned.ledger is not None,
         tables=() if plan is None or planned is None else table_boxes(plan, planned, shape),

@@ -11,8 +11,8 @@ from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.layout import key_text
 from kaflow_engine.plan.planner.chain_parts import Behind, ChainParts, ended, of_tables
+from kaflow_engine.plan.planner.events.matching import matching_of, with_emission
 from kaflow_engine.plan.planner.grouping.refused_groups import refuse_better_rows
-from kaflow_engine.plan.planner.matching import matching_of, with_emission
 from kaflow_engine.plan.planner.original_bytes import raw_condition
 from kaflow_engine.plan.planner.outputs.output import BranchParts, OutputParts
 from kaflow_engine.plan.planner.outputs.throttle import throttled

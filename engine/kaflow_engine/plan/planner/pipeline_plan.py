@@ -12,12 +12,13 @@ from kaflow_engine.model.record_columns import NULL_VALUE, readable
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.assemble import PlanParts, assemble
 from kaflow_engine.plan.planner.chain_parts import ChainParts
+from kaflow_engine.plan.planner.events.matching import row_times
+from kaflow_engine.plan.planner.events.refused_matching import wrong_matching
 from kaflow_engine.plan.planner.functions import use_functions
 from kaflow_engine.plan.planner.grouping.refused_groups import wrong_groups, wrong_keys
 from kaflow_engine.plan.planner.grouping.settings import (
     keyed_shapes,
 )
-from kaflow_engine.plan.planner.matching import row_times, wrong_matching
 from kaflow_engine.plan.planner.mistakes import Mistakes
 from kaflow_engine.plan.planner.outputs.connector import wrong_sinks
 from kaflow_engine.plan.planner.outputs.output import (

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from kaflow_engine.errors import ModelError, SqlError
+from kaflow_engine.model.pipelines.own_settings import as_said_by
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.steps import KeyStep, event_aliases
 from kaflow_engine.plan.planner.topics import TopicRole
@@ -58,10 +59,10 @@ def refuse_reemit(spec: PipelineSpec, chains: Sequence[ChainShape], steps: int) 
             place,
             "split the pipeline in two, or remove it",
         )
-    if spec.emission.type in ("on_match", "final"):
+    said = as_said_by(spec, chains[0].shape.said_at).emission.type
+    if said in ("on_match", "final"):
         raise ModelError(
-            f"'on_dimension_update: reemit' contradicts {spec.emission.type} emission, which "
-            "decides once",
+            f"'on_dimension_update: reemit' contradicts {said} emission, which decides once",
             place,
             "use immediate or smart emission, or remove it",
         )

@@ -21,6 +21,7 @@ from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
 from kaflow_engine.flow.tables import Materialize, TableJoin
 from kaflow_engine.flow.timed import Throttle
 from kaflow_engine.model.columns import Column
+from kaflow_engine.model.pipelines.own_settings import as_said_by
 from kaflow_engine.model.record_columns import KEY as RECORD_KEY
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.grouping.places import Places
@@ -88,19 +89,17 @@ def refuse_unnested(spec: PipelineSpec, branches: Sequence[BranchParts]) -> None
             spec.place("on_dimension_update"),
             "write the joined rows to a topic, and unnest them in another pipeline",
         )
-    for i, name in enumerate(spec.emission.require):
-        columns = [
-            (each.shape, column)
-            for each in branches
-            if not each.groups and (column := each.shape.column(name))
-        ]
-        if any(shape.lists_behind(column.expr) for shape, column in columns):
-            raise ModelError(
-                f"the required column '{name}' is made of elements of an unnested list, and rows "
-                "wait before they are unnested",
-                spec.place("emission", "require", i),
-                "select the list as a column, too, and require that one",
-            )
+    for each in branches:
+        own = as_said_by(spec, each.shape.said_at)
+        for i, name in enumerate(() if each.groups else own.emission.require):
+            column = each.shape.column(name)
+            if column is not None and each.shape.lists_behind(column.expr):
+                raise ModelError(
+                    f"the required column '{name}' is made of elements of an unnested list, and "
+                    "rows wait before they are unnested",
+                    own.place("emission", "require", i),
+                    "select the list as a column, too, and require that one",
+                )
 
 
 def ledger_after(chain: int, joins: Sequence[KeyedJoin], projects: Sequence[Project]) -> Ledger:

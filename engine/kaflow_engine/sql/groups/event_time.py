@@ -18,9 +18,9 @@ class EventTimes:
 
     column: Callable[[str], str | None] = lambda _: None
     """The column of a topic that holds its event time; None: that of Kafka."""
-    counts: Callable[[str], bool] = lambda _: False
-    """Whether the time of a joined record of a topic counts for the row, too, which then has the
-    greatest one."""
+    counts: Callable[[str, int | None], bool] = lambda _, line: False
+    """Whether the time of a record of a topic that is joined in a line counts for the row, too,
+    which then has the greatest one."""
 
 
 _DAY = 86_400_000
@@ -94,8 +94,9 @@ def clock_of(tree: exp.Expr, rows: Flat, schemas: Schemas, event_times: EventTim
             return None
         return Clock(type="TIMESTAMP", within=group.window if name == WINDOW_START else None)
     driving, topic = rows.sources[0]
-    events = [joined for name, joined in rows.sources[1:] if name not in rows.tables]
-    if alias != driving or any(map(event_times.counts, events)):
+    lines = {join.alias: join.line for join in rows.joins}
+    events = [each for each in rows.sources[1:] if each[0] not in rows.tables]
+    if alias != driving or any(event_times.counts(of, lines.get(name)) for name, of in events):
         return None
     columns = {column.name.lower(): column for column in schemas(topic) or ()}
     if name == TIME and TIME not in columns:

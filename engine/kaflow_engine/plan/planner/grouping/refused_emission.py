@@ -4,31 +4,36 @@ from collections.abc import Iterator, Sequence
 
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.outputs.output_specs import Write
+from kaflow_engine.model.pipelines.own_settings import as_said_by, owner_at, owner_of_rows, owners
 from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.plan.planner.grouping.settings import place_of
+from kaflow_engine.plan.planner.grouping.settings import owner_of, place_of, said_of
 from kaflow_engine.plan.planner.outputs.output import BranchParts
+from kaflow_engine.plan.planner.outputs.throttle import without_an_output
+from kaflow_engine.sql.syntax import at_line
 
 
 def wrong_emission(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[ModelError]:
     """Yield what is said of when groups leave, and does not fit them."""
     yield from _final(spec, branches)
-    yield from _late_updates(spec, branches)
+    for owner in ((), *owners(spec, "emission")):
+        yield from _late_updates(spec, owner, branches)
+        yield from _without_effect(spec, owner, branches)
     yield from _coalescing(spec, branches)
 
 
 def _final(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[ModelError]:
     grouped = [branch for branch in branches if branch.groups]
-    if spec.emission.type == "final":
-        for branch in grouped:
-            last = next((g.shape for g in reversed(branch.groups) if not g.shape.appends), None)
-            if last is not None and last.window is None:
-                yield ModelError(
-                    f"final emission needs a window, and the GROUP BY at "
-                    f"{place_of(spec, branch.write, last)} has none: its groups never end",
-                    spec.place("emission", "type"),
-                    "add a window, such as GROUP BY tumble(INTERVAL 5 MINUTE), or remove it",
-                )
+    for branch in grouped:
+        last = next((g.shape for g in reversed(branch.groups) if not g.shape.appends), None)
+        said = spec if last is None else said_of(spec, branch.write, last, "emission")
+        if last is not None and last.window is None and said.emission.type == "final":
+            yield ModelError(
+                f"final emission needs a window, and the GROUP BY at "
+                f"{place_of(spec, branch.write, last)} has none: its groups never end",
+                said.place("emission", "type"),
+                "add a window, such as GROUP BY tumble(INTERVAL 5 MINUTE), or remove it",
+            )
     if grouped and spec.on_dimension_update == "reemit":
         yield ModelError(
             "'on_dimension_update: reemit' does not work with GROUP BY or DISTINCT: a row that is "
@@ -38,28 +43,74 @@ def _final(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[Mode
         )
 
 
-def _late_updates(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[ModelError]:
+def _late_updates(
+    spec: PipelineSpec, owner: Path, branches: Sequence[BranchParts]
+) -> Iterator[ModelError]:
     """Windows must end before they are closed."""
-    if not spec.emission.late_updates:
+    said = as_said_by(spec, owner)
+    if not said.emission.late_updates:
         return
-    ended = [b for b in branches if b.groups and b.groups[-1].settings.leaves == "ended"]
-    place = spec.place("emission", "late_updates")
+    ended = [
+        (branch.write, group)
+        for branch in branches
+        for group in branch.groups
+        if group.settings.leaves == "ended"
+        and owner_of(spec, branch.write, group.shape, "emission") == owner
+    ]
+    place = said.place("emission", "late_updates")
     if not ended:
         yield ModelError(
             "emission.late_updates has no effect: no row of a window leaves",
             place,
             "remove it, or GROUP BY a window, such as tumble(INTERVAL 5 MINUTE), last",
         )
-    for branch in ended:
-        group = branch.groups[-1]
+    for write, group in ended:
         if group.settings.grace == 0:
             yield ModelError(
                 f"emission.late_updates has no effect on the window at "
-                f"{place_of(spec, branch.write, group.shape)}: it is closed when it ends, and no "
+                f"{place_of(spec, write, group.shape)}: it is closed when it ends, and no "
                 "late row comes into it",
                 place,
                 "set aggregation.grace to how long after its end it takes late rows, or remove it",
             )
+
+
+def _without_effect(
+    spec: PipelineSpec, owner: Path, branches: Sequence[BranchParts]
+) -> Iterator[ModelError]:
+    """What a query says itself must concern joins or groups in it."""
+    said = as_said_by(spec, owner)
+    if not owner or "type" not in said.emission.model_fields_set:
+        return
+    joins = any(_joins_in(spec, owner, branch, "emission") for branch in branches)
+    kind = said.emission.type
+    if kind in ("smart", "on_match") and not joins:
+        yield ModelError(
+            f"{kind} emission is for joins of events, and there is none in this query",
+            said.place("emission", "type"),
+            "remove it, or write it at the query with the join",
+        )
+    groups = [
+        group.shape
+        for branch in branches
+        for group in branch.groups
+        if owner_of(spec, branch.write, group.shape, "emission") == owner
+    ]
+    if kind in ("immediate", "final") and not joins and not groups:
+        yield ModelError(
+            f"{kind} emission has no effect: there is no join of events and no GROUP BY in this "
+            "query",
+            said.place("emission", "type"),
+            "remove it, or write it at the query with the GROUP BY or the join",
+        )
+
+
+def _joins_in(spec: PipelineSpec, owner: Path, branch: BranchParts, key: str) -> bool:
+    """Tell whether events are joined in the query of a relation or an output."""
+    start = spec.place(*branch.write.query_at)
+    lines = [join.line for join in branch.shape.joins]
+    places = [at_line(start, line) or start for line in lines if not branch.shape.is_table]
+    return any(owner_at(spec, branch.write, at, key) == owner for at in places)
 
 
 def _coalescing(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[ModelError]:
@@ -71,6 +122,13 @@ def _coalescing(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator
         if write.output.coalesce is not None and at not in tables:
             text = "'coalesce' has no effect: each row of this output is one of its own"
             yield ModelError(text, spec.place(*at, "coalesce"), hint)
-    if "coalesce" in spec.emission.model_fields_set and not tables:
-        text = "emission.coalesce has no effect: each row is one of its own"
-        yield ModelError(text, spec.place("emission", "coalesce"), hint)
+    for owner in ((), *owners(spec, "emission")):
+        said = as_said_by(spec, owner)
+        own = [at for at, each in writes.items() if owner_of_rows(spec, each, "emission") == owner]
+        if "coalesce" not in said.emission.model_fields_set:
+            continue
+        if owner and not own:
+            yield without_an_output(said, "coalesce")
+        elif not tables & {*own}:
+            text = "emission.coalesce has no effect: each row is one of its own"
+            yield ModelError(text, said.place("emission", "coalesce"), hint)

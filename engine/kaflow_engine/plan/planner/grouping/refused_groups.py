@@ -4,10 +4,12 @@ from collections.abc import Iterator, Sequence
 
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import ModelError, SqlError
+from kaflow_engine.model.pipelines.own_settings import as_said_by, owners
+from kaflow_engine.model.query_settings import AggregationSpec
 from kaflow_engine.model.spec import Path
-from kaflow_engine.model.specs import AggregationSpec, PipelineSpec
+from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.grouping.refused_emission import wrong_emission
-from kaflow_engine.plan.planner.grouping.settings import aggregation_of, is_group_key, place_of
+from kaflow_engine.plan.planner.grouping.settings import is_group_key, owner_of, place_of
 from kaflow_engine.plan.planner.outputs.connector import wrong_rows
 from kaflow_engine.plan.planner.outputs.output import BranchParts, OutputParts
 from kaflow_engine.plan.planner.outputs.throttle import wrong_pace
@@ -41,7 +43,7 @@ def wrong_keys(
                 "as it is",
                 spec.place(*write.at, "table"),
                 "remove emission.late_updates, or write to a topic"
-                if spec.emission.late_updates and branch.groups[-1].shape.window
+                if branch.groups[-1].settings.leaves == "ended"
                 else "group by a window, such as tumble(INTERVAL 5 MINUTE), with emission: "
                 "{type: final}, or write to a topic",
             )
@@ -178,34 +180,30 @@ def _called(group: GroupShape) -> str:
 
 
 def _required(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[ModelError]:
-    for i, name in enumerate(spec.emission.require):
-        known = [branch for branch in branches if branch.shape.column(name)]
-        if known and all(branch.groups for branch in known):
-            yield ModelError(
-                f"the required column '{name}' is a column of groups, and rows wait before they "
-                "are grouped",
-                spec.place("emission", "require", i),
-                "remove it; WHERE … IS NOT NULL keeps incomplete rows out of groups",
-            )
+    for owner in ((), *owners(spec, "emission")):
+        for i, name in enumerate(as_said_by(spec, owner).emission.require):
+            known = [branch for branch in branches if branch.shape.column(name)]
+            if known and all(branch.groups for branch in known):
+                yield ModelError(
+                    f"the required column '{name}' is a column of groups, and rows wait before "
+                    "they are grouped",
+                    spec.place(*owner, "emission", "require", i),
+                    "remove it; WHERE … IS NOT NULL keeps incomplete rows out of groups",
+                )
 
 
 def _aggregation(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[ModelError]:
     """Each key of `aggregation` must concern some GROUP BY."""
-    own: dict[str | None, list[GroupShape]] = {}
+    own: dict[Path, list[GroupShape]] = {}
     tables: list[GroupShape] = []
     for branch in branches:
         for group in branch.groups:
-            _, relation = aggregation_of(spec, branch.write, group.shape)
-            own.setdefault(relation, []).append(group.shape)
+            owner = owner_of(spec, branch.write, group.shape, "aggregation")
+            own.setdefault(owner, []).append(group.shape)
             tables += [group.shape] if branch.shape.is_table else []
-    said: list[tuple[AggregationSpec | None, Path, list[GroupShape]]] = [
-        (spec.aggregation, ("aggregation",), own.get(None, []))
-    ]
-    said += [
-        (relation.aggregation, ("relations", name, "aggregation"), own.get(name, []))
-        for name, relation in spec.relations.items()
-    ]
-    for aggregation, path, groups in said:
+    for owner in ((), *owners(spec, "aggregation")):
+        aggregation, groups = as_said_by(spec, owner).aggregation, own.get(owner, [])
+        path: Path = (*owner, "aggregation")
         if aggregation is not None:
             yield from _without_effect(spec, aggregation, path, groups)
             if (

@@ -10,7 +10,10 @@ from kaflow_engine.flow.operators import Leaves
 from kaflow_engine.flow.windows import WINDOW_START
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.outputs.output_specs import Write
-from kaflow_engine.model.specs import AggregationSpec, PipelineSpec
+from kaflow_engine.model.pipelines.own_settings import as_said_by, owner_at, owner_of_rows
+from kaflow_engine.model.query_settings import AggregationSpec
+from kaflow_engine.model.spec import Path
+from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.table_rows import GROUP
 from kaflow_engine.plan.planner.grouping.accumulators import follows_order
 from kaflow_engine.plan.planner.tables.keys import (
@@ -70,15 +73,15 @@ def group_settings(
 ) -> tuple[GroupSettings, ...]:
     """Return the settings of each GROUP BY of a query.
 
-    A window that another GROUP BY takes is final, and gives it one row. A table that another one
-    takes gives it each of its changes, where the order in which rows took their present form
-    counts. Groups that are looked up show every change: a record sees those before it.
+    A window that another GROUP BY takes is final, and gives it one row, unless its own query says
+    otherwise. A table that another one takes gives it each of its changes, where the order in which
+    rows took their present form counts. Groups that are looked up show every change: a record sees
+    those before it.
     """
     found: list[GroupSettings] = []
     for number, group in enumerate(shape.groups, 1):
-        said, _ = aggregation_of(spec, write, group)
-        last = number == len(shape.groups)
-        leaves = _leaves(spec, group, last=last)
+        said = said_of(spec, write, group, "aggregation").aggregation or AggregationSpec()
+        leaves = _leaves(spec, write, group, shape.groups[number:])
         in_order = any(follows_order(later) for later in shape.groups[number:])
         found.append(
             GroupSettings(
@@ -93,12 +96,18 @@ def group_settings(
     return tuple(found)
 
 
-def _leaves(spec: PipelineSpec, group: GroupShape, *, last: bool) -> Leaves:
+def _leaves(
+    spec: PipelineSpec, write: Write, group: GroupShape, later: Sequence[GroupShape]
+) -> Leaves:
     if group.appends:
         return "first"
-    if group.window is None or (last and _immediate(spec)):
+    own = owner_of(spec, write, group, "emission")
+    said = as_said_by(spec, own)
+    others = [owner_of(spec, write, each, "emission") for each in later]
+    counts = not later or (own != () and own not in others)
+    if group.window is None or (counts and _immediate(said)):
         return "changes"
-    return "ended" if last and spec.emission.late_updates else "closed"
+    return "ended" if counts and said.emission.late_updates else "closed"
 
 
 def _immediate(spec: PipelineSpec) -> bool:
@@ -109,7 +118,7 @@ def coalescing(spec: PipelineSpec, write: Write) -> Literal["batch", "none"]:
     """Return whether changes of one group in one batch leave as one."""
     if write.output.coalesce is None and write.output.every is not None:
         return "batch"
-    return write.output.coalesce or spec.emission.coalesce
+    return write.output.coalesce or rows_said(spec, write).emission.coalesce
 
 
 def pace(spec: PipelineSpec, write: Write) -> int | None:
@@ -121,35 +130,29 @@ def pace(spec: PipelineSpec, write: Write) -> int | None:
         return None
     if write.output.every is not None:
         return write.output.every
-    return None if write.output.coalesce == "none" else spec.emission.every
+    every = rows_said(spec, write).emission.every
+    return None if write.output.coalesce == "none" else every
 
 
-def aggregation_of(
-    spec: PipelineSpec, write: Write, group: GroupShape
-) -> tuple[AggregationSpec, str | None]:
-    """Return what is said of the groups of a GROUP BY, and the relation that says it."""
-    name = relation_with(spec, place_of(spec, write, group))
-    own = spec.relations[name].aggregation if name is not None else None
-    if own is not None:
-        return own, name
-    return spec.aggregation or AggregationSpec(), None
+def rows_said(spec: PipelineSpec, write: Write) -> PipelineSpec:
+    """Return what the author wrote as it counts for the changes that an output writes."""
+    return as_said_by(spec, owner_of_rows(spec, write, "emission"))
+
+
+def owner_of(spec: PipelineSpec, write: Write, group: GroupShape, key: str) -> Path:
+    """Return who says what counts of a GROUP BY under a key; () is the pipeline."""
+    return owner_at(spec, write, place_of(spec, write, group), key)
+
+
+def said_of(spec: PipelineSpec, write: Write, group: GroupShape, key: str) -> PipelineSpec:
+    """Return what the author wrote as it counts for a GROUP BY under a key."""
+    return as_said_by(spec, owner_of(spec, write, group, key))
 
 
 def place_of(spec: PipelineSpec, write: Write, group: GroupShape) -> Location:
     """Return where a GROUP BY stands."""
     start = spec.place(*write.query_at)
     return at_line(start, group.line) or start
-
-
-def relation_with(spec: PipelineSpec, at: Location) -> str | None:
-    """Return the relation in whose query a place is; None: in that of an output."""
-    for name, relation in spec.relations.items():
-        start = spec.place("relations", name, "query")
-        if relation.query is None or start.line is None or at.line is None or start.file != at.file:
-            continue
-        if start.line <= at.line <= start.line + relation.query.rstrip().count("\n"):
-            return name
-    return None
 
 
 def is_table(shape: QueryShape, settings: Sequence[GroupSettings]) -> bool:

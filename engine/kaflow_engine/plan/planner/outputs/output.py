@@ -14,6 +14,7 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.model.files.mistakes import dotted
 from kaflow_engine.model.files.yaml_file import raise_all
 from kaflow_engine.model.outputs.output_specs import SchemaSpec, Write
+from kaflow_engine.model.pipelines.own_settings import as_said_by, owners
 from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.grouping.settings import GroupParts, is_table
@@ -111,10 +112,11 @@ def wrong_names(
         found += wrong_checks(spec, write, seen)
     if all(columns is not None for columns in names):
         every = list(dict.fromkeys(name for columns in names for name in columns or ()))
-        required = [
-            (name, ("emission", "require", i)) for i, name in enumerate(spec.emission.require)
-        ]
-        found += _unknown(spec, required, [*every, *meant], every)
+        for owner in ((), *owners(spec, "emission")):
+            own: Path = (*owner, "emission", "require")
+            said = as_said_by(spec, owner).emission.require
+            required = [(name, (*own, i)) for i, name in enumerate(said)]
+            found += _unknown(spec, required, [*every, *meant], every)
     return found
 
 

@@ -9,6 +9,7 @@ from kaflow_engine.flow.numbers import timed_state
 from kaflow_engine.flow.sinks import Sink, TopicSink
 from kaflow_engine.flow.timed import Throttle
 from kaflow_engine.model.outputs.output_specs import Write
+from kaflow_engine.model.pipelines.own_settings import as_said_by, owner_of_rows, owners
 from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.grouping.settings import pace
@@ -65,13 +66,27 @@ def wrong_pace(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[
             yield ModelError(text, spec.place(*at, "every"), hint)
         elif write.output.coalesce == "none":
             yield _not_each(spec, (*at, "every"))
-    if spec.emission.every is None:
-        return
-    if not tables:
-        text = "emission.every has no effect: each row is one of its own"
-        yield ModelError(text, spec.place("emission", "every"), hint)
-    elif spec.emission.coalesce == "none":
-        yield _not_each(spec, ("emission", "every"))
+    for owner in ((), *owners(spec, "emission")):
+        said = as_said_by(spec, owner)
+        own = [at for at, each in writes.items() if owner_of_rows(spec, each, "emission") == owner]
+        if said.emission.every is None:
+            continue
+        if owner and not own:
+            yield without_an_output(said, "every")
+        elif not tables & {*own}:
+            text = "emission.every has no effect: each row is one of its own"
+            yield ModelError(text, said.place("emission", "every"), hint)
+        elif said.emission.coalesce == "none":
+            yield _not_each(said, ("emission", "every"))
+
+
+def without_an_output(said: PipelineSpec, key: str) -> ModelError:
+    """Return the error of a key of changes at a relation that no output writes as it is."""
+    return ModelError(
+        f"emission.{key} has no effect: no output writes the changes of this query as they are",
+        said.place("emission", key),
+        f"write {key} at the output that they end in, or remove it",
+    )
 
 
 def _not_each(spec: PipelineSpec, at: Path) -> ModelError:

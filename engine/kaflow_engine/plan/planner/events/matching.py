@@ -1,21 +1,20 @@
 """`emission: on_match`: which joins leave so, which events match, and what cannot be done."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from kaflow_engine.duck.quoting import identifier
-from kaflow_engine.errors import ModelError, SqlError
 from kaflow_engine.flow.edges import SideParams, Within
 from kaflow_engine.flow.operators import KeyedJoin
-from kaflow_engine.model.columns import Column
-from kaflow_engine.model.specs import PipelineSpec, WithinSpec
+from kaflow_engine.model.pipelines.own_settings import as_said_by
+from kaflow_engine.model.query_settings import WithinSpec
+from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.steps import KeyStep, Needs, event_aliases, left_events
 from kaflow_engine.plan.planner.topics import TopicRole
 from kaflow_engine.sql.chain_shapes import ChainShape
 from kaflow_engine.sql.groups.event_time import TIME
 from kaflow_engine.sql.shape import MATCHED, Expr, JoinShape, QueryShape
-from kaflow_engine.sql.syntax import at_line
 
 Emission = Literal["immediate", "smart", "on_match", "final"]
 
@@ -30,7 +29,7 @@ def emission_of(
     before their matches. INNER JOINs of events send the same rows under `immediate`.
 
     Args:
-        spec: What the author wrote.
+        spec: What the author wrote, as it counts for the chain.
         shape: What the chain reads and joins.
         roles: The topics.
         grouped: All queries over the chain group its rows.
@@ -49,7 +48,7 @@ def emission_of(
 def with_emission(
     spec: PipelineSpec, shape: QueryShape, roles: Sequence[TopicRole], *, grouped: bool
 ) -> PipelineSpec:
-    """Return what the author wrote, with the emission of the joins of a chain.
+    """Return what the author wrote as it counts for the joins of a chain, with their emission.
 
     Args:
         spec: What the author wrote.
@@ -57,6 +56,7 @@ def with_emission(
         roles: The topics.
         grouped: All queries over the chain group its rows.
     """
+    spec = as_said_by(spec, shape.said_at)
     found = emission_of(spec, shape, roles, grouped=grouped)
     if found == spec.emission.type:
         return spec
@@ -168,10 +168,11 @@ def kept_roles(
         roles: The topics.
     """
     found: dict[str, list[int]] = {}
-    for chain in chains if spec.within is not None else ():
+    for chain in chains:
         shape, grouped = chain.shape, all(branch.shape.groups for branch in chain.branches)
-        own = matching_of(with_emission(spec, shape, roles, grouped=grouped), shape, roles)
-        if own is not None:
+        said = with_emission(spec, shape, roles, grouped=grouped)
+        own = matching_of(said, shape, roles)
+        if own is not None and said.within is not None:
             found.setdefault(shape.driving.topic, []).append(own.rest)
             for alias, within in own.within.items():
                 kept = within.before + own.grace
@@ -186,96 +187,11 @@ def row_times(
     spec: PipelineSpec, chains: Sequence[ChainShape], roles: Sequence[TopicRole]
 ) -> frozenset[str]:
     """Return the topics whose event time counts for rows of joins under `row_time: latest`."""
-    if spec.row_time == "driving":
-        return frozenset()
-    shapes = [chain.shape for chain in chains if not chain.shape.is_table]
+    shapes = [
+        chain.shape
+        for chain in chains
+        if not chain.shape.is_table and as_said_by(spec, chain.shape.said_at).row_time == "latest"
+    ]
     return frozenset(
         shape.source(alias).topic for shape in shapes for alias in event_aliases(shape, roles)
     )
-
-
-def wrong_matching(
-    spec: PipelineSpec,
-    chains: Sequence[ChainShape],
-    roles: Sequence[TopicRole],
-    schemas: Mapping[str, Sequence[Column]],
-) -> Iterator[ModelError]:
-    """Yield what of `on_match`, `within` and `row_time` cannot be done, or has no effect."""
-    found: list[ChainShape] = []
-    for chain in chains:
-        grouped = all(branch.shape.groups for branch in chain.branches)
-        if emission_of(spec, chain.shape, roles, grouped=grouped) == "on_match":
-            found.append(chain)
-    if not found:
-        yield from _without_effect(spec)
-    for chain in found:
-        yield from _wrong_joins(spec, chain, roles)
-    for topic in sorted(row_times(spec, chains, roles)):
-        if any(column.name.lower() == TIME for column in schemas[topic]):
-            yield ModelError(
-                f"'row_time: latest' needs the event time of '{topic}', which has a column "
-                f"'{TIME}' of its own",
-                spec.place("row_time"),
-                "remove it: rows then have the time of their driving record",
-            )
-
-
-def _without_effect(spec: PipelineSpec) -> Iterator[ModelError]:
-    if spec.emission.type == "on_match":
-        yield ModelError(
-            "on_match emission is for joins of events, and no two topics of events are joined",
-            spec.place("emission", "type"),
-            "remove it: a row leaves at once, or when what an INNER JOIN looks up is there",
-        )
-        return
-    for key, said in (("within", spec.within), ("row_time", spec.row_time == "latest" or None)):
-        if said is not None:
-            yield ModelError(
-                f"'{key}' has no effect: it is for joins of events under on_match emission",
-                spec.place(key),
-                "set emission.type to on_match, or remove it"
-                if key == "row_time"
-                else "set emission.type to on_match, or remove it: TTLs under state.events say "
-                "how far events may be apart that match",
-            )
-
-
-def _wrong_joins(
-    spec: PipelineSpec, chain: ChainShape, roles: Sequence[TopicRole]
-) -> Iterator[ModelError]:
-    shape, events = chain.shape, event_aliases(chain.shape, roles)
-    start = spec.place(*spec.writes[chain.branches[0].output].query_at)
-    left = sorted(left_events(shape, roles))
-    keys = {
-        tuple(sorted(pair.outer.sql for pair in join.keys))
-        for join in shape.joins
-        if join.alias in events
-    }
-    if any(join.kind == "ANTI" for join in shape.joins) and len(events) > 1:
-        yield SqlError(
-            "FULL JOIN of events beside another join of events cannot run here",
-            at_line(start, shape.joins[0].line),
-            "write the rows of the FULL JOIN to a topic, and join that in another pipeline",
-        )
-    elif left and len(keys) > 1:
-        line = next(join.line for join in shape.joins if join.alias == left[0])
-        yield SqlError(
-            f"LEFT JOIN of events ('{left[0]}') beside events that are joined over another key: "
-            "a row could wait for one of them, and leave for the other",
-            at_line(start, line),
-            "write INNER JOIN; or write the rows of the first join to a topic, and join that in "
-            "another pipeline",
-        )
-    turned = {
-        join.turned
-        for each in chain.branches
-        for join in each.shape.joins
-        if join.alias == shape.joins[0].alias
-    }
-    if spec.within is not None and len(turned) > 1 and spec.within.before != spec.within.after:
-        yield ModelError(
-            "'within' says another thing of LEFT JOIN and of RIGHT JOIN, and queries that share a "
-            "join are written in both ways",
-            spec.place("within"),
-            "write them in one way",
-        )

@@ -1,0 +1,70 @@
+"""What is wrong with what queries say of when their rows leave, although each value is right."""
+
+from collections.abc import Iterator
+
+from kaflow_engine.errors import ModelError
+from kaflow_engine.model.files.mistakes import dotted, place
+from kaflow_engine.model.files.tree import Entries, Items, Scalar, brief
+from kaflow_engine.model.pipelines.output_rules import outputs_of
+from kaflow_engine.model.query_settings import OF_QUERIES
+from kaflow_engine.model.spec import Path
+
+
+def keys_of_smart_emission(tree: Entries) -> Iterator[ModelError]:
+    """`require` and `on_expiry` say what smart emission does."""
+    for path, said in _emissions(tree):
+        emission = _text(said, "type") or "immediate"
+        if emission not in ("immediate", "on_match", "final"):
+            continue
+        for key in ("require", "on_expiry"):
+            value = said.get(key)
+            if value is None or (isinstance(value, Items) and not value.items):
+                continue
+            yield ModelError(
+                f"emission.{key} is only for smart emission",
+                place(tree, (*path, key)),
+                f"set emission.type to smart, or remove {key}",
+            )
+
+
+def late_updates_of_windows(tree: Entries) -> Iterator[ModelError]:
+    """`late_updates` says more of rows that are final."""
+    for path, said in _emissions(tree):
+        late = _text(said, "late_updates") or ""
+        if late.lower() == "true" and _text(said, "type") != "final":
+            yield ModelError(
+                "emission.late_updates is only for final emission",
+                place(tree, (*path, "late_updates")),
+                "set emission.type to final, or remove it: under immediate every change leaves",
+            )
+
+
+def settings_without_a_query(tree: Entries) -> Iterator[ModelError]:
+    """An output says only of a query of its own when rows leave."""
+    for path, output in outputs_of(tree):
+        relation = _text(output, "from")
+        for key in OF_QUERIES if relation is not None and path[0] == "outputs" else ():
+            if output.get(key) is not None:
+                yield ModelError(
+                    f"{dotted(path)}.{key} is only for a query of the output itself",
+                    place(tree, (*path, key)),
+                    f"write it at the relation '{brief(relation or '')}'",
+                )
+
+
+def _emissions(tree: Entries) -> Iterator[tuple[Path, Entries]]:
+    """Yield what is said of when rows leave: for the pipeline, and by one query of it."""
+    relations = tree.get("relations")
+    named = relations.entries if isinstance(relations, Entries) else ()
+    found: list[tuple[Path, object]] = [((), tree)]
+    found += [(("relations", entry.key), entry.value) for entry in named]
+    found += [(path, output) for path, output in outputs_of(tree) if path[0] == "outputs"]
+    for path, query in found:
+        said = query.get("emission") if isinstance(query, Entries) else None
+        if isinstance(said, Entries):
+            yield (*path, "emission"), said
+
+
+def _text(tree: Entries, key: str) -> str | None:
+    node = tree.get(key)
+    return node.text if isinstance(node, Scalar) else None

@@ -1,0 +1,71 @@
+"""What a pipeline file says of its queries: when their rows leave, and how long groups last."""
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator
+
+from kaflow_engine.model.durations import Duration
+from kaflow_engine.model.names import Filled
+from kaflow_engine.model.spec import Spec
+
+Coalesce = Literal["batch", "none"]
+"""Whether changes of one key in one batch leave as one."""
+RowTime = Literal["driving", "latest"]
+"""The event time of a joined row: that of its driving record, or the greatest of its events."""
+
+
+class EmissionSpec(Spec):
+    """When a row is emitted."""
+
+    type: Literal["immediate", "smart", "on_match", "final"] = "immediate"
+    require: tuple[Filled, ...] = ()
+    """Output columns that must not be NULL, for `smart`."""
+    on_expiry: Literal["drop", "emit", "dead_letter"] = "drop"
+    coalesce: Coalesce = "batch"
+    """Of an aggregate: one update for each group and batch, or every one."""
+    late_updates: bool = False
+    """Of final windows: the row leaves at the end of the window, and again with late rows."""
+    every: Duration | None = None
+    """How long a key that sent a change holds the next one back, in ms of batch time."""
+
+
+class WithinSpec(Spec):
+    """How far the times of two events may be apart that match, in ms; for `on_match`."""
+
+    before: Duration | None = None
+    """How much earlier the right one may be; None: the TTL of its topic."""
+    after: Duration | None = None
+    """How much later it may be; None: the TTL of the left one's topic."""
+    grace: Duration = 0
+    """How long a match may be late."""
+
+
+def _within(value: object) -> object:
+    return {"before": value, "after": value} if isinstance(value, str | int) else value
+
+
+Within = Annotated[WithinSpec | None, BeforeValidator(_within)]
+"""A duration alone is both `before` and `after`."""
+
+
+class AggregationSpec(Spec):
+    """How long groups last, and what becomes of records that come too late for their window."""
+
+    ttl: Duration | None = None
+    """A group that saw no record for so long, in ms, is forgotten; None: never."""
+    grace: Duration = 0
+    """How long after its end a window takes records, in ms."""
+    on_late: Literal["drop", "dead_letter"] = "drop"
+
+
+OF_QUERIES = ("emission", "within", "row_time", "aggregation")
+"""Keys that a query may say itself: each counts instead of all that the pipeline says under it."""
+
+
+class QuerySettings(Spec):
+    """What one query says itself; None: as the pipeline."""
+
+    emission: EmissionSpec | None = None
+    within: Within = None
+    row_time: RowTime | None = None
+    aggregation: AggregationSpec | None = None

@@ -1,0 +1,1 @@
+"""Joins of events: which match, and when their rows leave."""
