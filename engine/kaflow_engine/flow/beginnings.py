@@ -15,11 +15,11 @@ from kaflow_engine.flow.graph import (
 )
 from kaflow_engine.flow.operators import Aggregate, KeyedJoin, MakesChanges, Project
 from kaflow_engine.flow.sinks import Sink
-from kaflow_engine.flow.tables import Materialize, TableJoin
+from kaflow_engine.flow.tables import Append, Materialize, TableJoin
 from kaflow_engine.flow.timed import Runs
 from kaflow_engine.model.columns import Column
 
-Reader = Sink | Aggregate | Materialize | TableJoin | KeyedJoin
+Reader = Sink | Aggregate | Materialize | TableJoin | Append | KeyedJoin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +43,8 @@ class Reading:
                 name = str(state)
             case TableJoin(state=state) | KeyedJoin(state=state):
                 name = f"{state}.{self.side}"
+            case Append(id=name):
+                pass  # no plan begins with it: its rows are events, from now on
             case sink:
                 name = f"{sink.id}#{self.branch}"
         return Beginning(table=self.table.state, reader=name)
@@ -80,7 +82,7 @@ def readings_of(flow: Flow, table: MakesChanges) -> Iterator[Reading]:
 
 def _through(flow: Flow, table: MakesChanges, project: Project) -> Reading:
     reader = taker_of(flow, project)
-    if isinstance(reader, Aggregate):
+    if isinstance(reader, Aggregate | Append):
         return Reading(table=table, reader=reader, project=project)
     assert not isinstance(reader, Runs), "rows that change make no runs"
     branch = projects_of(flow, reader).index(project)

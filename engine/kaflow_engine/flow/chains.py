@@ -7,19 +7,30 @@ from kaflow_engine.flow.edges import Driving
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import (
     aggregates,
+    gathered_to,
+    inputs_of,
     operator_of,
     projections,
     projects_of,
     side_name,
     source_of,
 )
-from kaflow_engine.flow.operators import Aggregate, Decode, KeyedJoin, Ledger, Project
+from kaflow_engine.flow.operators import (
+    Aggregate,
+    Decode,
+    KeyedJoin,
+    Ledger,
+    Operator,
+    Project,
+)
 from kaflow_engine.flow.sinks import Sink
 from kaflow_engine.flow.sources import TopicParams
-from kaflow_engine.flow.tables import Materialize, TableJoin
+from kaflow_engine.flow.tables import Append, Materialize, TableJoin
 from kaflow_engine.flow.timed import Runs, Throttle
 
-InChain = KeyedJoin | Project | Ledger | Aggregate | Materialize | TableJoin | Throttle | Runs
+InChain = (
+    KeyedJoin | Project | Ledger | Aggregate | Materialize | TableJoin | Append | Throttle | Runs
+)
 
 STATES = 1000
 """States of a chain are called by its number times this, and their place in it."""
@@ -159,7 +170,7 @@ def driving_of(flow: Flow, operator: InChain) -> Driving:
             assert not isinstance(side, Decode)
             edge = driving_of(flow, side)
             return edge if number is None else replace(edge, chain=number)
-        case Throttle(inputs=inputs) | Runs(inputs=inputs):
+        case Append(inputs=inputs) | Throttle(inputs=inputs) | Runs(inputs=inputs):
             before = operator_of(flow, inputs[0])
         case _:
             assert_never(operator)
@@ -202,10 +213,33 @@ def clocks(flow: Flow) -> dict[int, tuple[TopicParams, ...]]:
 
 
 def _clocks_of(flow: Flow, chain: Chain) -> tuple[TopicParams, ...]:
+    timed = _timed_topics(flow, chain)
+    if timed:
+        return tuple(topic for topic in flow.sources if topic.name in timed)
     events = _event_topics(flow, chain)
     return tuple(
         topic for topic in topics_of(flow, chain) if topic.dimension or topic.name in events
     )
+
+
+def _timed_topics(flow: Flow, chain: Chain) -> frozenset[str]:
+    """Return the topics whose records make changes of tables that a chain groups as rows of their
+    own."""
+    appends = [
+        below
+        for each in aggregates_of(flow, chain)
+        for below in gathered_to(flow, each)
+        if isinstance(below, Append)
+    ]
+    return frozenset(name for each in appends for name in _reaching(flow, each))
+
+
+def _reaching(flow: Flow, operator: Operator) -> frozenset[str]:
+    """Return the topics whose records reach an operator."""
+    if isinstance(operator, Decode):
+        return frozenset((flow.sources[operator.source].name,))
+    below = (operator_of(flow, name) for name in inputs_of(operator))
+    return frozenset(name for each in below for name in _reaching(flow, each))
 
 
 def _event_topics(flow: Flow, chain: Chain) -> frozenset[str]:

@@ -15,7 +15,7 @@ from kaflow_engine.flow.edges import Driving, Rows, SideParams
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import joins_before, operator_of, source_of
 from kaflow_engine.flow.operators import Aggregate, Decode, KeyedJoin, Ledger, Operator, Project
-from kaflow_engine.flow.tables import Materialize, TableJoin
+from kaflow_engine.flow.tables import Append, Materialize, TableJoin
 from kaflow_engine.flow.timed import Runs, Throttle
 
 _BESIDE = ("id", "state", "inputs", "each", "on_late", "exchange", "chain")
@@ -23,7 +23,8 @@ _OF_DRIVING = ("alias", "raw", "ttl", "emission", "on_expiry", "reemit")
 
 
 def state_fingerprint(flow: Flow, operator: Operator) -> str | None:
-    """Return the fingerprint of what an operator's state depends on; None of one without state.
+    """Return the fingerprint of what an operator's state depends on, or of an Append what its rows
+    depend on; None of another one without state.
 
     The name of the state is no part of it, nor the number of partitions, nor other chains.
     """
@@ -55,6 +56,13 @@ def state_fingerprint(flow: Flow, operator: Operator) -> str | None:
         case TableJoin(left=left, right=right):
             sides = [{**asdict(side), "input": _below(flow, side.input)} for side in (left, right)]
             found = {**_own(operator), "left": sides[0], "right": sides[1]}
+        case Append(inputs=inputs):
+            before = operator_of(flow, inputs[0])
+            found = {
+                "deletes": operator.deletes,
+                "rows": {**asdict(before), "id": None},
+                "before": _before(flow, before),
+            }
         case Runs(inputs=inputs, columns=columns, per_partition=per_partition):
             before = operator_of(flow, inputs[0])
             found = {

@@ -19,7 +19,7 @@ from kaflow_engine.flow.operators import (
 )
 from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink, value_columns
 from kaflow_engine.flow.sources import TopicParams
-from kaflow_engine.flow.tables import Materialize, TableJoin
+from kaflow_engine.flow.tables import Append, Materialize, TableJoin
 from kaflow_engine.flow.timed import Runs, Throttle
 from kaflow_engine.model.columns import Column
 
@@ -43,6 +43,7 @@ def inputs_of(node: Operator | Sink) -> tuple[str, ...]:
         case (
             Ledger(inputs=inputs)
             | Aggregate(inputs=inputs)
+            | Append(inputs=inputs)
             | Throttle(inputs=inputs)
             | Runs(inputs=inputs)
             | TopicSink(inputs=inputs)
@@ -57,7 +58,7 @@ def inputs_of(node: Operator | Sink) -> tuple[str, ...]:
 def has_exchange(node: Operator | Sink) -> bool:
     """Tell whether rows travel to a node by their key, rather than stay in the task."""
     match node:
-        case Decode() | Project():
+        case Decode() | Project() | Append():
             return False
         case KeyedJoin() | Ledger() | Materialize() | TableJoin():
             return True
@@ -268,7 +269,7 @@ def state_name(operator: Operator) -> int | None:
             | Runs(state=state)
         ):
             return state
-        case Decode() | Project():
+        case Decode() | Project() | Append():
             return None
         case _:
             assert_never(operator)

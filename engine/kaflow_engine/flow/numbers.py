@@ -17,7 +17,7 @@ from kaflow_engine.flow.operators import (
     Project,
 )
 from kaflow_engine.flow.sinks import Sink
-from kaflow_engine.flow.tables import Materialize, TableJoin
+from kaflow_engine.flow.tables import Append, Materialize, TableJoin
 from kaflow_engine.flow.timed import Runs, Throttle
 
 
@@ -129,7 +129,7 @@ def _id(flow: Flow, operator: Operator, numbers: Mapping[int, int]) -> str:
     match operator:
         case Decode() | Project() | Aggregate() | Materialize() | TableJoin():
             return operator.id
-        case Throttle() | Runs():
+        case Throttle() | Runs() | Append():
             return operator.id
         case KeyedJoin(state=state):
             return join_id(_now(flow, operator, numbers), state % STATES)
@@ -171,6 +171,8 @@ def _operator(
                 state=state_in(_now(flow, operator, numbers), state % STATES),
                 inputs=tuple(ids[name] for name in inputs),
             )
+        case Append(inputs=inputs):
+            return replace(operator, inputs=tuple(ids[name] for name in inputs))
         case Materialize(state=state, rows=rows):
             return replace(
                 operator,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kaflow_engine.flow.edges import Driving, Rows, SideParams
-from kaflow_engine.flow.tables import Materialize, TableJoin
+from kaflow_engine.flow.tables import Append, Materialize, TableJoin
 from kaflow_engine.flow.timed import Runs, Throttle
 from kaflow_engine.flow.windows import Window
 from kaflow_engine.model.columns import Column
@@ -176,7 +176,16 @@ class Aggregate:
 
 
 Operator = (
-    Decode | KeyedJoin | Project | Ledger | Aggregate | Materialize | TableJoin | Throttle | Runs
+    Decode
+    | KeyedJoin
+    | Project
+    | Ledger
+    | Aggregate
+    | Materialize
+    | TableJoin
+    | Append
+    | Throttle
+    | Runs
 )
 
 TakesRows = KeyedJoin | Project | Materialize
@@ -185,8 +194,8 @@ Decode sends them."""
 
 KeepsState = KeyedJoin | Ledger | Aggregate | Materialize | TableJoin | Throttle | Runs
 
-Gathers = Aggregate | Runs
-"""Operators that take rows as a projection selects them, and make rows of several of them."""
+Gathers = Aggregate | Runs | Append
+"""Operators that take rows as a projection selects them, and make other rows of them."""
 
 MakesChanges = Aggregate | Materialize | TableJoin
 """Operators that are tables: their changes leave; of an aggregate where `is_table`."""

@@ -1,4 +1,5 @@
-"""The operators of a flow that are tables: they keep rows by key, and their changes leave."""
+"""The operators of a flow that are tables: they keep rows by key, and their changes leave; and what
+makes append rows of changes."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -79,3 +80,37 @@ class TableJoin:
     def sides(self) -> tuple[TableSide, TableSide]:
         """Both sides, the left one first."""
         return self.left, self.right
+
+
+APPEND_OP, APPEND_TIME = "$op", "$time"
+"""Columns of append rows that no author can name: the operation, and the event time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Append:
+    """Changes of a table as append rows, in the task of the table: each row that comes, with `i` or
+    `u`, and where they are asked for each row that goes, with `d`.
+
+    Its rows have the columns `alias.<column>`, `alias.$op` and `alias.$time`.
+    """
+
+    type: Literal["append"] = "append"
+    id: str
+    inputs: tuple[str, ...]
+    """The projection whose rows it takes."""
+    alias: str
+    columns: tuple[Column, ...]
+    """As the projection selects them."""
+    deletes: bool
+    """Rows that go leave, too."""
+
+    @property
+    def is_table(self) -> bool:
+        """Whether its rows are those of a table, which are replaced."""
+        return False
+
+    @property
+    def rows(self) -> tuple[Column, ...]:
+        """The columns of its rows, named `alias.column`."""
+        beside = (Column(APPEND_OP, "VARCHAR"), Column(APPEND_TIME, "TIMESTAMP"))
+        return tuple(Column(f"{self.alias}.{c.name}", c.type) for c in (*self.columns, *beside))

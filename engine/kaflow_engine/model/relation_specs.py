@@ -9,7 +9,7 @@ from kaflow_engine.model.names import Filled, Operation, Topic
 from kaflow_engine.model.query_settings import QuerySettings
 from kaflow_engine.model.spec import Spec
 
-OF_ROWS = ("as", "key")
+OF_ROWS = ("as", "key", "deletes")
 """Keys of a relation that say how another one is read."""
 OF_READINGS = ("table", "primary_key", "operation", "retain", "event_time")
 """Keys of a relation that say how a topic is read."""
@@ -48,4 +48,6 @@ class RelationSpec(QuerySettings):
     as_: Literal["table", "append"] | None = Field(default=None, alias="as")
     key: tuple[Filled, ...] = ()
     """Of a table: columns of the relation that is read."""
+    deletes: bool = False
+    """Of append rows: a row of the table that goes is one of them, too."""
     description: str | None = None

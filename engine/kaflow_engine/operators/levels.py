@@ -26,7 +26,7 @@ from kaflow_engine.flow.operators import (
     Project,
     TakesRows,
 )
-from kaflow_engine.flow.tables import Materialize, TableJoin
+from kaflow_engine.flow.tables import Append, Materialize, TableJoin
 from kaflow_engine.flow.timed import Runs, Throttle
 from kaflow_engine.operators.aggregate.aggregate import run_aggregate
 from kaflow_engine.operators.aggregate.enter import enter_aggregate
@@ -45,6 +45,7 @@ from kaflow_engine.operators.rows.task import BatchContext, Task
 from kaflow_engine.operators.runs.enter import enter_runs
 from kaflow_engine.operators.runs.runs import run_runs
 from kaflow_engine.operators.source.run_decode import run_decode
+from kaflow_engine.operators.table.append import enter_append
 from kaflow_engine.operators.table.enter import enter_table, enter_table_changes, enter_table_join
 from kaflow_engine.operators.table.materialize import run_materialize
 from kaflow_engine.operators.table.table_join import run_table_join
@@ -78,7 +79,7 @@ def run_level(flow: Flow, level: int, batch: BatchContext, rows: pa.Table, task:
                 found = pa.concat_tables([found, made])
             case KeyedJoin():
                 found = run_join(flow, operator, batch, found, task, _hand_on(flow, operator))
-            case Project():
+            case Project() | Append():
                 pass  # the operator before it hands rows on within the task
             case Ledger():
                 found = run_ledger(flow, operator, batch, found, task)
@@ -147,6 +148,8 @@ def _read(flow: Flow, readings: Sequence[Reading], changes: Changes) -> Taken:
                 found.append(enter_table_changes(flow, table, changes))
             case Reading(reader=Aggregate() as aggregate, project=Project() as entry):
                 found.append(enter_aggregate_changes(flow, entry, aggregate, changes))
+            case Reading(reader=Append() as append, project=Project() as entry):
+                found.append(enter_append(entry, append, changes, _hand_on(flow, append)))
             case Reading(reader=TableJoin() as join, side=int() as side):
                 found.append(enter_table_join(flow, join, side, changes))
             case Reading(reader=KeyedJoin() as lookup, side=int() as side):
@@ -170,6 +173,8 @@ def _taken_by(flow: Flow, reader: TakesRows, leaving: Leaving) -> Taken:
                     return enter_aggregate(flow, reader, aggregate, leaving)
                 case Runs() as runs:
                     return enter_runs(flow, reader, runs, leaving)
+                case Append():
+                    raise AssertionError("append rows have no changes")
                 case sink:
                     return run_project(flow, reader, sink, leaving)
         case Materialize():

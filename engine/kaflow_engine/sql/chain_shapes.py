@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.model.spec import Path
-from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape
+from kaflow_engine.sql.shape import Expr, GroupShape, OutputShape, QueryShape
 from kaflow_engine.sql.syntax import at_line
 
 
@@ -93,6 +93,22 @@ def looked_up(branches: Sequence[QueryShape]) -> tuple[QueryShape, ...]:
     return tuple(dict.fromkeys(each for shape in branches for each in shape.looked_up))
 
 
+def groups_of_tables(shape: QueryShape) -> tuple[GroupShape, ...]:
+    """Return the groups whose rows come and are taken away with those of tables: up to where
+    changes are rows of their own."""
+    if not shape.is_table:
+        return ()
+    places = (n for n, group in enumerate(shape.groups) if group.append is not None)
+    return shape.groups[: next(places, len(shape.groups))]
+
+
+def is_timed(shape: QueryShape) -> bool:
+    """Tell whether changes of tables have an event time that matters: they are grouped as rows of
+    their own."""
+    behind = shape.groups[len(groups_of_tables(shape)) :] if shape.is_table else ()
+    return any(group.append is None and group.run is None for group in behind)
+
+
 def common_key(keys: Sequence[OutputShape | None]) -> OutputShape | None:
     """Return the key of all outputs; None where one has none, or another one."""
     first = keys[0]
@@ -128,6 +144,7 @@ def _read(shape: QueryShape) -> Hashable:
             for each in shape.joins
         ),
         shape.said_at,
+        is_timed(shape),  # it has a clock, and the same tables without one follow batch time
     )
 
 

@@ -8,6 +8,7 @@ from sqlglot import exp
 from kaflow_engine.flow.windows import Window
 from kaflow_engine.sql.scope import element, to_expr
 from kaflow_engine.sql.shape import (
+    AppendShape,
     CallShape,
     Expr,
     GroupShape,
@@ -42,6 +43,7 @@ class Group:
     line: int | None = None
     distinct: bool = False
     run: RunShape | None = None
+    append: AppendShape | None = None
 
     def column(self, name: str) -> exp.Expr:
         """Return the expression that a column of its rows is."""
@@ -60,6 +62,7 @@ class Group:
             where=_frozen(self.where),
             distinct=self.distinct,
             run=self.run,
+            append=self.append,
             named=tuple(zip(_unique(called), (name for _, name in self.named), strict=True)),
             line=self.line,
         )
@@ -97,8 +100,20 @@ class Flat:
 
     @property
     def is_table(self) -> bool:
-        """Whether rows replace each other before they are grouped: what drives them is a table."""
-        return bool(self.sources) and self.sources[0][0] in self.tables
+        """Whether rows replace each other before they are grouped: what drives them is a table, and
+        its changes are no rows of their own."""
+        appended = any(group.append is not None for group in self.groups)
+        return bool(self.sources) and self.sources[0][0] in self.tables and not appended
+
+    @property
+    def changes_rows(self) -> bool:
+        """Whether its rows replace each other as they are now. Those of a window may, too: what is
+        said of emission decides."""
+        if not self.groups:
+            return self.is_table
+        last = self.groups[-1]
+        appends = last.distinct or last.run is not None or last.append is not None
+        return last.window is None and not appends
 
     @property
     def first(self) -> str:

@@ -164,6 +164,20 @@ def check_joinable(side: Flat, alias: str, before: Flat, at: Location | None) ->
             "join below the runs; or write their rows to a topic, and join that in another "
             "pipeline",
         )
+    if before.groups and before.groups[-1].append is not None:
+        raise SqlError(
+            f"'{alias}' is joined to changes of a table, whose rows make no rows of a join",
+            at,
+            "join the table below as a table; or write its changes to a topic, and join that in "
+            "another pipeline",
+        )
+    if side.groups and side.groups[-1].append is not None:
+        raise SqlError(
+            f"'{alias}' has changes of a table as rows, which cannot be looked up",
+            at,
+            "name the table itself after JOIN; or write its changes to a topic, and join that in "
+            "another pipeline",
+        )
     if before.groups:
         raise SqlError(
             f"'{alias}' is joined to groups whose rows leave once: they make no rows of a join",

@@ -20,6 +20,7 @@ from kaflow_engine.sql.parse import output_names, parse_query
 from kaflow_engine.sql.read import read_branches
 from kaflow_engine.sql.relations import (
     Named,
+    NamedChanges,
     NamedQuery,
     NamedRows,
     NamedTopic,
@@ -238,9 +239,18 @@ def _named_topics(spec: PipelineSpec) -> tuple[NamedTopic, ...]:
     )
 
 
-def _named_rows(spec: PipelineSpec) -> tuple[NamedRows, ...]:
+def _named_rows(spec: PipelineSpec) -> tuple[NamedRows | NamedChanges, ...]:
     return tuple(
-        NamedRows(name=name, of=relation.from_, key=relation.key, at=spec.place("relations", name))
+        NamedChanges(
+            name=name,
+            of=relation.from_,
+            deletes=relation.deletes,
+            at=spec.place("relations", name),
+        )
+        if relation.as_ == "append"
+        else NamedRows(
+            name=name, of=relation.from_, key=relation.key, at=spec.place("relations", name)
+        )
         for name, relation in spec.relations.items()
         if relation.from_ is not None and relation.batch is None
     )

@@ -10,6 +10,7 @@ from kaflow_engine.errors import Location, ModelError, SqlError
 from kaflow_engine.model.files.yaml_file import raise_all
 from kaflow_engine.sql.flat import Flat
 from kaflow_engine.sql.full_joins import either_record, split_full, where_present
+from kaflow_engine.sql.groups.changes import changes_of, rows_of_changes
 from kaflow_engine.sql.groups.distinct import distinct_rows, is_distinct
 from kaflow_engine.sql.groups.event_time import EventTimes
 from kaflow_engine.sql.groups.first_rows import first_rows, with_qualify
@@ -142,6 +143,8 @@ class _Reader:
             flat.outputs = distinct_rows(select, flat, self.at)
         if (run := run_of(select)) is not None:
             flat.outputs = rows_of_runs(run, flat, self.schemas, self.at)
+        if (changes := changes_of(select)) is not None:
+            flat.outputs = rows_of_changes(changes, select, flat, self.at)
         return flat
 
     def _union(self, query: exp.Query, outer: Named, taken: Set[str]) -> list[Flat]:

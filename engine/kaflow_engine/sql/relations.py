@@ -7,6 +7,7 @@ from sqlglot import exp
 
 from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.model.files.yaml_file import raise_all
+from kaflow_engine.sql.groups.changes import ChangesText, reading_changes
 from kaflow_engine.sql.groups.first_rows import with_last_rows
 from kaflow_engine.sql.groups.runs import RunText, check_run, reading_runs
 from kaflow_engine.sql.parse import parse_query
@@ -61,13 +62,37 @@ class NamedRows:
 
     def counted_from(self, start: Location) -> exp.Query:
         """Return that query as if it stood at the name, with lines counted from `start`."""
-        found = self.tree
-        for node in found.walk():
-            node.meta["line"] = (self.at.line or 0) - (start.line or 0) + 1
-        return found
+        return _standing(self.tree, self.at, start)
 
 
-Named = NamedQuery | NamedTopic | NamedRows
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedChanges:
+    """A relation whose rows are the changes of another one, which is a table."""
+
+    name: str
+    of: str
+    deletes: bool
+    at: Location
+    """Where its name stands."""
+
+    @property
+    def tree(self) -> exp.Query:
+        """The query of these rows."""
+        said = ChangesText(name=self.name, of=self.of, deletes=self.deletes)
+        return reading_changes(whole(self.of), said)
+
+    def counted_from(self, start: Location) -> exp.Query:
+        """Return that query as if it stood at the name, with lines counted from `start`."""
+        return _standing(self.tree, self.at, start)
+
+
+Named = NamedQuery | NamedTopic | NamedRows | NamedChanges
+
+
+def _standing(tree: exp.Query, at: Location, start: Location) -> exp.Query:
+    for node in tree.walk():
+        node.meta["line"] = (at.line or 0) - (start.line or 0) + 1
+    return tree
 
 
 def whole(name: str) -> exp.Select:

@@ -125,10 +125,9 @@ class CallShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunShape:
-    """Runs of rows, and the SQL over each of them."""
+    """Runs of `size` rows, and the SQL over each of them."""
 
     size: int
-    """Rows of a run."""
     every: int | None
     """Milliseconds of batch time after which a run is made of fewer; None: it waits."""
     per_partition: bool
@@ -139,6 +138,14 @@ class RunShape:
     """Of `batch`, in the order of the keys of the group."""
     results: tuple[Column, ...]
     """What the SQL selects."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendShape:
+    """Changes of the table `of` as rows of their own; with `deletes` also rows that go."""
+
+    of: str
+    deletes: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,13 +168,14 @@ class GroupShape:
     its SQL; and its name among the keys, `window_start` of a window."""
     line: int | None = None
     run: RunShape | None = None
-    """It is made of runs: its keys are what is selected of a row, and its columns those of the SQL
-    over a run."""
+    """It is made of runs: its keys are what is selected of a row, its columns those of the SQL."""
+    append: AppendShape | None = None
+    """It is made of changes of a table: its keys are the columns of that, under their names."""
 
     @property
     def appends(self) -> bool:
-        """Whether its rows leave once and need no window: those of DISTINCT, and of runs."""
-        return self.distinct or self.run is not None
+        """Whether its rows leave once and need no window."""
+        return self.distinct or self.run is not None or self.append is not None
 
     @property
     def expressions(self) -> tuple[Expr, ...]:

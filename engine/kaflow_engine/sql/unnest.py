@@ -60,8 +60,10 @@ class Unnester:
     def _add(self, lists: Lists, node: exp.Expr) -> None:
         refuse_unnest(self.flat, at_line(self.at, line_of(node)))
         if self.flat.groups:
+            changes = self.flat.groups[-1].append is not None
+            row = "a change of a table" if changes else "an aggregated row"
             raise SqlError(
-                "a list of an aggregated row is unnested",
+                f"a list of {row} is unnested",
                 at_line(self.at, line_of(node)),
                 "write the list to a topic, and unnest it in another pipeline",
             )

@@ -18,7 +18,7 @@ from kaflow_engine.model.spec import Path
 _KINDS = ("query", "topic", "from")
 _HINT = (
     "write query: SELECT … FROM …, topic: <topic> to read one in another way, or from: <relation> "
-    "with as: table for the last row of each key"
+    "with as: table for the last row of each key, or as: append for each change of a table"
 )
 
 
@@ -95,17 +95,24 @@ def _of_rows(tree: Entries, path: Path, reading: Entries, known: set[str]) -> It
             place(tree, (*path, "from")),
             "write topic: <topic> to read a topic in another way",
         )
-    if way == "append":
+    if way == "append" and is_said(reading, "key"):
         yield ModelError(
-            f"'{name}' would read changes of a table as events, which is not supported",
-            place(tree, (*path, "as")),
-            "write the table to a topic, and read that as events in another pipeline",
+            f"'key' of '{name}' is only for as: table",
+            place(tree, (*path, "key")),
+            "remove it: each change of a row is a row of its own",
+        )
+    elif way == "table" and is_said(reading, "deletes"):
+        yield ModelError(
+            f"'deletes' of '{name}' is only for as: append",
+            place(tree, (*path, "deletes")),
+            "remove it: a row that goes is gone from the table",
         )
     elif way is None and "as" not in reading.misspelled:
         yield ModelError(
             f"'{name}' does not say as what '{brief(of or '')}' is read",
             place(tree, (*path, "from")),
-            "write as: table and key: [<column>]; or name the relation itself after FROM",
+            "write as: table and key: [<column>], or as: append; or name the relation itself after "
+            "FROM",
         )
     elif way == "table" and not is_said(reading, "key") and "key" not in reading.misspelled:
         yield ModelError(

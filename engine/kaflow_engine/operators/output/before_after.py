@@ -32,6 +32,8 @@ class Moves:
     """Of each whether it comes; it goes before another one comes for it."""
     changes: pa.Array
     """Of each the place of its change."""
+    replaced: pa.BooleanArray
+    """Of each whether the reader shows a row before and one after the change."""
 
     def coming(self, name: str) -> pa.Array:
         """Return a column of the rows, null for those that go."""
@@ -89,6 +91,7 @@ class BeforeAfter:
             rows=made.take(pa.array(np.where(late, has[changes], had[changes]))),
             comes=pa.array(late),
             changes=pa.array(changes),
+            replaced=pa.array((had[changes] >= 0) & (has[changes] >= 0)),
         )
 
     def every(self, made: pa.Table) -> Moves:
@@ -102,6 +105,7 @@ class BeforeAfter:
             rows=made.take(pa.array(has[changes])),
             comes=pa.array(np.ones(len(changes), np.bool_)),
             changes=pa.array(changes),
+            replaced=pa.array(places[self.had][changes] >= 0),
         )
 
     def _at_the_end(self, had: _Numbers, has: _Numbers) -> tuple[_Numbers, _Numbers]:

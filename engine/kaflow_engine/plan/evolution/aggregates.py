@@ -17,6 +17,7 @@ from kaflow_engine.flow.graph import (
 )
 from kaflow_engine.flow.numbers import AGGREGATES, STATES, TABLES, aggregate_state, with_states
 from kaflow_engine.flow.operators import Aggregate, Project
+from kaflow_engine.flow.tables import Append
 
 KEPT = (
     *("topic", "joins", "time", "where", "unnests"),
@@ -199,7 +200,7 @@ def _document(flow: Flow, aggregate: Aggregate) -> dict[str, Any]:
         "state": aggregate.state,
         "called": called(flow, aggregate),
         "topic": source_of(flow, chain.driving).name,
-        "joins": _joins(flow, chain) if first else [],
+        "joins": _joins(flow, chain) if first else _appended(flow, aggregate),
         "time": chain.joins[-1].time if first and chain.joins else None,
         "where": _conditions(chain.driving.filter if first else None, entry.where),
         "unnests": [asdict(each) for each in entry.unnests],
@@ -227,6 +228,23 @@ def _joins(flow: Flow, chain: Chain) -> list[list[str]]:
         for side in join.sides
         if side.kind == "INNER" or side.role == "event"
     ]
+
+
+def _appended(flow: Flow, aggregate: Aggregate) -> list[list[str]]:
+    """Return which changes are counted, where they are rows of their own, and of which columns."""
+    before = gathered_to(flow, aggregate)[-2:-1]
+    return [
+        [each.id if not each.deletes else f"{each.id} with deletes", *_entry_of(flow, each)]
+        for each in before
+        if isinstance(each, Append)
+    ]
+
+
+def _entry_of(flow: Flow, append: Append) -> list[str]:
+    entry = operator_of(flow, append.inputs[0])
+    assert isinstance(entry, Project)
+    selected = [f"{sql} AS {column.name}" for column, sql in entry.columns]
+    return sorted([*selected, *_conditions(entry.where)])
 
 
 def _conditions(*texts: str | None) -> list[str]:

@@ -16,7 +16,7 @@ from kaflow_engine.flow.graph import (
 )
 from kaflow_engine.flow.operators import Aggregate, KeyedJoin, MakesChanges
 from kaflow_engine.flow.sinks import ConnectorSink, TableSink, TopicSink
-from kaflow_engine.flow.tables import Materialize, TableJoin
+from kaflow_engine.flow.tables import Append, Materialize, TableJoin
 from kaflow_engine.plan.evolution.aggregates import called as group_called
 from kaflow_engine.plan.evolution.tables import called as table_called
 from kaflow_engine.plan.evolution.tables import tables
@@ -68,6 +68,8 @@ def _is_added(old: Flow, new: Flow, reading: Reading) -> bool:
             return _is_new(old, table) and _is_read(old, new, edge)
         case Materialize() | TableJoin() | Aggregate() as operator:
             return _is_new(old, operator)
+        case Append():
+            return False  # its rows are events: those of before are gone
 
 
 def _is_new(old: Flow, operator: New) -> bool:
@@ -139,7 +141,7 @@ def _outputs(flow: Flow, table: MakesChanges) -> list[str]:
                 found.append(target)
             case Materialize() | TableJoin() | Aggregate() as reader:
                 found += _outputs(flow, reader)
-            case KeyedJoin():
+            case KeyedJoin() | Append():
                 pass  # its rows are events
     return list(dict.fromkeys(found))
 
@@ -161,6 +163,8 @@ def beginning_with(old: Flow, new: Flow) -> Iterator[str]:
                     assert reading.side is not None
                     alias = sides[reading.side].alias
                     yield f"look-up '{alias}': begins with all rows of {whose}"
+                case Append():
+                    pass  # it begins with nothing
                 case Materialize() | TableJoin() | Aggregate() as reader:
                     yield f"{_called(new, reader)}: begins with all rows of {whose}"
 

@@ -38,7 +38,7 @@ from kaflow_engine.plan.planner.pipeline_plan import (
     check_pipeline,
     declared_columns,
 )
-from kaflow_engine.plan.planner.topics import TopicRole, topic_roles
+from kaflow_engine.plan.planner.topics import TopicRole, timed_topics, topic_roles
 from kaflow_engine.sql.chain_shapes import BranchShape, ChainShape, chain_shapes
 from kaflow_engine.sql.pipeline import pipeline_topics, topics_of
 from kaflow_engine.sql.scope import NeedsSchema
@@ -75,7 +75,7 @@ def explain(spec: PipelineSpec, config: Config, columns: Columns | None = None) 
     read = topics_of(spec)
     every = [SourceShape(alias=n, topic=n, table=read(n).key is not None) for n in names]
     reads = [sources for each in queries if (sources := each.shape.read)] or [every]
-    roles = topic_roles(spec, config, reads)
+    roles = topic_roles(spec, config, reads, timed_topics(queries))
     return _explanation(spec, config, queries, roles, schemas, notices, None)
 
 

@@ -28,6 +28,14 @@ class RunPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AppendPart:
+    """Changes of a table that are rows of their own."""
+
+    of: str
+    deletes: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPart:
     """One GROUP BY or DISTINCT; durations in ms."""
 
@@ -39,6 +47,8 @@ class GroupPart:
     leaves: Leaves
     run: RunPart | None
     """Runs of rows, instead of groups."""
+    append: AppendPart | None
+    """Changes of a table, instead of groups."""
     each: bool
     """Every change leaves, else one for each group and batch."""
     grace: int

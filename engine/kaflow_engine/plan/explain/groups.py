@@ -5,13 +5,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from kaflow_engine.duck.functions.catalogue import plain
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.operators import Aggregate, Gathers
+from kaflow_engine.flow.tables import APPEND_OP, APPEND_TIME
 from kaflow_engine.flow.windows import WINDOW_END, WINDOW_START, window_text
 from kaflow_engine.model.durations import format_duration
 from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.plan.explain.group_part import CallPart, GroupPart, RunPart
+from kaflow_engine.plan.explain.group_part import AppendPart, CallPart, GroupPart, RunPart
 from kaflow_engine.plan.planner.grouping.settings import GroupSettings, group_settings
+from kaflow_engine.sql.groups.event_time import TIME
 from kaflow_engine.sql.shape import HERE, ROW, CallShape, GroupShape, QueryShape, RunShape
+from kaflow_engine.sql.tables.operations import OP
 
 
 def group_parts(
@@ -64,6 +67,9 @@ def _part(
         having=tuple(shown(part.sql, {**named, **behind}) for part in group.where),
         distinct=group.distinct,
         run=None if group.run is None else _run(group.run),
+        append=None
+        if group.append is None
+        else AppendPart(of=group.append.of, deletes=group.append.deletes),
         leaves=settings.leaves,
         each=settings.each,
         grace=settings.grace,
@@ -97,6 +103,9 @@ def _named(group: GroupShape, named: dict[str, str]) -> dict[str, str]:
     """Return what the columns of a group are in the words of the query."""
     if group.run is not None:
         return {identifier(f"{group.alias}.{c.name}"): c.name for c in group.run.results}
+    if group.append is not None:
+        called = {**{name: name for name, _ in group.keys}, APPEND_OP: OP, APPEND_TIME: TIME}
+        return {identifier(f"{group.alias}.{name}"): text for name, text in called.items()}
     keys = {name: shown(expr.sql, named) for name, expr in group.keys}
     calls = {call.name: _call(call, named) for call in group.calls}
     times = {name: name for name in (WINDOW_START, WINDOW_END)}
@@ -123,6 +132,9 @@ def group_rows(group: GroupPart) -> Iterator[tuple[str, str]]:
     """Yield what there is to say of a GROUP BY."""
     if group.run is not None:
         yield from _run_rows(group, group.run)
+        return
+    if group.append is not None:
+        yield from _append_rows(group, group.append)
         return
     if group.distinct:
         yield from _distinct_rows(group)
@@ -161,6 +173,15 @@ def _run_rows(group: GroupPart, run: RunPart) -> Iterator[tuple[str, str]]:
     for condition in group.having:
         yield "WHERE", condition
     yield "  leaves", "what the query gives, when a run is full or its time has come"
+
+
+def _append_rows(group: GroupPart, append: AppendPart) -> Iterator[tuple[str, str]]:
+    deleted = ", and the row before each delete" if append.deletes else ""
+    yield "changes", f"each insert and update of '{append.of}'{deleted}, as rows of their own"
+    yield "  kept", "nothing"
+    for condition in group.having:
+        yield "WHERE", condition
+    yield "  leaves", "each change, at once"
 
 
 def _distinct_rows(group: GroupPart) -> Iterator[tuple[str, str]]:

@@ -164,7 +164,10 @@ def _places(parts: ChainParts, behind: Behind) -> Places | None:
 
 
 def _shows_each(spec: PipelineSpec, branch: BranchParts) -> bool:
-    """Tell whether every change counts: it leaves, is looked up, has its place among others, or is
-    the first row of the only group, which then stays."""
-    ordered = any(follows_order(group.shape) or not group.keys for group in branch.groups)
+    """Tell whether every change counts: it leaves, is looked up, has its place among others, is a
+    row of its own, or is the first row of the only group, which then stays."""
+    ordered = any(
+        follows_order(group.shape) or group.shape.append is not None or not group.keys
+        for group in branch.groups
+    )
     return ordered or branch.place[1] < 0 or coalescing(spec, branch.write) == "none"

@@ -36,7 +36,12 @@ from kaflow_engine.plan.planner.tables.topics import (
     wrong_settings,
     wrong_table_topics,
 )
-from kaflow_engine.plan.planner.topics import check_topic_names, topic_params, topic_roles
+from kaflow_engine.plan.planner.topics import (
+    check_topic_names,
+    timed_topics,
+    topic_params,
+    topic_roles,
+)
 from kaflow_engine.sql.chain_shapes import ChainShape, chain_shapes
 from kaflow_engine.sql.groups.event_time import TIME
 from kaflow_engine.sql.pipeline import names_written, pipeline_topics
@@ -195,7 +200,7 @@ def _plan(
     ]
     keys = table_keys(spec, schemas.get)
     parts = [_chain(chain, outputs, columns, keys, mistakes) for chain in chains]
-    roles = topic_roles(spec, config, reads)
+    roles = topic_roles(spec, config, reads, timed_topics(chains))
     used = used_columns(shape for branches in shapes for shape in branches)
     for source in (source for sources in reads for source in sources if source.table):
         used[source.topic] |= columns_beside(spec, source, keys)

@@ -13,6 +13,7 @@ from kaflow_engine.model.formats import WITH_SCHEMA, one_of
 from kaflow_engine.model.record_columns import NULL_VALUE, record_columns
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.history import history_params
+from kaflow_engine.sql.chain_shapes import ChainShape, is_timed
 from kaflow_engine.sql.shape import SourceShape
 
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
@@ -34,6 +35,8 @@ class TopicRole:
     """Its records make rows."""
     rows_of_tables: bool
     """Its records make rows of a table that a query is about."""
+    timed: bool
+    """It is a table whose changes have an event time that matters."""
     ttl: int
     """Milliseconds that its events are kept; not used for a dimension's values."""
     ttl_from: str
@@ -58,7 +61,10 @@ def topic_ttl(spec: PipelineSpec, config: Config, topic: str) -> tuple[int, str]
 
 
 def topic_roles(
-    spec: PipelineSpec, config: Config, chains: Sequence[Sequence[SourceShape]]
+    spec: PipelineSpec,
+    config: Config,
+    chains: Sequence[Sequence[SourceShape]],
+    timed: Collection[str],
 ) -> tuple[TopicRole, ...]:
     """Return the roles of the topics of a pipeline, ordered by code point.
 
@@ -66,6 +72,7 @@ def topic_roles(
         spec: What the author wrote.
         config: For the default TTL.
         chains: Of each the topics as its query reads them; the first drives.
+        timed: Tables whose changes are grouped as rows of their own.
     """
     roles: list[TopicRole] = []
     listed = spec.state.dimensions
@@ -88,11 +95,18 @@ def topic_roles(
                 side=not dimension and name in sides,
                 driving=name in driving,
                 rows_of_tables=name in rows,
+                timed=name in timed,
                 ttl=ttl,
                 ttl_from=ttl_from,
             )
         )
     return tuple(roles)
+
+
+def timed_topics(chains: Sequence[ChainShape]) -> frozenset[str]:
+    """Return the topics of tables whose changes are grouped as rows of their own."""
+    timed = (chain.shape for chain in chains if is_timed(chain.shape))
+    return frozenset(topic for shape in timed for topic in shape.topics_by_alias.values())
 
 
 def _driving_dimension(spec: PipelineSpec, config: Config) -> tuple[int, str]:
@@ -217,7 +231,8 @@ def topic_params(
                     c for c in (*record_columns(columns), NULL_VALUE) if c.name in names
                 ),
                 event_time=event_time,
-                dimension=role.name in spec.state.dimensions or (role.table and not role.events),
+                dimension=role.name in spec.state.dimensions
+                or (role.table and not role.events and not role.timed),
                 rank=0 if role.dimension or role.table else 1 if role.side else 2,
                 driving=role.driving or role.rows_of_tables,
                 on_error=topic.on_error,

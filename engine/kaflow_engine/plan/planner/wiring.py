@@ -116,6 +116,8 @@ class Grouped:
     """How many stand before it, and itself."""
     entry: Project
     aggregate: Gathers
+    delay: int
+    """Milliseconds that its rows may be behind the watermark."""
     places: Places | None
     """Where its rows are; None: not where groups could be made."""
 
@@ -170,8 +172,7 @@ def in_order(
 
 
 def _behind_inputs(operators: Sequence[Operator]) -> tuple[Operator, ...]:
-    """Return operators each behind those whose rows it takes, else in the order in which they are:
-    a join stands behind what it looks up."""
+    """Return operators each behind those whose rows it takes, else in the order that they have."""
     found: dict[str, Operator] = {}
     left = list(operators)
     while left:

@@ -47,14 +47,13 @@ def distinct_rows(select: exp.Select, flat: Flat, at: Location | None) -> dict[s
 
 
 def _refuse_changes(flat: Flat, at: Location | None) -> None:
-    before = flat.groups[-1] if flat.groups else None
-    if before is not None and before.window is None and not (before.distinct or before.run):
+    if flat.groups and flat.changes_rows:
         raise SqlError(
             "DISTINCT over groups that change: each of them is one row already",
             at,
             "remove DISTINCT; or add a window to the GROUP BY, whose rows leave once",
         )
-    if before is None and flat.is_table:
+    if flat.changes_rows:
         raise SqlError(
             f"DISTINCT over table '{flat.first}': its rows change and go",
             at,

@@ -40,7 +40,7 @@ def wrong_groups(select: exp.Select, at: Location | None) -> list[SqlError]:
 
 
 def wrong_union(branches: list[Flat], at: Location | None) -> list[SqlError]:
-    """Refuse groups in a branch of a UNION ALL."""
+    """Refuse groups in a branch of a UNION ALL; changes that are rows of their own are none."""
     return [
         SqlError(
             f"{'a DISTINCT' if branch.groups[-1].distinct else 'an aggregated'} query stands under "
@@ -49,7 +49,7 @@ def wrong_union(branches: list[Flat], at: Location | None) -> list[SqlError]:
             "write each one to an output of its own",
         )
         for branch in branches
-        if branch.groups
+        if branch.groups and branch.groups[-1].append is None
     ]
 
 

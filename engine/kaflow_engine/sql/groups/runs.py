@@ -171,12 +171,7 @@ def results_of(run: RunText, inputs: tuple[Column, ...]) -> tuple[Column, ...]:
 
 
 def _refuse_changes(flat: Flat, at: Location | None) -> None:
-    before = flat.groups[-1] if flat.groups else None
-    if before is not None:
-        changes = before.window is None and not before.distinct and before.run is None
-    else:
-        changes = flat.is_table
-    if changes:
+    if flat.changes_rows:
         raise SqlError(
             "runs of rows that change and go: a run takes each row once",
             at,

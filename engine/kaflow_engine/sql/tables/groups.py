@@ -46,10 +46,7 @@ def as_table(side: Flat, relation: Relation) -> tuple[Flat, Relation]:
 
 def changes(side: Flat) -> bool:
     """Tell whether a query has groups whose rows change, as those of a table do."""
-    last = side.groups[-1] if side.groups else None
-    if last is None or last.run is not None:
-        return False
-    return last.window is None and not last.distinct
+    return bool(side.groups) and side.changes_rows
 
 
 def _always(grouped: bool) -> CallShape:

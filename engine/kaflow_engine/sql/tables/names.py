@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from kaflow_engine.errors import Location, SqlError
+from kaflow_engine.sql.groups.changes import changes_of
 from kaflow_engine.sql.groups.grouping import is_grouped
 from kaflow_engine.sql.streamable import is_unnest, line_of, row_number_of
 from kaflow_engine.sql.syntax import at_line
@@ -87,6 +88,8 @@ class Names:
             return all(self.is_table(exp.Subquery(this=each), known) for each in _sides(query))
         clause = query.args.get("from_") or query.args.get("from")
         if not isinstance(query, exp.Select) or clause is None:
+            return False
+        if changes_of(query) is not None:
             return False
         if is_grouped(query) or row_number_of(query) is not None:
             return True

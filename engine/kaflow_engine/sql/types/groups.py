@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from kaflow_engine.duck import binding
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import Location
+from kaflow_engine.flow.tables import APPEND_OP, APPEND_TIME
 from kaflow_engine.flow.windows import WINDOW_END, WINDOW_START
 from kaflow_engine.model.columns import Column
 from kaflow_engine.sql.shape import ROW, CallShape, Expr, GroupShape, QueryShape
@@ -95,6 +96,9 @@ def _columns(below: AliasColumns, group: GroupShape, at: Location | None) -> Gro
     keys = tuple(Column(name, binder.type_of(expr)) for name, expr in group.keys)
     if group.run is not None:
         return GroupColumns(keys=keys, arguments=(), results=group.run.results, window=())
+    if group.append is not None:
+        beside = (Column(APPEND_OP, "VARCHAR"), Column(APPEND_TIME, "TIMESTAMP"))
+        return GroupColumns(keys=keys, arguments=(), results=beside, window=())
     typed = tuple(Column(name, binder.type_of(expr)) for name, expr in arguments.items())
     window = (WINDOW_START, WINDOW_END) if group.window is not None else ()
     return GroupColumns(

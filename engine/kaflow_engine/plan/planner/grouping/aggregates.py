@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import assert_never
 
 from kaflow_engine.flow.edges import Driving, Rows
 from kaflow_engine.flow.numbers import RUNS, aggregate_state, timed_state
 from kaflow_engine.flow.operators import Aggregate, Gathers, KeyedJoin, Project
+from kaflow_engine.flow.tables import Append
 from kaflow_engine.flow.timed import Runs
 from kaflow_engine.flow.windows import SessionWindow, span_of
 from kaflow_engine.model.columns import Column
@@ -18,7 +20,7 @@ from kaflow_engine.plan.planner.grouping.places import (
 )
 from kaflow_engine.plan.planner.grouping.settings import GroupParts
 from kaflow_engine.plan.planner.wiring import Grouped, projection
-from kaflow_engine.sql.shape import Expr, RunShape, UnnestShape
+from kaflow_engine.sql.shape import AppendShape, Expr, RunShape, UnnestShape
 
 
 @dataclass(slots=True, kw_only=True)
@@ -90,34 +92,32 @@ class Aggregates:
         shard = None if places is None else shard_in(places, group.keys)
         inputs = (entry.id, *([ledger] if ledger else []))
         number = len(self.found) + 1
-        aggregate = (
-            _runs(
-                group,
-                group.shape.run,
-                f"runs:{name}",
-                timed_state(self.chain, RUNS + number),
-                inputs,
-            )
-            if group.shape.run is not None
-            else _aggregate(
+        delay = self.delay if before is None else before.delay
+        if group.shape.append is not None:
+            aggregate = _append(group, group.shape.append, f"changes:{name}", inputs)
+        elif group.shape.run is not None:
+            state = timed_state(self.chain, RUNS + number)
+            aggregate = _runs(group, group.shape.run, f"runs:{name}", state, inputs)
+        else:
+            aggregate = _aggregate(
                 group,
                 id=f"aggregate:{name}",
                 state=aggregate_state(self.chain, number),
                 inputs=inputs,
-                delay=self.delay if before is None else _delay_behind(before.aggregate),
+                delay=delay,
                 ttl=self.ttl,
                 retracts=retracts,
                 shard=None if shard == own_shard(group.keys) else shard,
                 exchange=shard is None,
             )
-        )
         new = Grouped(
             depth=depth,
             entry=entry,
             aggregate=aggregate,
-            places=None
-            if isinstance(aggregate, Runs)
-            else places_of_groups(aggregate, group.keys, places),
+            delay=_delay_behind(aggregate, delay),
+            places=places_of_groups(aggregate, group.keys, places)
+            if isinstance(aggregate, Aggregate)
+            else None,
         )
         equal = next((each for each in self.found if _bare(each) == _bare(new)), None)
         if equal is None:
@@ -127,8 +127,9 @@ class Aggregates:
 
 def _bare(grouped: Grouped) -> tuple[Project, Gathers]:
     """Return what two must share to be one."""
-    aggregate = replace(grouped.aggregate, id="", state=0, inputs=())
-    return replace(grouped.entry, id=""), aggregate
+    bare = replace(grouped.aggregate, id="", inputs=())
+    bare = bare if isinstance(bare, Append) else replace(bare, state=0)
+    return replace(grouped.entry, id=""), bare
 
 
 def _aggregate(
@@ -189,14 +190,28 @@ def _runs(group: GroupParts, run: RunShape, id: str, state: int, inputs: tuple[s
     )
 
 
-def _delay_behind(aggregate: Gathers) -> int:
-    """Return how far the rows of a window may be behind the watermark when they leave; no window
-    stands behind runs."""
-    if isinstance(aggregate, Runs):
-        return 0
-    if aggregate.window is None:
-        return aggregate.delay
-    return aggregate.delay + span_of(aggregate.window) + aggregate.grace
+def _append(group: GroupParts, append: AppendShape, id: str, inputs: tuple[str, ...]) -> Append:
+    return Append(
+        id=id,
+        inputs=inputs,
+        alias=group.shape.alias,
+        columns=tuple(column for column, _ in group.keys),
+        deletes=append.deletes,
+    )
+
+
+def _delay_behind(gathers: Gathers, delay: int) -> int:
+    """Return how far rows may be behind the watermark when they leave, of those that may be so far
+    when they come; no window stands behind runs."""
+    match gathers:
+        case Runs():
+            return 0
+        case Append():
+            return delay
+        case Aggregate(window=window, grace=grace):
+            return delay if window is None else delay + span_of(window) + grace
+        case _:
+            assert_never(gathers)
 
 
 def behind_group(

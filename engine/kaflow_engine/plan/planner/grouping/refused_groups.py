@@ -14,6 +14,7 @@ from kaflow_engine.plan.planner.outputs.connector import wrong_rows
 from kaflow_engine.plan.planner.outputs.output import BranchParts, OutputParts
 from kaflow_engine.plan.planner.outputs.throttle import wrong_pace
 from kaflow_engine.plan.planner.tables.keys import TableKeys, is_key, key_output, query_key
+from kaflow_engine.sql.chain_shapes import groups_of_tables
 from kaflow_engine.sql.shape import BATCH_TIME, GroupShape
 
 _OF_WINDOWS = ("grace", "on_late")
@@ -30,10 +31,14 @@ def wrong_keys(
             yield from wrong_rows(spec, branch, write.sink)
         if branch.is_table and not branch.groups:
             yield from _wrong_table(spec, branch, keys)
-        elif branch.groups and branch.groups[-1].shape.run and write.output.table is not None:
+        elif (
+            branch.groups
+            and write.output.table is not None
+            and (what := _never_again(branch.groups[-1].shape)) is not None
+        ):
             yield ModelError(
-                f"table '{write.output.table}' cannot hold the rows of runs: a backfill could not "
-                "make them again",
+                f"table '{write.output.table}' cannot hold {what}: a backfill could not make them "
+                "again",
                 spec.place(*write.at, "table"),
                 "write them to a topic, and that topic into a table in another pipeline",
             )
@@ -109,6 +114,16 @@ def _grouped_twice(spec: PipelineSpec, branch: BranchParts) -> Iterator[ModelErr
                 place_of(spec, branch.write, group.shape),
                 "remove per: partition",
             )
+        if group.shape.append is not None:
+            if not before.settings.is_table:
+                yield SqlError(
+                    f"the rows of '{group.shape.append.of}' leave once, when their window is "
+                    "closed, and have no changes",
+                    place_of(spec, branch.write, group.shape),
+                    f"name '{group.shape.append.of}' itself after FROM; or set "
+                    "emission.late_updates, with aggregation.grace",
+                )
+            continue
         if not before.settings.is_table:
             continue
         place = place_of(spec, branch.write, group.shape)
@@ -173,6 +188,13 @@ def refuse_better_rows(
             )
 
 
+def _never_again(group: GroupShape) -> str | None:
+    """Return what rows are called that depend on when they were made; None of others."""
+    if group.append is not None:
+        return "changes of a table as rows"
+    return "the rows of runs" if group.run is not None else None
+
+
 def _called(group: GroupShape) -> str:
     if group.run is not None:
         return "a run of rows"
@@ -198,9 +220,11 @@ def _aggregation(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterato
     tables: list[GroupShape] = []
     for branch in branches:
         for group in branch.groups:
+            if group.shape.append is not None:
+                continue
             owner = owner_of(spec, branch.write, group.shape, "aggregation")
             own.setdefault(owner, []).append(group.shape)
-            tables += [group.shape] if branch.shape.is_table else []
+        tables += groups_of_tables(branch.shape)
     for owner in ((), *owners(spec, "aggregation")):
         aggregation, groups = as_said_by(spec, owner).aggregation, own.get(owner, [])
         path: Path = (*owner, "aggregation")

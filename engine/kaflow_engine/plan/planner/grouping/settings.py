@@ -24,6 +24,7 @@ from kaflow_engine.plan.planner.tables.keys import (
     table_keys,
 )
 from kaflow_engine.plan.planner.tables.upserts import as_changes, refuse_upserts
+from kaflow_engine.sql.chain_shapes import groups_of_tables
 from kaflow_engine.sql.pipeline import pipeline_shapes
 from kaflow_engine.sql.scope import Schemas
 from kaflow_engine.sql.shape import Expr, GroupShape, OutputShape, QueryShape
@@ -75,22 +76,25 @@ def group_settings(
 
     A window that another GROUP BY takes is final, and gives it one row, unless its own query says
     otherwise. A table that another one takes gives it each of its changes, where the order in which
-    rows took their present form counts. Groups that are looked up show every change: a record sees
-    those before it.
+    rows took their present form counts, and where changes are rows of their own. Groups that are
+    looked up show every change: a record sees those before it.
     """
     found: list[GroupSettings] = []
+    of_tables = groups_of_tables(shape)
     for number, group in enumerate(shape.groups, 1):
         said = said_of(spec, write, group, "aggregation").aggregation or AggregationSpec()
-        leaves = _leaves(spec, write, group, shape.groups[number:])
-        in_order = any(follows_order(later) for later in shape.groups[number:])
+        later = shape.groups[number:]
+        leaves = _leaves(spec, write, group, later)
+        appended = bool(later) and later[0].append is not None
+        in_order = any(follows_order(each) for each in later)
         found.append(
             GroupSettings(
                 leaves=leaves,
                 each=leaves in ("changes", "ended")
-                and (is_looked_up or in_order or coalescing(spec, write) == "none"),
+                and (is_looked_up or appended or in_order or coalescing(spec, write) == "none"),
                 grace=said.grace if group.window else 0,
                 on_late=said.on_late if group.window else "drop",
-                ttl=None if group.window or shape.is_table else said.ttl,
+                ttl=None if group.window or group.append or group in of_tables else said.ttl,
             )
         )
     return tuple(found)
@@ -104,7 +108,7 @@ def _leaves(
     own = owner_of(spec, write, group, "emission")
     said = as_said_by(spec, own)
     others = [owner_of(spec, write, each, "emission") for each in later]
-    counts = not later or (own != () and own not in others)
+    counts = not later or later[0].append is not None or (own != () and own not in others)
     if group.window is None or (counts and _immediate(said)):
         return "changes"
     return "ended" if counts and said.emission.late_updates else "closed"

@@ -7,7 +7,7 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.model.record_columns import KEY
 from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec, TopicSpec
-from kaflow_engine.sql.chain_shapes import ChainShape
+from kaflow_engine.sql.chain_shapes import ChainShape, is_timed
 
 _IN_COLUMN = "column:"
 
@@ -128,7 +128,8 @@ def wrong_settings(spec: PipelineSpec, chains: Sequence[ChainShape]) -> Iterator
                 break
     if not all(chain.shape.is_table for chain in chains):
         return
-    if spec.emission.type != "immediate":
+    windows = any(is_timed(branch.shape) for chain in chains for branch in chain.branches)
+    if spec.emission.type != "immediate" and not (spec.emission.type == "final" and windows):
         yield ModelError(
             f"'{spec.emission.type}' emission is for events, and this pipeline reads tables",
             spec.place("emission", "type"),
