@@ -80,11 +80,16 @@ def _within(said: str | Mapping[str, str]) -> Within:
 
 def _read_writes(author: Mapping[str, Any], columns: Columns) -> tuple[Write, ...]:
     """Return what each output writes, branch by branch."""
-    if any("batch" in spec for spec in author.get("relations", {}).values()):
+    queries = [*author.get("relations", {}).values(), *author.get("outputs", ())]
+    if any("batch" in spec for spec in queries):
         raise NotExpressible("runs of rows, which tests.reference.runs makes")
+    if any(key in spec for spec in queries for key in ("emission", "within", "row_time")):
+        raise NotExpressible("when the rows of one query leave")
+    if any("aggregation" in output for output in author.get("outputs", ())):
+        raise NotExpressible("how long the groups of one output last")
     relations = {name: spec["query"] for name, spec in author.get("relations", {}).items()}
     given = author.get("outputs") or [{"query": author["query"], **author["output"]}]
-    queries = [
+    read = [
         read_query(output.get("query") or _named(output["from"], relations), columns, relations)
         for output in given
     ]
@@ -100,7 +105,7 @@ def _read_writes(author: Mapping[str, Any], columns: Columns) -> tuple[Write, ..
             unnests=query.unnests,
             groups=query.groups,
         )
-        for output, branches in zip(given, queries, strict=True)
+        for output, branches in zip(given, read, strict=True)
         for branch, query in enumerate(branches)
     )
 
