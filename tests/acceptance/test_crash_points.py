@@ -1,6 +1,6 @@
 """Whatever happens at whichever step of a batch, readers see the rows of a run without it.
 
-Without Spark, so that every step can be tried; `test_killed.py` kills the real thing. Six steps
+Without Spark, so that every step can be tried; `test_killed.py` kills the real thing. Four steps
 for topics, three for each other kind of output; `KAFLOW_KILLS=all` tries all of each.
 """
 
@@ -21,8 +21,8 @@ def cases(of_topics, of_others):
     ]
 
 
-CASES = cases(6, 3)
-RESTARTED = cases(3, 1)
+CASES = cases(4, 3)
+RESTARTED = cases(2, 1)
 
 
 @pytest.fixture(scope="module")

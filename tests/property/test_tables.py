@@ -22,7 +22,7 @@ from tests.property.test_against_oracle import blocks
 from tests.reference.records import Record
 
 FAST = 20
-MANY = int(os.environ.get("KAFLOW_TABLE_CASES", "460"))
+MANY = int(os.environ.get("KAFLOW_TABLE_CASES", "760"))
 FIRST = int(os.environ.get("KAFLOW_TABLE_FIRST", str(FAST)))
 
 

@@ -1,6 +1,7 @@
-"""Every case on Spark as given and replayed, and a sample cut in other ways; one session.
+"""Acceptance cases on Spark as given and replayed, and a sample cut in other ways; one session.
 
-Of those in `lenses_streams.yaml`, which are much alike, every sixth.
+Of other cases every third, and of those in `lenses_streams.yaml`, which are much alike, every
+sixth: all of them run locally.
 """
 
 from collections.abc import Mapping
@@ -23,11 +24,19 @@ pytestmark = pytest.mark.spark
 
 FOLDER = Path(__file__).parent / "cases"
 AROUND = Surroundings(variables={})
-ALIKE = "lenses_streams"
+ACCEPTANCE = ("ks", "ra_")
+
+
+def _every(file: Path) -> int:
+    if file.stem.startswith(ACCEPTANCE) or file.parent != FOLDER:
+        return 1
+    return 6 if file.stem == "lenses_streams" else 3
+
+
 CASES = [
     pytest.param(case, id=f"{file.stem}: {case.name}")
     for file in find_cases([FOLDER])
-    for case in load_cases(file, {})[:: 6 if file.stem == ALIKE else 1]
+    for case in load_cases(file, {})[:: _every(file)]
     if case.spec.expect_error is None  # those end before anything runs
 ]
 FREE = [param for param in CASES if param.values[0].spec.cuts is None]
