@@ -8,6 +8,7 @@ from sqlglot import exp
 from kaflow_engine.errors import Location, SqlError, UnknownName
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.record_columns import RECORD_COLUMNS, record_columns
+from kaflow_engine.sql.operands import in_place_of
 from kaflow_engine.sql.shape import BATCH_TIME, MATCHED, Expr
 from kaflow_engine.sql.streamable import line_of
 from kaflow_engine.sql.syntax import DIALECT, at_line
@@ -154,7 +155,7 @@ class Scope:
             found = relation.column(parts[1])
             if found is None:
                 raise self._unknown(parts[1], [relation], node)
-            return _nested(found, parts[2:])
+            return in_place_of(node, _nested(found, parts[2:]))
         if len(parts) > 1 and not self._has(parts[0]) and parts[0].lower() not in self.named:
             raise UnknownName(
                 "table or alias",
@@ -162,7 +163,7 @@ class Scope:
                 [r.alias for r in self.relations],
                 at_line(self.at, line_of(node)),
             )
-        return _nested(self._unqualified(parts[0], node), parts[1:])
+        return in_place_of(node, _nested(self._unqualified(parts[0], node), parts[1:]))
 
     def _knows(self, parts: Sequence[str]) -> bool:
         aliases = {r.alias.lower() for r in self.relations}
