@@ -93,6 +93,7 @@ BEYOND_THE_ORACLE = {
     "changes beside events in a union, and in runs",
     "changes of the last row of each key, as the last row of each operation again",
     "a change on which a query fails is a dead letter, and a row on which the table fails is gone",
+    "an expression that a derived table names keeps its brackets where the name is used",
     "KS25 topics with - and ., EXTRACT, IS DISTINCT FROM, FROM inside a string",
 }
 
