@@ -8,10 +8,10 @@ from sqlglot import exp
 from kaflow_engine.errors import Location, SqlError, UnknownName
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.record_columns import RECORD_COLUMNS, record_columns
-from kaflow_engine.sql.operands import in_place_of
 from kaflow_engine.sql.shape import BATCH_TIME, MATCHED, Expr
 from kaflow_engine.sql.streamable import line_of
 from kaflow_engine.sql.syntax import DIALECT, at_line
+from kaflow_engine.sql.types.operands import in_place_of
 
 Schemas = Callable[[str], tuple[Column, ...] | None]
 """The columns of a topic, or None where they are not known yet."""
