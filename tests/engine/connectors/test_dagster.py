@@ -22,6 +22,7 @@ STREAM = Stream(
     run="a",
     together=("a",),
 )
+EMPTY: dict[str, str] = {}
 BROKEN = {"__typename": "PythonError", "message": "no such table\nand more"}
 
 
@@ -54,12 +55,12 @@ def said(ask: Callable[[], object], receiver: Receiver) -> str:
         (200, "<html>", "what answers at URL is no Dagster"),
         (200, "[]", "what answers at URL is no Dagster"),
         (200, {"data": None}, "what answers at URL is no Dagster"),
-        (200, {"data": {}}, "what answers at URL is no Dagster"),
+        (200, {"data": EMPTY}, "what answers at URL is no Dagster"),
         (200, {"errors": "x"}, "what answers at URL is no Dagster"),
         (404, "gone", "what answers at URL is no Dagster"),
         (302, "", "what answers at URL is no Dagster"),
         (400, {"errors": [{"message": "Cannot query\nx"}]}, "does not understand: Cannot query"),
-        (400, {"errors": [{}]}, "does not understand: it does not say why"),
+        (400, {"errors": [EMPTY]}, "does not understand: it does not say why"),
         (401, "", "Dagster at URL answers with HTTP 401"),
         (403, "", "Dagster at URL answers with HTTP 403"),
         (500, {"detail": "x"}, "Dagster at URL answers with HTTP 500"),
@@ -82,45 +83,45 @@ def test_an_answer_that_takes_too_long(receiver: Receiver) -> None:
     assert said(patient.streams, receiver) == "Dagster at URL has not answered within 0.2 s"
 
 
-@pytest.mark.parametrize(
-    ("field", "found", "ask", "expected"),
-    [
-        # that runs are not known does not mean that there are none
-        ("runsOrError", BROKEN, lambda d: d.runs(STREAM), "refuses: no such table"),
-        ("repositoriesOrError", BROKEN, lambda d: d.reload(), "refuses: no such table"),
-        ("sensorOrError", BROKEN, lambda d: d.switch(STREAM), "refuses: no such table"),
-        (
-            "sensorOrError",
-            {"__typename": "SensorNotFoundError"},
-            lambda d: d.switch(STREAM),
-            "Dagster at URL has no sensor 'supervise__a'",
-        ),
-        (
-            "startSensor",
-            {"__typename": "UnauthorizedError", "message": ""},
-            lambda d: d.switch_on(STREAM),
-            "Dagster at URL refuses: UnauthorizedError",
-        ),
-        (
-            "stopSensor",
-            {"__typename": "UnauthorizedError"},
-            lambda d: d.switch_off(Switch(id="s", on=True)),
-            "Dagster at URL refuses: UnauthorizedError",
-        ),
-        (
-            "reloadRepositoryLocation",
-            {"__typename": "ReloadNotSupported", "message": "shop does not support reloading"},
-            lambda d: d.reload("shop"),
-            "Dagster at URL refuses: shop does not support reloading",
-        ),
-        (
-            "reloadRepositoryLocation",
-            {"__typename": "WorkspaceLocationEntry", "locationOrLoadError": BROKEN},
-            lambda d: d.reload("shop"),
-            "Dagster at URL cannot load code location 'shop': no such table",
-        ),
-    ],
-)
+REFUSALS: list[tuple[str, object, Callable[[Dagster], object], str]] = [
+    # that runs are not known does not mean that there are none
+    ("runsOrError", BROKEN, lambda d: d.runs(STREAM), "refuses: no such table"),
+    ("repositoriesOrError", BROKEN, lambda d: d.reload(), "refuses: no such table"),
+    ("sensorOrError", BROKEN, lambda d: d.switch(STREAM), "refuses: no such table"),
+    (
+        "sensorOrError",
+        {"__typename": "SensorNotFoundError"},
+        lambda d: d.switch(STREAM),
+        "Dagster at URL has no sensor 'supervise__a'",
+    ),
+    (
+        "startSensor",
+        {"__typename": "UnauthorizedError", "message": ""},
+        lambda d: d.switch_on(STREAM),
+        "Dagster at URL refuses: UnauthorizedError",
+    ),
+    (
+        "stopSensor",
+        {"__typename": "UnauthorizedError"},
+        lambda d: d.switch_off(Switch(id="s", on=True)),
+        "Dagster at URL refuses: UnauthorizedError",
+    ),
+    (
+        "reloadRepositoryLocation",
+        {"__typename": "ReloadNotSupported", "message": "shop does not support reloading"},
+        lambda d: d.reload("shop"),
+        "Dagster at URL refuses: shop does not support reloading",
+    ),
+    (
+        "reloadRepositoryLocation",
+        {"__typename": "WorkspaceLocationEntry", "locationOrLoadError": BROKEN},
+        lambda d: d.reload("shop"),
+        "Dagster at URL cannot load code location 'shop': no such table",
+    ),
+]
+
+
+@pytest.mark.parametrize(("field", "found", "ask", "expected"), REFUSALS)
 def test_what_dagster_refuses(
     receiver: Receiver,
     field: str,

@@ -12,6 +12,7 @@ from kaflow_engine.runtime.planning.plan_codec import fingerprint
 from kaflow_engine.runtime.planning.prepare import check, plan_pipeline, prepare
 from kaflow_engine.state.log.batch_log import BatchLog, StateRecord
 from kaflow_engine.state.storage.store import LocalStore
+from kaflow_engine.testing.services.child import free_ports
 
 
 def spec(name, topic, output, select="a.id", **more):
@@ -96,3 +97,15 @@ def test_a_missing_input_is_told_with_its_place(broker, topic_name, tmp_path):
     with pytest.raises(SourceError, match=f"no topic '{topic_name}'") as caught:
         prepare([spec("a", topic_name, "o", topics=declared)], config(broker.bootstrap, tmp_path))
     assert caught.value.at == Location("a.yaml", 1)
+
+
+@pytest.mark.kafka
+def test_a_start_that_needs_no_registry_does_without(broker, topic_name, tmp_path, caplog):
+    (port,) = free_ports(1)
+    there = config(broker.bootstrap, tmp_path)
+    away = there.kafka.model_copy(update={"schema_registry": f"http://127.0.0.1:{port}"})
+    create_topic(broker.settings, topic_name, 1)
+    declared = {topic_name: {"columns": {"id": "VARCHAR"}}}
+    one = spec("a", topic_name, f"{topic_name}.out", topics=declared)
+    prepare([one], there.model_copy(update={"kafka": away}))
+    assert f"'{topic_name}.out' has values of another format is not known: the sch" in caplog.text
