@@ -214,14 +214,13 @@ def test_an_output_and_groups_that_are_added_begin_with_all_rows(
     from kaflow_engine.runtime.application import run_pipelines
 
     config = config_for(broker, tmp_path / "state", max_records=150)
-    after = spec_of(unique)
-    added = [*after.model_dump(by_alias=True, exclude_unset=True)["outputs"]]
-    added.append({"from": "joined", "topic": f"{unique}.copies", "key": "id"})
-    after = PipelineSpec.model_validate(
-        after.model_dump(by_alias=True, exclude_unset=True) | {"outputs": added}
-    )
-    before = PipelineSpec.model_validate(
-        after.model_dump(by_alias=True, exclude_unset=True) | {"outputs": added[:1]}
+    said = spec_of(unique).model_dump(by_alias=True, exclude_unset=True)
+    rows, groups, _ = said["outputs"]
+    copies = {"from": "joined", "topic": f"{unique}.copies", "key": "id"}
+    said["relations"].pop("sent")
+    before, after = (
+        PipelineSpec.model_validate(said | {"outputs": outputs})
+        for outputs in ([rows], [rows, groups, copies])
     )
     for spec in (before, after):
         (planned,) = prepare([spec], config)
