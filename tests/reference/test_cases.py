@@ -94,6 +94,7 @@ BEYOND_THE_ORACLE = {
     "changes of the last row of each key, as the last row of each operation again",
     "a change on which a query fails is a dead letter, and a row on which the table fails is gone",
     "an expression that a derived table names keeps its brackets where the name is used",
+    "the index of a list is the number that the author wrote, whatever the list is made of",
     "KS25 topics with - and ., EXTRACT, IS DISTINCT FROM, FROM inside a string",
 }
 

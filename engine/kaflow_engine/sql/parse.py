@@ -8,14 +8,13 @@ from typing import Any, ClassVar
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType  # pyright: ignore[reportPrivateImportUsage]
 
 from kaflow_engine.duck.functions.catalogue import plain
 from kaflow_engine.errors import Location, ModelError, SqlError
 from kaflow_engine.sql.streamable import line_of, reject_set_operations
-from kaflow_engine.sql.syntax import DIALECT, at_line, syntax_error, unfinished
+from kaflow_engine.sql.syntax import DIALECT, AsWritten, at_line, syntax_error, unfinished
 from kaflow_engine.sql.types.functions import with_functions
 
 _PLAIN = {TokenType.VAR, TokenType.NUMBER}
@@ -25,11 +24,11 @@ _DASHED = re.compile(r"\w-\w")
 logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 
 
-class _WithSession(DuckDB):
+class _WithSession(AsWritten):
     """DuckDB's SQL, in which `session(…)` is a call like others."""
 
-    class Parser(DuckDB.Parser):
-        FUNC_TOKENS: ClassVar[set[TokenType]] = {*DuckDB.Parser.FUNC_TOKENS, TokenType.SESSION}
+    class Parser(AsWritten.Parser):
+        FUNC_TOKENS: ClassVar[set[TokenType]] = {*AsWritten.Parser.FUNC_TOKENS, TokenType.SESSION}
 
 
 class _AnyCall(_WithSession):

@@ -10,7 +10,7 @@ from kaflow_engine.errors import ModelError, SqlError
 from kaflow_engine.model.record_columns import HEADERS, KEY
 from kaflow_engine.sql.scope import NeedsSchema, Scope
 from kaflow_engine.sql.streamable import line_of
-from kaflow_engine.sql.syntax import at_line
+from kaflow_engine.sql.syntax import DIALECT, at_line
 
 T = TypeVar("T")
 
@@ -89,7 +89,7 @@ def _projected(node: exp.Expr, scope: Scope) -> dict[str, exp.Expr]:
         return {name: tree for name, tree in found.items() if name.lower() not in dropped}
     name = node.alias_or_name if isinstance(node, exp.Alias | exp.Column) else ""
     if not name:
-        shown = plain(node.sql(dialect="duckdb"))
+        shown = plain(node.sql(dialect=DIALECT))
         raise SqlError(f"the output column {shown} has no name", at, "give it one with AS")
     if isinstance(node, exp.Alias) and name.lower() == HEADERS:
         raise SqlError(

@@ -4,12 +4,24 @@ import re
 from difflib import get_close_matches
 
 import sqlglot
+from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError
 from sqlglot.tokens import Token, TokenType  # pyright: ignore[reportPrivateImportUsage]
 
 from kaflow_engine.errors import Location, SqlError
 
-DIALECT = "duckdb"
+
+class AsWritten(DuckDB):
+    """DuckDB's SQL, in which the index of a list stays the number that the author wrote.
+
+    Counted from 0 instead, it would be counted back or not by the type of the list, which is
+    another one where an expression takes the place of a name.
+    """
+
+    INDEX_OFFSET = 0
+
+
+DIALECT = AsWritten
 
 _KEYWORDS = (
     *("SELECT", "FROM", "WHERE", "JOIN", "LEFT", "RIGHT", "INNER", "OUTER", "USING", "WITH"),
