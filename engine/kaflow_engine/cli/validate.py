@@ -1,7 +1,6 @@
 """`kaflow validate`: every mistake of every pipeline file, without a JVM or a broker."""
 
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
 
 LEFT = ("topics", "columns", "permissions", "output topics")
 """What only brokers and registry can tell."""
-
-_CHECKS = "kaflow_engine.runtime.planning.connect:check_connected"
-"""Imported when it is asked for: it loads a client."""
 
 
 @click.command("validate")
@@ -61,9 +57,9 @@ def command(
         _show(project, outside, connect)
     if project.mistakes:
         raise click.exceptions.Exit(ModelError.exit_code)
-    for found in outside.values():
-        for mistake in found.mistakes:
-            raise click.exceptions.Exit(mistake.exit_code)
+    mistakes = [mistake for found in outside.values() for mistake in found.mistakes]
+    if mistakes:
+        raise click.exceptions.Exit(mistakes[0].exit_code)
 
 
 def connected(
@@ -79,12 +75,11 @@ def connected(
     Raises:
         SourceError: No broker answers.
     """
-    module, _, attribute = _CHECKS.partition(":")
+    from kaflow_engine.runtime.planning.connect import check_connected  # imports a client
+
     right = [each.spec for each in project.pipelines if each.spec and not each.mistakes]
     wanted = [spec for spec in right if only in (None, spec.name)]
-    check = getattr(import_module(module), attribute)
-    found: Mapping[str, Findings] = check(wanted, config, right)
-    return found
+    return check_connected(wanted, config, right)
 
 
 def _show(project: CheckedProject, outside: "Mapping[str, Findings]", connect: bool) -> None:

@@ -3,8 +3,9 @@
 import click
 
 from kaflow_engine.connectors.dagster.client import Dagster
-from kaflow_engine.connectors.dagster.streams import PROCESSOR, Stream
+from kaflow_engine.connectors.dagster.streams import Stream
 from kaflow_engine.errors import ModelError, UnknownName
+from kaflow_engine.model.lenses.front_end import LensesProcessors
 
 dagster_option = click.option(
     "--dagster",
@@ -24,7 +25,7 @@ def processors(dagster: Dagster) -> tuple[Stream, ...]:
     Raises:
         DagsterAway: No one answers.
     """
-    return tuple(each for each in dagster.streams() if each.front_end == PROCESSOR)
+    return tuple(each for each in dagster.streams() if each.front_end == LensesProcessors.name)
 
 
 def find_stream(dagster: Dagster, name: str) -> Stream:
@@ -41,6 +42,6 @@ def find_stream(dagster: Dagster, name: str) -> Stream:
         raise UnknownName("processor", name, [each.name for each in known])
     if len(found) > 1:
         places = ", ".join(f"'{each.location}'" for each in found)
-        hint = "give one of them another name: runs are told apart by it"
+        hint = "give one of them another name: runs are named by it"
         raise ModelError(f"code locations {places} each have a processor '{name}'", hint=hint)
     return found[0]

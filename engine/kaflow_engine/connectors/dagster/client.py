@@ -119,7 +119,7 @@ class Dagster:
         if found["__typename"] == "SensorNotFoundError":
             raise DagsterRefused(
                 f"Dagster at {self.address} has no sensor '{stream.sensor}'",
-                hint="load its code location anew, in its page under Deployment",
+                hint="reload its code location, in its page under Deployment",
             )
         state = self._expected("Sensor", found)["sensorState"]
         ticks: Sequence[Mapping[str, Any]] = state["ticks"]
@@ -170,7 +170,7 @@ class Dagster:
         self._do(_END, "terminateRun", "TerminateRunSuccess", run=run.id)
 
     def reload(self, location: str | None = None) -> None:
-        """Load a code location anew; None: all of them.
+        """Reload a code location; None: all of them.
 
         Raises:
             DagsterAway: No one answers.

@@ -70,24 +70,24 @@ def answer_of(
             hint="try again; if it stays, see the log of its webserver, or of the proxy before it",
         )
     try:
-        told: object = answer.json()
+        said: object = answer.json()
     except ValueError:
-        told = None
-    found = _field(told, field, address)
+        said = None
+    found = _field(said, field, address)
     if found is _UNKNOWN:
         raise _away(f"what answers at {address} is no Dagster")
     return found
 
 
-def refused(address: str, told: Mapping[str, Any], doing: str = "refuses") -> DagsterRefused:
+def refused(address: str, said: Mapping[str, Any], doing: str = "refuses") -> DagsterRefused:
     """Return that Dagster does not do something, in the first line of its words."""
-    return DagsterRefused(f"Dagster at {address} {doing}: {_first_line(told)}")
+    return DagsterRefused(f"Dagster at {address} {doing}: {_first_line(said)}")
 
 
-def _field(told: object, field: str, address: str) -> object:
-    if not isinstance(told, dict):
+def _field(said: object, field: str, address: str) -> object:
+    if not isinstance(said, dict):
         return _UNKNOWN
-    answer = cast(Mapping[str, Any], told)
+    answer = cast(Mapping[str, Any], said)
     errors = answer.get("errors")
     if isinstance(errors, list) and errors and isinstance(errors[0], dict):
         raise refused(address, cast(Mapping[str, Any], errors[0]), "does not understand")
@@ -97,9 +97,9 @@ def _field(told: object, field: str, address: str) -> object:
     )
 
 
-def _first_line(told: Mapping[str, Any]) -> str:
-    lines = str(told.get("message") or "").strip().splitlines()
-    return lines[0] if lines else str(told.get("__typename", "it does not say why"))
+def _first_line(said: Mapping[str, Any]) -> str:
+    lines = str(said.get("message") or "").strip().splitlines()
+    return lines[0] if lines else str(said.get("__typename", "it does not say why"))
 
 
 def _away(said: str) -> DagsterAway:

@@ -7,9 +7,6 @@ from typing import Any
 
 Fact = str | int | float
 
-PROCESSOR = "Lenses processor"
-"""What the front end of processors is called."""
-
 _VALUES = ("text", "intRepr", "floatValue", "jsonString", "mdStr", "url", "timestamp")
 
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from kaflow_engine.duck.queries import query
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.operators import Unnest
+from kaflow_engine.operators.rows.row_order import with_members
 from kaflow_engine.operators.rows.schemas import MEMBERS
 
 PLACES = "$places"
@@ -55,10 +55,4 @@ def ordered_by_place(rows: pa.Table) -> pa.Table:
     """Put the places behind the members of rows, by which rows of one record are ordered."""
     if "members" not in rows.column_names:
         return rows.append_column(pa.field("members", MEMBERS), rows[PLACES].cast(MEMBERS))
-    members = query(
-        f"SELECT list_concat(coalesce(members, []::BIGINT[]), {identifier(PLACES)}) AS members "
-        "FROM rows",
-        rows=rows.select(["members", PLACES]),
-    )
-    at = rows.column_names.index("members")
-    return rows.set_column(at, pa.field("members", MEMBERS), members["members"].cast(MEMBERS))
+    return with_members(rows, rows[PLACES])

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from kaflow_engine.duck.queries import query
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.formats.pick import pick
-from kaflow_engine.operators.rows.schemas import ORIGIN, TAKEN, TRIGGER
+from kaflow_engine.operators.rows.schemas import MEMBERS, ORIGIN, TAKEN, TRIGGER
 
 Places = np.ndarray[tuple[int], np.dtype[np.int64]]
 
@@ -85,3 +85,18 @@ def last_of_each_key(rows: pa.Table) -> pa.Table:
 def has_members(rows: pa.Table) -> bool:
     """Return whether any row has met a record of an event side."""
     return bool(pc.max(pc.list_value_length(rows["members"])).as_py())
+
+
+def with_members(rows: pa.Table, more: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """Return rows with lists of integers behind their `members`, which order those of one record.
+
+    Args:
+        rows: With a column `members`.
+        more: A list for each.
+    """
+    members = query(
+        "SELECT list_concat(coalesce(members, []::BIGINT[]), more) AS members FROM rows",
+        rows=pa.table({"members": rows["members"], "more": more}),
+    )
+    at = rows.column_names.index("members")
+    return rows.set_column(at, pa.field("members", MEMBERS), members["members"].cast(MEMBERS))

@@ -17,8 +17,9 @@ from kaflow_engine.operators.output.before_after import Moves, before_after
 from kaflow_engine.operators.output.project import projected
 from kaflow_engine.operators.row_errors.quarantine import bad_records, guarded
 from kaflow_engine.operators.rows.layout import selected
+from kaflow_engine.operators.rows.row_order import with_members
 from kaflow_engine.operators.rows.row_text import columns_of, pack, to_text, unpack
-from kaflow_engine.operators.rows.schemas import EXCHANGE, MEMBERS
+from kaflow_engine.operators.rows.schemas import EXCHANGE
 from kaflow_engine.state.binary_columns import ordered_words
 
 
@@ -88,9 +89,4 @@ def _in_order(rows: pa.Table, changes: Changes) -> pa.Table:
     by the rows of the table."""
     places = pc.index_in(rows["rn"], value_set=changes.rows["rn"].combine_chunks())
     words = ordered_words(changes.rows["group"].combine_chunks().take(places.combine_chunks()))
-    members = [
-        [*(before or ()), *own]
-        for before, own in zip(rows["members"].to_pylist(), words.to_pylist(), strict=True)
-    ]
-    at = rows.schema.get_field_index("members")
-    return rows.set_column(at, "members", pa.array(members, MEMBERS))
+    return with_members(rows, words)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kaflow_engine.connectors.kafka.admin import describe
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.output.alignment import (
     Findings,
@@ -151,16 +152,17 @@ def align_outputs(
     Raises:
         SourceError: No broker answers, or the registry does not while schemas are compared.
     """
-    each = [
-        judge_output(
-            sink,
-            look_at_output(kafka, registry, sink, compare=compare),
-            planned.spec.place(*write.at),
-            kafka.bootstrap,
-        )
+    sinks = [
+        (sink, planned.spec.place(*write.at))
         for sink, write in zip(planned.plan.sinks, planned.spec.writes, strict=True)
         if isinstance(sink, TopicSink)
     ]
+    there = describe(kafka, [sink.topic for sink, _ in sinks]) if sinks else {}
+    each: list[Findings] = []
+    for sink, at in sinks:
+        exists = there[sink.topic].exists
+        topic = look_at_output(kafka, registry, sink, exists=exists, compare=compare)
+        each.append(judge_output(sink, topic, at, kafka.bootstrap))
     return Findings(
         mistakes=tuple(mistake for found in each for mistake in found.mistakes),
         notices=tuple(notice for found in each for notice in found.notices),

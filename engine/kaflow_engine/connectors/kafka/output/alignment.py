@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from shlex import quote
 
-from kaflow_engine.connectors.kafka.admin import describe, topic_settings
+from kaflow_engine.connectors.kafka.admin import topic_settings
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.errors import KaflowError, Location, SinkError, SourceError
 from kaflow_engine.flow.sinks import TopicSink
@@ -38,7 +38,12 @@ class Findings:
 
 
 def look_at_output(
-    kafka: KafkaSettings, registry: Registry | None, sink: TopicSink, *, compare: bool
+    kafka: KafkaSettings,
+    registry: Registry | None,
+    sink: TopicSink,
+    *,
+    exists: bool,
+    compare: bool,
 ) -> OutputTopic:
     """Ask for all that is known of the topic of an output; nothing is changed.
 
@@ -46,13 +51,13 @@ def look_at_output(
         kafka: Where the brokers are.
         registry: None: the configuration names none.
         sink: The output.
-        compare: Ask whether the schema is compatible, too, and insist on an answer; who registers
-            it is told anyway, and all others can do without a registry.
+        exists: The brokers have its topic.
+        compare: Ask whether the schema is compatible, too, and insist on an answer. A start does
+            not: it learns this when it registers the schema, and other formats need no registry.
 
     Raises:
         SourceError: No broker answers, or the registry does not, where it must.
     """
-    exists = describe(kafka, [sink.topic])[sink.topic].exists
     subject = f"{sink.topic}-value"
     latest, untold = None, None
     if registry is not None:
