@@ -18,7 +18,7 @@ MARKED := property or slow or $(SERVICES)
 # Tests that start nothing share the processors; those of a file share the broker or Spark they start,
 # and wait for it now and then, so there are more of them than processors.
 PARALLEL := -n auto --dist worksteal
-BY_FILE := -n 3 --dist loadfile --no-loadscope-reorder
+BY_FILE := -n 4 --dist loadfile --no-loadscope-reorder
 # Hundreds of processes start here: they read bytecode rather than compile again.
 unexport PYTHONDONTWRITEBYTECODE
 

@@ -1,5 +1,6 @@
 """Services that tests share: each starts at most once per run, on first use."""
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,6 +55,12 @@ SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Java options that halve the CPU time of a session that only runs small batches for minutes."""
 
 os.environ.setdefault("KAFLOW__SPARK__CONF__spark_driver_extraJavaOptions", SHORT_LIVED)
+
+
+def pytest_collection_finish() -> None:
+    """Look for no garbage among the thousands of tests and modules that stay."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

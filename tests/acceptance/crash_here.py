@@ -49,6 +49,7 @@ from kaflow_engine.runtime.source import record_source
 from kaflow_engine.runtime.tasks import crash
 from kaflow_engine.runtime.tasks.executor import Executed
 from kaflow_engine.runtime.tasks.level_task import RESULT, level_task, of_stream, whole_task
+from kaflow_engine.runtime.tasks.memory import settle_in
 from kaflow_engine.state.storage.lease import hold_lease
 from tests.acceptance.crash_orders import End, Order
 from tests.acceptance.crash_pipeline import START, copy_plan, crash_plan
@@ -105,6 +106,7 @@ class Forks:
 
 def main() -> None:
     """Fork what standard input asks for."""
+    settle_in()  # so that no child looks for garbage among what all of them share
     said: dict[int, Path] = {}
     for line in sys.stdin:
         asked = json.loads(line)

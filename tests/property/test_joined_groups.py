@@ -33,8 +33,8 @@ from tests.property.executor import How, _table, crashes
 from tests.property.test_against_oracle import blocks
 from tests.reference.records import Record
 
-FAST = 8
-MANY = int(os.environ.get("KAFLOW_JOINED_CASES", "40"))
+FAST = 4
+MANY = int(os.environ.get("KAFLOW_JOINED_CASES", "24"))
 START = 1_767_225_600_000
 COLUMNS = {
     "e": {"k": "VARCHAR", "g": "INTEGER", "n": "INTEGER"},

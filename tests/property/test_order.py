@@ -23,7 +23,7 @@ from tests.property.render import to_mapping
 from tests.property.scenario import Interpreted, Scenario
 from tests.property.strategies import random_scenario
 
-FEW, MANY = range(0, 15), range(15, 70)
+FEW, MANY = range(0, 10), range(10, 50)
 Slots = dict[int, list[tuple[object, ...]]]
 
 

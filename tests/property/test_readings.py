@@ -17,7 +17,7 @@ from tests.property.one_topic import OneTopic
 from tests.property.test_against_oracle import blocks
 from tests.reference.records import Record
 
-FAST, MANY = 10, 60
+FAST, MANY = 5, 45
 SCHEMA = {"id": "VARCHAR", "k": "VARCHAR", "v": "INTEGER"}
 WAYS: dict[str, dict[str, Any]] = {
     "t": {},

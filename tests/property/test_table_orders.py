@@ -1,7 +1,11 @@
-"""A join of two tables is right after each record, in whatever order four records come."""
+"""A join of two tables is right after each record, in whatever order four records come.
+
+Each kind of join is tried with every fourth order; `KAFLOW_PROPERTY_CASES` asks for all.
+"""
 
 # pyright: basic
 
+import os
 from dataclasses import replace
 from itertools import permutations
 from typing import Any
@@ -16,6 +20,7 @@ from tests.property.test_tables import at_the_end
 from tests.reference.records import Batch, Record
 
 KINDS = ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
+STEP = 1 if os.environ.get("KAFLOW_PROPERTY_CASES") else 4
 ON = {"key": "x.id = y.id", "foreign": "x.f = y.id", "columns": "x.g = y.g"}
 SELECT = "SELECT coalesce(x.id, '-') AS one, x.n, coalesce(y.id, '-') AS other, y.s"
 
@@ -80,8 +85,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("kind", "on", "own"), CASES)
-def test_every_order_of_four_records(kind: str, on: str, own: bool) -> None:
-    for place, records in enumerate(permutations(OF_ONE if own else OF_TWO)):
+def test_orders_of_four_records(kind: str, on: str, own: bool) -> None:
+    first = (KINDS.index(kind) + [*ON].index(on) + own) % STEP
+    for place, records in enumerate([*permutations(OF_ONE if own else OF_TWO)][first::STEP]):
         flow = flow_of(kind, on, own, records, cut=place % 2 == 0)
         found = difference(flow, How())
         assert found is None, report(flow, How(), found or "")

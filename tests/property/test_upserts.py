@@ -16,7 +16,7 @@ from tests.property.one_topic import OneTopic
 from tests.property.test_against_oracle import blocks
 from tests.reference.records import Record
 
-FAST, MANY = 20, 140
+FAST, MANY = 20, 280
 SCHEMA = {"id": "INTEGER", "k": "VARCHAR", "v": "INTEGER", "op": "VARCHAR"}
 MEANS = {None: "i", "c": "i", "r": "i", "i": "i", "u": "u", "d": "d"}
 

@@ -40,7 +40,7 @@ def rows() -> list[Any]:
             marks=[pytest.mark.slow] if row.get("slow") else [],
         )
         for file in sorted(ROWS.glob("*.yaml"))
-        for row in yaml.safe_load(file.read_text())
+        for row in yaml.load(file.read_text(), yaml.CSafeLoader)
     ]
 
 

@@ -38,7 +38,8 @@ COLUMNS = {"id": "VARCHAR", "n": "INTEGER", "d": "DOUBLE", "at": "TIMESTAMP"}
 
 
 def rows(name):
-    found = yaml.safe_load((FIXTURES / "errors" / "functions" / f"{name}.yaml").read_text())
+    file = FIXTURES / "errors" / "functions" / f"{name}.yaml"
+    found = yaml.load(file.read_text(), yaml.CSafeLoader)
     return [pytest.param(row, id=row["title"]) for row in found]
 
 

@@ -1,28 +1,41 @@
-"""Every case as given, cut in other ways, replayed, and in several tasks; run locally.
+"""Every case as given and replayed, acceptance cases also cut in three other ways; run locally.
 
-The fast part runs every third acceptance case; the rest is marked.
+Of the other cases each is cut in one of these ways, in turn. The fast part runs every third
+acceptance case; the rest is marked.
 """
 
-from pathlib import Path
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from kaflow_engine.testing.cases.cases import run_case
 from kaflow_engine.testing.cases.cuts import Cuts
 from kaflow_engine.testing.cases.executor import LocalExecutor
-from kaflow_engine.testing.cases.files import find_cases, load_cases
 from kaflow_engine.testing.cases.pipeline import Surroundings
 from kaflow_engine.testing.cases.report import report_lines
 from kaflow_engine.testing.cases.specs import Case
+from tests.engine.testing.case_folder import read_cases
 
-FOLDER = Path(__file__).parent / "cases"
+if TYPE_CHECKING:
+    from _pytest.mark import ParameterSet
+
 AROUND = Surroundings(variables={})
 CASES = [
     pytest.param(case, id=f"{file.stem}: {case.name}")
-    for file in find_cases([FOLDER])
-    for case in load_cases(file, {})
+    for file, cases in read_cases().items()
+    for case in cases
 ]
-ACCEPTANCE = [param for param in CASES if str(param.id).startswith("ks")]
+CUTS = ("each", "all", "random:1")
+"""Other ways to cut the records; in several tasks, but for each record by itself."""
+
+
+def _cuts() -> Iterator["ParameterSet"]:
+    """Every acceptance case with all ways to cut, and every other one with one of them."""
+    for place, param in enumerate(CASES):
+        acceptance = str(param.id).startswith(("ks", "ra_"))
+        for cuts in CUTS if acceptance else [CUTS[place % len(CUTS)]]:
+            yield pytest.param(param.values[0], cuts, id=f"{cuts}-{param.id}")
 
 
 def check(case: Case, cuts: str, *, replay: bool = False, spread: bool = False) -> None:
@@ -31,7 +44,7 @@ def check(case: Case, cuts: str, *, replay: bool = False, spread: bool = False) 
     assert result.passed, "\n".join(report_lines(result))
 
 
-@pytest.mark.parametrize("case", ACCEPTANCE[::3])
+@pytest.mark.parametrize("case", [each for each in CASES if str(each.id).startswith("ks")][::3])
 def test_some_as_given(case: Case) -> None:
     check(case, "given")
 
@@ -43,13 +56,6 @@ def test_as_given_and_replayed(case: Case) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
-def test_each_record_by_itself(case: Case) -> None:
-    check(case, "each")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("cuts", ["all", "random:1"])
-def test_in_several_tasks(case: Case, cuts: str) -> None:
-    check(case, cuts, spread=True)
+@pytest.mark.parametrize(("case", "cuts"), [*_cuts()])
+def test_cut_in_other_ways(case: Case, cuts: str) -> None:
+    check(case, cuts, spread=cuts != "each")

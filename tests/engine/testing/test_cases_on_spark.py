@@ -12,17 +12,16 @@ import pytest
 
 from kaflow_engine.testing.cases.cases import run_case
 from kaflow_engine.testing.cases.cuts import Cuts
-from kaflow_engine.testing.cases.files import find_cases, load_cases
 from kaflow_engine.testing.cases.pipeline import Surroundings
 from kaflow_engine.testing.cases.report import report_lines
 from kaflow_engine.testing.cases.specs import Case
+from tests.engine.testing.case_folder import FOLDER, read_cases
 
 if TYPE_CHECKING:
     from kaflow_engine.runtime.case_executor import SparkExecutor
 
 pytestmark = pytest.mark.spark
 
-FOLDER = Path(__file__).parent / "cases"
 AROUND = Surroundings(variables={})
 ACCEPTANCE = ("ks", "ra_")
 
@@ -35,8 +34,8 @@ def _every(file: Path) -> int:
 
 CASES = [
     pytest.param(case, id=f"{file.stem}: {case.name}")
-    for file in find_cases([FOLDER])
-    for case in load_cases(file, {})[:: _every(file)]
+    for file, cases in read_cases().items()
+    for case in cases[:: _every(file)]
     if case.spec.expect_error is None  # those end before anything runs
 ]
 FREE = [param for param in CASES if param.values[0].spec.cuts is None]

@@ -113,7 +113,7 @@ def batches(flow):
     """Records with keys that repeat, are NULL and have no match, over some minutes."""
     offsets = dict.fromkeys(COLUMNS, 0)
     found = []
-    for batch in range(4):
+    for batch in range(3):
         rows = []
         for n in range(12):
             number = batch * 12 + n

@@ -118,7 +118,7 @@ def test_groups_are_those_of_sql_after_each_record(kind, kept, key, each):
     groups = run.flow.operators[4]
     assert isinstance(groups, Aggregate)
     assert kept == any(result.keeps for result in groups.results) or kind == "DOUBLE"
-    table, held, left = Table(key), {}, list(records(chance, kind, 16))
+    table, held, left = Table(key), {}, list(records(chance, kind, 12))
     with duckdb.connect(config={"threads": 1}) as con:
         while left:
             cut = chance.choice([1, 1, 2, 5])
