@@ -28,7 +28,7 @@ from kaflow_engine.connectors.kafka.delivery import deliver as kafka_sink
 from kaflow_engine.connectors.kafka.delivery.pace import Pace
 from kaflow_engine.connectors.kafka.read import read_ranges
 from kaflow_engine.errors import KaflowError
-from kaflow_engine.flow.chains import clocks
+from kaflow_engine.flow.chains.clocks import clocks
 from kaflow_engine.flow.flow import Backfill, Flow
 from kaflow_engine.flow.graph import last_level
 from kaflow_engine.flow.records import RECORDS

@@ -32,7 +32,7 @@ class Driving:
     reemit: bool
     """Rows are formed again when a dimension changes."""
     chain: int = 0
-    """The number of the chain that its rows go through (see `flow.chains`)."""
+    """The number of the chain that its rows go through (see `flow.chains.chain`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,10 +10,10 @@ from dataclasses import asdict
 from hashlib import sha256
 from typing import Any, assert_never
 
-from kaflow_engine.flow.chains import Chain, chain_of
+from kaflow_engine.flow.chains.chain import Chain, chain_of
 from kaflow_engine.flow.edges import Driving, Rows, SideParams
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import joins_before, operator_of, source_of
+from kaflow_engine.flow.graph import entries_of, joins_before, operator_of, source_of
 from kaflow_engine.flow.operators import Aggregate, Decode, KeyedJoin, Ledger, Operator, Project
 from kaflow_engine.flow.tables import Append, Materialize, TableJoin
 from kaflow_engine.flow.timed import Runs, Throttle
@@ -44,13 +44,8 @@ def state_fingerprint(flow: Flow, operator: Operator) -> str | None:
             chain = chain_of(flow, operator)
             passed = [len(join.events) for join in chain.joins]
             found = {**_driving(flow, chain), "passed": passed}
-        case Aggregate(inputs=inputs):
-            before = operator_of(flow, inputs[0])
-            found = {
-                **_own(operator),
-                "rows": {**asdict(before), "id": None},
-                "before": _before(flow, before),
-            }
+        case Aggregate():
+            found = {**_own(operator), **_gathered(flow, operator)}
         case Materialize():
             found = {**_own(operator), **_taken(flow, operator.rows)}
         case TableJoin(left=left, right=right):
@@ -63,13 +58,11 @@ def state_fingerprint(flow: Flow, operator: Operator) -> str | None:
                 "rows": {**asdict(before), "id": None},
                 "before": _before(flow, before),
             }
-        case Runs(inputs=inputs, columns=columns, per_partition=per_partition):
-            before = operator_of(flow, inputs[0])
+        case Runs(columns=columns, per_partition=per_partition):
             found = {
                 "columns": [asdict(column) for column in columns],
                 "per_partition": per_partition,
-                "rows": {**asdict(before), "id": None},
-                "before": _before(flow, before),
+                **_gathered(flow, operator),
             }
         case Throttle():
             found = {}  # keys and values as bytes, whatever they are of
@@ -84,6 +77,16 @@ def _own(operator: Aggregate | Materialize | TableJoin) -> dict[str, Any]:
     if found.get("shard", "") is None:
         del found["shard"]  # as before there was one
     return found
+
+
+def _gathered(flow: Flow, operator: Aggregate | Runs) -> dict[str, Any]:
+    """Return what the rows that an operator gathers depend on, those of each branch of a union."""
+    entries = entries_of(flow, operator)
+    found = [({**asdict(each), "id": None}, _before(flow, each)) for each in entries]
+    (rows, before), *others = found
+    if not others:
+        return {"rows": rows, "before": before}
+    return {"rows": [rows for rows, _ in found], "before": [before for _, before in found]}
 
 
 def _taken(flow: Flow, rows: Driving | Rows) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """What the edges of a flow mean: who reads whom, behind which exchange, under which state."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -217,8 +217,19 @@ def throttled_readers(flow: Flow, name: str) -> tuple[Project, ...]:
 
 
 def projects_of(flow: Flow, sink: Sink) -> tuple[Project, ...]:
-    """Return the projections whose rows a sink takes: one for each branch of a union."""
-    return tuple(each for each in projections(flow) if each.id in sink.inputs)
+    """Return the projections whose rows a sink takes: one for each branch of a union, in their
+    order."""
+    return _projections_in(flow, sink.inputs)
+
+
+def entries_of(flow: Flow, gathers: Gathers) -> tuple[Project, ...]:
+    """Return the projections whose rows an operator gathers: one for each branch of a union."""
+    return _projections_in(flow, gathers.inputs)
+
+
+def _projections_in(flow: Flow, names: Sequence[str]) -> tuple[Project, ...]:
+    found = {each.id: each for each in projections(flow)}
+    return tuple(found[name] for name in names if name in found)
 
 
 def columns_of(flow: Flow, sink: Sink) -> tuple[Column, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from kaflow_engine.flow.chains import STATES, chains, driving_of
+from kaflow_engine.flow.chains.chain import STATES, chains, driving_of
 from kaflow_engine.flow.edges import Driving, Rows
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.operators import (
@@ -162,10 +162,16 @@ def _operator(
                 inputs=tuple(ids[name] for name in inputs),
             )
         case (
-            Aggregate(state=state, inputs=inputs)
-            | Throttle(state=state, inputs=inputs)
-            | Runs(state=state, inputs=inputs)
+            Aggregate(state=state, inputs=inputs, chain=number)
+            | Runs(state=state, inputs=inputs, chain=number)
         ):
+            return replace(
+                operator,
+                state=state_in(_now(flow, operator, numbers), state % STATES),
+                inputs=tuple(ids[name] for name in inputs),
+                chain=None if number is None else numbers.get(number, number),
+            )
+        case Throttle(state=state, inputs=inputs):
             return replace(
                 operator,
                 state=state_in(_now(flow, operator, numbers), state % STATES),

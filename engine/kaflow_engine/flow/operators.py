@@ -141,8 +141,8 @@ class Aggregate:
     state: int
     """The name of its state: in change files, copies and snapshots."""
     inputs: tuple[str, ...]
-    """The projection whose rows it takes, and the ledger that sends on those of them which it
-    judges."""
+    """The projections whose rows it takes, those of a union in the order of its branches, and the
+    ledgers that send on those of them which they judge."""
     alias: str
     keys: tuple[Column, ...]
     """The grouping values; none: all rows are one group."""
@@ -168,6 +168,8 @@ class Aggregate:
     its place, that of the first shard where it is NULL; None: the text of all of them."""
     exchange: bool = True
     """Rows travel to the places of their groups; else they are made there."""
+    chain: int | None = None
+    """The number of its chain, where its rows come from several others; None: that of its rows."""
 
     @property
     def is_table(self) -> bool:

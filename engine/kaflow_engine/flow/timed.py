@@ -34,8 +34,8 @@ class Runs:
     state: int
     """The name of its state: in change files, copies and snapshots."""
     inputs: tuple[str, ...]
-    """The projection whose rows it takes, and the ledger that sends on those of them which it
-    judges."""
+    """The projections whose rows it takes, those of a union in the order of its branches, and the
+    ledgers that send on those of them which they judge."""
     alias: str
     columns: tuple[Column, ...]
     """What the SQL reads of a row."""
@@ -50,6 +50,8 @@ class Runs:
     None: it waits."""
     per_partition: bool
     """The rows of each source partition make runs of their own."""
+    chain: int | None = None
+    """The number of its chain, where its rows come from several others; None: that of its rows."""
 
     @property
     def is_table(self) -> bool:

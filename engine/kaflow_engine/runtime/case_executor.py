@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.duck.functions.catalogue import modules_in_use
 from kaflow_engine.errors import StateError
-from kaflow_engine.flow.chains import clocks
+from kaflow_engine.flow.chains.clocks import clocks
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.model.config import SparkConfig

@@ -16,8 +16,8 @@ class BranchShape:
     output: int
     """Place among the outputs of the file."""
     branch: int
-    """Place among the branches of its UNION ALL, 0 where there is none; of queries that it looks
-    up -1, -2 and so on."""
+    """Place among the branches of its UNION ALL, 0 where there is none; of the queries below
+    them -1, -2 and so on."""
     shape: QueryShape
 
 
@@ -45,7 +45,7 @@ def chain_shapes(outputs: Sequence[Sequence[QueryShape]]) -> tuple[ChainShape, .
         for n, shape in enumerate(branches):
             found = BranchShape(output=i, branch=n, shape=shape)
             groups.setdefault(_read(shape), []).append(found)
-        for n, shape in enumerate(looked_up(branches), 1):
+        for n, shape in enumerate(below(branches), 1):
             found = BranchShape(output=i, branch=-n, shape=shape)
             groups.setdefault(_read(shape), []).append(found)
     return tuple(
@@ -57,8 +57,8 @@ def chain_shapes(outputs: Sequence[Sequence[QueryShape]]) -> tuple[ChainShape, .
 def with_said_at(
     shape: QueryShape, said_at: Callable[[Location], Path], at: Location
 ) -> QueryShape:
-    """Return a query that knows where it stands when its joined rows leave, and so do those that it
-    looks up. Changes of tables leave as they arise.
+    """Return a query that knows where it stands when its joined rows leave, and so do those below
+    it. Changes of tables leave as they arise.
 
     Args:
         shape: The query.
@@ -71,6 +71,10 @@ def with_said_at(
     sources = tuple(
         each if each.query is None else replace(each, query=with_said_at(each.query, said_at, at))
         for each in shape.sources
+    )
+    groups = tuple(
+        replace(group, beside=tuple(with_said_at(each, said_at, at) for each in group.beside))
+        for group in shape.groups
     )
     found: Path | None = None
     for join in () if shape.is_table else shape.joins:
@@ -85,12 +89,13 @@ def with_said_at(
                 "that in another pipeline",
             )
         found = own
-    return replace(shape, sources=sources, said_at=found or ())
+    return replace(shape, sources=sources, groups=groups, said_at=found or ())
 
 
-def looked_up(branches: Sequence[QueryShape]) -> tuple[QueryShape, ...]:
-    """Return the queries that the branches of an output look up, each once."""
-    return tuple(dict.fromkeys(each for shape in branches for each in shape.looked_up))
+def below(branches: Sequence[QueryShape]) -> tuple[QueryShape, ...]:
+    """Return the queries below the branches of an output, each once: those that they look up, and
+    those whose rows their groups take beside their own."""
+    return tuple(dict.fromkeys(each for shape in branches for each in shape.below))
 
 
 def groups_of_tables(shape: QueryShape) -> tuple[GroupShape, ...]:

@@ -44,6 +44,10 @@ class Group:
     distinct: bool = False
     run: RunShape | None = None
     append: AppendShape | None = None
+    beside: list["Flat"] = field(default_factory=list["Flat"])
+    """Other branches of the union that is grouped: each ends with this GROUP BY of its own rows."""
+    branch: int = 0
+    """Which branch of the union it takes."""
 
     def column(self, name: str) -> exp.Expr:
         """Return the expression that a column of its rows is."""
@@ -65,6 +69,8 @@ class Group:
             append=self.append,
             named=tuple(zip(_unique(called), (name for _, name in self.named), strict=True)),
             line=self.line,
+            beside=tuple(each.shape() for each in self.beside),
+            branch=self.branch,
         )
 
 

@@ -68,6 +68,8 @@ def split_full(shape: QueryShape, at: Location | None) -> tuple[QueryShape, ...]
     Raises:
         SqlError: Its rows are grouped.
     """
+    for each in shape.below:
+        split_full(each, at)
     if shape.is_table or not any(join.kind == "FULL" for join in shape.joins):
         return (shape,)
     if shape.groups:

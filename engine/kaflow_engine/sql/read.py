@@ -1,6 +1,6 @@
 """A query to its shapes: derived tables merged, unions distributed, columns and joins resolved."""
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -10,18 +10,12 @@ from kaflow_engine.errors import Location, ModelError, SqlError
 from kaflow_engine.model.files.yaml_file import raise_all
 from kaflow_engine.sql.flat import Flat
 from kaflow_engine.sql.full_joins import either_record, split_full, where_present
-from kaflow_engine.sql.groups.changes import changes_of, rows_of_changes
-from kaflow_engine.sql.groups.distinct import distinct_rows, is_distinct
-from kaflow_engine.sql.groups.event_time import EventTimes
-from kaflow_engine.sql.groups.first_rows import first_rows, with_qualify
-from kaflow_engine.sql.groups.grouping import Grouper, is_grouped
-from kaflow_engine.sql.groups.refused import (
-    refuse_union_below,
-    wrong_groups,
-    wrong_times,
-    wrong_union,
-)
-from kaflow_engine.sql.groups.runs import rows_of_runs, run_of
+from kaflow_engine.sql.groups.event_time import EventTimes, clock_of
+from kaflow_engine.sql.groups.first_rows import with_qualify
+from kaflow_engine.sql.groups.refused import wrong_groups, wrong_times, wrong_union
+from kaflow_engine.sql.groups.selecting import Selecting, gathers
+from kaflow_engine.sql.groups.union_rows import union_rows
+from kaflow_engine.sql.groups.windows import ClockOf
 from kaflow_engine.sql.joins import (
     check_joinable,
     derived,
@@ -40,7 +34,7 @@ from kaflow_engine.sql.scope import (
 )
 from kaflow_engine.sql.select_list import conjuncts, key_of, resolved
 from kaflow_engine.sql.shape import JoinShape, QueryShape
-from kaflow_engine.sql.streamable import is_unnest, line_of, refusals, reject_clauses, row_number_of
+from kaflow_engine.sql.streamable import is_unnest, line_of, refusals, reject_clauses
 from kaflow_engine.sql.syntax import at_line
 from kaflow_engine.sql.tables.groups import as_table, check_looked_up, looked_up
 from kaflow_engine.sql.tables.joined import as_called, before_join, present, said_kind
@@ -86,14 +80,31 @@ class _Reader:
         raise_all([*wrong, *wrong_kinds(query, is_table, self.at)])
         driving, joins, swapped = turned(query, is_table, self.at)
         below = self._relation(driving, known, taken)
-        if len(below) > 1:
-            refuse_union_below(query, self.at)
-        return [
-            self._select(query, driving, joins, flat, relation, known, swapped=swapped)
+        rows = [
+            self._rows(query, driving, joins, flat, relation, known, swapped=swapped)
             for flat, relation in below
         ]
+        key, line = key_of(query.expressions), line_of(query)
+        if len(rows) > 1 and gathers(query):
+            branches, scopes = zip(*rows, strict=True)
+            union = union_rows(branches, scopes, Flat(key=key, line=line))
+            clocks = partial(union.clock_of, schemas=self.schemas, event_times=self.event_times)
+            self._selecting(clocks, union.typed).select(query, union.scope, union.flat)
+            return [union.gathered(self.at)]
+        for flat, scope in rows:
+            flat.key, flat.line = key, line
+            clocks = partial(
+                clock_of, rows=flat, schemas=self.schemas, event_times=self.event_times
+            )
+            self._selecting(clocks, lambda rows: rows).select(query, scope, flat)
+        return [flat for flat, _ in rows]
 
-    def _select(
+    def _selecting(self, clocks: ClockOf, typed: Callable[[Flat], Flat]) -> Selecting:
+        return Selecting(
+            at=self.at, wrong=self.wrong, schemas=self.schemas, clock_of=clocks, typed=typed
+        )
+
+    def _rows(
         self,
         select: exp.Select,
         driving: exp.Expr,
@@ -103,23 +114,14 @@ class _Reader:
         known: Named,
         *,
         swapped: bool,
-    ) -> Flat:
+    ) -> tuple[Flat, Scope]:
+        """Read what a SELECT joins, unnests and filters."""
         if any(not is_unnest(join) for join in joins):
             below, relation = as_table(below, relation)
         scope = Scope(at=self.at, named=named_by(select))
         scope.add(relation, driving)
-        flat = replace(
-            below,
-            outputs={},
-            record=relation.record,
-            key=key_of(select.expressions),
-            line=line_of(select),
-        )
-        unnester = Unnester(
-            at=self.at,
-            wrong=self.wrong,
-            flat=flat,
-        )
+        flat = replace(below, outputs={}, record=relation.record)
+        unnester = Unnester(at=self.at, wrong=self.wrong, flat=flat)
         for join in joins:
             if is_unnest(join):
                 scope.add(unnester.joined(join, scope), join)
@@ -130,22 +132,7 @@ class _Reader:
         where = select.args.get("where")
         if where:
             flat.conditions.extend(resolved(conjuncts(where.this), scope, self.wrong))
-        if is_grouped(select):
-            grouper = Grouper(
-                at=self.at, wrong=self.wrong, schemas=self.schemas, event_times=self.event_times
-            )
-            flat.outputs = grouper.selected(select, scope, flat)
-        else:
-            flat.outputs = unnester.selected(select, scope)
-        if row_number_of(select) is not None:
-            flat.outputs = first_rows(select, scope, flat, self.at)
-        if is_distinct(select):
-            flat.outputs = distinct_rows(select, flat, self.at)
-        if (run := run_of(select)) is not None:
-            flat.outputs = rows_of_runs(run, flat, self.schemas, self.at)
-        if (changes := changes_of(select)) is not None:
-            flat.outputs = rows_of_changes(changes, select, flat, self.at)
-        return flat
+        return flat, scope
 
     def _union(self, query: exp.Query, outer: Named, taken: Set[str]) -> list[Flat]:
         found: list[Flat] = []

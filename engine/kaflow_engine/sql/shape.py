@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kaflow_engine.flow.windows import Window
-from kaflow_engine.model.columns import Column
 from kaflow_engine.model.spec import Path
+from kaflow_engine.sql.groups.shapes import AppendShape, RunShape
 
 MATCHED = "$matched"
 BATCH_TIME = "$batch_time"
@@ -21,8 +21,7 @@ HERE = "$here"
 """The column of groups that are joined to tables which is never NULL."""
 
 JoinKind = Literal["LEFT", "INNER", "RIGHT", "FULL", "ANTI"]
-"""RIGHT and FULL are of tables; ANTI is one half of a FULL JOIN of events: rows that match
-nothing."""
+"""RIGHT and FULL are of tables; ANTI: rows that match nothing, half of a FULL JOIN of events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +56,7 @@ class SourceShape:
     changes: bool = False
     """Its records are changes of rows, which have a key; the row before is not known."""
     query: "QueryShape | None" = None
-    """Whose groups are looked up or joined, not a topic: it selects nothing, and the alias of
-    its last GROUP BY is the alias here."""
+    """Whose groups are looked up or joined, no topic: their alias is the alias here."""
     called: str = ""
     """What the author calls these groups."""
 
@@ -124,31 +122,6 @@ class CallShape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunShape:
-    """Runs of `size` rows, and the SQL over each of them."""
-
-    size: int
-    every: int | None
-    """Milliseconds of batch time after which a run is made of fewer; None: it waits."""
-    per_partition: bool
-    """The rows of each source partition make runs of their own."""
-    sql: str
-    """DuckDB's SQL over `batch`."""
-    inputs: tuple[Column, ...]
-    """Of `batch`, in the order of the keys of the group."""
-    results: tuple[Column, ...]
-    """What the SQL selects."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppendShape:
-    """Changes of the table `of` as rows of their own; with `deletes` also rows that go."""
-
-    of: str
-    deletes: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupShape:
     """A GROUP BY over the rows before it: of the sources and joins, or of another GROUP BY."""
 
@@ -168,9 +141,13 @@ class GroupShape:
     its SQL; and its name among the keys, `window_start` of a window."""
     line: int | None = None
     run: RunShape | None = None
-    """It is made of runs: its keys are what is selected of a row, its columns those of the SQL."""
+    """Made of runs: its keys are what is selected of a row, its columns those of SQL over a run."""
     append: AppendShape | None = None
-    """It is made of changes of a table: its keys are the columns of that, under their names."""
+    """Made of changes of a table: its keys are the columns of that, under their names."""
+    beside: tuple["QueryShape", ...] = ()
+    """Other branches of a UNION ALL, whose rows it takes, too: each ends with it, in own words."""
+    branch: int = 0
+    """Which branch that is: the same SELECT may stand there twice."""
 
     @property
     def appends(self) -> bool:
@@ -251,6 +228,17 @@ class QueryShape:
         found = (source.query for source in self.sources if source.query is not None)
         return tuple(each for query in found for each in (*query.looked_up, query))
 
+    @property
+    def beside(self) -> tuple["QueryShape", ...]:
+        """The other branches of unions whose rows its groups take."""
+        return tuple(each for group in self.groups for each in group.beside)
+
+    @property
+    def below(self) -> tuple["QueryShape", ...]:
+        """The queries that it looks up, and those beside it; each behind those below it."""
+        found = (*(e.query for e in self.sources if e.query is not None), *self.beside)
+        return tuple(dict.fromkeys(each for query in found for each in (*query.below, query)))
+
     def source(self, alias: str) -> SourceShape:
         """Return the source called `alias`."""
         return next(source for source in self.sources if source.alias == alias)
@@ -267,9 +255,8 @@ class QueryShape:
         return {source.alias: source.topic for source in every if source.query is None}
 
     def reads(self, expr: Expr) -> frozenset[tuple[str, str]]:
-        """Return the (alias, column) pairs of topics that an expression reads, also by lists, by
-        groups, and by groups that are looked up.
-        """
+        """Return the (alias, column) pairs of topics that an expression reads, also by lists and
+        groups."""
         uses = self._ungrouped(expr)
         queries = {each.alias: each.query for each in self.sources if each.query is not None}
         below = (

@@ -78,7 +78,7 @@ def _named(branch: Flat, first: Flat) -> Flat:
 
 
 def _binder(shape: QueryShape, schemas: Schemas, at: Location | None) -> Binder | None:
-    columns = {topic: schemas(topic) for topic in shape.topics_by_alias.values()}
+    columns = {topic: schemas(topic) for each in (*shape.below, shape) for topic in each.topics}
     known = {topic: readable(some) for topic, some in columns.items() if some is not None}
     if len(known) < len(columns):
         return None

@@ -61,12 +61,7 @@ class Unnester:
         refuse_unnest(self.flat, at_line(self.at, line_of(node)))
         if self.flat.groups:
             changes = self.flat.groups[-1].append is not None
-            row = "a change of a table" if changes else "an aggregated row"
-            raise SqlError(
-                f"a list of {row} is unnested",
-                at_line(self.at, line_of(node)),
-                "write the list to a topic, and unnest it in another pipeline",
-            )
+            raise of_groups(at_line(self.at, line_of(node)), changes)
         self.flat.unnests.append(lists)
 
     def _list(self, node: exp.Unnest, alias: str, names: list[str], scope: Scope) -> Relation:
@@ -110,6 +105,15 @@ class Unnester:
             self.flat.where.extend(resolved(conjuncts(where.this), scope, self.wrong))
         columns = self.selected(_renamed(select, names), scope)
         return Relation(alias=alias, topics=(), outputs=columns, base=outer.relations[0].base)
+
+
+def of_groups(at: Location | None, changes: bool = False) -> SqlError:
+    """Return what is said where a list of a row of groups, or of changes, is unnested."""
+    return SqlError(
+        f"a list of {'a change of a table' if changes else 'an aggregated row'} is unnested",
+        at,
+        "write the list to a topic, and unnest it in another pipeline",
+    )
 
 
 def _renamed(select: exp.Select, names: list[str]) -> exp.Select:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kaflow_engine.flow.chains import chains
+from kaflow_engine.flow.chains.chain import chains
 from kaflow_engine.flow.fingerprints import state_fingerprint
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import (

@@ -7,7 +7,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from kaflow_engine.flow.chains import chains
+from kaflow_engine.flow.chains.chain import chains
 from kaflow_engine.flow.graph import projections
 from kaflow_engine.flow.operators import Aggregate, Project
 from kaflow_engine.model.columns import Column

@@ -1,6 +1,6 @@
 """What states of pipelines with several chains are called, and by what they are read."""
 
-from kaflow_engine.flow.chains import chains
+from kaflow_engine.flow.chains.chain import chains
 from kaflow_engine.flow.fingerprints import state_fingerprint
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import operator_of_state, state_names

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kaflow_engine.flow.chains import driving_of
+from kaflow_engine.flow.chains.chain import driving_of
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import inputs_of, operator_of, projects_of, state_names
 from kaflow_engine.flow.numbers import renumbered

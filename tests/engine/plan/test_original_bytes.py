@@ -3,7 +3,7 @@
 import pytest
 
 from kaflow_engine.errors import Location
-from kaflow_engine.flow.chains import chains
+from kaflow_engine.flow.chains.chain import chains
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.pipelines.loader import pipeline_from_mapping

@@ -3,7 +3,7 @@
 from typing import Any
 
 from kaflow_engine.errors import Location
-from kaflow_engine.flow.chains import chains
+from kaflow_engine.flow.chains.chain import chains
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import joins, projections
 from kaflow_engine.flow.operators import Unnest

@@ -8,7 +8,7 @@ from random import Random
 
 import pyarrow as pa
 
-from kaflow_engine.flow.chains import clocks
+from kaflow_engine.flow.chains.clocks import clocks
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.records import HEADERS, RECORDS
 from kaflow_engine.model.columns import Column

@@ -1,7 +1,7 @@
 """The log that a stream leaves, without a run."""
 # pyright: basic
 
-from kaflow_engine.flow.chains import chains
+from kaflow_engine.flow.chains.chain import chains
 from kaflow_engine.operators.watermark import Mark, WatermarkState
 from kaflow_engine.runtime.planning.plan_codec import fingerprint, plan_text
 from kaflow_engine.state.log.batch_log import BatchLog, BatchRecord, CommitRecord, StateRecord

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from kaflow_engine.errors import ModelError, StateError
-from kaflow_engine.flow.chains import chains
+from kaflow_engine.flow.chains.chain import chains
 from kaflow_engine.flow.flow import Backfill
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config

@@ -2,7 +2,8 @@
 
 import pytest
 
-from kaflow_engine.flow.chains import chains, clocks
+from kaflow_engine.flow.chains.chain import chains
+from kaflow_engine.flow.chains.clocks import clocks
 from kaflow_engine.operators.rows.reports import BatchReport, PartitionReport
 from kaflow_engine.operators.watermark import Mark, WatermarkState, holder
 from kaflow_engine.runtime.batch.position import Position

@@ -7,7 +7,7 @@ from math import inf
 import pytest
 
 from kaflow_engine.errors import StateError
-from kaflow_engine.flow.chains import chains
+from kaflow_engine.flow.chains.chain import chains
 from kaflow_engine.flow.graph import joins, state_names
 from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.runtime.maintenance.rescale import rescale

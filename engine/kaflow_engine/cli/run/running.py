@@ -19,7 +19,7 @@ from kaflow_engine.cli.run.standby import take_states
 from kaflow_engine.cli.run.summary import summary_data, summary_lines
 from kaflow_engine.connectors.kafka.client import KafkaSettings, open_admin
 from kaflow_engine.errors import Location, ModelError, SourceError
-from kaflow_engine.flow.chains import chains
+from kaflow_engine.flow.chains.chain import chains
 from kaflow_engine.flow.flow import Backfill
 from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
 from kaflow_engine.model.config import Config

@@ -12,7 +12,7 @@ from kaflow_engine.cli.options import configuration, json_option
 from kaflow_engine.cli.output import Steps, print_json, print_table
 from kaflow_engine.cli.state.state_list import configured, time_text
 from kaflow_engine.errors import StateError, UnknownName
-from kaflow_engine.flow.chains import number_of_state
+from kaflow_engine.flow.chains.chain import number_of_state
 from kaflow_engine.flow.graph import state_names
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.durations import format_duration

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import target_of
+from kaflow_engine.flow.graph import entries_of, target_of
 from kaflow_engine.flow.operators import Aggregate
 from kaflow_engine.flow.windows import SessionWindow
 from kaflow_engine.formats.pick import keep
@@ -52,7 +52,8 @@ def run_aggregate(
         Schema EXCHANGE.
     """
     mine = pc.equal(rows["target"], target_of(flow, aggregate))
-    here = in_order(keep(rows, mine))
+    branches = [target_of(flow, entry) for entry in entries_of(flow, aggregate)]
+    here = in_order(keep(rows, mine), branches)
     found = [rows.filter(pc.invert(mine))]
     groups = Groups(aggregate, StepState(task, aggregate.state, flow.partitions))
     work = Work(flow=flow, aggregate=aggregate, batch=batch, groups=groups)

@@ -7,7 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.flow.graph import last_level, level_of, source_of
+from kaflow_engine.flow.chains.chain import chain_of
+from kaflow_engine.flow.graph import entries_of, last_level, level_of, source_of, target_of
+from kaflow_engine.flow.operators import Project
 from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.aggregate.calculate import result_columns, unpacked_rows
 from kaflow_engine.operators.aggregate.called import change_called
@@ -247,7 +249,15 @@ def result_letters(work: Work, failed: Iterable[tuple[Change, BadRecord]]) -> pa
 
 def late_letters(work: Work, rows: pa.Table) -> pa.Table:
     """Return dead letters of rows that fall into closed windows only, schema EXCHANGE."""
-    flow, topic = work.flow, source_of(work.flow, work.chain.driving)
+    entries = entries_of(work.flow, work.aggregate)
+    return joined([_late_of(work, each, rows) for each in entries])
+
+
+def _late_of(work: Work, entry: Project, rows: pa.Table) -> pa.Table:
+    """Return dead letters of the rows of one branch, whose records its chain has read."""
+    flow, chain = work.flow, chain_of(work.flow, entry)
+    topic = source_of(flow, chain.driving)
+    rows = rows.filter(pc.equal(rows["side"], target_of(flow, entry)))
     late = BadRecord(row=0, phase="late", error="Late", message="its windows are closed")
     part = record_part(topic.index, rows["d_part"], flow)
     if level_of(flow, work.aggregate) == last_level(flow):
@@ -258,7 +268,7 @@ def late_letters(work: Work, rows: pa.Table) -> pa.Table:
         target=LETTERS,
         part=part,
         kind=DEAD,
-        side=letter_side(flow, work.chain),
+        side=letter_side(flow, chain),
         t_phase=1,
         t_topic=topic.index,
         t_part=rows["d_part"],

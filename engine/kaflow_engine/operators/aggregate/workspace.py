@@ -7,7 +7,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from kaflow_engine.flow.chains import Chain, chain_of
+from kaflow_engine.flow.chains.chain import Chain, chain_of
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import throttled_readers
 from kaflow_engine.flow.operators import Aggregate

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.flow.beginnings import Reading, readings_of, renamed, tables_of, twins
-from kaflow_engine.flow.chains import chain_of
+from kaflow_engine.flow.chains.chain import chain_of
 from kaflow_engine.flow.edges import Driving
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import levels

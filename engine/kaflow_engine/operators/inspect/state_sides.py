@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
-from kaflow_engine.flow.chains import chain_called, chain_of, chains, driving_of
+from kaflow_engine.flow.chains.chain import chain_of, chains, driving_of
+from kaflow_engine.flow.chains.names import chain_called
 from kaflow_engine.flow.edges import Driving
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import aggregates, operator_of_state, side_name, source_of, throttles

@@ -19,7 +19,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from kaflow_engine.flow.chains import Chain, chain_of
+from kaflow_engine.flow.chains.chain import Chain, chain_of
 from kaflow_engine.flow.edges import Driving
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import joins_before, readers_of, source_of

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.duck.queries import cursor
-from kaflow_engine.flow.chains import Chain, chain_of
+from kaflow_engine.flow.chains.chain import Chain, chain_of
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import source_of, taker_of, target_of
 from kaflow_engine.flow.operators import Gathers, Ledger

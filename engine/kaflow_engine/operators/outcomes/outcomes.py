@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.duck.queries import query
-from kaflow_engine.flow.chains import chain_of
+from kaflow_engine.flow.chains.chain import chain_of
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import target_of
 from kaflow_engine.flow.operators import Project

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.duck.queries import query
-from kaflow_engine.flow.chains import chain_name, chains
+from kaflow_engine.flow.chains.chain import chains
+from kaflow_engine.flow.chains.names import chain_name
 from kaflow_engine.flow.flow import Backfill, Flow
-from kaflow_engine.flow.graph import gathered_before, projections, target_of
+from kaflow_engine.flow.graph import gathered_before, projections, projects_of, target_of
 from kaflow_engine.flow.records import DEAD_LETTER, OUTPUT, ROW, TABLE_ROW
 from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
 from kaflow_engine.formats.pick import keep, pick
@@ -57,7 +58,17 @@ def run_deliver(flow: Flow, batch: BatchContext, rows: pa.Table, task: Task) -> 
     return reports
 
 
+def _by_branch(flow: Flow, sides: pa.ChunkedArray) -> pa.Array:
+    """Return the places of rows among the outputs and the branches of their unions."""
+    places = np.zeros(len(flow.operators), np.int64)
+    for place, project in enumerate(e for sink in flow.sinks for e in projects_of(flow, sink)):
+        places[target_of(flow, project)] = place
+    return pa.array(places[sides.to_numpy()])
+
+
 def _output(flow: Flow, batch: BatchContext, ready: pa.Table) -> pa.Table:
+    at = ready.column_names.index("side")
+    ready = ready.set_column(at, "side", _by_branch(flow, ready["side"]))
     if has_members(ready):
         places = ", ".join((*_ORDER, "members", '"$n"'))  # one place: as they were sent
         ordered = query(

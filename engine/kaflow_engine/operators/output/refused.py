@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from kaflow_engine.flow.chains import chains_into
+from kaflow_engine.flow.chains.chain import chains_into
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.operators.output.deliver import letters_of
 from kaflow_engine.operators.output.row_letters import row_letters

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kaflow_engine.flow.chains import Chain
+from kaflow_engine.flow.chains.chain import Chain
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import source_of
 from kaflow_engine.operators.handover import Changes

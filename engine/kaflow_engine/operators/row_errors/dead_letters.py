@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from kaflow_engine.duck.queries import query
 from kaflow_engine.errors import SourceError
-from kaflow_engine.flow.chains import Chain, chains
+from kaflow_engine.flow.chains.chain import Chain, chains
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import target_of
 from kaflow_engine.flow.sources import TopicParams

@@ -24,7 +24,7 @@ def order_of(rows: pa.Table, names: Sequence[str]) -> Places:
     return np.lexsort(telling[::-1])
 
 
-def in_order(rows: pa.Table) -> pa.Table:
+def in_order(rows: pa.Table, branches: Sequence[int] = ()) -> pa.Table:
     """Return rows in the order in which they count; equal ones as they were.
 
     Of what one record changed in a table, rows that are taken away come first, and then the others
@@ -32,11 +32,16 @@ def in_order(rows: pa.Table) -> pa.Table:
 
     Args:
         rows: Schema EXCHANGE, or rows with at least its columns TRIGGER, ORIGIN and `members`.
+        branches: Of a union what `side` is in each of its branches, in their order.
     """
     names, ordered = [*TRIGGER, *ORIGIN], rows
+    if len(branches) > 1:
+        places = pc.index_in(rows["side"], pa.array(branches, rows["side"].type))
+        ordered = rows.append_column("$branch", places)
+        names.insert(len(TRIGGER), "$branch")
     last: list[str] = []
     if "value" in rows.column_names and rows["value"].null_count < rows.num_rows:
-        ordered = rows.append_column("$comes", pc.not_equal(rows["kind"], TAKEN).cast(pa.int8()))
+        ordered = ordered.append_column("$comes", pc.not_equal(rows["kind"], TAKEN).cast(pa.int8()))
         ordered = ordered.append_column("$row", pc.rank(rows["value"], tiebreaker="dense"))
         last = ["$comes", "$row"]
     if not has_members(rows):

@@ -29,18 +29,23 @@ class KeptRow:
     origin: tuple[int, ...]
     """Where its driving record stands: ORIGIN."""
     members: tuple[int, ...]
+    branch: int = 0
+    """Of the union from which it came."""
 
     def encoded(self) -> bytes:
         """Encode it for the state."""
+        payload = [self.payload, self.branch] if self.branch else self.payload
         return json.dumps(
-            [self.payload, self.raw, self.ts, *self.origin, *self.members], separators=(",", ":")
+            [payload, self.raw, self.ts, *self.origin, *self.members], separators=(",", ":")
         ).encode()
 
 
 def read_row(value: bytes) -> KeptRow:
     """Decode what `encoded` wrote."""
     payload, raw, ts, *numbers = json.loads(value)
-    return KeptRow(payload, raw, ts, tuple(numbers[:4]), tuple(numbers[4:]))
+    text: str = payload if isinstance(payload, str) else payload[0]
+    branch: int = 0 if isinstance(payload, str) else payload[1]
+    return KeptRow(text, raw, ts, tuple(numbers[:4]), tuple(numbers[4:]), branch)
 
 
 @dataclass(frozen=True, slots=True)

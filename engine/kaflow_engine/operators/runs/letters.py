@@ -6,9 +6,10 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from kaflow_engine.flow.chains import Chain
+from kaflow_engine.flow.chains.chain import Chain, chain_of
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import source_of
+from kaflow_engine.flow.graph import entries_of, source_of
+from kaflow_engine.flow.timed import Runs
 from kaflow_engine.operators.output.row_letters import row_letters
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.dead_letters import letter_side, refusal, why
@@ -33,14 +34,15 @@ class OfRun(Protocol):
         ...
 
 
-def row_failures(flow: Flow, chain: Chain, made: Sequence[tuple[OfRun, Made]]) -> pa.Table:
+def row_failures(flow: Flow, runs: Runs, made: Sequence[tuple[OfRun, Made]]) -> pa.Table:
     """Return dead letters of rows on which the SQL failed, one for each record; schema EXCHANGE.
 
     Raises:
         RecordRefused: The topic of the record says `on_error: fail`.
     """
-    topic = source_of(flow, chain.driving)
-    failed: dict[tuple[int, int], tuple[KeptRow, BadRecord, bytes]] = {}
+    chains = [chain_of(flow, entry) for entry in entries_of(flow, runs)]
+    topics = [source_of(flow, chain.driving) for chain in chains]
+    failed: dict[tuple[int, int, int], tuple[KeptRow, BadRecord, bytes]] = {}
     others: list[tuple[KeptRow, BadRecord, bytes]] = []
     for run, each in made:
         for place, error, message in each.bad:
@@ -50,18 +52,20 @@ def row_failures(flow: Flow, chain: Chain, made: Sequence[tuple[OfRun, Made]]) -
             if part == NO_RECORD:
                 others.append((row, bad, run.key))
                 continue
-            if topic.on_error == "fail":
-                raise refusal(topic, part, offset, bad)
-            failed.setdefault((part, offset), (row, bad, run.key))
+            if topics[row.branch].on_error == "fail":
+                raise refusal(topics[row.branch], part, offset, bad)
+            failed.setdefault((row.branch, part, offset), (row, bad, run.key))
     report = report_rows([{"counters": {"failed_results": len(failed) + len(others)}}])
     tables = [report]
-    if failed and topic.on_error == "dead_letter":
-        tables.append(_of_records(flow, chain, list(failed.values())))
+    for branch, (chain, topic) in enumerate(zip(chains, topics, strict=True)):
+        own = [each for (of, _, _), each in failed.items() if of == branch]
+        if own and topic.on_error == "dead_letter":
+            tables.append(_of_records(flow, chain, own))
     if others:
         tables.append(
             row_letters(
                 flow,
-                chain,
+                chain_of(flow, runs),
                 [bad for _, bad, _ in others],
                 ["a row of a run"] * len(others),
                 ts=pa.array([row.ts for row, _, _ in others], pa.int64()),

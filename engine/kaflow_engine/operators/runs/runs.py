@@ -1,15 +1,15 @@
 """Runs of rows in one task: rows wait until a run is full or due, then SQL makes rows of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.flow.chains import chain_of
+from kaflow_engine.flow.chains.chain import chain_of
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import target_of
+from kaflow_engine.flow.graph import entries_of, target_of
 from kaflow_engine.flow.timed import Runs
 from kaflow_engine.formats.pick import keep
 from kaflow_engine.model.columns import Column
@@ -63,10 +63,12 @@ def run_runs(
         Schema EXCHANGE.
     """
     mine = pc.equal(rows["target"], target_of(flow, runs))
-    here = in_order(keep(rows, mine))
+    branches = [target_of(flow, entry) for entry in entries_of(flow, runs)]
+    here = in_order(keep(rows, mine), branches)
     ends = batch.horizon(chain_of(flow, runs).number) >= END
     work = _Cutting(
         target=target_of(flow, runs),
+        branches={side: place for place, side in enumerate(branches)},
         runs=runs,
         now=END if ends else batch.batch_time,
         writers=Writers(StepState(task, runs.state, flow.partitions)),
@@ -89,6 +91,8 @@ class _Cutting:
     """Cuts the rows of one task into runs."""
 
     target: int
+    branches: Mapping[int, int]
+    """The place of each branch of a union by its `side`."""
     runs: Runs
     now: int
     writers: Writers
@@ -100,7 +104,7 @@ class _Cutting:
             return
         triggers = list(zip(*(rows[name].to_pylist() for name in TRIGGER), strict=True))
         writers = self.writers.of(rows["key"].to_pylist())
-        for writer, row, trigger in zip(writers, _kept(rows), triggers, strict=True):
+        for writer, row, trigger in zip(writers, self._kept(rows), triggers, strict=True):
             if not writer.count:
                 every = self.runs.every
                 writer.due = NEVER if every is None else self.now + every
@@ -127,20 +131,19 @@ class _Cutting:
         rows = writer.take(self.writers.state)
         self.found.append(Run(key=writer.key, rows=rows, trigger=trigger, members=members))
 
+    def _kept(self, rows: pa.Table) -> list[KeptRow]:
+        origins = zip(*(rows[name].to_pylist() for name in ORIGIN), strict=True)
+        columns = (rows[name].to_pylist() for name in ("payload", "raw", "ts", "members", "side"))
+        return [
+            KeptRow(payload, raw, ts, tuple(origin), tuple(members or ()), self.branches[side])
+            for (payload, raw, ts, members, side), origin in zip(
+                zip(*columns, strict=True), origins, strict=True
+            )
+        ]
+
     def _at(self, time: int, key: bytes) -> tuple[int, ...]:
         """Return what triggers a run because of the time; of several the partition decides."""
         return 0, time, 0, self.target, int(key[1:] or 0), 0
-
-
-def _kept(rows: pa.Table) -> list[KeptRow]:
-    origins = zip(*(rows[name].to_pylist() for name in ORIGIN), strict=True)
-    columns = (rows[name].to_pylist() for name in ("payload", "raw", "ts", "members"))
-    return [
-        KeptRow(payload, raw, ts, tuple(origin), tuple(members or ()))
-        for (payload, raw, ts, members), origin in zip(
-            zip(*columns, strict=True), origins, strict=True
-        )
-    ]
 
 
 def _made(
@@ -151,7 +154,7 @@ def _made(
         return []
     made = [made_of(runs, [row.payload for row in run.rows]) for run in found]
     chain = chain_of(flow, runs)
-    tables = [row_failures(flow, chain, list(zip(found, made, strict=True)))]
+    tables = [row_failures(flow, runs, list(zip(found, made, strict=True)))]
     owners = [n for n, each in enumerate(made) for _ in each.rows]
     bad = [(n, each.failed) for n, each in enumerate(made) if each.failed is not None]
     failures = [

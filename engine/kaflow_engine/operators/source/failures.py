@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
-from kaflow_engine.flow.chains import chain_of
+from kaflow_engine.flow.chains.chain import chain_of
 from kaflow_engine.flow.edges import Driving
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.operators.row_errors.bad_record import BadRecord

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.flow.chains import chain_name, chains
+from kaflow_engine.flow.chains.chain import chains
+from kaflow_engine.flow.chains.names import chain_name
 from kaflow_engine.flow.edges import Driving
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import readers_of, sides_of

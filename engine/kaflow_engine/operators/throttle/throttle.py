@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.flow.chains import chain_of
+from kaflow_engine.flow.chains.chain import chain_of
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import operator_of, target_of
 from kaflow_engine.flow.timed import Throttle

@@ -4,10 +4,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from kaflow_engine.flow.chains import Chain, chain_of, chains
+from kaflow_engine.flow.chains.chain import Chain, chain_of, chains
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import (
     aggregates,
+    entries_of,
     gathered_before,
     gathered_to,
     operator_of,
@@ -21,7 +22,7 @@ from kaflow_engine.flow.tables import Append
 
 KEPT = (
     *("topic", "joins", "time", "where", "unnests"),
-    *("keys", "window", "results", "leaves", "grace", "ttl"),
+    *("keys", "window", "results", "leaves", "grace", "ttl", "branches"),
 )
 """What groups that are stored depend on. Late rows, and how changes leave, are of the present."""
 
@@ -121,7 +122,10 @@ def kept_of(
     documents: Sequence[Mapping[str, Any]], states: Collection[int]
 ) -> list[dict[str, Any]]:
     """Return of those documents that have one of some states what their groups depend on."""
-    found = ({name: each[name] for name in ("state", "called", *KEPT)} for each in documents)
+    found = (
+        {name: each[name] for name in ("state", "called", *KEPT) if name in each}
+        for each in documents
+    )
     return sorted((e for e in found if e["state"] in states), key=lambda each: each["state"])
 
 
@@ -187,13 +191,13 @@ def begun_and_dropped(old: Flow, new: Flow) -> Iterator[str]:
 
 def _kept(flow: Flow, aggregate: Aggregate) -> Mapping[str, Any]:
     found = _document(flow, aggregate)
-    return {name: found[name] for name in KEPT}
+    return {name: found.get(name) for name in KEPT}
 
 
 def _document(flow: Flow, aggregate: Aggregate) -> dict[str, Any]:
     entry = operator_of(flow, aggregate.inputs[0])
     assert isinstance(entry, Project)
-    chain = chain_of(flow, aggregate)
+    chain = chain_of(flow, entry)
     first = entry in chain.ends
     selected = dict(zip((column.name for column, _ in entry.columns), entry.columns, strict=True))
     return {
@@ -215,9 +219,32 @@ def _document(flow: Flow, aggregate: Aggregate) -> dict[str, Any]:
         "on_late": aggregate.on_late,
         "delay": aggregate.delay,
         "ttl": aggregate.ttl,
+        **({"branches": others} if (others := _branches(flow, aggregate)) else {}),
         **({} if aggregate.exchange else {"exchange": False}),
         **({} if aggregate.shard is None else {"shard": aggregate.shard}),
     }
+
+
+def _branches(flow: Flow, aggregate: Aggregate) -> list[str]:
+    """Return in words what the rows of the other branches of a union are."""
+    return [_branch(flow, entry) for entry in entries_of(flow, aggregate)[1:]]
+
+
+def _branch(flow: Flow, entry: Project) -> str:
+    chain = chain_of(flow, entry)
+    first = entry in chain.ends
+    joins = _joins(flow, chain) if first else []
+    time = chain.joins[-1].time if first and chain.joins else None
+    where = _conditions(chain.driving.filter if first else None, entry.where)
+    parts = [
+        source_of(flow, chain.driving).name,
+        ", ".join(f"{sql} {column.type}" for column, sql in entry.columns),
+        *(f"JOIN {' '.join(each)}" for each in joins),
+        *([f"AT {time}"] if time else []),
+        *([f"WHERE {' AND '.join(where)}"] if where else []),
+        *(f"UNNEST {sql} WHERE {each.where}" for each in entry.unnests for _, sql in each.lists),
+    ]
+    return ": ".join(parts)
 
 
 def _joins(flow: Flow, chain: Chain) -> list[list[str]]:

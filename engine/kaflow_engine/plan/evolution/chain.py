@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TypeAlias
 
-from kaflow_engine.flow.chains import Chain, chain_called, chains
+from kaflow_engine.flow.chains.chain import Chain, chains
+from kaflow_engine.flow.chains.names import chain_called
 from kaflow_engine.flow.edges import SideParams
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import decode_id, operator_of, projects_of, source_of, throttle_of
@@ -20,7 +21,7 @@ from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
 from kaflow_engine.flow.timed import Throttle
 from kaflow_engine.plan.evolution.aggregates import documents_of
 from kaflow_engine.plan.evolution.timed import documents_of_runs
-from kaflow_engine.plan.planner.wiring import sink_id
+from kaflow_engine.plan.planner.outputs.sink import sink_id
 from kaflow_engine.state.log.batch_log import plan_mark
 
 Document: TypeAlias = Mapping[str, Any]
@@ -109,6 +110,7 @@ def _numbered(flow: Flow, chain: Chain) -> dict[str, Any]:
         "called": chain_called(flow, chain),
         **_rows_of(flow, chain),
         "ledger": chain.ledger is not None,
+        **({"below": list(chain.below)} if chain.below else {}),
     }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from kaflow_engine.errors import StateError
-from kaflow_engine.flow.chains import Chain, topics_of
+from kaflow_engine.flow.chains.chain import Chain, topics_of
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.rows.layout import is_gone

@@ -8,7 +8,8 @@ removed stays and holds NULL: no stored value has to be written again.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from kaflow_engine.flow.chains import Chain, chain_called, chains, driving_of, rows_rest
+from kaflow_engine.flow.chains.chain import Chain, chains, driving_of, rows_rest
+from kaflow_engine.flow.chains.names import chain_called
 from kaflow_engine.flow.edges import Driving, SideParams
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import operator_of, source_of

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from kaflow_engine.flow.chains import Chain, chain_called, chains, feeds
+from kaflow_engine.flow.chains.chain import Chain, chains, feeds
+from kaflow_engine.flow.chains.names import chain_called
 from kaflow_engine.flow.edges import SideParams
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import projects_of, side_name

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kaflow_engine.flow.chains import Chain, chains, feeds
+from kaflow_engine.flow.chains.chain import Chain, chains, chains_below, feeds
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import side_name, source_of
 from kaflow_engine.flow.numbers import used_numbers
@@ -72,4 +72,5 @@ def _reads(flow: Flow, chain: Chain) -> Sequence[Any]:
             for join in chain.joins
         ],
         [join.rows.key for join in chain.joins],
+        *(_reads(flow, each) for each in chains_below(flow, chain)),
     ]

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, assert_never
 
-from kaflow_engine.flow.chains import chain_called, chain_of, chains
+from kaflow_engine.flow.chains.chain import chain_of, chains
+from kaflow_engine.flow.chains.names import chain_called
 from kaflow_engine.flow.edges import Driving, Rows
 from kaflow_engine.flow.fingerprints import state_fingerprint
 from kaflow_engine.flow.flow import Flow

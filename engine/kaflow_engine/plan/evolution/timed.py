@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from kaflow_engine.flow.chains import STATES, chain_of
+from kaflow_engine.flow.chains.chain import STATES, chain_of
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import operator_of, throttle_of, throttles
+from kaflow_engine.flow.graph import entries_of, throttle_of, throttles
 from kaflow_engine.flow.numbers import RUNS, TIMED, timed_state, with_states
-from kaflow_engine.flow.operators import Project
 from kaflow_engine.flow.timed import Runs, Throttle
 
 
@@ -94,9 +93,8 @@ def called(runs: Runs) -> str:
 
 
 def _layout(flow: Flow, runs: Runs) -> tuple[object, ...]:
-    entry = operator_of(flow, runs.inputs[0])
-    assert isinstance(entry, Project)
-    return runs.columns, runs.per_partition, entry.columns
+    entries = entries_of(flow, runs)
+    return runs.columns, runs.per_partition, *(entry.columns for entry in entries)
 
 
 def _changes_lost(old: Flow, new: Flow) -> Iterator[str]:

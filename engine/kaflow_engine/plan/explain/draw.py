@@ -16,6 +16,7 @@ from kaflow_engine.plan.explain.rows import (
     reading,
     selecting,
     step_rows,
+    taken,
     topic_rows,
     written,
 )
@@ -143,6 +144,10 @@ def _chains(explanation: Explanation) -> list[str]:
             for branch in output.looked_up:
                 if branch.chain == place:
                     lines += box(f"looked up for {_title(output)}", table([*selecting(branch)]))
+            for branch in output.gathered:
+                if branch.chain == place:
+                    title = f"in a UNION ALL for {_title(output)}"
+                    lines += box(title, table(list(taken(branch))))
     for output in explanation.outputs:
         if len(output.branches) > 1:
             lines += _union(explanation, output)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from kaflow_engine.duck.functions import catalogue
 from kaflow_engine.errors import ModelError
-from kaflow_engine.flow.chains import chains
+from kaflow_engine.flow.chains.chain import chains
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import (
     columns_of,
@@ -95,7 +95,18 @@ def _explanation(
     plan: Flow | None,
 ) -> Explanation:
     planned = {chain.number: chain for chain in chains(plan)} if plan else {}
-    shown = [chain_part(spec, each, roles, plan, planned.get(each.number)) for each in queries]
+    beside = {one for each in queries for b in each.branches for one in b.shape.beside}
+    shown = [
+        chain_part(
+            spec,
+            each,
+            roles,
+            plan,
+            planned.get(each.number),
+            in_union=each.branches[0].shape in beside,
+        )
+        for each in queries
+    ]
     wait = next((role.ttl for role in roles if role.driving or role.rows_of_tables), 0)
     return Explanation(
         name=spec.name,
@@ -137,7 +148,7 @@ def _explanation(
 
 def _functions(queries: Sequence[ChainShape]) -> tuple[FunctionPart, ...]:
     shapes = [branch.shape for each in queries for branch in each.branches]
-    shapes = [one for shape in shapes for one in (*shape.looked_up, shape)]
+    shapes = [one for shape in shapes for one in (*shape.below, shape)]
     texts = " ".join(expr.sql for shape in shapes for expr in expressions(shape))
     known = catalogue.known().functions
     keys = [key for key in catalogue.called_in(texts) if key in known]
@@ -169,7 +180,9 @@ def _output(
     output = write.output
     sink = planned[1] if planned else None
     in_order = sorted((e for e in branches if e[1].branch >= 0), key=lambda e: e[1].branch)
-    looked_up = [each for each in branches if each[1].branch < 0]
+    below = [each for each in branches if each[1].branch < 0]
+    beside = {one for _, each, _ in branches for one in each.shape.beside}
+    looked_up = [each for each in below if each[1].shape not in beside]
     return OutputPart(
         topic=output.topic,
         table=table_part(spec, config, output),
@@ -179,6 +192,9 @@ def _output(
         branches=tuple(_branch(spec, write, planned, each) for each in in_order)
         or (BranchPart(chain=0, unnests=(), where=(), lineage=()),),
         looked_up=tuple(_branch(spec, write, planned, each) for each in looked_up),
+        gathered=tuple(
+            _branch(spec, write, None, each) for each in below if each[1].shape in beside
+        ),
         columns=columns_of(*planned) if planned else None,
         avro_schema=sink.avro_schema if isinstance(sink, TopicSink) else None,
         guarantee=guarantee(spec, write),
@@ -227,13 +243,24 @@ def _key_name(write: Write, shape: QueryShape | None) -> str | None:
 
 
 def _lineage(shape: QueryShape) -> tuple[LineagePart, ...]:
-    topics = shape.topics_by_alias
     found: list[LineagePart] = []
     beside = (MATCHED, NULL_VALUE.name)
     for output in (each for each in shape.outputs if each.name != OPERATION):
-        read = {(topics[a], name) for a, name in shape.reads(output.expr) if name not in beside}
+        read = {each for each in _origins(shape, output.expr) if each[1] not in beside}
         found.append(LineagePart(column=output.name, sources=tuple(sorted(read))))
     return tuple(found)
+
+
+def _origins(shape: QueryShape, expr: Expr) -> frozenset[tuple[str, str]]:
+    """Return the (topic, column) pairs that an expression is made of, in all branches of a union
+    whose rows are grouped below it."""
+    topics, uses = shape.topics_by_alias, expr.uses
+    found = {(topics[alias], name) for alias, name in shape.reads(expr)}
+    for group in reversed(shape.groups):
+        own = tuple(use for use in uses if use[0] == group.alias)
+        found |= {one for each in group.beside for one in _origins(each, Expr(sql="", uses=own))}
+        uses = tuple(use for _, name in own for part in group.behind(name) for use in part.uses)
+    return frozenset(found)
 
 
 def _unnests(shape: QueryShape) -> tuple[str, ...]:

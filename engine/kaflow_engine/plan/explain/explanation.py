@@ -191,6 +191,8 @@ class OutputPart:
     """Several where it writes a union; their rows leave in this order."""
     looked_up: tuple[BranchPart, ...]
     """Queries whose groups they look up."""
+    gathered: tuple[BranchPart, ...] = ()
+    """Branches of unions whose rows the groups of others take; their last group is that one."""
     columns: tuple[Column, ...] | None
     """None: not known yet."""
     avro_schema: str | None
@@ -224,8 +226,9 @@ class OutputPart:
         """Return plain data for JSON; what a query does stands in the output where it has one."""
         found = asdict(self)
         branches = found.pop("branches")
-        if not self.looked_up:
-            del found["looked_up"]
+        for name in ("looked_up", "gathered"):
+            if not found[name]:
+                del found[name]
         if self.sink is None:
             del found["sink"]
         if self.every is None:
@@ -265,7 +268,7 @@ class Explanation:
 
     def topics_of(self, output: OutputPart) -> tuple[str, ...]:
         """Return the topics of which the rows of an output are made."""
-        read = (*output.branches, *output.looked_up)
+        read = (*output.branches, *output.looked_up, *output.gathered)
         chains = (self.chains[branch.chain] for branch in read)
         return tuple(dict.fromkeys(topic for chain in chains for topic in chain.topics))
 

@@ -60,5 +60,7 @@ class GroupPart:
     their first; None: for ever, and of DISTINCT: not known yet."""
     strict: bool
     """Neither lateness nor grace lets a record of a window come late."""
+    branches: int = 1
+    """Those of a UNION ALL whose rows it takes."""
     travels: bool = True
     """Its rows are elsewhere before; else they are where they were joined or grouped."""

@@ -13,7 +13,8 @@ from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.explain.group_part import AppendPart, CallPart, GroupPart, RunPart
 from kaflow_engine.plan.planner.grouping.settings import GroupSettings, group_settings
 from kaflow_engine.sql.groups.event_time import TIME
-from kaflow_engine.sql.shape import HERE, ROW, CallShape, GroupShape, QueryShape, RunShape
+from kaflow_engine.sql.groups.shapes import RunShape
+from kaflow_engine.sql.shape import HERE, ROW, CallShape, GroupShape, QueryShape
 from kaflow_engine.sql.tables.operations import OP
 
 
@@ -77,6 +78,7 @@ def _part(
         delay=aggregate.delay if aggregate else None,
         ttl=aggregate.ttl if aggregate else settings.ttl,
         strict=on_time and group.window is not None and settings.grace == 0,
+        branches=1 + len(group.beside),
         travels=aggregate is None or aggregate.exchange,
     )
 
@@ -132,13 +134,27 @@ def group_rows(group: GroupPart) -> Iterator[tuple[str, str]]:
     """Yield what there is to say of a GROUP BY."""
     if group.run is not None:
         yield from _run_rows(group, group.run)
-        return
-    if group.append is not None:
+    elif group.append is not None:
         yield from _append_rows(group, group.append)
-        return
-    if group.distinct:
+    elif group.distinct:
         yield from _distinct_rows(group)
-        return
+    else:
+        yield from _groups_rows(group)
+    if group.branches > 1:
+        text = f"the rows of {group.branches} branches; time passes as in the last of them"
+        yield "  UNION ALL", text
+
+
+def taken_rows(group: GroupPart) -> Iterator[tuple[str, str]]:
+    """Yield what a group that takes the rows of several branches reads of those of one."""
+    what = "DISTINCT" if group.distinct else "GROUP BY" if group.run is None else "runs of"
+    parts = [*group.keys, *([group.window] if group.window else [])]
+    yield what, f"{', '.join(parts) or 'nothing'}: with the rows of the other branches"
+    for call in group.calls:
+        yield "  calls", call.sql
+
+
+def _groups_rows(group: GroupPart) -> Iterator[tuple[str, str]]:
     parts = [*group.keys, *([group.window] if group.window else [])]
     yield "GROUP BY", ", ".join(parts) or "nothing: all rows are one group, in one place"
     for call in group.calls:

@@ -1,6 +1,7 @@
 """What stands in the boxes of a drawing: pairs of what a line is about, and what it says."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.durations import format_duration
@@ -13,7 +14,7 @@ from kaflow_engine.plan.explain.explanation import (
     StepPart,
     TopicPart,
 )
-from kaflow_engine.plan.explain.groups import group_rows
+from kaflow_engine.plan.explain.groups import group_rows, taken_rows
 from kaflow_engine.plan.planner.grouping.settings import KEY
 
 NOT_KNOWN = "not known yet"
@@ -135,6 +136,12 @@ def selecting(branch: BranchPart) -> Rows:
     yield from conditions(branch.where)
     for group in branch.groups:
         yield from group_rows(group)
+
+
+def taken(branch: BranchPart) -> Rows:
+    """What happens to rows of a union until the group that takes those of all branches."""
+    yield from selecting(replace(branch, groups=branch.groups[:-1]))
+    yield from taken_rows(branch.groups[-1])
 
 
 def conditions(where: Sequence[str]) -> Rows:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from kaflow_engine.duck.functions.catalogue import plain
-from kaflow_engine.flow.chains import Chain
+from kaflow_engine.flow.chains.chain import Chain
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.explain.explanation import ChainPart, SidePart, StepPart
@@ -39,6 +39,8 @@ def chain_part(
     roles: Sequence[TopicRole],
     plan: Flow | None,
     planned: Chain | None,
+    *,
+    in_union: bool,
 ) -> ChainPart:
     """Return what happens in a chain.
 
@@ -48,6 +50,7 @@ def chain_part(
         roles: Of the topics of the pipeline.
         plan: The flow; None where columns are not known yet.
         planned: Its operators in the flow.
+        in_union: Its first query is a branch whose rows the groups of another one take.
     """
     shape, driving = queries.shape, {queries.shape.driving.alias}
     grouped = all(branch.shape.groups for branch in queries.branches)
@@ -57,7 +60,7 @@ def chain_part(
     shared = shared_filters(queries)
     first = queries.branches[0]
     return ChainPart(
-        name=relation_of(spec, (first.output, first.branch)),
+        name=relation_of(spec, (first.output, first.branch), in_union=in_union),
         topics=tuple(dict.fromkeys(shape.topics)),
         driving=shape.driving.alias,
         filters=tuple(

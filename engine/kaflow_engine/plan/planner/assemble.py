@@ -1,7 +1,7 @@
 """The parts of a planned pipeline put together: its chains, and the sinks behind them."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from kaflow_engine.flow.edges import Driving
@@ -13,8 +13,10 @@ from kaflow_engine.operators.rows.layout import key_text
 from kaflow_engine.plan.planner.chain_parts import Behind, ChainParts, ended, of_tables
 from kaflow_engine.plan.planner.events.matching import matching_of, with_emission
 from kaflow_engine.plan.planner.grouping.refused_groups import refuse_better_rows
+from kaflow_engine.plan.planner.grouping.unions import InUnion, Unions
 from kaflow_engine.plan.planner.original_bytes import raw_condition
 from kaflow_engine.plan.planner.outputs.output import BranchParts, OutputParts
+from kaflow_engine.plan.planner.outputs.sink import sink_of
 from kaflow_engine.plan.planner.outputs.throttle import throttled
 from kaflow_engine.plan.planner.refusals import refuse_final, refuse_reemit
 from kaflow_engine.plan.planner.steps import (
@@ -29,7 +31,6 @@ from kaflow_engine.plan.planner.wiring import (
     ChainOperators,
     in_order,
     refuse_unnested,
-    sink_of,
 )
 from kaflow_engine.sql.chain_shapes import common_filters, common_key
 from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape
@@ -94,6 +95,9 @@ def _chains(parts: PlanParts, joining: Sequence[PipelineSpec]) -> list[ChainOper
     """Lay chains out, those that others look up before them; returned in their order."""
     found: dict[int, ChainOperators] = {}
     tables: dict[QueryShape, str] = {}
+    branches = [branch for chain in parts.chains for branch in chain.branches]
+    beside = {each for branch in branches for each in branch.shape.beside}
+    unions = Unions(first_number=len(parts.chains), beside=beside)
     left = list(zip(joining, parts.chains, strict=True))
     while left:
         own, chain = next(
@@ -102,10 +106,12 @@ def _chains(parts: PlanParts, joining: Sequence[PipelineSpec]) -> list[ChainOper
             if all(each in tables for branch in chain.branches for each in branch.shape.looked_up)
         )
         left.remove((own, chain))
-        made = _chain(own, parts.roles, chain, tables)
-        tables |= made.looked_up
+        made, waiting = _chain(own, parts.roles, chain, tables, beside)
         found[made.number] = made
-    return [found[chain.queries.number] for chain in parts.chains]
+        unions.take(waiting)
+        tables |= {**made.looked_up, **unions.looked_up}
+    chains = [found[chain.queries.number] for chain in parts.chains]
+    return [*(each.ended(unions.entries.get(each.number, {})) for each in chains), *unions.made()]
 
 
 def _chain(
@@ -113,9 +119,10 @@ def _chain(
     roles: tuple[TopicRole, ...],
     parts: ChainParts,
     tables: Mapping[QueryShape, str],
-) -> ChainOperators:
+    beside: Collection[QueryShape],
+) -> tuple[ChainOperators, list[InUnion]]:
     if parts.shape.is_table:
-        return of_tables(spec, parts, tables)
+        return of_tables(spec, parts, tables, beside)
     shape, steps, number = parts.shape, parts.steps, parts.queries.number
     alias = shape.driving.alias
     shared = common_filters([branch.shape for branch in parts.branches])
@@ -180,6 +187,7 @@ def _chain(
             joined=joined,
             has_ledger=has_ledger,
         ),
+        beside,
     )
 
 

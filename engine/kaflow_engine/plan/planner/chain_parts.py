@@ -1,9 +1,9 @@
 """A chain, laid out: its tables, and what stands behind its tables or joins."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from kaflow_engine.flow.chains import rows_rest
+from kaflow_engine.flow.chains.chain import rows_rest
 from kaflow_engine.flow.edges import Driving, Rows
 from kaflow_engine.flow.numbers import ledger_id
 from kaflow_engine.flow.operators import KeyedJoin, Project
@@ -13,11 +13,12 @@ from kaflow_engine.plan.planner.grouping.accumulators import follows_order
 from kaflow_engine.plan.planner.grouping.aggregates import Aggregates, behind_group
 from kaflow_engine.plan.planner.grouping.places import Places, places_of_join
 from kaflow_engine.plan.planner.grouping.settings import coalescing
+from kaflow_engine.plan.planner.grouping.unions import InUnion, first_shared
 from kaflow_engine.plan.planner.outputs.output import BranchParts
 from kaflow_engine.plan.planner.steps import KeyStep
 from kaflow_engine.plan.planner.tables.chain import Tables
 from kaflow_engine.plan.planner.tables.keys import TableKeys
-from kaflow_engine.plan.planner.wiring import ChainOperators, ledger_after, projection, relation_of
+from kaflow_engine.plan.planner.wiring import ChainOperators, projection, relation_of
 from kaflow_engine.sql.chain_shapes import ChainShape
 from kaflow_engine.sql.shape import Expr, QueryShape
 from kaflow_engine.sql.types.bind import Binder
@@ -42,14 +43,18 @@ class ChainParts:
 
 
 def of_tables(
-    spec: PipelineSpec, parts: ChainParts, groups: Mapping[QueryShape, str]
-) -> ChainOperators:
+    spec: PipelineSpec,
+    parts: ChainParts,
+    groups: Mapping[QueryShape, str],
+    beside: Collection[QueryShape],
+) -> tuple[ChainOperators, list[InUnion]]:
     """Lay out a chain whose rows are those of tables.
 
     Args:
         spec: What the author wrote.
         parts: What is known of the chain.
         groups: The ids of the aggregates whose groups are joined.
+        beside: As in `ended`.
     """
     where = [branch.shape.where for branch in parts.branches]
     tables = Tables(
@@ -65,7 +70,8 @@ def of_tables(
     )
     read = [expr for own in where for expr in own]
     read += [expr for branch in parts.branches for expr in branch.finishing]
-    return ended(spec, parts, where, Behind(rows=tables.make(read)), tables=tuple(tables.found))
+    behind = Behind(rows=tables.make(read))
+    return ended(spec, parts, where, behind, beside, tables=tuple(tables.found))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,15 +105,17 @@ def ended(
     parts: ChainParts,
     where: Sequence[Sequence[Expr]],
     behind: Behind,
+    beside: Collection[QueryShape],
     tables: tuple[Materialize | TableJoin, ...] = (),
-) -> ChainOperators:
-    """Return a chain with what stands behind its joins.
+) -> tuple[ChainOperators, list[InUnion]]:
+    """Return a chain with what stands behind its joins, and its rows that unions gather.
 
     Args:
         spec: What the author wrote.
         parts: What is known of the chain.
         where: Of each branch the conditions that are left.
         behind: What it ends.
+        beside: Branches whose rows the groups of others take.
         tables: What makes its rows, where these are rows of a table.
     """
     number, rows, has_ledger = parts.queries.number, behind.rows, behind.has_ledger
@@ -123,33 +131,44 @@ def ended(
     ends: dict[tuple[int, int], Project] = {}
     projects: dict[tuple[int, int], Project] = {}
     looked_up: dict[QueryShape, str] = {}
+    waiting: list[InUnion] = []
     for branch, own in zip(parts.branches, where, strict=True):
-        relation, unnests = relation_of(spec, branch.place), branch.shape.unnests
+        relation = relation_of(spec, branch.place, in_union=branch.shape in beside)
+        unnests = branch.shape.unnests
         columns = tuple((column, expr.sql) for column, expr in branch.columns)
         if not branch.groups:
             project = projection(relation, rows, own, columns, unnests)
             ends[branch.place] = projects[branch.place] = project
             continue
-        last = aggregates.behind(relation, own, unnests, branch.groups)
+        shared = first_shared(branch, 0, beside)
+        last = aggregates.behind(relation, own, unnests, branch.groups[:shared])
         for each in aggregates.found:
-            if each.depth == 1 and each.entry not in ends.values():
-                ends[branch.place] = each.entry
+            if each.depth == 1 and each.entries[0] not in ends.values():
+                ends[branch.place] = each.entries[0]
+        if shared is not None:
+            if last is not None:
+                own, unnests = branch.groups[shared - 1].shape.where, ()
+            inflow = aggregates.inflow(relation, last, own, unnests, branch.groups[shared])
+            waiting.append(InUnion(relation, branch, shared, inflow, aggregates))
+            continue
+        assert last is not None
         if branch.place[1] < 0:
             looked_up[branch.shape] = last.aggregate.id
             continue
         having = branch.groups[-1].shape.where
         projects[branch.place] = behind_group(relation, last, having, branch.columns)
-    return ChainOperators(
+    made = ChainOperators(
         number=number,
         steps=parts.steps,
         joins=behind.joined,
         projects=projects,
         ends=ends,
-        ledger=ledger_after(number, behind.joined, list(ends.values())) if has_ledger else None,
         grouped=tuple(aggregates.found),
         looked_up=looked_up,
         tables=tables,
+        has_ledger=has_ledger,
     )
+    return made, waiting
 
 
 def _places(parts: ChainParts, behind: Behind) -> Places | None:

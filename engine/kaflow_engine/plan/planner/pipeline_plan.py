@@ -157,7 +157,8 @@ def build_plan(
         topic
         for branches in shapes
         for shape in branches
-        for topic in shape.topics_by_alias.values()
+        for each in (*shape.below, shape)
+        for topic in each.topics
     )
     found = [
         *check_topic_names(spec, list(read)),
@@ -212,7 +213,7 @@ def _plan(
     mistakes.raise_all()
     if not whole:
         return None  # how topics are joined and rows emitted may be what is left out
-    branches = [each for output in outputs for each in (*output.branches, *output.looked_up)]
+    branches = [each for output in outputs for each in (*output.branches, *output.below)]
     settings = list(wrong_settings(spec, chains))
     settings = settings or [
         *wrong_groups(spec, branches),

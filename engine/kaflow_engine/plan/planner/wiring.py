@@ -1,9 +1,8 @@
 """The operators of chains by ids: topics, joins, projections and ledgers, and the sinks behind."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import ModelError
 from kaflow_engine.flow.edges import Driving, Rows
 from kaflow_engine.flow.graph import decode_id, inputs_of
@@ -17,26 +16,29 @@ from kaflow_engine.flow.operators import (
     Project,
     Unnest,
 )
-from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
 from kaflow_engine.flow.tables import Materialize, TableJoin
 from kaflow_engine.flow.timed import Throttle
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.pipelines.own_settings import as_said_by
-from kaflow_engine.model.record_columns import KEY as RECORD_KEY
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.grouping.places import Places
-from kaflow_engine.plan.planner.grouping.settings import coalescing, is_group_key
-from kaflow_engine.plan.planner.outputs.output import BranchParts, OutputParts
+from kaflow_engine.plan.planner.outputs.output import BranchParts
 from kaflow_engine.plan.planner.steps import KeyStep
-from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape, UnnestShape
+from kaflow_engine.sql.shape import Expr, QueryShape, UnnestShape
 
 
-def relation_of(spec: PipelineSpec, place: tuple[int, int]) -> str:
-    """Return what a projection is called: unique, as no topic or table has a `#` in its name."""
+def relation_of(spec: PipelineSpec, place: tuple[int, int], *, in_union: bool = False) -> str:
+    """Return what a projection is called: unique, as no topic or table has a `#` in its name.
+
+    Args:
+        spec: What the author wrote.
+        place: Of its output, and of its branch as in BranchShape.
+        in_union: It is a branch whose rows the groups of another one take.
+    """
     output, number = place
     name = spec.writes[output].target if len(spec.writes) > 1 else spec.name
     if number < 0:
-        return f"{name}.lookup#{-number}"
+        return f"{name}.{'union' if in_union else 'lookup'}#{-number}"
     return f"{name}#{number}" if number else name
 
 
@@ -114,7 +116,8 @@ class Grouped:
 
     depth: int
     """How many stand before it, and itself."""
-    entry: Project
+    entries: tuple[Project, ...]
+    """One, or of a union one for each branch."""
     aggregate: Gathers
     delay: int
     """Milliseconds that its rows may be behind the watermark."""
@@ -134,12 +137,24 @@ class ChainOperators:
     """What sinks take, by the place of its branch: of its output, and among the branches."""
     ends: Mapping[tuple[int, int], Project]
     """Projections of the joined rows, by the place of the first branch behind them."""
-    ledger: Ledger | None
+    ledger: Ledger | None = None
+    """Of all projections of its joined rows."""
     grouped: tuple[Grouped, ...] = ()
     tables: tuple[Materialize | TableJoin, ...] = ()
     """What makes its rows, where these are rows of a table."""
     looked_up: Mapping[QueryShape, str] = field(default_factory=dict[QueryShape, str])
     """The ids of the aggregates that joins of other chains look up."""
+    has_ledger: bool = False
+
+    def ended(self, entries: Mapping[tuple[int, int], Project]) -> "ChainOperators":
+        """Return the chain with projections of its joined rows for what gathers those of unions,
+        and with the ledger behind all of them."""
+        ends = {**self.ends, **entries}
+        if not self.has_ledger:
+            return replace(self, ends=ends)
+        return replace(
+            self, ends=ends, ledger=ledger_after(self.number, self.joins, list(ends.values()))
+        )
 
 
 def in_order(
@@ -157,6 +172,7 @@ def in_order(
         if each != chain.ends.get(place)
     }
     grouped = [each for chain in chains for each in chain.grouped]
+    ended = {each.id for each in ends.values()}
     return _behind_inputs(
         (
             *(Decode(id=decode_id(topic), source=i) for i, topic in enumerate(topics)),
@@ -164,11 +180,15 @@ def in_order(
             *(join for chain in chains for join in chain.joins),
             *(ends[place] for place in sorted(ends)),
             *(chain.ledger for chain in chains if chain.ledger is not None),
-            *(n for each in sorted(grouped, key=lambda each: each.depth) for n in _behind(each)),
+            *(n for each in sorted(grouped, key=_depth) for n in _behind(each, ended)),
             *(last[place] for place in sorted(last)),
             *throttles,
         )
     )
+
+
+def _depth(grouped: Grouped) -> int:
+    return grouped.depth
 
 
 def _behind_inputs(operators: Sequence[Operator]) -> tuple[Operator, ...]:
@@ -182,118 +202,7 @@ def _behind_inputs(operators: Sequence[Operator]) -> tuple[Operator, ...]:
     return tuple(found.values())
 
 
-def _behind(grouped: Grouped) -> tuple[Operator, ...]:
+def _behind(grouped: Grouped, ended: Collection[str]) -> tuple[Operator, ...]:
     """Return what of a GROUP BY does not stand among the projections of joined rows."""
-    if grouped.depth == 1:
-        return (grouped.aggregate,)
-    return (grouped.entry, grouped.aggregate)
-
-
-def sink_of(spec: PipelineSpec, output: OutputParts, chains: Sequence[ChainOperators]) -> Sink:
-    """Return what the rows of an output are written to.
-
-    Args:
-        spec: What the author wrote.
-        output: Which one.
-        chains: All of the pipeline.
-    """
-    writing = {
-        branch.place: chain
-        for branch in output.branches
-        for chain in chains
-        if branch.place in chain.projects
-    }
-    ledgers = (
-        chain.ledger.id
-        for place, chain in writing.items()
-        if chain.ledger is not None and chain.projects[place] in chain.ends.values()
-    )
-    inputs = (
-        *(chain.projects[place].id for place, chain in writing.items()),
-        *dict.fromkeys(ledgers),
-    )
-    exchange = _needs_exchange(spec, output, writing)
-    key, table = output.key, output.table
-    name = key.name if key else None
-    if table is not None:
-        return TableSink(
-            id=sink_id(table.name), inputs=inputs, exchange=exchange, key=name, table=table
-        )
-    in_value = key is None or not key.is_key
-    changes = any(branch.is_table for branch in output.branches)
-    coalesced = changes and coalescing(spec, output.write) == "batch"
-    if (sink := output.write.sink) is not None:
-        columns = [column for column, _ in output.branches[0].columns]
-        return ConnectorSink(
-            id=sink_id(sink.target),
-            inputs=inputs,
-            exchange=exchange,
-            key=name,
-            kind=sink.kind,
-            target=sink.target,
-            settings=tuple(sorted(sink.settings.items())),
-            columns=tuple(c for c in columns if in_value or c.name != name),
-            key_in_value=in_value,
-            changes=changes or sink.replaces,
-            coalesced=coalesced,
-        )
-    topic = output.write.output.topic
-    assert topic is not None
-    return TopicSink(
-        id=sink_id(topic),
-        inputs=inputs,
-        exchange=exchange,
-        key=name,
-        topic=topic,
-        format=output.write.output.format,
-        avro_schema=output.avro,
-        key_in_value=in_value,
-        compacted=changes or output.has_operations,
-        passes_key=key is not None and all(map(_passes_key, output.branches)),
-        coalesced=coalesced,
-    )
-
-
-def sink_id(target: str) -> str:
-    """Return the id of the sink that writes a topic or table."""
-    return f"sink:{target}"
-
-
-def _passes_key(branch: BranchParts) -> bool:
-    """Tell whether the key of a row is that of its driving record as it is: `_key AS _key`."""
-    key, shape = branch.key, branch.shape
-    if key is None or not key.is_key or branch.groups or branch.is_table:
-        return False
-    return key.expr.sql == identifier(f"{shape.driving.alias}.{RECORD_KEY}")
-
-
-def _needs_exchange(
-    spec: PipelineSpec, output: OutputParts, writing: Mapping[tuple[int, int], ChainOperators]
-) -> bool:
-    """Rows of one output key must meet at one writer, unless the last join key of one chain brought
-    all of them; a ledger decides where its records are.
-    """
-    if all(_leaves_by_group(branch) for branch in output.branches) and len(writing) == 1:
-        return False
-    if any(chain.ledger is not None for chain in writing.values()):
-        return True
-    if not spec.ordered or output.key is None:
-        return False
-    several = len({chain.number for chain in writing.values()}) > 1
-    return several or any(
-        not _brought(writing[branch.place].steps, branch.key) for branch in output.branches
-    )
-
-
-def _leaves_by_group(branch: BranchParts) -> bool:
-    """Tell whether the rows of one output key are those of a group, or of the key of a table, which
-    is in one place."""
-    if not branch.groups:
-        return branch.is_table
-    return branch.key is None or is_group_key(branch.groups[-1].shape, branch.key.expr)
-
-
-def _brought(steps: Sequence[KeyStep], key: OutputShape | None) -> bool:
-    """Tell whether rows are where their last join was, and that has their output key."""
-    last = steps[-1].key if steps else ()
-    return key is not None and len(last) == 1 and last[0][0] == key.expr.sql
+    before = [each for each in grouped.entries if each.id not in ended]
+    return (*before, grouped.aggregate)

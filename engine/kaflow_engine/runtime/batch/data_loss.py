@@ -8,7 +8,7 @@ from dataclasses import replace
 from kaflow_engine.connectors.kafka.admin import offsets
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.topics import topic_ids
-from kaflow_engine.flow.chains import driving_topics
+from kaflow_engine.flow.chains.chain import driving_topics
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import table_sinks
 from kaflow_engine.operators.watermark import Place, without

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, assert_never
 
-from kaflow_engine.flow.chains import chains, clocks
+from kaflow_engine.flow.chains.chain import chains
+from kaflow_engine.flow.chains.clocks import clocks
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import joins, levels, operator_of_state, side_name
 from kaflow_engine.flow.operators import Aggregate, KeyedJoin, Ledger

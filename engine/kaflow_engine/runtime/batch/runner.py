@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from kaflow_engine.connectors.contract import FinishedBatch, Sink
 from kaflow_engine.errors import StateError
-from kaflow_engine.flow.chains import clocks
+from kaflow_engine.flow.chains.clocks import clocks
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.operators.rows.reports import BatchReport
 from kaflow_engine.operators.rows.task import BatchContext

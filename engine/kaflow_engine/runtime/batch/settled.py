@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import assert_never
 
-from kaflow_engine.flow.chains import Chain, aggregates_of, chains_into
+from kaflow_engine.flow.chains.chain import Chain, aggregates_of, chains_into
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import table_sinks
 from kaflow_engine.flow.windows import CalendarWindow, FixedWindow, SessionWindow, Window, span_of

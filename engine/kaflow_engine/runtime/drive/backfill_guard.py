@@ -5,7 +5,7 @@ from pathlib import Path
 
 from kaflow_engine.connectors.sinks import sink_kind
 from kaflow_engine.errors import Location, ModelError, StateError
-from kaflow_engine.flow.chains import chains
+from kaflow_engine.flow.chains.chain import chains
 from kaflow_engine.flow.flow import Backfill, instant
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec

@@ -9,7 +9,7 @@ from kaflow_engine.connectors.kafka.admin import offsets, topic_settings
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.topics import topic_ids
 from kaflow_engine.errors import StateError
-from kaflow_engine.flow.chains import chains, driving_topics
+from kaflow_engine.flow.chains.chain import chains, driving_topics, edges_of
 from kaflow_engine.flow.edges import Driving, SideParams
 from kaflow_engine.flow.flow import Backfill, Flow
 from kaflow_engine.flow.graph import gathered_before, projects_of, source_of, table_sinks
@@ -71,7 +71,9 @@ def reach(plan: Flow, wanted: Backfill) -> dict[str, Reach]:
         end = wanted.end + behind_range(plan, chain) + wanted.slack
         late = end + chain.driving.ttl
         own = (first, end)
-        reaches: list[tuple[Driving | SideParams, Reach]] = [(chain.driving, own)]
+        reaches: list[tuple[Driving | SideParams, Reach]] = [
+            (edge, own) for edge in edges_of(plan, chain)
+        ]
         for side in (side for join in chain.joins for side in join.sides):
             if side.role == "dimension":
                 reaches.append((side, (None, None if plan.dimensions_first else late)))

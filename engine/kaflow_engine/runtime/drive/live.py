@@ -10,7 +10,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.errors import DrainIncomplete, KaflowError, RunError
-from kaflow_engine.flow.chains import clocks
+from kaflow_engine.flow.chains.clocks import clocks
 from kaflow_engine.flow.graph import gathered_for
 from kaflow_engine.operators.watermark import next_change
 from kaflow_engine.runtime.batch.run import Run

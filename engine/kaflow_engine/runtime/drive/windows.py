@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import StateError
-from kaflow_engine.flow.chains import Chain, aggregates_of
+from kaflow_engine.flow.chains.chain import Chain, aggregates_of, chains
 from kaflow_engine.flow.flow import Backfill, Flow
 from kaflow_engine.flow.graph import aggregates, operator_of, taker_of
 from kaflow_engine.flow.operators import Aggregate, Gathers, Operator, Project
@@ -98,11 +98,19 @@ def before_range(plan: Flow, chain: Chain) -> int:
     """Return how many milliseconds before a range records may be that its windows need: those of
     windows below, which may begin earlier.
     """
-    own = aggregates_of(plan, chain)
+    own = _windows_behind(plan, chain)
     return max((each.delay for each in own), default=0) - min((e.delay for e in own), default=0)
 
 
 def behind_range(plan: Flow, chain: Chain) -> int:
     """Return how many milliseconds behind a range its last window may end."""
-    longest = max((span_of(e.window) for e in aggregates_of(plan, chain) if e.window), default=0)
+    own = _windows_behind(plan, chain)
+    longest = max((span_of(each.window) for each in own if each.window), default=0)
     return before_range(plan, chain) + longest
+
+
+def _windows_behind(plan: Flow, chain: Chain) -> tuple[Aggregate, ...]:
+    """Return what groups the rows of a chain, also with those of others."""
+    gathering = (each for each in chains(plan) if chain.number in each.below)
+    behind = (one for each in gathering for one in _windows_behind(plan, each))
+    return (*aggregates_of(plan, chain), *behind)

@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 
 from kaflow_engine.errors import StateError
-from kaflow_engine.flow.chains import clocks
+from kaflow_engine.flow.chains.clocks import clocks
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import state_names
 from kaflow_engine.operators.rows.partitioning import SHARDS, part_of_shard, shards_of

@@ -9,7 +9,7 @@ import duckdb
 from kaflow_engine.duck.queries import SETTINGS
 from kaflow_engine.duck.quoting import identifier, literal
 from kaflow_engine.errors import StateError
-from kaflow_engine.flow.chains import number_of_state
+from kaflow_engine.flow.chains.chain import number_of_state
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.operators.inspect.entry_columns import FIXED, Decoded
 from kaflow_engine.operators.inspect.key_places import shard_key

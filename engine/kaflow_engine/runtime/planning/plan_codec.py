@@ -8,11 +8,13 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from kaflow_engine.errors import StateError
-from kaflow_engine.flow.chains import chains
+from kaflow_engine.flow.chains.chain import chains
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import aggregates, with_avro_ids
+from kaflow_engine.flow.operators import Aggregate
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.flow.tables import TableJoin
+from kaflow_engine.flow.timed import Runs
 from kaflow_engine.plan.evolution.chain import document_mark, flow_of_chain, is_chain
 from kaflow_engine.state.log.batch_log import plan_mark
 
@@ -20,8 +22,10 @@ _UNNUMBERED: dict[str, Any] = {"rows": {"chain"}}
 """Where the one chain is called 0, plans are written as before there were numbers."""
 _TRAVELLING: dict[str, Any] = {"shard": True, "exchange": True}
 """Where all rows travel to their groups, aggregates are written as before others could be."""
-_OF_TOPICS: dict[str, Any] = {"chain": True, "left": {"filter"}, "right": {"filter"}}
+_OF_TOPICS: dict[str, Any] = {"left": {"filter"}, "right": {"filter"}}
 """Where only tables of topics are joined, plans are written as before groups were."""
+_OF_ITS_ROWS: dict[str, Any] = {"chain": True}
+"""Where operators belong to the chains of their rows, plans are written as before others could."""
 _WITHOUT_AGGREGATES: dict[str, Any] = {"retired_states": True}
 _WITHOUT_BEGINNINGS: dict[str, Any] = {"begins": True}
 
@@ -32,14 +36,22 @@ def plan_text(plan: Flow) -> str:
     travelling = all(each.exchange and each.shard is None for each in aggregates(plan))
     joined = [each for each in plan.operators if isinstance(each, TableJoin)]
     grouped = any(e.chain is not None or e.left.filter or e.right.filter for e in joined)
+    united = any(isinstance(e, Aggregate | Runs) and e.chain is not None for e in plan.operators)
     of_operators = {
         **({} if numbered else _UNNUMBERED),
         **(_TRAVELLING if travelling else {}),
         **({} if grouped else _OF_TOPICS),
+        **({} if grouped or united else _OF_ITS_ROWS),
     }
+    gathering = {  # as before unions could be grouped
+        place: {"chain": True}
+        for place, each in enumerate(plan.operators)
+        if isinstance(each, Aggregate | Runs) and each.chain is None
+    }
+    by_operator = {**({"__all__": of_operators} if of_operators else {}), **gathering}
     left_out: dict[str, Any] = {
         **({} if numbered else {"retired": True}),
-        **({"operators": {"__all__": of_operators}} if of_operators else {}),
+        **({"operators": by_operator} if by_operator else {}),
         **({} if plan.retired_states else _WITHOUT_AGGREGATES),
         **({} if plan.begins else _WITHOUT_BEGINNINGS),
     }

@@ -23,7 +23,7 @@ from kaflow_engine.connectors.kafka.topic_schemas import (
 )
 from kaflow_engine.connectors.kafka.wait import await_brokers
 from kaflow_engine.errors import ModelError, Problems, SourceError
-from kaflow_engine.flow.chains import driving_topics
+from kaflow_engine.flow.chains.chain import driving_topics
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import topic_sinks
 from kaflow_engine.flow.sinks import TopicSink

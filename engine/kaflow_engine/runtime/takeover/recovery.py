@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kaflow_engine.connectors.kafka.client import KafkaSettings
-from kaflow_engine.flow.chains import number_of_state
+from kaflow_engine.flow.chains.chain import number_of_state
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.runtime.batch.beginnings import beginnings
 from kaflow_engine.runtime.batch.data_loss import settle_losses

@@ -9,7 +9,7 @@ import pyarrow as pa
 from kaflow_engine.connectors.connections import Connections
 from kaflow_engine.connectors.contract import Outlet, Output, SinkKind
 from kaflow_engine.connectors.sinks import sink_kind
-from kaflow_engine.flow.chains import driving_topics
+from kaflow_engine.flow.chains.chain import driving_topics
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.records import OUTPUT
 from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink

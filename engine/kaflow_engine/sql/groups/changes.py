@@ -9,7 +9,7 @@ from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.flow.tables import APPEND_OP, APPEND_TIME
 from kaflow_engine.sql.flat import Flat, Group
 from kaflow_engine.sql.groups.event_time import TIME
-from kaflow_engine.sql.shape import AppendShape
+from kaflow_engine.sql.groups.shapes import AppendShape
 from kaflow_engine.sql.streamable import line_of
 from kaflow_engine.sql.syntax import at_line
 from kaflow_engine.sql.tables.operations import OP

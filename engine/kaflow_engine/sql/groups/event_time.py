@@ -71,6 +71,8 @@ def clock_of(tree: exp.Expr, rows: Flat, schemas: Schemas, event_times: EventTim
         schemas: Columns of topics.
         event_times: Of topics.
     """
+    if rows.is_table:
+        return None
     tree = tree.unnest()
     if isinstance(tree, exp.Cast) and tree.to.this in _TIMESTAMPS:
         inner = clock_of(tree.this, rows, schemas, event_times)

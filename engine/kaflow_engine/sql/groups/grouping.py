@@ -9,10 +9,10 @@ from kaflow_engine.errors import Location, ModelError, SqlError
 from kaflow_engine.flow.windows import WINDOW_END, WINDOW_START, CalendarWindow, FixedWindow
 from kaflow_engine.sql.flat import Flat, Group
 from kaflow_engine.sql.groups.calls import Calls, aggregates_in, function_of, line_near
-from kaflow_engine.sql.groups.event_time import TIME, EventTimes, clock_of
+from kaflow_engine.sql.groups.event_time import TIME
 from kaflow_engine.sql.groups.items import Item, items_of
 from kaflow_engine.sql.groups.windows import ClockOf, Found, function_named, window_of
-from kaflow_engine.sql.scope import NeedsSchema, Schemas, Scope
+from kaflow_engine.sql.scope import NeedsSchema, Scope
 from kaflow_engine.sql.select_list import conjuncts, selected_columns
 from kaflow_engine.sql.shape import BATCH_TIME
 from kaflow_engine.sql.streamable import line_of
@@ -40,8 +40,8 @@ class Grouper:
 
     at: Location | None
     wrong: list[ModelError]
-    schemas: Schemas
-    event_times: EventTimes
+    clock_of: ClockOf
+    """Tells the event time of the rows that are grouped."""
 
     def selected(self, select: exp.Select, scope: Scope, flat: Flat) -> dict[str, exp.Expr]:
         """Group the rows, and return what is selected of the groups, by name.
@@ -57,7 +57,7 @@ class Grouper:
             called = function_named(item.tree.unnest())
             if called is not None:
                 refuse_window(flat, called, at_line(self.at, item.line))
-        of = _Columns(at=self.at, flat=flat, group=group, clock_of=self._clocks(flat))
+        of = _Columns(at=self.at, flat=flat, group=group, clock_of=self.clock_of)
         for item, found in self._window(items, of.clock_of):
             of.set_window(item, found)
         for item in items:
@@ -86,11 +86,6 @@ class Grouper:
         flat.groups.append(group)
         flat.record = {TIME: group.column(TIME)}
         return outputs
-
-    def _clocks(self, flat: Flat) -> ClockOf:
-        if flat.is_table:
-            return lambda _: None
-        return lambda tree: clock_of(tree, flat, self.schemas, self.event_times)
 
     def _window(self, items: list[Item], clock_of: ClockOf) -> list[tuple[Item, Found]]:
         """Return the items that are the window: of several by DuckDB's functions the finest."""

@@ -7,13 +7,13 @@ from sqlglot import exp
 from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.sql.flat import Flat
 from kaflow_engine.sql.groups.calls import aggregates_in, arguments_of, function_of
-from kaflow_engine.sql.groups.distinct import is_distinct
 from kaflow_engine.sql.groups.event_time import TIME
 from kaflow_engine.sql.groups.grouping import is_grouped
 from kaflow_engine.sql.groups.windows import function_named
 from kaflow_engine.sql.shape import Expr, QueryShape
 from kaflow_engine.sql.streamable import Refusal, line_of
 from kaflow_engine.sql.syntax import at_line
+from kaflow_engine.sql.tables.groups import changes
 
 _SEVERAL = {exp.Rollup: "ROLLUP", exp.Cube: "CUBE", exp.GroupingSets: "GROUPING SETS"}
 _BY_CHANCE = {"reservoir_quantile": "approx_quantile"}
@@ -40,37 +40,17 @@ def wrong_groups(select: exp.Select, at: Location | None) -> list[SqlError]:
 
 
 def wrong_union(branches: list[Flat], at: Location | None) -> list[SqlError]:
-    """Refuse groups in a branch of a UNION ALL; changes that are rows of their own are none."""
+    """Refuse groups that change in a branch of a UNION ALL; others send rows that stay."""
     return [
         SqlError(
-            f"{'a DISTINCT' if branch.groups[-1].distinct else 'an aggregated'} query stands under "
-            "UNION ALL",
+            "groups that change stand under UNION ALL",
             at_line(at, branch.groups[-1].line),
-            "write each one to an output of its own",
+            "write each query to an output of its own; or add a window to the GROUP BY, whose rows "
+            "leave once, when it is closed",
         )
         for branch in branches
-        if branch.groups and branch.groups[-1].append is None
+        if changes(branch)
     ]
-
-
-def refuse_union_below(select: exp.Select, at: Location | None) -> None:
-    """Refuse to group the rows of a UNION ALL, whose branches are in different places.
-
-    Raises:
-        SqlError: With the way out.
-    """
-    if is_grouped(select):
-        raise SqlError(
-            "the rows of a UNION ALL are grouped",
-            at_line(at, line_of(select.args.get("group"), select)),
-            "write the UNION ALL to a topic, and group that in another pipeline",
-        )
-    if is_distinct(select):
-        raise SqlError(
-            "DISTINCT over the rows of a UNION ALL",
-            at_line(at, line_of(select.args.get("distinct"), select)),
-            "write the UNION ALL to a topic, and make that distinct in another pipeline",
-        )
 
 
 def wrong_times(shape: QueryShape, at: Location | None) -> list[SqlError]:

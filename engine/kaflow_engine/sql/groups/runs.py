@@ -12,9 +12,9 @@ from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.record_columns import readable
 from kaflow_engine.sql.flat import Flat, Group
+from kaflow_engine.sql.groups.shapes import RunShape
 from kaflow_engine.sql.parse import parse_select
 from kaflow_engine.sql.scope import NeedsSchema, Schemas, is_now
-from kaflow_engine.sql.shape import RunShape
 from kaflow_engine.sql.streamable import Refusal, line_of, reject_outside, reject_volatile
 from kaflow_engine.sql.syntax import at_line
 from kaflow_engine.sql.types.bind import Binder, expressions, with_elements
@@ -54,13 +54,14 @@ def run_of(select: exp.Select) -> RunText | None:
 
 
 def rows_of_runs(
-    run: RunText, flat: Flat, schemas: Schemas, at: Location | None
+    run: RunText, flat: Flat, typed: Flat, schemas: Schemas, at: Location | None
 ) -> dict[str, exp.Expr]:
     """Put rows into runs, and return what the SQL selects of them, by name.
 
     Args:
         run: What is said of them.
         flat: The rows, with their outputs; the runs are added to it.
+        typed: The same rows, whose columns are those of topics.
         schemas: Columns of topics.
         at: Where the text of the whole query begins.
 
@@ -70,8 +71,8 @@ def rows_of_runs(
     """
     _refuse_changes(flat, run.start)
     check_run(run)
-    shape = flat.shape()
-    columns = {topic: schemas(topic) for topic in shape.topics_by_alias.values()}
+    shape = typed.shape()
+    columns = {topic: schemas(topic) for each in (*shape.below, shape) for topic in each.topics}
     known = {topic: readable(some) for topic, some in columns.items() if some is not None}
     if len(known) < len(columns):
         raise NeedsSchema([topic for topic in columns if topic not in known], run.start)

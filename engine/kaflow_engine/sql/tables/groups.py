@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import Location, SqlError
-from kaflow_engine.sql.flat import Flat
+from kaflow_engine.sql.flat import Flat, Group
 from kaflow_engine.sql.scope import Relation, element
 from kaflow_engine.sql.shape import HERE, ROW, CallShape, Expr, KeyPair
 
@@ -36,12 +36,21 @@ def as_table(side: Flat, relation: Relation) -> tuple[Flat, Relation]:
         return side, relation
     last = side.groups[-1]
     here = _always(bool(last.keys))
-    noted = replace(last, calls=[*last.calls, here])
+    noted = _noting(last, here)
     groups, joined = looked_up(replace(side, groups=[*side.groups[:-1], noted]), relation)
     groups.tables[last.alias] = tuple(last.keys)
     groups.called[last.alias] = relation.alias
     there = element(last.alias, here.name).is_(exp.null()).not_(copy=False)
     return groups, replace(joined, present=there)
+
+
+def _noting(group: Group, call: CallShape) -> Group:
+    """Return a group with one more call, in the words of each branch of a union."""
+    beside = [
+        replace(each, groups=[*each.groups[:-1], _noting(each.groups[-1], call)])
+        for each in group.beside
+    ]
+    return replace(group, calls=[*group.calls, call], beside=beside)
 
 
 def changes(side: Flat) -> bool:

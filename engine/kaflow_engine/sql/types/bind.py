@@ -205,7 +205,7 @@ def expressions(query: QueryShape) -> list[Expr]:
 def used_columns(queries: Iterable[QueryShape]) -> dict[str, set[str]]:
     """Return the columns of each topic that some of the queries read."""
     found: dict[str, set[str]] = {}
-    for query in (each for shape in queries for each in (*shape.looked_up, shape)):
+    for query in (each for shape in queries for each in (*shape.below, shape)):
         topics = query.topics_by_alias
         found |= {topic: found.get(topic, set()) for topic in topics.values()}
         for expr in expressions(query):

@@ -1,4 +1,4 @@
-"""The aggregates of a chain: an entry and an operator for each GROUP BY, equal ones once."""
+"""The aggregates of a chain: entries and an operator for each GROUP BY, equal ones once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,28 @@ from kaflow_engine.plan.planner.grouping.places import (
 )
 from kaflow_engine.plan.planner.grouping.settings import GroupParts
 from kaflow_engine.plan.planner.wiring import Grouped, projection
-from kaflow_engine.sql.shape import AppendShape, Expr, RunShape, UnnestShape
+from kaflow_engine.sql.groups.shapes import AppendShape, RunShape
+from kaflow_engine.sql.shape import Expr, UnnestShape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inflow:
+    """Rows on their way into a GROUP BY: those of a query, or of one branch of a union."""
+
+    entry: Project
+    ledger: str | None
+    """What sends on rows that it judges."""
+    chain: int
+    """The number of the chain whose rows they are."""
+    depth: int
+    """How many GROUP BY stand before it, and the one that takes them."""
+    delay: int
+    """Milliseconds that these rows may be behind the watermark."""
+    retracts: bool
+    """They are rows of a table."""
+    ttl: int
+    """Milliseconds for which records of their topics are remembered, at most."""
+    places: Places | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,7 +69,8 @@ class Aggregates:
         where: Sequence[Expr],
         unnests: Sequence[UnnestShape],
         groups: Sequence[GroupParts],
-    ) -> Grouped:
+        last: Grouped | None = None,
+    ) -> Grouped | None:
         """Return the last GROUP BY of a query, behind those before it.
 
         Args:
@@ -56,22 +78,31 @@ class Aggregates:
             where: Conditions on the rows that are grouped first.
             unnests: Lists of theirs that become rows.
             groups: One behind the other.
+            last: What stands before the first of them; None: the rows of the chain.
         """
-        last: Grouped | None = None
         for group in groups:
-            last = self._behind(relation, last, where, unnests, group)
+            inflow = self.inflow(relation, last, where, unnests, group)
+            last = self.gather(relation, [inflow], group)
             where, unnests = group.shape.where, ()
-        assert last is not None
         return last
 
-    def _behind(
+    def inflow(
         self,
         relation: str,
         before: Grouped | None,
         where: Sequence[Expr],
         unnests: Sequence[UnnestShape],
         group: GroupParts,
-    ) -> Grouped:
+    ) -> Inflow:
+        """Return the rows that come to a GROUP BY.
+
+        Args:
+            relation: The name of the query.
+            before: The GROUP BY before it; None: the rows of the chain.
+            where: Conditions on the rows.
+            unnests: Lists of theirs that become rows.
+            group: What takes them.
+        """
         depth = 1 if before is None else before.depth + 1
         name = relation if depth == 1 else f"{relation}/{depth}"
         entry = replace(
@@ -86,33 +117,56 @@ class Aggregates:
         )
         if before is not None:
             entry = replace(entry, rows=Rows(input=before.aggregate.id, key=None))
-        ledger = self.ledger if before is None else None
-        retracts = self.of_table if before is None else before.aggregate.is_table
-        places = self.places if before is None else before.places
+        return Inflow(
+            entry=entry,
+            ledger=self.ledger if before is None else None,
+            chain=self.chain,
+            depth=depth,
+            delay=self.delay if before is None else before.delay,
+            retracts=self.of_table if before is None else before.aggregate.is_table,
+            ttl=self.ttl,
+            places=self.places if before is None else before.places,
+        )
+
+    def gather(self, relation: str, inflows: Sequence[Inflow], group: GroupParts) -> Grouped:
+        """Return a GROUP BY, or the one that does the same already.
+
+        Args:
+            relation: The name of the query.
+            inflows: The rows that it takes; of a union those of each branch.
+            group: What it makes of them.
+        """
+        depth = inflows[0].depth
+        name = relation if depth == 1 else f"{relation}/{depth}"
+        places = inflows[0].places if len(inflows) == 1 else None
         shard = None if places is None else shard_in(places, group.keys)
-        inputs = (entry.id, *([ledger] if ledger else []))
+        ledgers = dict.fromkeys(each.ledger for each in inflows if each.ledger is not None)
+        inputs = (*(each.entry.id for each in inflows), *ledgers)
         number = len(self.found) + 1
-        delay = self.delay if before is None else before.delay
+        delay = max(each.delay for each in inflows)
+        chain = None if all(each.chain == self.chain for each in inflows) else self.chain
         if group.shape.append is not None:
             aggregate = _append(group, group.shape.append, f"changes:{name}", inputs)
         elif group.shape.run is not None:
             state = timed_state(self.chain, RUNS + number)
-            aggregate = _runs(group, group.shape.run, f"runs:{name}", state, inputs)
+            runs = _runs(group, group.shape.run, f"runs:{name}", state, inputs)
+            aggregate = replace(runs, chain=chain)
         else:
             aggregate = _aggregate(
                 group,
                 id=f"aggregate:{name}",
                 state=aggregate_state(self.chain, number),
                 inputs=inputs,
+                chain=chain,
                 delay=delay,
                 ttl=self.ttl,
-                retracts=retracts,
+                retracts=inflows[0].retracts,
                 shard=None if shard == own_shard(group.keys) else shard,
                 exchange=shard is None,
             )
         new = Grouped(
             depth=depth,
-            entry=entry,
+            entries=tuple(each.entry for each in inflows),
             aggregate=aggregate,
             delay=_delay_behind(aggregate, delay),
             places=places_of_groups(aggregate, group.keys, places)
@@ -125,11 +179,11 @@ class Aggregates:
         return equal or new
 
 
-def _bare(grouped: Grouped) -> tuple[Project, Gathers]:
+def _bare(grouped: Grouped) -> tuple[tuple[Project, ...], Gathers]:
     """Return what two must share to be one."""
     bare = replace(grouped.aggregate, id="", inputs=())
     bare = bare if isinstance(bare, Append) else replace(bare, state=0)
-    return replace(grouped.entry, id=""), bare
+    return tuple(replace(each, id="") for each in grouped.entries), bare
 
 
 def _aggregate(
@@ -138,6 +192,7 @@ def _aggregate(
     id: str,
     state: int,
     inputs: tuple[str, ...],
+    chain: int | None,
     delay: int,
     ttl: int,
     retracts: bool,
@@ -157,6 +212,7 @@ def _aggregate(
         id=id,
         state=state,
         inputs=inputs,
+        chain=chain,
         alias=group.shape.alias,
         keys=tuple(column for column, _ in group.keys),
         window=group.shape.window,

@@ -1,6 +1,7 @@
 """What is asked of GROUP BY, windows and outputs together, and cannot be done or has no effect."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import ModelError, SqlError
@@ -9,6 +10,7 @@ from kaflow_engine.model.query_settings import AggregationSpec
 from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.grouping.refused_emission import wrong_emission
+from kaflow_engine.plan.planner.grouping.refused_unions import wrong_unions
 from kaflow_engine.plan.planner.grouping.settings import is_group_key, owner_of, place_of
 from kaflow_engine.plan.planner.outputs.connector import wrong_rows
 from kaflow_engine.plan.planner.outputs.output import BranchParts, OutputParts
@@ -89,6 +91,12 @@ def _wrong_table(spec: PipelineSpec, branch: BranchParts, keys: TableKeys) -> It
 
 def wrong_groups(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[ModelError]:
     """Yield what cannot be done with the groups of a pipeline, and what has no effect on them."""
+    beside = {each for branch in branches for each in branch.shape.beside}
+    yield from wrong_unions(spec, branches)
+    branches = [
+        replace(each, groups=each.groups[:-1]) if each.shape in beside else each
+        for each in branches
+    ]
     yield from wrong_emission(spec, branches)
     for branch in branches:
         yield from _grouped_twice(spec, branch)

@@ -166,7 +166,7 @@ def is_table(shape: QueryShape, settings: Sequence[GroupSettings]) -> bool:
 
 def keyed_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[tuple[QueryShape, ...], ...]:
     """Read the queries of the outputs; where nothing else is the key of records, a group is, or the
-    key of a table.
+    key of a table. Those of a union have none in common.
 
     Raises:
         ModelError: As `pipeline_shapes`.
@@ -179,6 +179,8 @@ def keyed_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[tuple[QueryShape
         tuple(
             as_changes(spec, write, shape, schemas)
             if shape.driving.changes
+            else shape
+            if len(branches) > 1
             else with_own_key(write, shape, keys, schemas)
             for shape in branches
         )

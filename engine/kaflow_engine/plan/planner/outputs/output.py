@@ -62,8 +62,8 @@ class OutputParts:
     write: Write
     branches: tuple[BranchParts, ...]
     """They have the same columns."""
-    looked_up: tuple[BranchParts, ...]
-    """The queries that they look up."""
+    below: tuple[BranchParts, ...]
+    """The queries that they look up, or whose rows their groups take, too."""
     avro: str | None
     """The schema of Avro records."""
     table: TableParams | None
@@ -79,8 +79,8 @@ class OutputParts:
         return any(column.name == OPERATION for column, _ in self.branches[0].columns)
 
     def branch(self, number: int) -> BranchParts:
-        """Return a branch, or a query that is looked up, by its number (see BranchShape)."""
-        return self.branches[number] if number >= 0 else self.looked_up[-number - 1]
+        """Return a branch, or a query below them, by its number (see BranchShape)."""
+        return self.branches[number] if number >= 0 else self.below[-number - 1]
 
 
 def wrong_names(

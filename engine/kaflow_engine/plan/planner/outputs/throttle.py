@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from kaflow_engine.errors import ModelError
-from kaflow_engine.flow.chains import STATES
+from kaflow_engine.flow.chains.chain import STATES
 from kaflow_engine.flow.numbers import timed_state
 from kaflow_engine.flow.sinks import Sink, TopicSink
 from kaflow_engine.flow.timed import Throttle

@@ -21,7 +21,7 @@ from kaflow_engine.plan.planner.outputs.output import (
     wrong_types,
 )
 from kaflow_engine.plan.planner.outputs.table import table_params
-from kaflow_engine.sql.chain_shapes import looked_up
+from kaflow_engine.sql.chain_shapes import below
 from kaflow_engine.sql.shape import QueryShape
 from kaflow_engine.sql.types.bind import (
     Binder,
@@ -69,9 +69,9 @@ def output_parts(
     return OutputParts(
         write=write,
         branches=branches,
-        looked_up=tuple(
+        below=tuple(
             _branch(spec, write, (number, -n), shape, columns, mistakes)
-            for n, shape in enumerate(looked_up(shapes), 1)
+            for n, shape in enumerate(below(shapes), 1)
         ),
         avro=mistakes.attempt(lambda: output_schema(spec, write, values)),
         table=mistakes.attempt(

@@ -84,11 +84,11 @@ def source_key(source: SourceShape, keys: TableKeys) -> Key:
         group = source.query.groups[-1]
         called = {name: said for said, name in group.named}
         whose = source.called or alias
-        asked = _asked(source, source.query)
-        parts = ((_part(alias, n, (whose, called.get(n, n))), expr) for n, expr in group.keys)
+        parts = (_part(alias, n, (whose, called.get(n, n))) for n, _ in group.keys)
+        branches = (source.query, *group.beside)
         return tuple(
-            replace(part, may_be_null=asked.isdisjoint(map(_there, (expr.sql, part.sql))))
-            for part, expr in parts
+            replace(part, may_be_null=any(_may_be_null(source, q, part) for q in branches))
+            for part in parts
         )
     names = keys(source)
     assert names is not None, source.topic
@@ -153,6 +153,12 @@ def refuse_alike(
             at,
             "group both by the columns of the condition; or use LEFT JOIN",
         )
+
+
+def _may_be_null(source: SourceShape, query: QueryShape, part: KeyPart) -> bool:
+    """Tell whether a grouping value may be NULL in the rows of a query, one branch of a union."""
+    expr = dict(query.groups[-1].keys)[part.name]
+    return _asked(source, query).isdisjoint(map(_there, (expr.sql, part.sql)))
 
 
 def _asked(source: SourceShape, query: QueryShape) -> frozenset[str]:

@@ -25,7 +25,7 @@ def refuse_upserts(spec: PipelineSpec, write: Write, branches: Sequence[QuerySha
         ModelError: With the way out.
     """
     at = spec.place(*write.query_at)
-    for shape in branches:
+    for shape in (each for one in branches for each in (one, *one.beside)):
         for source in shape.sources:
             if not source.changes:
                 continue

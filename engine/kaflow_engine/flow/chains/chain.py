@@ -7,8 +7,6 @@ from kaflow_engine.flow.edges import Driving
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import (
     aggregates,
-    gathered_to,
-    inputs_of,
     operator_of,
     projections,
     projects_of,
@@ -20,7 +18,6 @@ from kaflow_engine.flow.operators import (
     Decode,
     KeyedJoin,
     Ledger,
-    Operator,
     Project,
 )
 from kaflow_engine.flow.sinks import Sink
@@ -52,6 +49,9 @@ class Chain:
     tables: tuple[Materialize | TableJoin, ...] = ()
     """Each behind those whose changes it takes; where there are any, `driving` is the edge of the
     first of them, and others may have edges of their own with the number of the chain."""
+    below: tuple[int, ...] = ()
+    """The numbers of the chains whose rows it gathers, where there are several: it joins nothing
+    itself, and `driving` is the edge of the first of them."""
 
     @property
     def number(self) -> int:
@@ -101,7 +101,8 @@ def chains_into(flow: Flow, sink: Sink) -> tuple[Chain, ...]:
 
 def driving_topics(flow: Flow, sink: Sink) -> tuple[TopicParams, ...]:
     """Return the topics whose records a sink has rows of; other topics are joined to them."""
-    names = {source_of(flow, chain.driving).name for chain in chains_into(flow, sink)}
+    edges = [edge for chain in chains_into(flow, sink) for edge in edges_of(flow, chain)]
+    names = {source_of(flow, edge).name for edge in edges}
     return tuple(topic for topic in flow.sources if topic.name in names)
 
 
@@ -115,46 +116,6 @@ def feeds(flow: Flow, chain: Chain) -> tuple[tuple[Sink, int], ...]:
     )
 
 
-def chain_called(flow: Flow, chain: Chain) -> str:
-    """Return what people call a chain: the outputs that it feeds, and which branches of theirs.
-
-    Branches are counted from 1, as the SELECTs of a query are.
-    """
-    parts = [
-        f"branch {branch + 1} of output '{sink.target}'"
-        if len(projects_of(flow, sink)) > 1
-        else f"output '{sink.target}'"
-        for sink, branch in feeds(flow, chain)
-    ] or [f"look-up {called}" for called in _looked_up(flow, chain)]
-    return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
-
-
-def chain_name(flow: Flow, chain: Chain) -> str:
-    """Return what dead letters call a chain: its first output, `sales`, or a later branch of it, as
-    projections are called: `sales#1` is the second one."""
-    fed = feeds(flow, chain)
-    if not fed:
-        return _looked_up(flow, chain)[0]
-    sink, branch = fed[0]
-    return f"{sink.target}#{branch}" if branch else sink.target
-
-
-def _looked_up(flow: Flow, chain: Chain) -> list[str]:
-    """Return the ids of the tables of a chain that joins of others look up, or join."""
-    others = [
-        join
-        for join in flow.operators
-        if isinstance(join, KeyedJoin | TableJoin) and driving_of(flow, join).chain != chain.number
-    ]
-    inputs = dict.fromkeys(side.input for join in others for side in join.sides)
-    own = [
-        each.id
-        for each in flow.operators
-        if not isinstance(each, Decode) and driving_of(flow, each).chain == chain.number
-    ]
-    return [name for name in inputs if name in own]
-
-
 def driving_of(flow: Flow, operator: InChain) -> Driving:
     """Return the edge along which the records come that make an operator's rows: of a join of
     tables those of its left side."""
@@ -163,15 +124,18 @@ def driving_of(flow: Flow, operator: InChain) -> Driving:
             if isinstance(rows, Driving):
                 return rows
             before = operator_of(flow, rows.input)
-        case Ledger(inputs=inputs) | Aggregate(inputs=inputs):
+        case Ledger(inputs=inputs) | Throttle(inputs=inputs) | Append(inputs=inputs):
             before = operator_of(flow, inputs[0])
+        case Aggregate(inputs=inputs, chain=number) | Runs(inputs=inputs, chain=number):
+            entry = operator_of(flow, inputs[0])
+            assert not isinstance(entry, Decode)
+            edge = driving_of(flow, entry)
+            return edge if number is None else replace(edge, chain=number)
         case TableJoin(left=left, chain=number):
             side = operator_of(flow, left.input)
             assert not isinstance(side, Decode)
             edge = driving_of(flow, side)
             return edge if number is None else replace(edge, chain=number)
-        case Append(inputs=inputs) | Throttle(inputs=inputs) | Runs(inputs=inputs):
-            before = operator_of(flow, inputs[0])
         case _:
             assert_never(operator)
     assert not isinstance(before, Decode)
@@ -182,7 +146,14 @@ def edges_of(flow: Flow, chain: Chain) -> tuple[Driving, ...]:
     """Return the edges along which records come that make rows of a chain: several of tables."""
     found = [each.rows for each in chain.tables if isinstance(each, Materialize)]
     own = [edge for edge in found if isinstance(edge, Driving)]
-    return tuple(dict.fromkeys((chain.driving, *own)))
+    if chain.below:
+        own = [edge for each in chains_below(flow, chain) for edge in edges_of(flow, each)]
+    return tuple(dict.fromkeys((*(() if chain.below else (chain.driving,)), *own)))
+
+
+def chains_below(flow: Flow, chain: Chain) -> tuple[Chain, ...]:
+    """Return the chains whose rows a chain gathers; none where it makes rows itself."""
+    return tuple(_chain_numbered(flow, number) for number in chain.below)
 
 
 def topics_of(flow: Flow, chain: Chain) -> tuple[TopicParams, ...]:
@@ -190,6 +161,8 @@ def topics_of(flow: Flow, chain: Chain) -> tuple[TopicParams, ...]:
     sides = (side for join in chain.joins for side in join.sides)
     own = {source_of(flow, edge).name for edge in edges_of(flow, chain)}
     names = own.union(side_name(flow, side) for side in sides)
+    for each in chains_below(flow, chain):
+        names |= {topic.name for topic in topics_of(flow, each)}
     return tuple(topic for topic in flow.sources if topic.name in names)
 
 
@@ -204,51 +177,6 @@ def number_of_state(state: int) -> int:
     return state // STATES
 
 
-def clocks(flow: Flow) -> dict[int, tuple[TopicParams, ...]]:
-    """Return the topics whose event time matters to each chain, by the number of the chain.
-
-    A topic whose records are events of one chain, and a table of another, is a clock of the first.
-    """
-    return {chain.number: _clocks_of(flow, chain) for chain in chains(flow)}
-
-
-def _clocks_of(flow: Flow, chain: Chain) -> tuple[TopicParams, ...]:
-    timed = _timed_topics(flow, chain)
-    if timed:
-        return tuple(topic for topic in flow.sources if topic.name in timed)
-    events = _event_topics(flow, chain)
-    return tuple(
-        topic for topic in topics_of(flow, chain) if topic.dimension or topic.name in events
-    )
-
-
-def _timed_topics(flow: Flow, chain: Chain) -> frozenset[str]:
-    """Return the topics whose records make changes of tables that a chain groups as rows of their
-    own."""
-    appends = [
-        below
-        for each in aggregates_of(flow, chain)
-        for below in gathered_to(flow, each)
-        if isinstance(below, Append)
-    ]
-    return frozenset(name for each in appends for name in _reaching(flow, each))
-
-
-def _reaching(flow: Flow, operator: Operator) -> frozenset[str]:
-    """Return the topics whose records reach an operator."""
-    if isinstance(operator, Decode):
-        return frozenset((flow.sources[operator.source].name,))
-    below = (operator_of(flow, name) for name in inputs_of(operator))
-    return frozenset(name for each in below for name in _reaching(flow, each))
-
-
-def _event_topics(flow: Flow, chain: Chain) -> frozenset[str]:
-    """Return the topics whose records are events of a chain: they drive it, or are joined so."""
-    sides = (side for join in chain.joins for side in join.sides if side.role == "event")
-    driving = () if chain.tables else (chain.driving,)
-    return frozenset(source_of(flow, edge).name for edge in (*driving, *sides))
-
-
 def _is_written(flow: Flow, project: Project) -> bool:
     return any(project.id in sink.inputs for sink in flow.sinks)
 
@@ -260,10 +188,25 @@ def _chain(flow: Flow, edge: Driving) -> Chain:
         if not isinstance(each, Decode) and driving_of(flow, each).chain == edge.chain
     ]
     tables = tuple(each for each in mine if isinstance(each, Materialize | TableJoin))
+    gathering = (e for e in mine if isinstance(e, Aggregate | Runs) and e.chain is not None)
+    first = next(gathering, None)
     return Chain(
         driving=edge,
         joins=tuple(each for each in mine if isinstance(each, KeyedJoin)),
         projections=tuple(each for each in mine if isinstance(each, Project)),
         ledger=next((each for each in mine if isinstance(each, Ledger)), None),
         tables=tables,
+        below=() if first is None else _feeding(flow, first),
     )
+
+
+def _feeding(flow: Flow, gathering: Aggregate | Runs) -> tuple[int, ...]:
+    entries = (operator_of(flow, name) for name in gathering.inputs)
+    found = (driving_of(flow, each).chain for each in entries if isinstance(each, Project))
+    return tuple(dict.fromkeys(found))
+
+
+def _chain_numbered(flow: Flow, number: int) -> Chain:
+    every = (each for each in flow.operators if not isinstance(each, Decode))
+    edges = (driving_of(flow, each) for each in every)
+    return _chain(flow, next(edge for edge in edges if edge.chain == number))

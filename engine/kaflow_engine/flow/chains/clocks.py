@@ -1,0 +1,56 @@
+"""The clocks of the chains of a flow: the topics whose event time matters to each of them."""
+
+from kaflow_engine.flow.chains.chain import Chain, aggregates_of, chains, chains_below, topics_of
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.graph import gathered_to, inputs_of, operator_of, source_of
+from kaflow_engine.flow.operators import Decode, Operator
+from kaflow_engine.flow.sources import TopicParams
+from kaflow_engine.flow.tables import Append
+
+
+def clocks(flow: Flow) -> dict[int, tuple[TopicParams, ...]]:
+    """Return the topics whose event time matters to each chain, by the number of the chain.
+
+    A topic whose records are events of one chain, and a table of another, is a clock of the first.
+    """
+    return {chain.number: _clocks_of(flow, chain) for chain in chains(flow)}
+
+
+def _clocks_of(flow: Flow, chain: Chain) -> tuple[TopicParams, ...]:
+    if chain.below:
+        found = {t.name for each in chains_below(flow, chain) for t in _clocks_of(flow, each)}
+        return tuple(topic for topic in flow.sources if topic.name in found)
+    timed = _timed_topics(flow, chain)
+    if timed:
+        return tuple(topic for topic in flow.sources if topic.name in timed)
+    events = _event_topics(flow, chain)
+    return tuple(
+        topic for topic in topics_of(flow, chain) if topic.dimension or topic.name in events
+    )
+
+
+def _timed_topics(flow: Flow, chain: Chain) -> frozenset[str]:
+    """Return the topics whose records make changes of tables that a chain groups as rows of their
+    own."""
+    appends = [
+        below
+        for each in aggregates_of(flow, chain)
+        for below in gathered_to(flow, each)
+        if isinstance(below, Append)
+    ]
+    return frozenset(name for each in appends for name in _reaching(flow, each))
+
+
+def _reaching(flow: Flow, operator: Operator) -> frozenset[str]:
+    """Return the topics whose records reach an operator."""
+    if isinstance(operator, Decode):
+        return frozenset((flow.sources[operator.source].name,))
+    below = (operator_of(flow, name) for name in inputs_of(operator))
+    return frozenset(name for each in below for name in _reaching(flow, each))
+
+
+def _event_topics(flow: Flow, chain: Chain) -> frozenset[str]:
+    """Return the topics whose records are events of a chain: they drive it, or are joined so."""
+    sides = (side for join in chain.joins for side in join.sides if side.role == "event")
+    driving = () if chain.tables else (chain.driving,)
+    return frozenset(source_of(flow, edge).name for edge in (*driving, *sides))
