@@ -86,3 +86,17 @@ def test_a_case_on_spark_gives_what_the_local_executor_gives(spark, spread):
 def same(local, other):
     assert sorted(local.output["value"].to_pylist()) == sorted(other.output["value"].to_pylist())
     assert dict(local.counters) == dict(other.counters)
+
+
+def test_workers_begin_with_the_engine_loaded(spark):
+    def loaded(batches):
+        import sys
+
+        import pyarrow as pa
+
+        for batch in batches:
+            found = "kaflow_engine.operators.levels" in sys.modules
+            yield pa.RecordBatch.from_pydict({"loaded": [found] * batch.num_rows})
+
+    rows = spark.range(2).mapInArrow(loaded, "loaded boolean").collect()
+    assert [row["loaded"] for row in rows] == [True, True]

@@ -44,6 +44,11 @@ def test_only_what_travels_is_compressed(master, compress):
     assert settings_with(master).get("spark.shuffle.compress") == compress
 
 
+@pytest.mark.parametrize(("master", "own"), [("local[2]", True), ("spark://host:7077", False)])
+def test_workers_are_forked_with_the_engine_where_it_is_installed(master, own):
+    assert ("spark.python.daemon.module" in settings_with(master)) is own
+
+
 def test_jars_come_on_top_of_the_authors():
     jars = [Path("/a.jar"), Path("/b.jar")]
     assert settings_with(jars=jars, spark_jars="mine.jar")["spark.jars"] == "mine.jar,/a.jar,/b.jar"

@@ -73,6 +73,8 @@ ON_ONE_MACHINE: Mapping[str, str] = {
     "spark.shuffle.compress": "false",
     "spark.driver.bindAddress": LOCAL,
     "spark.driver.host": LOCAL,
+    # its workers need not load the engine; on a cluster it may come with the job, too late for it
+    "spark.python.daemon.module": "kaflow_engine.runtime.tasks.daemon",
 }
 """What goes over that where the master is local."""
 
