@@ -14,15 +14,14 @@ FIND_JAVA := from kaflow_engine.runtime.spark.java import find_java; print(f"== 
 # pytest ends with 5 when ARGS leaves no test of a stage, which is no failure.
 NONE_LEFT = { code=$$?; $(if $(ARGS),[[ $$code == 5 ]] ||) (exit $$code); }
 SERVICES := spark or kafka or services
-MARKED := property or slow or $(SERVICES)
-# Tests that start nothing share the processors; those of a file share the broker or Spark they start,
-# and wait for it now and then, so there are more of them than processors.
+RANDOM := (property or slow) and not ($(SERVICES))
+# Tests that start nothing share the processors; those of a file share the broker or Spark they start.
 PARALLEL := -n auto --dist worksteal
-BY_FILE := -n 4 --dist loadfile --no-loadscope-reorder
+BY_FILE := -n auto --dist loadfile --no-loadscope-reorder
 # Hundreds of processes start here: they read bytecode rather than compile again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup test test-fast lint audit wheel image run run-engine bench soak troubles test-spark43 lock clean
+.PHONY: help setup test test-fast test-services test-random lint audit wheel image run run-engine bench soak troubles test-spark43 lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -50,14 +49,23 @@ setup: $(VENV)/.stamp ## create .venv from requirements.lock
 	@$(@D)/bin/kaflow doctor --archive
 	@touch $@
 
-test: setup ## lint and fast tests, then random and slow ones and those that start Spark, Kafka and services
+test: setup ## lint and fast tests, then those with Spark, Kafka and services beside random and slow ones
 	@$(MAKE) --no-print-directory -j2 lint test-fast
-	@echo "== random cases, slow tests, and those with Spark, Kafka and services"
-	@$(BIN)/python -m pytest -q $(BY_FILE) -m "$(MARKED)" $(ARGS) || $(NONE_LEFT)
+	@$(MAKE) --no-print-directory -j2 test-services test-random
 
 test-fast: setup ## fast tests only
 	@echo "== fast tests"
-	@$(BIN)/python -m pytest -q $(PARALLEL) -m "not ($(MARKED))" $(ARGS) || $(NONE_LEFT)
+	@$(BIN)/python -m pytest -q $(PARALLEL) -m "not ($(SERVICES) or $(RANDOM))" $(ARGS) \
+		|| $(NONE_LEFT)
+
+test-services: setup ## tests that start Spark, Kafka and other services
+	@echo "== tests with Spark, Kafka and services"
+	@$(BIN)/python -m pytest -q $(BY_FILE) -m "$(SERVICES)" $(ARGS) || $(NONE_LEFT)
+
+# Services that live longer than they need to do more work, so these take what those leave.
+test-random: setup ## random cases and slow tests, when nothing else wants the processors
+	@echo "== random cases and slow tests"
+	@nice -n 15 $(BIN)/python -m pytest -q $(PARALLEL) -m "$(RANDOM)" $(ARGS) || $(NONE_LEFT)
 
 lint: setup ## ruff, pyright, the import contracts, and known vulnerabilities of packages and jars
 	@echo "== ruff"

@@ -88,6 +88,8 @@ def build_check_schedule(
         dagster_name("checks", pipeline.name),
         selection=dg.AssetSelection.checks(*checks),
         tags={"kaflow/kind": "checks"},
+        # it has one step, and what a check reads is looked at in a process of its own
+        executor_def=dg.in_process_executor,
     )
 
     def look(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:

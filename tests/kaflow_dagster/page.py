@@ -47,6 +47,12 @@ class Page:
         found.first.wait_for()
         found.last.click()
 
+    def launch(self, words: str) -> None:
+        """Click on what launches something, and leave the page, which asks Dagster all the time."""
+        with self.page.expect_response(lambda answer: _launches(answer.request.post_data or "")):
+            self.click(words)
+        self.page.goto("about:blank")
+
     def sees_plots(self, count: int, name: str) -> None:
         """Wait until so many plots are drawn, and take a picture."""
         self.page.locator("canvas").nth(count - 1).wait_for()
@@ -76,3 +82,7 @@ class Page:
             self.folder.mkdir(parents=True, exist_ok=True)
             self.page.wait_for_timeout(_SETTLED_MS)
             self.page.screenshot(path=self.folder / f"{name}.png")
+
+
+def _launches(body: str) -> bool:
+    return re.search(r"mutation \w*Launch", body) is not None

@@ -159,7 +159,7 @@ def fill_all(page, table):
     page.click("Show all partitions")
     page.click("All")
     page.sees("Backfills all partitions in a single run", name="backfill")
-    page.click("Launch backfill")
+    page.launch("Launch backfill")
 
 
 def orders_of(day, warehouse, monkeypatch):
