@@ -86,7 +86,7 @@ def planned(query, **more):
         "name": "p",
         "query": query,
         "output": {"topic": "o", **({"key": "k"} if "DISTINCT" in query else {})},
-        "partitions": 4,
+        "partitions": 2,
         "state": {"dimensions": [name for name in ("d",) if f"JOIN {name} " in query]},
         **more,
     }
