@@ -16,7 +16,7 @@ MASK = "***"
 
 _SECRET_NAME = re.compile(
     r"secret|passw|token|credential|access[._]?key|api[._]?key|private|jaas|user[._]?info"
-    r"|authorization|^webhook[._].*[._]url$|(^|[._])headers[._]|(^|[._])sasl[._]|\.key($|\.)|^key$",
+    r"|authorization|^webhook[._].*[._]url$|^command[._].*[._]setup$|(^|[._])headers[._]|(^|[._])sasl[._]|\.key($|\.)|^key$",
     re.IGNORECASE,
 )
 _IN_URL = re.compile(r"(://)\S*@")

@@ -1,10 +1,11 @@
-"""Outputs whose kind the file names, on Spark and Kafka: console, blackhole and files."""
+"""Outputs whose kind the file names, on Spark and Kafka: console, blackhole, files, statements."""
 # pyright: basic
 
 import json
 from collections import Counter
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from kaflow_engine.connectors.kafka.read import read_all
@@ -28,7 +29,17 @@ def topics(broker):
 @pytest.fixture
 def config(broker, tmp_path):
     kafka, warehouse = {"brokers": broker.bootstrap}, str(tmp_path / "warehouse")
-    return config_for(broker, tmp_path / "state", kafka=kafka, warehouse=warehouse, max_records=150)
+    shop = tmp_path / "shop.duckdb"
+    with duckdb.connect(shop) as made:
+        made.execute("CREATE TABLE clicks (id BIGINT, u VARCHAR)")
+    return config_for(
+        broker,
+        tmp_path / "state",
+        kafka=kafka,
+        warehouse=warehouse,
+        max_records=150,
+        command={"connections": {"default": {"setup": f"ATTACH '{shop}' AS shop"}}},
+    )
 
 
 def spec_of(name, topics):
@@ -53,6 +64,12 @@ def spec_of(name, topics):
                     "partition": "day",
                     "partition_by": ["u"],
                 },
+                {
+                    "query": f"SELECT id, u FROM {clicks}",
+                    "type": "command",
+                    "sql": "INSERT INTO shop.clicks SELECT id, u FROM batch",
+                    "ledger": "shop.ledger",
+                },
             ],
             "topics": {f"{topics}.clicks": CLICKS},
         }
@@ -67,6 +84,11 @@ def rows_in_files(config):
             row = json.loads(line)
             assert day == f"2026-01-0{1 + row['id'] // 144}"
             yield row["id"], user
+
+
+def rows_of_statements(config):
+    with duckdb.connect(Path(config.warehouse).parent / "shop.duckdb", read_only=True) as shop:
+        return shop.execute("FROM clicks").fetchall()
 
 
 def printed_lines(capfd):
@@ -103,7 +125,9 @@ def test_lines_rows_and_dead_letters(broker, spark, topics, config, unique, capf
         json.loads(v)["id"] for v in read_all(broker.settings, f"{unique}.out")["value"].to_pylist()
     ]
     assert Counter(ids) == Counter(CLICKED)
-    assert Counter(rows_in_files(config)) == Counter((n, f"u{n % 7}") for n in CLICKED)
+    users_of = Counter((n, f"u{n % 7}") for n in CLICKED)
+    assert Counter(rows_in_files(config)) == users_of
+    assert Counter(rows_of_statements(config)) == users_of
     assert read_all(broker.settings, planned.plan.dead_letter_topic).num_rows == 2
     assert summary.pipelines[unique].counters["dead_letter"] == 2
 

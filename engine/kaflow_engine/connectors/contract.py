@@ -279,8 +279,8 @@ class SinkKind(Protocol):
         """What opens its outputs; None: its rows are records, written as dead letters are."""
         ...
 
-    def capabilities(self, delivery: Delivery) -> Capabilities:
-        """Return what it promises where the author asks for a delivery."""
+    def capabilities(self, delivery: Delivery, settings: Settings) -> Capabilities:
+        """Return what an output of these settings promises where the author asks for a delivery."""
         ...
 
     def unfit(self, columns: Sequence[Column], settings: Settings) -> Sequence[Unfit]:

@@ -10,6 +10,7 @@ from kaflow_engine.model.durations import Duration, format_duration
 from kaflow_engine.model.files.variables import AUTHORS
 from kaflow_engine.model.names import Filled, is_address, refuse
 from kaflow_engine.model.outputs.connection_specs import (
+    CommandConfig,
     ConnectionSpec,
     PluginConfig,
     PostgresConfig,
@@ -220,6 +221,7 @@ class Config(Spec):
     otlp: OtlpConfig = OtlpConfig()
     postgres: PostgresConfig = PostgresConfig()
     webhook: WebhookConfig = WebhookConfig()
+    command: CommandConfig = CommandConfig()
     plugins: dict[str, PluginConfig] = Field(default={})
     """By their names."""
     spark: SparkConfig = SparkConfig()
@@ -262,7 +264,11 @@ class Config(Spec):
     @property
     def connections(self) -> Mapping[str, Mapping[str, ConnectionSpec]]:
         """Connections by the kind of sink that needs them, and by name."""
-        return {"postgres": self.postgres.connections, "webhook": self.webhook.connections}
+        return {
+            "postgres": self.postgres.connections,
+            "webhook": self.webhook.connections,
+            "command": self.command.connections,
+        }
 
     def origin(self, *path: str) -> str:
         """Return `default`, `file:line`, `environment KAFLOW__…` or `command line`."""

@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import psycopg
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from kaflow_engine.connectors.command.outputs import CommandOutlet
 from kaflow_engine.connectors.contract import (
     Output,
     Owner,
@@ -28,7 +30,7 @@ from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
 from kaflow_engine.connectors.postgres.outputs import PostgresOutlet
 from kaflow_engine.flow.records import EVENT_TIME, OUTPUT, SLOT
 from kaflow_engine.model.columns import Column
-from kaflow_engine.model.outputs.connection_specs import WebhookConnection
+from kaflow_engine.model.outputs.connection_specs import CommandConnection, WebhookConnection
 from kaflow_engine.testing.sink_laws import OURS, Run, rows_of
 from tests.receiver import Receiver
 
@@ -165,6 +167,41 @@ class FilesSubject:
 
     def holdings(self) -> set[Holding]:
         return set(FolderOutlet().look(self._output, self.rows([]).schema, OURS))
+
+
+class CommandSubject:
+    last_point = "rows_produced"
+
+    def __init__(self, folder: Path, ledger: str | None) -> None:
+        self._file = folder / "shop.duckdb"
+        with duckdb.connect(self._file) as shop:
+            shop.execute("CREATE TABLE kept (n BIGINT)")
+        self._output = Output(
+            name="command:rows",
+            place="command:rows",
+            columns=(Column("n", "BIGINT"),),
+            settings={
+                "connection": "shop",
+                "sql": "INSERT INTO shop.kept SELECT n FROM batch",
+                "ledger": ledger,
+            },
+            connection=CommandConnection(setup=f"ATTACH '{self._file}' AS shop").settings,
+        )
+
+    def begin(self, owner: Owner = OURS) -> Run:
+        outlet, owner = CommandOutlet(), replace(owner, epoch=1)
+        opened = outlet.open(self._output, self.rows([]).schema, owner, None)
+        return Run(outlet.task(self._output, owner), opened)
+
+    def rows(self, values: list[int]) -> pa.Table:
+        return rows_of(values)
+
+    def visible(self) -> list[int]:
+        with duckdb.connect(self._file, read_only=True) as shop:
+            return [n for (n,) in shop.execute("FROM kept").fetchall()]
+
+    def holdings(self) -> set[Holding]:
+        return set(CommandOutlet().look(self._output, self.rows([]).schema, OURS))
 
 
 class WebhookSubject:

@@ -115,6 +115,6 @@ def test_a_blackhole_counts(capsys: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["console", "blackhole"])
 def test_what_is_not_kept_is_not_promised(kind: str) -> None:
-    found = sink_kind(kind).capabilities("exactly_once")
+    found = sink_kind(kind).capabilities("exactly_once", {})
     assert (found.guarantee, found.accepts) == ("at_least_once", {"append", "upsert"})
     assert found.backfills

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kaflow_engine.connectors.command.errors import CommandAway, CommandUnfit
 from kaflow_engine.connectors.contract import Capabilities
 from kaflow_engine.connectors.delta.errors import TableUnfit
 from kaflow_engine.connectors.files.errors import FolderUnfit
@@ -34,6 +35,7 @@ from tests.engine.connectors.made_up_here import (
     ledger_values,
 )
 from tests.engine.connectors.subjects_here import (
+    CommandSubject,
     DeltaSubject,
     FilesSubject,
     KafkaSubject,
@@ -56,6 +58,8 @@ def receiver() -> Iterator[Receiver]:
         pytest.param("postgres", marks=pytest.mark.services),
         "delta",
         "files",
+        "command",
+        "command with a ledger",
         "a ledger",
         "a folder",
     ]
@@ -72,6 +76,10 @@ def subject(request: pytest.FixtureRequest, tmp_path: Path) -> Subject:
             return DeltaSubject(tmp_path)
         case "webhook":
             return WebhookSubject(request.getfixturevalue("receiver"))
+        case "command":
+            return CommandSubject(tmp_path, None)
+        case "command with a ledger":
+            return CommandSubject(tmp_path, "shop.ledger")
         case "files":
             return FilesSubject(tmp_path)
         case "a ledger":
@@ -85,11 +93,11 @@ def subject(request: pytest.FixtureRequest, tmp_path: Path) -> Subject:
 @pytest.mark.parametrize("name", sorted(SINKS))
 @pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
 def test_promises_have_reasons(name: str, delivery: Any) -> None:
-    found = sink_kind(name).capabilities(delivery)
+    found = sink_kind(name).capabilities(delivery, {})
     assert isinstance(found, Capabilities)
     assert found.accepts
     assert found.reason
-    keeps = name not in ("blackhole", "console", "webhook")
+    keeps = name not in ("blackhole", "command", "console", "webhook")
     assert not keeps or delivery == "at_least_once" or found.guarantee == "exactly_once"
 
 
@@ -108,6 +116,8 @@ def test_promises_have_reasons(name: str, delivery: Any) -> None:
         (TransactionTimeoutRefused("x"), "bad settings"),
         (TableUnfit("x"), "bad settings"),
         (FolderUnfit("x"), "bad settings"),
+        (CommandAway("x"), "retry"),
+        (CommandUnfit("x"), "bad settings"),
         (SinkAway("x"), "retry"),
         (SinkUnfit("x"), "bad settings"),
         (PostgresAway("x"), "retry"),

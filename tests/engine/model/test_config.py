@@ -201,6 +201,23 @@ def test_connections_to_databases(tmp_path: Path) -> None:
     ]
 
 
+def test_what_sets_up_statements_is_a_secret(tmp_path: Path) -> None:
+    file = tmp_path / "kaflow.yaml"
+    file.write_text(
+        "command:\n  connections:\n    shop:\n      setup: ATTACH 'word-of-setup' AS shop\n"
+        "      folders: [out]\n"
+    )
+    config = load_config(file, {})
+    (found,) = config.command.connections.values()
+    assert found.settings == {
+        "setup": "ATTACH 'word-of-setup' AS shop",
+        "folders": f'["{Path("out").absolute()}"]',
+    }
+    shown = {setting.key: setting.text for setting in settings_of(config)}
+    assert shown["command.connections.shop.setup"] == "***"
+    assert "word-of" not in repr(config)
+
+
 def test_addresses_of_webhooks_are_secrets(tmp_path: Path) -> None:
     file = tmp_path / "kaflow.yaml"
     file.write_text(

@@ -37,7 +37,7 @@ class Tally(Blackhole):
 
     options = Options
 
-    def capabilities(self, delivery: Any) -> Capabilities:
+    def capabilities(self, delivery: Any, settings: Any) -> Capabilities:
         return Capabilities(
             accepts=frozenset({"append"}),
             commit="task",

@@ -33,7 +33,7 @@ class Blackhole:
     def __init__(self) -> None:
         self.outlet = UnheldOutlet(lambda output, _: DroppedRows(output))
 
-    def capabilities(self, delivery: Delivery) -> Capabilities:
+    def capabilities(self, delivery: Delivery, settings: Settings) -> Capabilities:
         """Return what the blackhole promises."""
         return CAPABILITIES
 

@@ -42,7 +42,7 @@ class Console:
     def __init__(self) -> None:
         self.outlet = UnheldOutlet(lambda output, _: ConsoleLines(output))
 
-    def capabilities(self, delivery: Delivery) -> Capabilities:
+    def capabilities(self, delivery: Delivery, settings: Settings) -> Capabilities:
         """Return what the console promises."""
         return CAPABILITIES
 

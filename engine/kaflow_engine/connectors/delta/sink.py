@@ -31,7 +31,7 @@ class DeltaTables:
 
         return DeltaOutlet()
 
-    def capabilities(self, delivery: Delivery) -> Capabilities:
+    def capabilities(self, delivery: Delivery, settings: Settings) -> Capabilities:
         """Return what a table promises."""
         return CAPABILITIES
 

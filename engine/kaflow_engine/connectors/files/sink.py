@@ -33,7 +33,7 @@ class FileFolders:
 
         return FolderOutlet()
 
-    def capabilities(self, delivery: Delivery) -> Capabilities:
+    def capabilities(self, delivery: Delivery, settings: Settings) -> Capabilities:
         """Return what a folder promises."""
         return CAPABILITIES
 

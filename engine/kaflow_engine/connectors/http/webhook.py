@@ -33,7 +33,7 @@ class Webhooks:
 
         return UnheldOutlet(WebhookRows)
 
-    def capabilities(self, delivery: Delivery) -> Capabilities:
+    def capabilities(self, delivery: Delivery, settings: Settings) -> Capabilities:
         """Return what a webhook promises."""
         return CAPABILITIES
 

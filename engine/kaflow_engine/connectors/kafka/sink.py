@@ -23,7 +23,7 @@ class KafkaTopics:
 
     outlet: Outlet | None = None
 
-    def capabilities(self, delivery: Delivery) -> Capabilities:
+    def capabilities(self, delivery: Delivery, settings: Settings) -> Capabilities:
         """Return what a topic promises."""
         return Capabilities(
             accepts=frozenset({"append", "upsert"}),

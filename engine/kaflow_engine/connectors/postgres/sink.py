@@ -33,7 +33,7 @@ class PostgresTables:
 
         return PostgresOutlet()
 
-    def capabilities(self, delivery: Delivery) -> Capabilities:
+    def capabilities(self, delivery: Delivery, settings: Settings) -> Capabilities:
         """Return what a table promises."""
         return CAPABILITIES
 

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -86,6 +87,21 @@ class WebhookConnection(ConnectionSpec):
         }
 
 
+class CommandConnection(ConnectionSpec):
+    """What statements of pipelines may use; whoever writes them decides no more than that."""
+
+    setup: str = Field(default="", repr=False)
+    """SQL of DuckDB, run before anything else: what is attached, and logged in to."""
+    folders: tuple[Filled, ...] = ()
+    """Whose files statements may read and write."""
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """What the driver is handed."""
+        folders = [str(Path(folder).absolute()) for folder in self.folders]
+        return {"setup": self.setup, "folders": json.dumps(folders)}
+
+
 class PluginConfig(Spec):
     """What a plugin needs beside the options of an output."""
 
@@ -97,6 +113,13 @@ class PostgresConfig(Spec):
     """PostgreSQL databases."""
 
     connections: dict[str, PostgresConnection] = Field(default={})
+    """By the names that outputs give them."""
+
+
+class CommandConfig(Spec):
+    """What outputs of statements may touch."""
+
+    connections: dict[str, CommandConnection] = Field(default={})
     """By the names that outputs give them."""
 
 

@@ -1,79 +1,30 @@
 """Outputs whose kind of sink a file names by `type`: the settings of each kind."""
 
-import re
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal, TypeVar, cast
+from typing import Annotated, ClassVar, Literal, cast
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from kaflow_engine.model.durations import Duration
-from kaflow_engine.model.names import Filled, TableName, refuse
+from kaflow_engine.model.names import Filled, TableName
 from kaflow_engine.model.outputs.output_specs import (
     ListedOutputSpec,
     ListedPart,
     OutputSpec,
     SinkSpec,
 )
+from kaflow_engine.model.outputs.sink_names import (
+    folder_name,
+    folder_part,
+    ledger_table,
+    plugin_name,
+    plugin_options,
+    postgres_table,
+)
 from kaflow_engine.model.spec import CHOICE
 
 _OTHER = f"{CHOICE}topic or table"
 _PLUGIN = f"{CHOICE}plugin"
-T = TypeVar("T")
-_LONGEST = 63
-"""Bytes of a name in Postgres, which cuts longer ones."""
-
-
-def _postgres_table(text: str) -> str:
-    parts = text.split(".")
-    if len(parts) > 2 or not all(re.fullmatch(r"[^\s\"'%\\]+", part) for part in parts):
-        hint = "write table: orders, or table: sales.orders"
-        raise refuse("{value} is not the name of a table", hint)
-    if any(len(part.encode()) > _LONGEST for part in parts):
-        raise refuse("{value} is too long", f"Postgres takes names of {_LONGEST} bytes at most")
-    return text
-
-
-def _folder(text: str) -> str:
-    if "://" in text:
-        raise refuse(
-            "{value} is no folder of the warehouse, and files go nowhere else",
-            "write the name of a folder, such as clicks; an object store that is mounted may be "
-            "the `warehouse`, if it can rename files",
-        )
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}", text):
-        raise refuse(
-            "{value} is not a name for a folder of the warehouse",
-            "write a name such as clicks: letters, digits, '.', '_' and '-', at most 200 of them; "
-            "`warehouse` in the configuration says where the folder lies",
-        )
-    return text
-
-
-def _plugin(text: str) -> str:
-    if not re.fullmatch(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+", text):
-        raise refuse(
-            "{value} is not the name of a plugin",
-            "write <namespace>.<name> in small letters, such as acme.tally",
-        )
-    return text
-
-
-def _options(options: dict[str, T]) -> dict[str, T]:
-    if "connection" in options:
-        raise refuse(
-            "cannot hold 'connection'",
-            "remove it: `plugins` in the configuration says where a plugin connects to",
-        )
-    return options
-
-
-def _part(text: str) -> str:
-    if not re.fullmatch(r"(?!\.)[^\x00-\x20\x7f\"#%'*/:=?\\{}\[\]^,]{1,100}", text):
-        raise refuse(
-            "{value} cannot be part of the name of a folder",
-            "select the column under a name of letters, digits and '_'",
-        )
-    return text
 
 
 class NamedSinkSpec(SinkSpec):
@@ -93,8 +44,8 @@ class ConnectedSinkSpec(SinkSpec):
 
     connection: Filled = "default"
     """A name under `<kind>.connections` of the configuration."""
-    url: ClassVar[str]
-    """How addresses of its connections begin, for hints."""
+    needs: ClassVar[str]
+    """What a connection says at least, for hints."""
 
 
 class ConsoleSpec(NamedSinkSpec):
@@ -113,8 +64,8 @@ class PostgresSpec(ConnectedSinkSpec):
     """A table of a PostgreSQL database."""
 
     type: Literal["postgres"]
-    url: ClassVar[str] = "postgresql://…"
-    table: Annotated[str, AfterValidator(_postgres_table)]
+    needs: ClassVar[str] = "url: postgresql://…"
+    table: Annotated[str, AfterValidator(postgres_table)]
     """With its schema, if it is not in the first one of the search path."""
     mode: Literal["append", "upsert"] | None = None
     """Whether each row is one more, or replaces the one of its key; None: as the rows are."""
@@ -146,12 +97,12 @@ class FilesSpec(SinkSpec):
     """Files in a folder of the warehouse."""
 
     type: Literal["files"]
-    folder: Annotated[str, AfterValidator(_folder)]
+    folder: Annotated[str, AfterValidator(folder_name)]
     format: Literal["parquet", "json", "csv"] = "parquet"
     """Of each file: Parquet, one JSON object a line, or CSV with a line of names."""
     partition: Literal["hour", "day"] | None = None
     """Of event time (UTC): each has a folder of its own."""
-    partition_by: tuple[Annotated[Filled, AfterValidator(_part)], ...] = ()
+    partition_by: tuple[Annotated[Filled, AfterValidator(folder_part)], ...] = ()
     """Columns: each of their values has a folder of its own, before those of `partition`."""
     interval: Duration = 10_000
     """How long rows are gathered, in ms, before they are written."""
@@ -182,7 +133,7 @@ class WebhookSpec(NamedSinkSpec, ConnectedSinkSpec):
     """Requests to an address, with rows as JSON."""
 
     type: Literal["webhook"]
-    url: ClassVar[str] = "https://…"
+    needs: ClassVar[str] = "url: https://…"
     batch: Annotated[int, Field(gt=0, le=10_000)] | None = None
     """Most rows of a request, which is then a list; None: a request is one row."""
 
@@ -192,12 +143,28 @@ class WebhookSpec(NamedSinkSpec, ConnectedSinkSpec):
         return {"connection": self.connection, "batch": self.batch}
 
 
+class CommandSpec(NamedSinkSpec, ConnectedSinkSpec):
+    """Statements of DuckDB over the rows of each batch."""
+
+    type: Literal["command"]
+    needs: ClassVar[str] = "setup: ATTACH '…' AS shop"
+    sql: Filled
+    """One statement or several, which read the table `batch`; `{batch}` is its number."""
+    ledger: Annotated[str, AfterValidator(ledger_table)] | None = None
+    """A table for the number of the last batch, in the database that the statements write."""
+
+    @property
+    def settings(self) -> Mapping[str, str | int | bool | None]:
+        """What the plan keeps."""
+        return {"connection": self.connection, "sql": self.sql, "ledger": self.ledger}
+
+
 class PluginSpec(NamedSinkSpec):
     """A kind of sink that an installed package offers."""
 
-    type: Annotated[str, AfterValidator(_plugin)]
+    type: Annotated[str, AfterValidator(plugin_name)]
     """`<namespace>.<name>`: an entry point of the group `kaflow.sinks`."""
-    options: Annotated[dict[str, str | int | bool | None], AfterValidator(_options)] = Field(
+    options: Annotated[dict[str, str | int | bool | None], AfterValidator(plugin_options)] = Field(
         default={}
     )
     """What the plugin takes; it says itself what is right."""
@@ -224,6 +191,10 @@ class ListedWebhookSpec(ListedPart, WebhookSpec):
     """Requests as one of several outputs."""
 
 
+class ListedCommandSpec(ListedPart, CommandSpec):
+    """Statements as one of several outputs."""
+
+
 class ListedPluginSpec(ListedPart, PluginSpec):
     """Rows for a plugin as one of several outputs."""
 
@@ -232,7 +203,7 @@ class ListedFilesSpec(ListedPart, FilesSpec):
     """Files as one of several outputs."""
 
 
-_TYPES = ("console", "blackhole", "postgres", "files", "webhook")
+_TYPES = ("console", "blackhole", "postgres", "files", "webhook", "command")
 
 
 def has_settings(kind: str) -> bool:
@@ -261,6 +232,7 @@ AnyOutput = Annotated[
     | Annotated[PostgresSpec, Tag("\0postgres")]
     | Annotated[FilesSpec, Tag("\0files")]
     | Annotated[WebhookSpec, Tag("\0webhook")]
+    | Annotated[CommandSpec, Tag("\0command")]
     | Annotated[PluginSpec, Tag(_PLUGIN)],
     Discriminator(_choice),
 ]
@@ -273,6 +245,7 @@ AnyListedOutput = Annotated[
     | Annotated[ListedPostgresSpec, Tag("\0postgres")]
     | Annotated[ListedFilesSpec, Tag("\0files")]
     | Annotated[ListedWebhookSpec, Tag("\0webhook")]
+    | Annotated[ListedCommandSpec, Tag("\0command")]
     | Annotated[ListedPluginSpec, Tag(_PLUGIN)],
     Discriminator(_choice),
 ]

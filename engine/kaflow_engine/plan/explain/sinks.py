@@ -29,13 +29,15 @@ def sink_part(said: SinkSpec, planned: Sink | None) -> SinkPart:
 def _setting(name: str, value: str | int | bool | None) -> str:
     if name == "interval" and isinstance(value, int):
         return format_duration(value)
-    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+    return ("yes" if value else "no") if isinstance(value, bool) else " ".join(str(value).split())
 
 
 def guarantee(spec: PipelineSpec, write: Write) -> str:
     """Return what an output promises, and why."""
     kind = write.sink.kind if write.sink else "delta" if write.output.table else "kafka"
-    promised = sink_kind(kind).capabilities(spec.delivery)
+    promised = sink_kind(kind).capabilities(
+        spec.delivery, write.sink.settings if write.sink else {}
+    )
     return f"{promised.guarantee.replace('_', ' ')}: {promised.reason}"
 
 

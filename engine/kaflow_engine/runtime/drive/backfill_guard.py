@@ -126,9 +126,10 @@ def check_backfill(spec: PipelineSpec, config: Config, wanted: Backfill) -> None
         StateError: The stream may still write rows of the range, or nothing is known of it.
     """
     for write in spec.writes:
+        sink = write.sink
         if (
-            write.sink is not None
-            and not sink_kind(write.sink.kind).capabilities(spec.delivery).backfills
+            sink is not None
+            and not sink_kind(sink.kind).capabilities(spec.delivery, sink.settings).backfills
         ):
             raise ModelError(
                 f"a backfill cannot write to '{write.target}': nothing tells which of its rows the "

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from kaflow_engine.connectors.run_log import RunLog
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.operators.rows.reports import BatchReport
-from kaflow_engine.runtime.tasks.outputs import kind_of
+from kaflow_engine.runtime.tasks.outputs import promised
 from kaflow_engine.state.log.batch_log import BatchRecord
 from kaflow_engine.state.log.mark import batch_mark
 
@@ -23,7 +23,7 @@ class Claims:
     @staticmethod
     def of(control: RunLog, plan: Flow) -> "Claims":
         """Return what the plan needs; a backfill commits nothing before its end."""
-        committed_by = {kind_of(sink).capabilities(plan.delivery).commit for sink in plan.sinks}
+        committed_by = {promised(sink, plan.delivery).commit for sink in plan.sinks}
         adds = "driver" in committed_by and plan.backfill is None
         exactly_once = plan.delivery == "exactly_once"
         return Claims(control, transactional=exactly_once and not adds, at_once=not exactly_once)

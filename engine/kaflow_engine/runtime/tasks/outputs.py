@@ -7,7 +7,7 @@ from typing import Literal, assert_never
 import pyarrow as pa
 
 from kaflow_engine.connectors.connections import Connections
-from kaflow_engine.connectors.contract import Outlet, Output, SinkKind
+from kaflow_engine.connectors.contract import Capabilities, Delivery, Outlet, Output, SinkKind
 from kaflow_engine.connectors.sinks import sink_kind
 from kaflow_engine.flow.chains.chain import driving_topics
 from kaflow_engine.flow.flow import Flow
@@ -59,6 +59,12 @@ def kind_of(sink: Sink) -> SinkKind:
             return sink_kind(kind)
         case _:
             assert_never(sink)
+
+
+def promised(sink: Sink, delivery: Delivery) -> Capabilities:
+    """Return what a sink promises where the author asks for a delivery."""
+    settings = sink.settings if isinstance(sink, ConnectorSink) else ()
+    return kind_of(sink).capabilities(delivery, dict(settings))
 
 
 def column_outputs(

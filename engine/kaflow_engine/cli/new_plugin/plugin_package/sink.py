@@ -61,7 +61,7 @@ class SqliteFiles:
         """What opens outputs."""
         return Files()
 
-    def capabilities(self, delivery: str) -> Capabilities:
+    def capabilities(self, delivery: str, settings: object) -> Capabilities:
         """Return what it promises, whatever the author asks for."""
         return CAPABILITIES
 

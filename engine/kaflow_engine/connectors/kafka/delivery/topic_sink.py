@@ -24,7 +24,7 @@ class TopicSink:
     def capabilities(self) -> Capabilities:
         """What topics promise."""
         exactly_once = self.settings.exactly_once
-        return KafkaTopics().capabilities("exactly_once" if exactly_once else "at_least_once")
+        return KafkaTopics().capabilities("exactly_once" if exactly_once else "at_least_once", {})
 
     def write(self, part: TaskPart) -> Written:
         """Write rows of schema OUTPUT with their markers, in one transaction or in several."""

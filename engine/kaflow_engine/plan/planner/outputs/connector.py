@@ -11,12 +11,14 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.outputs.output_specs import SinkSpec, Write
 from kaflow_engine.model.outputs.sink_specs import (
+    CommandSpec,
     ConnectedSinkSpec,
     FilesSpec,
     PluginSpec,
     PostgresSpec,
 )
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.planner.outputs.command import without_operation, wrong_statements
 from kaflow_engine.plan.planner.outputs.output import BranchParts
 
 _INSTEAD = {
@@ -57,10 +59,12 @@ def wrong_sinks(spec: PipelineSpec, config: Config) -> Iterator[ModelError]:
             yield from _wrong_table(spec, write, write.sink)
         if isinstance(write.sink, FilesSpec):
             yield from _wrong_folder(spec, write, write.sink)
+        if isinstance(write.sink, CommandSpec):
+            yield from wrong_statements(spec, write, write.sink)
 
 
 def _more_than_it_gives(spec: PipelineSpec, write: Write, sink: SinkSpec) -> Iterator[ModelError]:
-    promised = sink_kind(sink.kind).capabilities(spec.delivery)
+    promised = sink_kind(sink.kind).capabilities(spec.delivery, sink.settings)
     asked = "delivery" in spec.model_fields_set and spec.delivery == "exactly_once"
     if asked and promised.guarantee == "at_least_once":
         yield ModelError(
@@ -110,7 +114,7 @@ def _wrong_connection(
     if name not in known:
         error = UnknownName("connection", name, known, spec.place(*write.at, "connection"))
         error.hint = error.hint or (
-            f"add {kind}: {{connections: {{{name}: {{url: {sink.url}}}}}}} to the configuration"
+            f"add {kind}: {{connections: {{{name}: {{{sink.needs}}}}}}} to the configuration"
         )
         yield error
 
@@ -158,13 +162,16 @@ def wrong_rows(spec: PipelineSpec, branch: BranchParts, sink: SinkSpec) -> Itera
             spec.place(*branch.write.at, "mode"),
             "remove it: each row of the table is then one row of the output",
         )
-    if branch.is_table and "upsert" not in sink_kind(sink.kind).capabilities(spec.delivery).accepts:
+    promised = sink_kind(sink.kind).capabilities(spec.delivery, sink.settings)
+    if branch.is_table and "upsert" not in promised.accepts:
         yield ModelError(
             f"'{sink.kind}' takes rows that stay, and these are rows of a table, which change and "
             "go",
             spec.place(*branch.write.at, "type"),
             _INSTEAD.get(sink.kind, "write them to a topic, which is then compacted"),
         )
+    elif isinstance(sink, CommandSpec) and branch.is_table:
+        yield from without_operation(spec, branch.write, sink)
     elif isinstance(sink, FilesSpec) and sink.partition is not None and branch.groups:
         yield ModelError(
             f"'partition: {sink.partition}' is of event time, and rows of groups have none",

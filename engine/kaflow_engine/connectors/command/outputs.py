@@ -1,0 +1,184 @@
+"""Outputs whose rows statements take: tasks hand rows to the driver, which runs the statements."""
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+
+from kaflow_engine.connectors.command.ledger import Entry, Ledger
+from kaflow_engine.connectors.command.session import opened, translated
+from kaflow_engine.connectors.command.sink import WITH_LEDGER, WITHOUT_LEDGER
+from kaflow_engine.connectors.contract import (
+    Bounded,
+    Capabilities,
+    FinishedBatch,
+    Output,
+    Owner,
+    Sink,
+    TaskPart,
+    Written,
+)
+from kaflow_engine.connectors.holding import Holding
+from kaflow_engine.duck.quoting import identifier, literal
+from kaflow_engine.errors import StateError
+from kaflow_engine.flow.records import DELETED, KEY
+
+_NOTE = "command"
+_BATCH = "batch"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRows:
+    """A task hands its rows to the driver: files of DuckDB have one writer."""
+
+    output: Output
+
+    def write(self, part: TaskPart) -> Written:
+        """Hand over the rows of a task, as an Arrow stream in letters."""
+        buffer = pa.BufferOutputStream()
+        options = pa.ipc.IpcWriteOptions(compression="zstd")
+        with pa.ipc.new_stream(buffer, part.rows.schema, options=options) as stream:
+            stream.write_table(part.rows)
+        text = base64.b64encode(buffer.getvalue()).decode()
+        part.passing("rows_produced")
+        return Written(
+            rows={self.output.name: part.rows.num_rows},
+            notes=({_NOTE: {self.output.name: text}},),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSink:
+    """Runs the statements over the rows of all tasks of a batch."""
+
+    output: Output
+    owner: Owner
+    held: Entry | None
+    """What the ledger had when the run began; None without a ledger."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What statements promise."""
+        return WITHOUT_LEDGER if self.held is None else WITH_LEDGER
+
+    def commit(self, batch: FinishedBatch) -> None:
+        """Run the statements in one transaction, unless the ledger has the batch.
+
+        Raises:
+            TakenOver: A newer run has begun.
+            StateError: The ledger has another batch of that number, or other rows of it.
+            CommandAway: A database is in use.
+            CommandUnfit: A statement fails.
+        """
+        rows = _rows_of(self.output, batch)
+        if rows is None or not rows.num_rows:
+            return
+        with opened(self.output) as connection:
+            with translated(self.output, f"batch {batch.number}"):
+                connection.register("incoming", rows)
+                connection.execute(_view(self.output))
+                connection.begin()
+                if self.held is None:
+                    self._run(connection, batch.number)
+                else:
+                    self._once(connection, batch, rows.num_rows)
+                connection.commit()
+
+    def delivered(self, batch: int) -> bool:
+        """Tell whether the ledger had a batch, or a later one, when the run began."""
+        return self.held is not None and self.held.batch >= batch
+
+    def finish(self) -> None:
+        """Do nothing: every batch was visible when it was done."""
+
+    def _once(self, connection: duckdb.DuckDBPyConnection, batch: FinishedBatch, rows: int) -> None:
+        ledger = Ledger(self.output, self.owner)
+        found = ledger.require_newest(connection)
+        if found.batch == batch.number:
+            _require_same(self.output, found, batch, rows)
+        if found.batch < batch.number:
+            self._run(connection, batch.number)
+            new = Entry(owner=self.owner, batch=batch.number, mark=batch.mark, rows=rows)
+            ledger.write(connection, new)
+
+    def _run(self, connection: duckdb.DuckDBPyConnection, number: int) -> None:
+        sql = str(self.output.settings["sql"])
+        connection.execute(sql.replace("{batch}", str(number)))
+
+
+def _require_same(output: Output, held: Entry, batch: FinishedBatch, rows: int) -> None:
+    where = f"ledger '{output.settings['ledger']}'"
+    if held.mark != batch.mark:
+        raise StateError(
+            f"{where} has batch {batch.number} of this state with other records than its log has "
+            "for it: another copy of the state was run",
+            hint="restore the state directory that was run last, or give the pipeline a new `id:` "
+            "and another ledger; its statements then get all rows",
+        )
+    if batch.same_rows and held.rows != rows:
+        raise StateError(
+            f"{where} has batch {batch.number} with {held.rows:,} rows, and it has {rows:,} now "
+            "that it runs again: its inputs, or what it looks up, are not what they were",
+            hint="give the pipeline a new `id:` and another ledger; its statements then get all "
+            "rows",
+        )
+
+
+def _rows_of(output: Output, batch: FinishedBatch) -> pa.Table | None:
+    found = [
+        pa.ipc.open_stream(base64.b64decode(note[_NOTE][output.name])).read_all()
+        for note in batch.notes
+        if output.name in note.get(_NOTE, {})
+    ]
+    return pa.concat_tables(found) if found else None
+
+
+def _view(output: Output) -> str:
+    """Return the statement that makes `batch`: the output's columns, and what happens to a row."""
+    stays = literal("upsert" if output.changes else "insert")
+    columns = [
+        *(identifier(column.name) for column in output.columns),
+        f"CASE WHEN {identifier(DELETED)} THEN 'delete' ELSE {stays} END AS _op",
+        f"{identifier(KEY)} AS _key",
+        "row_number() OVER () AS _row",
+    ]
+    return f"CREATE TEMP TABLE {_BATCH} AS SELECT {', '.join(columns)} FROM incoming"
+
+
+class CommandOutlet:
+    """Opens outputs for statements."""
+
+    def task(self, output: Output, owner: Owner) -> CommandRows:
+        """Return what hands rows to the driver."""
+        return CommandRows(output)
+
+    def look(self, output: Output, columns: pa.Schema, owner: Owner) -> Sequence[Holding]:
+        """Return what the ledger has, from whatever state."""
+        with opened(output) as connection, translated(output, "looking at the ledger"):
+            return Ledger(output, owner).holdings(connection) if _has_ledger(output) else ()
+
+    def hand_over(self, output: Output, columns: pa.Schema, owner: Owner) -> None:
+        """Make an output that of another state."""
+        if _has_ledger(output):
+            with opened(output) as connection, translated(output, "handing the ledger over"):
+                connection.begin()
+                Ledger(output, owner).hand_over(connection)
+                connection.commit()
+
+    def open(
+        self, output: Output, columns: pa.Schema, owner: Owner, bounded: Bounded | None
+    ) -> Sink:
+        """Try the connection, and make the ledger that of this run."""
+        with opened(output) as connection, translated(output, "opening the ledger"):
+            if not _has_ledger(output):
+                return CommandSink(output, owner, None)
+            connection.begin()
+            held = Ledger(output, owner).begin(connection)
+            connection.commit()
+            return CommandSink(output, owner, held)
+
+
+def _has_ledger(output: Output) -> bool:
+    return bool(output.settings.get("ledger"))

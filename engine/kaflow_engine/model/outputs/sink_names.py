@@ -1,0 +1,103 @@
+"""Names in the settings of sinks: which texts are names there, and what is said of others."""
+
+import re
+from typing import TypeVar
+
+from kaflow_engine.model.names import refuse
+
+T = TypeVar("T")
+_LONGEST = 63
+"""Bytes of a name in Postgres, which cuts longer ones."""
+
+
+def postgres_table(text: str) -> str:
+    """Return the name of a table in Postgres, with its schema where it has one.
+
+    Raises:
+        ValueError: It is none.
+    """
+    parts = text.split(".")
+    if len(parts) > 2 or not all(re.fullmatch(r"[^\s\"'%\\]+", part) for part in parts):
+        hint = "write table: orders, or table: sales.orders"
+        raise refuse("{value} is not the name of a table", hint)
+    if any(len(part.encode()) > _LONGEST for part in parts):
+        raise refuse("{value} is too long", f"Postgres takes names of {_LONGEST} bytes at most")
+    return text
+
+
+def ledger_table(text: str) -> str:
+    """Return the name of a table, with that of its database.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){1,2}", text):
+        raise refuse(
+            "{value} is not a table of a database",
+            "write <database>.<table>, such as shop.kaflow_ledger: the database is one that "
+            "'setup' of the connection attaches, and the statements write",
+        )
+    return text
+
+
+def folder_name(text: str) -> str:
+    """Return the name of a folder of the warehouse.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if "://" in text:
+        raise refuse(
+            "{value} is no folder of the warehouse, and files go nowhere else",
+            "write the name of a folder, such as clicks; an object store that is mounted may be "
+            "the `warehouse`, if it can rename files",
+        )
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}", text):
+        raise refuse(
+            "{value} is not a name for a folder of the warehouse",
+            "write a name such as clicks: letters, digits, '.', '_' and '-', at most 200 of them; "
+            "`warehouse` in the configuration says where the folder lies",
+        )
+    return text
+
+
+def plugin_name(text: str) -> str:
+    """Return the name of a plugin, with its namespace.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+", text):
+        raise refuse(
+            "{value} is not the name of a plugin",
+            "write <namespace>.<name> in small letters, such as acme.tally",
+        )
+    return text
+
+
+def plugin_options(options: dict[str, T]) -> dict[str, T]:
+    """Return options of a plugin, none of which is for the configuration to say.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if "connection" in options:
+        raise refuse(
+            "cannot hold 'connection'",
+            "remove it: `plugins` in the configuration says where a plugin connects to",
+        )
+    return options
+
+
+def folder_part(text: str) -> str:
+    """Return the name of a column that names folders.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if not re.fullmatch(r"(?!\.)[^\x00-\x20\x7f\"#%'*/:=?\\{}\[\]^,]{1,100}", text):
+        raise refuse(
+            "{value} cannot be part of the name of a folder",
+            "select the column under a name of letters, digits and '_'",
+        )
+    return text
