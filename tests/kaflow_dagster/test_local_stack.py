@@ -14,7 +14,7 @@ import dagster as dg
 import pytest
 
 from definitions.daily_revenue import daily_revenue
-from kaflow_dagster.development.instance import Instance
+from kaflow_dagster.development.instance import REPOSITORY, Instance
 from kaflow_engine.connectors.delta.table import partition_rows
 from tests.kaflow_dagster.page import Page
 
@@ -35,6 +35,11 @@ CHECKS = """
 {assetNodes{assetChecksOrError{... on AssetChecks{checks{
   name executionForLatestMaterialization{status}}}}}}
 """
+SCHEDULES = """
+query($repository: RepositorySelector!){schedulesOrError(repositorySelector: $repository){
+  ... on Schedules{results{name scheduleState{id status}}}}}
+"""
+SCHEDULE_OFF = "mutation($id: String!){stopRunningSchedule(id: $id){__typename}}"
 FILLED = "backfill"
 ENDED = ("SUCCEEDED", "FAILED")
 NEWEST = """
@@ -70,6 +75,7 @@ def test_make_run(tmp_path, monkeypatch):
     try:
         until(process, log, lambda: "all streams run" in log.read_text())
         instance = Instance(int(re.findall(r"http://127\.0\.0\.1:(\d+)", log.read_text())[0]))
+        checks_by_hand(instance)
         (home,) = tmp_path.glob("kaflow-local-stack-*")
         table, windows = (home / "warehouse" / path[1] for path in (TABLE, WINDOWS))
         until(process, log, lambda: sum(partition_rows(table).values()) > 100)
@@ -106,6 +112,17 @@ def test_make_run(tmp_path, monkeypatch):
     assert not list(tmp_path.glob("kaflow-*"))
     commands = [file.read_bytes() for file in Path("/proc").glob("[0-9]*/cmdline") if file.exists()]
     assert not [c for c in commands if str(tmp_path).encode() in c]
+
+
+def checks_by_hand(instance):
+    """Switch off what checks every five minutes: the more often, the slower the machine is."""
+    found = instance.ask(SCHEDULES, repository=REPOSITORY)["schedulesOrError"]["results"]
+    switches = {each["name"]: each["scheduleState"] for each in found}
+    assert {state["status"] for state in switches.values()} == {"RUNNING"}
+    for name, state in switches.items():
+        if name.startswith("check_regularly__"):
+            done = instance.ask(SCHEDULE_OFF, id=state["id"])["stopRunningSchedule"]
+            assert done["__typename"] == "ScheduleStateResult"
 
 
 def checked(instance):
