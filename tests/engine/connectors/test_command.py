@@ -144,6 +144,14 @@ def test_a_database_that_another_process_has_may_come_back(shop: Path) -> None:
     assert kept(shop) == [(1, "é1")]
 
 
+def test_statements_are_tried_before_anything_is_read(shop: Path) -> None:
+    to = output(shop, "INSERT INTO shop.lost SELECT id FROM batch", ledger="shop.ledger")
+    with pytest.raises(CommandUnfit, match="trying the statements of output 'command:rows' failed"):
+        CommandOutlet().open(to, rows().schema, Owner(state="abc", generation=2, epoch=1), None)
+    files = output(shop, "COPY batch TO 'nowhere.csv'")
+    CommandOutlet().open(files, rows().schema, Owner(state="abc", generation=2, epoch=1), None)
+
+
 def test_a_key_twice_in_one_batch_says_what_to_do(shop: Path) -> None:
     with pytest.raises(CommandUnfit) as caught:
         deliver(output(shop, "INSERT INTO shop.kept SELECT id, name FROM batch"), rows(1, 1))

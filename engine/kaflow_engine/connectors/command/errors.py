@@ -4,7 +4,7 @@ from kaflow_engine.errors import SinkAway, SinkUnfit
 
 
 class CommandAway(SinkAway):
-    """A database is in use elsewhere, or was changed at the same time: it may heal."""
+    """A file cannot be opened or written now, or was changed at the same time: it may heal."""
 
 
 class CommandUnfit(SinkUnfit):

@@ -26,7 +26,6 @@ from kaflow_engine.errors import StateError
 from kaflow_engine.flow.records import DELETED, KEY
 
 _NOTE = "command"
-_BATCH = "batch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +76,7 @@ class CommandSink:
             return
         with opened(self.output) as connection:
             with translated(self.output, f"batch {batch.number}"):
-                connection.register("incoming", rows)
-                connection.execute(_view(self.output))
+                _load(connection, self.output, rows)
                 connection.begin()
                 if self.held is None:
                     self._run(connection, batch.number)
@@ -104,8 +102,7 @@ class CommandSink:
             ledger.write(connection, new)
 
     def _run(self, connection: duckdb.DuckDBPyConnection, number: int) -> None:
-        sql = str(self.output.settings["sql"])
-        connection.execute(sql.replace("{batch}", str(number)))
+        connection.execute(_sql(self.output, number))
 
 
 def _require_same(output: Output, held: Entry, batch: FinishedBatch, rows: int) -> None:
@@ -135,8 +132,13 @@ def _rows_of(output: Output, batch: FinishedBatch) -> pa.Table | None:
     return pa.concat_tables(found) if found else None
 
 
-def _view(output: Output) -> str:
-    """Return the statement that makes `batch`: the output's columns, and what happens to a row."""
+def _sql(output: Output, number: int) -> str:
+    return str(output.settings["sql"]).replace("{batch}", str(number))
+
+
+def _load(connection: duckdb.DuckDBPyConnection, output: Output, rows: pa.Table) -> None:
+    """Make `batch`: the output's columns, and what happens to a row."""
+    connection.register("incoming", rows)
     stays = literal("upsert" if output.changes else "insert")
     columns = [
         *(identifier(column.name) for column in output.columns),
@@ -144,7 +146,17 @@ def _view(output: Output) -> str:
         f"{identifier(KEY)} AS _key",
         "row_number() OVER () AS _row",
     ]
-    return f"CREATE TEMP TABLE {_BATCH} AS SELECT {', '.join(columns)} FROM incoming"
+    connection.execute(f"CREATE TEMP TABLE batch AS SELECT {', '.join(columns)} FROM incoming")
+
+
+def _try(connection: duckdb.DuckDBPyConnection, output: Output, columns: pa.Schema) -> None:
+    """Run the statements over no rows, and take back what they did, unless they write files."""
+    sql = _sql(output, 0)
+    if all(each.type != duckdb.StatementType.COPY for each in connection.extract_statements(sql)):
+        _load(connection, output, columns.empty_table())
+        connection.begin()
+        connection.execute(sql)
+        connection.rollback()
 
 
 class CommandOutlet:
@@ -170,13 +182,16 @@ class CommandOutlet:
     def open(
         self, output: Output, columns: pa.Schema, owner: Owner, bounded: Bounded | None
     ) -> Sink:
-        """Try the connection, and make the ledger that of this run."""
-        with opened(output) as connection, translated(output, "opening the ledger"):
-            if not _has_ledger(output):
-                return CommandSink(output, owner, None)
-            connection.begin()
-            held = Ledger(output, owner).begin(connection)
-            connection.commit()
+        """Try connection and statements, and make the ledger that of this run."""
+        with opened(output) as connection:
+            held: Entry | None = None
+            if _has_ledger(output):
+                with translated(output, "opening the ledger"):
+                    connection.begin()
+                    held = Ledger(output, owner).begin(connection)
+                    connection.commit()
+            with translated(output, "trying the statements"):
+                _try(connection, output, columns)
             return CommandSink(output, owner, held)
 
 

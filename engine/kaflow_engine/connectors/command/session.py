@@ -13,8 +13,8 @@ from kaflow_engine.duck.queries import SETTINGS
 from kaflow_engine.duck.quoting import literal
 from kaflow_engine.errors import KaflowError
 
-_IN_USE = ("could not set lock", "conflicting lock", "conflict on", "write-write conflict")
-"""Words of DuckDB's errors that go away: another process has the file, or changed the rows."""
+_CONFLICT = "conflict"
+"""A word of transactions that lost to another one, which may be tried again."""
 
 
 @contextmanager
@@ -38,6 +38,7 @@ def opened(output: Output) -> Generator[duckdb.DuckDBPyConnection]:
     try:
         with translated(output, "setting up the connection"):
             connection.execute("SET GLOBAL TimeZone = 'UTC'")
+            connection.execute("SET allow_persistent_secrets = false")
             if about["setup"]:
                 connection.execute(about["setup"])
             folders = ", ".join(literal(folder) for folder in json.loads(about["folders"]))
@@ -62,7 +63,10 @@ def translated(output: Output, doing: str) -> Generator[None]:
 def _ours(output: Output, doing: str, error: duckdb.Error) -> KaflowError:
     said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     message = f"{doing} of output '{output.name}' failed: {said}"
-    if any(words in said.lower() for words in _IN_USE):
+    # a file that another process has locked, a full disk, a mount that is away
+    if isinstance(error, duckdb.IOException):
+        return CommandAway(message)
+    if isinstance(error, duckdb.TransactionException) and _CONFLICT in said.lower():
         return CommandAway(message)
     return CommandUnfit(message, hint=_hint(error))
 

@@ -30,10 +30,9 @@ def wrong_statements(spec: PipelineSpec, write: Write, sink: CommandSpec) -> Ite
     for statement in statements:
         kind = statement.type.name
         if kind not in _WRITING:
-            text = " ".join(statement.query.split())
-            shown = text if len(text) <= 60 else f"{text[:57]}..."
             hint = _HINTS.get(kind, _SET_UP)
-            yield ModelError(f"no statement for the rows of a batch: {shown}", at, hint)
+            said = f"no statement for the rows of a batch: {_shown(statement)}"
+            yield ModelError(said, at, hint)
     if not re.search(r"\bbatch\b", sink.sql, re.IGNORECASE):
         hint = "read the table batch, as in INSERT INTO shop.orders SELECT id, amount FROM batch"
         yield ModelError("'sql' does not read the rows: they are in the table 'batch'", at, hint)
@@ -55,6 +54,16 @@ def without_operation(spec: PipelineSpec, write: Write, sink: CommandSpec) -> It
             spec.place(*write.at, "sql"),
             "take rows WHERE _op = 'upsert', and delete those of _key WHERE _op = 'delete'",
         )
+
+
+def _shown(statement: duckdb.Statement) -> str:
+    try:
+        text = " ".join(statement.query.split())
+    except IndexError:  # DuckDB makes several of some statements, and loses the text of all but one
+        text = ""
+    if not text:
+        return f"a {statement.type.name}"
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _said(error: duckdb.Error) -> str:
