@@ -15,7 +15,7 @@ FIND_JAVA := from kaflow_engine.runtime.spark.java import find_java; print(f"== 
 NONE_LEFT = { code=$$?; $(if $(ARGS),[[ $$code == 5 ]] ||) (exit $$code); }
 SERVICES := spark or kafka or services
 RANDOM := (property or slow) and not ($(SERVICES))
-# Tests that start nothing share the processors; those of a file share the broker or Spark they start.
+# Fast tests share the processors one by one; those of other files share what they start or prepare.
 PARALLEL := -n auto --dist worksteal
 BY_FILE := -n auto --dist loadfile --no-loadscope-reorder
 # Hundreds of processes start here: they read bytecode rather than compile again.
@@ -65,7 +65,7 @@ test-services: setup ## tests that start Spark, Kafka and other services
 # Services that live longer than they need to do more work, so these take what those leave.
 test-random: setup ## random cases and slow tests, when nothing else wants the processors
 	@echo "== random cases and slow tests"
-	@nice -n 15 $(BIN)/python -m pytest -q $(PARALLEL) -m "$(RANDOM)" $(ARGS) || $(NONE_LEFT)
+	@nice -n 15 $(BIN)/python -m pytest -q $(BY_FILE) -m "$(RANDOM)" $(ARGS) || $(NONE_LEFT)
 
 lint: setup ## ruff, pyright, the import contracts, and known vulnerabilities of packages and jars
 	@echo "== ruff"
