@@ -29,6 +29,8 @@ STEPS = (
     "commit_logged",
     "snapshot_copied",
 )
+AHEAD = ("committed", "before_commit_log")
+"""Where the sink has a batch of which the log, and so every checkpoint, does not know yet."""
 INTERRUPTED = share((1, 2, 3, 5, 8, 11, 14, 20), 4)
 """Writes to the bucket that succeed: of the head, of files, of a manifest, of the next head, …"""
 
@@ -40,25 +42,30 @@ def lost(machines, small):
     for number in range(LOST):
         name = f"lost-{number}"
         create_outputs(machines.broker.settings, name)
-        at = f"{chance.choice(STEPS)}:{chance.randrange(2, 9)}"
+        step = chance.choice(STEPS if number else AHEAD)
+        at = f"{step}:{chance.randrange(2, 9)}"
         orders.append(replace(small, name=name, crash_at=at))
     killed = machines.run(orders)
-    ahead = [machines.ahead(each) for each in orders]
+    ahead = {each.crash_at: machines.ahead(each) for each in orders}
     for each in orders:
         machines.lose(each)
     calm = [replace(each, crash_at="") for each in orders]
-    return list(zip(calm, killed, ahead, machines.run(calm), strict=True))
+    return ahead, list(zip(calm, killed, machines.run(calm), strict=True))
 
 
-def test_the_sink_was_ahead_of_most_checkpoints(lost):
+def test_the_sink_was_ahead_of_checkpoints(lost):
     sys.stdout.write(f"KAFLOW_LOSSES_SEED={SEED}\n")
-    assert sum(ahead > 0 for _, _, ahead, _ in lost) >= LOST / 2
+    ahead, _ = lost
+    found = [batches for at, batches in ahead.items() if at.startswith(AHEAD)]
+    assert found
+    assert min(found) > 0, ahead
 
 
 @pytest.mark.parametrize("number", range(LOST))
 def test_another_machine_goes_on(machines, unbroken, lost, number):
     sys.stdout.write(f"KAFLOW_LOSSES_SEED={SEED}\n")
-    order, killed, _, last = lost[number]
+    _, runs = lost
+    order, killed, last = runs[number]
     assert (killed.how, killed.said) == ("killed", "")
     assert (last.how, last.said) == ("ended", "")
     assert machines.delivered(order) == unbroken

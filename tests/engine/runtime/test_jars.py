@@ -1,5 +1,6 @@
 import hashlib
 import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -88,7 +89,7 @@ def test_without_network_the_error_says_what_to_do():
 @pytest.mark.kafka
 def test_processes_that_fetch_at_once_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("KAFLOW_CACHE", str(tmp_path))
-    with multiprocessing.get_context("spawn").Pool(2) as pool:
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
         first, second = pool.map(fetch, ["spark-kafka", "spark-kafka"])
     assert first == second
     for path, artifact in zip(first, artifacts("spark-kafka"), strict=True):
