@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kaflow_engine.connectors.command.errors import CommandAway, CommandUnfit
 from kaflow_engine.connectors.dagster.requests import DagsterAway, DagsterRefused
 from kaflow_engine.errors import (
     KaflowError,
@@ -57,7 +58,8 @@ def test_every_error_of_ours_has_its_place_in_the_table() -> None:
     ours = {k.__name__ for k in _below(KaflowError) if k.__module__.startswith("kaflow_engine.")}
     of_files = {kind.__name__ for kind in (UnknownName, Problems, NeedsSchema, UnknownColumn)}
     of_commands = {kind.__name__ for kind in (DagsterAway, DagsterRefused)}
-    assert ours - of_files - of_commands == set(_KINDS)
+    of_drivers = {kind.__name__ for kind in (CommandAway, CommandUnfit)}
+    assert ours - of_files - of_commands - of_drivers == set(_KINDS)
 
 
 def _below(kind: type[KaflowError]) -> Iterator[type[KaflowError]]:
