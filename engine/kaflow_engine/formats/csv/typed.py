@@ -16,17 +16,16 @@ from kaflow_engine.duck.quoting import literal
 from kaflow_engine.formats.decoded import BadValue, Decoded, gathered, schema_of
 from kaflow_engine.formats.json.decode import decode_json
 from kaflow_engine.formats.pick import keep
+from kaflow_engine.formats.temporal_texts import CLOCK, DAY
 from kaflow_engine.formats.types import INTEGERS, Decimal, Scalar, parse_type
 from kaflow_engine.model.columns import Column
 
-_DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_TIME = r"[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?"
 _FORMS = {
     "BOOLEAN": "true|false",
     "DOUBLE": r"-?[0-9]{1,15}([.][0-9]{1,15})?",
-    "DATE": _DAY,
-    "TIME": _TIME,
-    "TIMESTAMP": f"{_DAY}[T ]{_TIME}Z?",
+    "DATE": DAY,
+    "TIME": CLOCK,
+    "TIMESTAMP": f"{DAY}[T ]{CLOCK}Z?",
 }
 """Type → a pattern of texts that DuckDB casts to what JSON would read, or not at all."""
 

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Literal, assert_never
 
 from kaflow_engine.duck import quoting
+from kaflow_engine.formats.temporal_texts import CLOCK, INSTANT
 from kaflow_engine.formats.types import (
     INTEGERS,
     Decimal,
@@ -183,7 +184,9 @@ class _Reader:
                 value = f"TRY_CAST({at} AS DECIMAL({precision},{scale}))"
                 exact = f"({text} OR {exact} OR NOT {_LONG_NUMBER})"
                 boolean = f"{k} <> 'BOOLEAN'" if k else "true"
-                return _Cell(value, f"{value} IS NOT NULL AND {boolean} AND {exact}")
+                # of texts that end otherwise DuckDB takes some that are no numbers
+                ends = f"right({at}, 1) BETWEEN '0' AND '9'"
+                return _Cell(value, f"{value} IS NOT NULL AND {boolean} AND {exact} AND {ends}")
             case Map():
                 return _Cell(f"CAST(NULL AS {type_text(kind)})", "false")
             case Scalar(name=name):
@@ -212,21 +215,23 @@ class _Reader:
             case "BOOLEAN":
                 return _Cell(f"{at} = 'true'", f"{at} IN ('true', 'false')")
             case "DATE":
-                return _Cell(cast, f"CAST({cast} AS VARCHAR) = {at}")
+                return _Cell(cast, f"CAST({cast} AS VARCHAR) = {at} AND length({at}) = 10")
             case "TIMESTAMP":
                 # a cast to TIMESTAMP drops the offset of `…+02:00`
-                instant = f"make_timestamp(epoch_us(TRY_CAST({at} AS TIMESTAMPTZ)))"
-                return _Cell(instant, f"{instant} IS NOT NULL AND substr({at}, 5, 1) = '-'")
+                instant = f"make_timestamp(epoch_us({_instant(at)}))"
+                return _Cell(instant, f"{instant} IS NOT NULL")
             case "TIMESTAMP WITH TIME ZONE":
-                return _Cell(cast, f"{cast} IS NOT NULL AND substr({at}, 5, 1) = '-'")
+                return _Cell(_instant(at), f"{_instant(at)} IS NOT NULL")
             case "TIME":
-                return _Cell(cast, f"{cast} IS NOT NULL AND substr({at}, 3, 1) = ':'")
+                like_time = f"regexp_full_match({at}, {quoting.literal(CLOCK)})"
+                return _Cell(cast, f"{cast} IS NOT NULL AND {like_time}")
             case "UUID":
-                return _Cell(cast, f"{cast} IS NOT NULL")
+                return _Cell(cast, f"{cast} IS NOT NULL AND contains({at}, '-')")
             case "BLOB":
                 value = f"TRY(from_base64({at}))"
                 like_text = text if k else f"NOT regexp_full_match({at}, {_DIGITS})"
-                return _Cell(value, f"{value} IS NOT NULL AND {like_text}")
+                padded = f"NOT contains(rtrim({at}, '='), '=')"
+                return _Cell(value, f"{value} IS NOT NULL AND {like_text} AND {padded}")
             case _ if name in INTEGERS:
                 fits = f" AND length({at}) < 38" if "HUGEINT" in name else ""
                 return _Cell(cast, f"CAST({cast} AS VARCHAR) = {at}{fits}")
@@ -263,6 +268,12 @@ def _shape(kind: Type) -> object:
             return "VARCHAR"
         case _:
             assert_never(kind)
+
+
+def _instant(at: str) -> str:
+    # the cast must not see other texts: one that names a time zone would move those behind it
+    good = f"regexp_full_match({at}, {quoting.literal(INSTANT)})"
+    return f"TRY_CAST(CASE WHEN {good} THEN {at} END AS TIMESTAMPTZ)"
 
 
 def _pack(at: str, names: Sequence[str], cells: Sequence[_Cell]) -> _Cell:

@@ -20,8 +20,8 @@ from kaflow_engine.formats.pick import keep
 from kaflow_engine.formats.text import Texts, texts_of
 from kaflow_engine.model.columns import Column
 
-FEW = 200
-"""So few texts that even the closer lanes are not sure of are read one by one: that is cheaper."""
+FEW = 100
+"""So few texts are read one by one: to prepare the SQL of a lane costs as much as 200 texts."""
 
 
 def decode_json(values: pa.Array | pa.ChunkedArray, columns: Sequence[Column]) -> Decoded:
@@ -30,8 +30,8 @@ def decode_json(values: pa.Array | pa.ChunkedArray, columns: Sequence[Column]) -
     tables: list[pa.Table] = []
     rows: list[pa.Array] = []
     doubtful: list[Texts] = []
-    for number, lane in enumerate(lanes_of(columns)):
-        if len(texts.values) <= (FEW if number > 1 else 0):
+    for lane in lanes_of(columns):
+        if len(texts.values) <= FEW:
             break
         found, texts, broken = _in_lane(lane_sql(tuple(columns), lane), texts)
         doubtful += broken

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from kaflow_engine.duck import queries
 from kaflow_engine.formats.decoded import Unreadable, shown
+from kaflow_engine.formats.json.deep import texts_of_fields
 from kaflow_engine.formats.types import (
     INTEGERS,
     Decimal,
@@ -27,7 +28,11 @@ from kaflow_engine.formats.types import (
 )
 from kaflow_engine.model.columns import Column
 
-_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,9})?\s*")
+_SOME = r"\d(?:_?\d)*"
+_NUMBER = re.compile(
+    rf"\s*\+?(-?(?:{_SOME}\.?(?:{_SOME})?|\.{_SOME})(?:[eE][+-]?\d(?:_?\d){{,8}})?)\s*"
+)
+"""A number as DuckDB reads it from a string."""
 _INSTANT = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,9}))?\s?(Z|[+-]\d\d(?::?\d\d)?)?)?"
 )
@@ -46,15 +51,16 @@ Read = Callable[[Any, str], object]
 def read_object(text: str, columns: Sequence[Column]) -> list[object]:
     """Return the Python value of each column; raise Unreadable when there is none."""
     try:
-        found = json.loads(
-            text,
-            parse_int=_integer,
-            parse_float=Number,
-            parse_constant=_no_constant,
-            object_pairs_hook=_first_wins,
-        )
+        try:
+            found = _parsed_json(text)
+        except RecursionError:
+            found = _of_columns(text, columns)
         if "\\ud" in text or "\\uD" in text:
             to_text(found).encode()
+        if not isinstance(found, dict):
+            raise not_an_object(text)
+        fields = cast(dict[str, Any], found)
+        return [_cell(_reader(parse_type(c.type)), fields.get(c.name), c.name) for c in columns]
     except RecursionError:
         raise Unreadable("InvalidJson", "the value is nested too deeply") from None
     except UnicodeEncodeError:
@@ -63,13 +69,26 @@ def read_object(text: str, columns: Sequence[Column]) -> list[object]:
         raise Unreadable(
             "InvalidJson", f"the value is not valid JSON: {error}: {shown(text)}"
         ) from None
-    if not isinstance(found, dict):
+
+
+def _parsed_json(text: str) -> Any:
+    return json.loads(
+        text,
+        parse_int=_integer,
+        parse_float=Number,
+        parse_constant=_no_constant,
+        object_pairs_hook=_first_wins,
+    )
+
+
+def _of_columns(text: str, columns: Sequence[Column]) -> Any:
+    """Parse what columns ask for; other fields may be nested as deeply as they like."""
+    if not queries.value("SELECT json_valid(?)", [text]):
+        raise ValueError("it breaks off, or closes what it did not open")
+    if not text.lstrip().startswith("{"):
         raise not_an_object(text)
-    fields = cast(dict[str, Any], found)
-    try:
-        return [_cell(_reader(parse_type(c.type)), fields.get(c.name), c.name) for c in columns]
-    except RecursionError:
-        raise Unreadable("InvalidJson", "the value is nested too deeply") from None
+    found = texts_of_fields(text)
+    return {c.name: _parsed_json(found[c.name]) for c in columns if c.name in found}
 
 
 def not_an_object(text: str) -> Unreadable:
@@ -159,9 +178,8 @@ def _whole(kind: Scalar, least: int, greatest: int) -> Read:
 
 
 def _number(value: Any, kind: Type, path: str) -> Exact:
-    if not isinstance(value, str) or not _NUMBER.fullmatch(value):
-        _refuse(value, kind, path)
-    return Exact(value.strip())
+    found = _NUMBER.fullmatch(value) if isinstance(value, str) else None
+    return Exact(found[1]) if found is not None else _refuse(value, kind, path)
 
 
 def _double(value: Any, path: str) -> object:
