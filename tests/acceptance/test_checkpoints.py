@@ -30,7 +30,8 @@ STEPS = (
     "snapshot_copied",
 )
 AHEAD = ("committed", "before_commit_log")
-"""Where the sink has a batch of which the log, and so every checkpoint, does not know yet."""
+"""Where the sink has a batch of which the log, and so every checkpoint, does not know yet; half of
+the machines are lost there."""
 INTERRUPTED = share((1, 2, 3, 5, 8, 11, 14, 20), 4)
 """Writes to the bucket that succeed: of the head, of files, of a manifest, of the next head, …"""
 
@@ -42,30 +43,26 @@ def lost(machines, small):
     for number in range(LOST):
         name = f"lost-{number}"
         create_outputs(machines.broker.settings, name)
-        step = chance.choice(STEPS if number else AHEAD)
+        step = chance.choice(AHEAD if number < LOST / 2 else STEPS)
         at = f"{step}:{chance.randrange(2, 9)}"
         orders.append(replace(small, name=name, crash_at=at))
     killed = machines.run(orders)
-    ahead = {each.crash_at: machines.ahead(each) for each in orders}
+    ahead = [machines.ahead(each) for each in orders]
     for each in orders:
         machines.lose(each)
     calm = [replace(each, crash_at="") for each in orders]
-    return ahead, list(zip(calm, killed, machines.run(calm), strict=True))
+    return list(zip(calm, killed, ahead, machines.run(calm), strict=True))
 
 
-def test_the_sink_was_ahead_of_checkpoints(lost):
+def test_the_sink_was_ahead_of_most_checkpoints(lost):
     sys.stdout.write(f"KAFLOW_LOSSES_SEED={SEED}\n")
-    ahead, _ = lost
-    found = [batches for at, batches in ahead.items() if at.startswith(AHEAD)]
-    assert found
-    assert min(found) > 0, ahead
+    assert sum(ahead > 0 for _, _, ahead, _ in lost) >= LOST / 2
 
 
 @pytest.mark.parametrize("number", range(LOST))
 def test_another_machine_goes_on(machines, unbroken, lost, number):
     sys.stdout.write(f"KAFLOW_LOSSES_SEED={SEED}\n")
-    _, runs = lost
-    order, killed, last = runs[number]
+    order, killed, _, last = lost[number]
     assert (killed.how, killed.said) == ("killed", "")
     assert (last.how, last.said) == ("ended", "")
     assert machines.delivered(order) == unbroken
