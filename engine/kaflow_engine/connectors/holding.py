@@ -1,7 +1,8 @@
 """What a sink holds of a pipeline: how any sink answers a start that asks what was delivered."""
 
 from dataclasses import dataclass
-from typing import Literal
+
+from kaflow_engine.connectors.same_batch import Kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,5 +18,5 @@ class Holding:
     of it."""
     table: str | None = None
     """The table that holds it; None: topics, as the pipeline's own topic says."""
-    kept_in: Literal["table", "folder"] = "table"
+    kept_in: Kept = "table"
     """What `table` names."""

@@ -144,12 +144,16 @@ def test_a_database_that_another_process_has_may_come_back(shop: Path) -> None:
     assert kept(shop) == [(1, "é1")]
 
 
-def test_statements_are_tried_before_anything_is_read(shop: Path) -> None:
-    to = output(shop, "INSERT INTO shop.lost SELECT id FROM batch", ledger="shop.ledger")
+@pytest.mark.parametrize("ledger", [None, "shop.ledger"])
+def test_a_start_tries_the_statements_before_it_takes_over(shop: Path, ledger: str | None) -> None:
+    outlet, owner = CommandOutlet(), Owner(state="abc", generation=2, epoch=1)
+    bad = output(shop, "INSERT INTO shop.lost SELECT id FROM batch", ledger=ledger)
     with pytest.raises(CommandUnfit, match="trying the statements of output 'command:rows' failed"):
-        CommandOutlet().open(to, rows().schema, Owner(state="abc", generation=2, epoch=1), None)
-    files = output(shop, "COPY batch TO 'nowhere.csv'")
-    CommandOutlet().open(files, rows().schema, Owner(state="abc", generation=2, epoch=1), None)
+        outlet.look(bad, rows().schema, owner)
+    good = output(shop, "INSERT INTO shop.kept SELECT 1, count(*) FROM batch", ledger=ledger)
+    assert outlet.look(good, rows().schema, owner) == ()
+    assert kept(shop) == []
+    assert outlet.look(output(shop, "COPY batch TO 'nowhere.csv'"), rows().schema, owner) == ()
 
 
 def test_a_key_twice_in_one_batch_says_what_to_do(shop: Path) -> None:
@@ -189,7 +193,7 @@ def test_a_run_that_was_replaced_adds_nothing(shop: Path) -> None:
 
 @pytest.mark.parametrize(
     ("given", "mark", "says"),
-    [((1, 2), "other", "another copy of the state was run"), ((1,), "m", "it has 1 now")],
+    [((1, 2), "other", "another copy of the state was run"), ((1,), "m", "has 1 now")],
 )
 def test_another_batch_of_that_number_is_refused(
     shop: Path, given: tuple[int, ...], mark: str, says: str

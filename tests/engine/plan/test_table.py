@@ -90,10 +90,10 @@ def test_a_batch_is_added_once(tmp_path):
 @pytest.mark.parametrize(
     ("batch", "mark", "rows", "said"),
     [
-        (3, "m3", (1, 2), "batch 3 has added 1 rows to partition '2026-01-01' of .*, and has 2"),
-        (3, "m3", (), "batch 3 has added 1 rows to partition '2026-01-01' of .*, and has 0"),
+        (3, "m3", (1, 2), "batch 3 has written 1 rows to partition '2026-01-01' of .*, and has 2"),
+        (3, "m3", (), "batch 3 has written 1 rows to partition '2026-01-01' of .*, and has 0"),
         (3, "other", (1,), "holds batch 3 of this state with other records than its log has"),
-        (2, "m2", (1,), "batch 2 has added 0 rows to partition '2026-01-01' of .*, and has 1"),
+        (2, "m2", (1,), "batch 2 has written 0 rows to partition '2026-01-01' of .*, and has 1"),
         (2, "m2", (), ""),
         (1, "m1", (7,), ""),
         (1, "other", (7,), "holds batch 1 of this state with other records"),

@@ -20,7 +20,7 @@ LOGGED = Logged(
     marks={3: "three", 5: "five"},
     replaced=frozenset({("old", 1)}),
 )
-TABLE = "and another table, which gets all rows"
+TABLE = "and another table: all rows are written again"
 TOPIC = "give the pipeline a new `id:`, which starts from the beginning"
 
 FINE = {
@@ -70,7 +70,7 @@ REFUSED = {
     "a log that is behind a folder": (
         [("s", 2, 7, "", "f", "folder")],
         "batch 7 of pipeline 'p' was delivered to folder 'f', but its log ends at batch 5",
-        "give the pipeline a new `id:` and another folder, which gets all rows",
+        "give the pipeline a new `id:` and another folder: all rows are written again",
     ),
     "another batch of that number": (
         [("s", 2, 5, "other")],

@@ -63,6 +63,7 @@ class Ledger:
                 batch=found.batch,
                 mark=found.mark,
                 table=self._name,
+                kept_in="ledger",
             ),
         )
 
@@ -98,7 +99,7 @@ class Ledger:
         return found
 
     def write(self, connection: duckdb.DuckDBPyConnection, entry: Entry) -> None:
-        """Say something else."""
+        """Replace what it says."""
         owner = entry.owner
         connection.execute(f"DELETE FROM {self._table}")
         connection.execute(

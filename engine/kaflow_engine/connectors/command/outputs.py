@@ -21,8 +21,8 @@ from kaflow_engine.connectors.contract import (
     Written,
 )
 from kaflow_engine.connectors.holding import Holding
+from kaflow_engine.connectors.same_batch import other_records, other_rows
 from kaflow_engine.duck.quoting import identifier, literal
-from kaflow_engine.errors import StateError
 from kaflow_engine.flow.records import DELETED, KEY
 
 _NOTE = "command"
@@ -106,21 +106,12 @@ class CommandSink:
 
 
 def _require_same(output: Output, held: Entry, batch: FinishedBatch, rows: int) -> None:
-    where = f"ledger '{output.settings['ledger']}'"
+    ledger = str(output.settings["ledger"])
     if held.mark != batch.mark:
-        raise StateError(
-            f"{where} has batch {batch.number} of this state with other records than its log has "
-            "for it: another copy of the state was run",
-            hint="restore the state directory that was run last, or give the pipeline a new `id:` "
-            "and another ledger; its statements then get all rows",
-        )
+        raise other_records("ledger", ledger, batch.number)
     if batch.same_rows and held.rows != rows:
-        raise StateError(
-            f"{where} has batch {batch.number} with {held.rows:,} rows, and it has {rows:,} now "
-            "that it runs again: its inputs, or what it looks up, are not what they were",
-            hint="give the pipeline a new `id:` and another ledger; its statements then get all "
-            "rows",
-        )
+        place = f"as ledger '{ledger}' says"
+        raise other_rows("ledger", batch.number, held.rows, rows, place)
 
 
 def _rows_of(output: Output, batch: FinishedBatch) -> pa.Table | None:
@@ -167,9 +158,12 @@ class CommandOutlet:
         return CommandRows(output)
 
     def look(self, output: Output, columns: pa.Schema, owner: Owner) -> Sequence[Holding]:
-        """Return what the ledger has, from whatever state."""
-        with opened(output) as connection, translated(output, "looking at the ledger"):
-            return Ledger(output, owner).holdings(connection) if _has_ledger(output) else ()
+        """Try the statements, and return what the ledger has, from whatever state."""
+        with opened(output) as connection:
+            with translated(output, "trying the statements"):
+                _try(connection, output, columns)
+            with translated(output, "looking at the ledger"):
+                return Ledger(output, owner).holdings(connection) if _has_ledger(output) else ()
 
     def hand_over(self, output: Output, columns: pa.Schema, owner: Owner) -> None:
         """Make an output that of another state."""
@@ -182,16 +176,13 @@ class CommandOutlet:
     def open(
         self, output: Output, columns: pa.Schema, owner: Owner, bounded: Bounded | None
     ) -> Sink:
-        """Try connection and statements, and make the ledger that of this run."""
-        with opened(output) as connection:
-            held: Entry | None = None
-            if _has_ledger(output):
-                with translated(output, "opening the ledger"):
-                    connection.begin()
-                    held = Ledger(output, owner).begin(connection)
-                    connection.commit()
-            with translated(output, "trying the statements"):
-                _try(connection, output, columns)
+        """Make the ledger that of this run."""
+        if not _has_ledger(output):
+            return CommandSink(output, owner, None)
+        with opened(output) as connection, translated(output, "opening the ledger"):
+            connection.begin()
+            held = Ledger(output, owner).begin(connection)
+            connection.commit()
             return CommandSink(output, owner, held)
 
 

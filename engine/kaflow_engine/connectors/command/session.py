@@ -38,7 +38,6 @@ def opened(output: Output) -> Generator[duckdb.DuckDBPyConnection]:
     try:
         with translated(output, "setting up the connection"):
             connection.execute("SET GLOBAL TimeZone = 'UTC'")
-            connection.execute("SET allow_persistent_secrets = false")
             if about["setup"]:
                 connection.execute(about["setup"])
             folders = ", ".join(literal(folder) for folder in json.loads(about["folders"]))

@@ -9,7 +9,7 @@ from typing import Any
 from deltalake import DeltaTable
 
 from kaflow_engine.connectors.delta.data_files import TableFile
-from kaflow_engine.errors import StateError
+from kaflow_engine.connectors.same_batch import other_records, other_rows
 
 WRITER = "kaflow.writer"
 """In the information of a commit: the state, and its generation, that the batch belongs to. Among
@@ -85,24 +85,15 @@ def require_same(
     if isinstance(before, NumberOnly):
         return
     if before is not None and before.mark != now.mark:
-        raise StateError(
-            f"table '{name}' holds batch {now.batch} of this state with other records than its log "
-            "has for it: another copy of the state was run",
-            hint="restore the state directory that was run last, or give the pipeline a new `id:` "
-            "and another table, which gets all rows",
-        )
+        raise other_records("table", name, now.batch)
     if before is not None and not same_rows:
         return
     rows: Mapping[str, int] = before.rows if before is not None else {}
     for partition in sorted({*rows, *now.rows}):
         had, has = rows.get(partition, 0), now.rows.get(partition, 0)
         if had != has:
-            raise StateError(
-                f"batch {now.batch} has added {had:,} rows to partition '{partition}' of table "
-                f"'{name}', and has {has:,} now that it runs again: its inputs, or what it looks "
-                "up, are not what they were",
-                hint="give the pipeline a new `id:` and another table, which gets all rows",
-            )
+            place = f"to partition '{partition}' of table '{name}'"
+            raise other_rows("table", now.batch, had, has, place)
 
 
 def _of_info(commit: Mapping[str, Any]) -> Added:

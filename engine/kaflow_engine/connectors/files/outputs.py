@@ -25,7 +25,8 @@ from kaflow_engine.connectors.files.ledger import OWN, TRIES, Entry, Ledger, syn
 from kaflow_engine.connectors.files.rows import parts_of, write_file
 from kaflow_engine.connectors.files.sink import CAPABILITIES
 from kaflow_engine.connectors.holding import Holding
-from kaflow_engine.errors import SinkError, StateError
+from kaflow_engine.connectors.same_batch import other_records, other_rows
+from kaflow_engine.errors import SinkError
 
 _NOTE = "output_files"
 
@@ -241,20 +242,11 @@ def _require_same(
     output: Output, before: Entry, batch: FinishedBatch, now: Mapping[str, int]
 ) -> None:
     if before.mark != batch.mark:
-        raise StateError(
-            f"folder '{output.settings['folder']}' holds batch {batch.number} of this state with "
-            "other records than its log has for it: another copy of the state was run",
-            hint="restore the state directory that was run last, or give the pipeline a new `id:` "
-            "and another folder, which gets all rows",
-        )
+        raise other_records("folder", str(output.settings["folder"]), batch.number)
     if not batch.same_rows:
         return
     for name in sorted({*before.files, *now}):
         had, has = before.files.get(name, 0), now.get(name, 0)
         if had != has:
-            raise StateError(
-                f"batch {batch.number} has written {had:,} rows to '{name}' in folder "
-                f"'{output.settings['folder']}', and has {has:,} now that it runs again: its "
-                "inputs, or what it looks up, are not what they were",
-                hint="give the pipeline a new `id:` and another folder, which gets all rows",
-            )
+            place = f"to '{name}' in folder '{output.settings['folder']}'"
+            raise other_rows("folder", batch.number, had, has, place)

@@ -27,8 +27,8 @@ from kaflow_engine.connectors.postgres.names import statement
 from kaflow_engine.connectors.postgres.rows import RowWriter, only
 from kaflow_engine.connectors.postgres.sink import CAPABILITIES
 from kaflow_engine.connectors.postgres.table import require_fit, table_ddl
+from kaflow_engine.connectors.same_batch import other_records, other_rows
 from kaflow_engine.connectors.slots import slots_of
-from kaflow_engine.errors import StateError
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -106,12 +106,7 @@ class PostgresRows:
 
 def _require_mark(output: Output, part: TaskPart, held: Entry) -> None:
     if held.batch == part.batch and held.mark != part.mark:
-        raise StateError(
-            f"table '{output.settings['table']}' holds batch {part.batch} of this state with other "
-            "records than its log has for it: another copy of the state was run",
-            hint="restore the state directory that was run last, or give the pipeline a new `id:` "
-            "and another table, which gets all rows",
-        )
+        raise other_records("table", str(output.settings["table"]), part.batch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +134,8 @@ class PostgresTable:
                 now[slot] += rows
         for slot, had in sorted(before.items()):
             if now[slot] != had:
-                raise StateError(
-                    f"batch {batch.number} has written {had:,} rows of delivery partition {slot} "
-                    f"to table '{self.output.settings['table']}', and has {now[slot]:,} now that "
-                    "it runs again: its inputs, or what it looks up, are not what they were",
-                    hint="give the pipeline a new `id:` and another table, which gets all rows",
-                )
+                place = f"of delivery partition {slot} to table '{self.output.settings['table']}'"
+                raise other_rows("table", number, had, now[slot], place)
 
     def delivered(self, batch: int) -> bool:
         """Tell whether the ledger had a batch, or a later one, when the run began."""

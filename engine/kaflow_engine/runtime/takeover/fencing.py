@@ -11,6 +11,7 @@ from typing import Any
 from kaflow_engine.connectors.connections import Connections
 from kaflow_engine.connectors.holding import Holding
 from kaflow_engine.connectors.run_log import RunStart
+from kaflow_engine.connectors.same_batch import elsewhere
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.runtime.batch.batch_backup import batches_left
@@ -141,5 +142,5 @@ def _to(held: Holding) -> str:
 
 def _anew(held: Holding) -> str:
     if held.table is not None:
-        return f"give the pipeline a new `id:` and another {held.kept_in}, which gets all rows"
+        return elsewhere(held.kept_in)
     return NEW_ID_REPEATS

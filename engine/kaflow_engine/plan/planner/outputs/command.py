@@ -13,7 +13,7 @@ from kaflow_engine.model.specs import PipelineSpec
 _WRITING = ("INSERT", "UPDATE", "DELETE", "MERGE_INTO", "COPY", "CREATE", "DROP")
 _HINTS = {
     "TRANSACTION": "remove it: the statements of a batch are one transaction",
-    "SELECT": "write INSERT, MERGE, UPDATE, DELETE or COPY: nobody sees what a SELECT finds",
+    "SELECT": "write INSERT, MERGE, UPDATE, DELETE or COPY: a SELECT writes nothing",
 }
 _SET_UP = "write it in 'setup' of the connection, in the configuration"
 
