@@ -29,6 +29,7 @@ help: ## list the targets
 setup: $(VENV)/.stamp ## create .venv from requirements.lock
 
 # Without bytecode, which would take as long as all else: what is imported is compiled then.
+# PySpark is built here; its wheel is unpacked at once, so it is not compressed.
 .venv/.stamp: requirements.lock requirements-java.lock pyproject.toml
 .venv-spark43/.stamp: requirements-spark43.lock requirements-java.lock pyproject.toml
 .venv/.stamp .venv-spark43/.stamp:
@@ -36,7 +37,7 @@ setup: $(VENV)/.stamp ## create .venv from requirements.lock
 	@echo "== setup: $(@D) with $$($(PYTHON) --version) from $<"
 	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
-		--require-hashes -r $<
+		-C--build-option=--compression=stored --require-hashes -r $<
 	@echo "== setup: this project, editable"
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check \
 		--no-build-isolation --no-deps --editable .
