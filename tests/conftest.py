@@ -63,9 +63,10 @@ os.environ.setdefault("KAFLOW__SPARK__CONF__spark_driver_extraJavaOptions", SHOR
 
 
 def pytest_collection_finish() -> None:
-    """Look for no garbage among the thousands of tests and modules that stay."""
+    """Look for no garbage among the thousands of tests and modules that stay, seldom for more."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

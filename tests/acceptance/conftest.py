@@ -1,4 +1,4 @@
-"""What tests share that crash runs without Spark."""
+"""What tests share that crash runs without Spark: one name is one run, whichever file it is in."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -15,29 +15,29 @@ from tests.acceptance.machines import MOST, Machines
 EVENTS = 240
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def crash_broker():
-    """A broker of its own, because it is restarted."""
+    """A broker beside that of other tests, because it is restarted."""
     with Broker() as running:
         load_topics(running.settings, "in", EVENTS)
         yield running
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def forks():
     """Runs pipelines in forked processes."""
     with Forks() as found:
         yield found
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def order(crash_broker, tmp_path_factory):
     """A run in peace, of which tests make others."""
     path = tmp_path_factory.mktemp("crashes")
     return Order(name="clean", inputs="in", broker=crash_broker.bootstrap, path=str(path))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def peace(crash_broker, forks, order):
     """What a run in peace does."""
     create_outputs(crash_broker.settings, order.name)
@@ -49,7 +49,7 @@ def peace(crash_broker, forks, order):
     return found
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def outputs(crash_broker, forks, order):
     """Outputs of each kind."""
     return Outputs(crash_broker, forks, order)
@@ -57,6 +57,7 @@ def outputs(crash_broker, forks, order):
 
 @pytest.fixture(scope="module")
 def bucket():
+    """A bucket of the file, because a test of another may have the same name for its run."""
     with Store() as found:
         yield found
 
@@ -67,12 +68,12 @@ def small(order, bucket):
     return replace(order, most=MOST, bucket=bucket.endpoint, snapshots="1ms")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def machines(crash_broker, forks, order):
     return Machines(crash_broker, forks, Path(order.path))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def unbroken(machines, order):
     """What a run with the same cuts does, whose machine stays."""
     alone = replace(order, name="unbroken", most=MOST)

@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.services]
 
 
 def in_peace(world, kind):
-    order = world.named(kind_of(world, kind), f"peace-{kind}")
+    order = world.named(kind_of(world, kind), f"calm-{kind}")
     done((yield order))
     world.peace[kind] = world.rows(order)
     assert len(world.peace[kind]) > 200
@@ -198,7 +198,7 @@ def restored_twice(world):
 
 def dropped(world):
     """An output that is taken away has all rows of the batch that was begun for it."""
-    whole, order = (world.named(world.several, name) for name in ("whole", "dropped"))
+    whole, order = (world.named(world.several, name) for name in ("whole", "taken-away"))
     killed((yield replace(whole, crash_at="before_commit_log:3")))
     killed((yield replace(order, crash_at="before_table:3")))
     before = world.rows_of(order, FEW)
