@@ -17,7 +17,8 @@ SERVICES := spark or kafka or services
 RANDOM := (property or slow) and not ($(SERVICES))
 # Fast tests share the processors one by one; those of other files share what they start or prepare.
 PARALLEL := -n auto --dist worksteal
-BY_FILE := -n auto --dist loadfile --no-loadscope-reorder
+BY_FILE := --dist loadfile --no-loadscope-reorder
+PROCESSORS := $(shell getconf _NPROCESSORS_ONLN)
 # Hundreds of processes start here: they read bytecode rather than compile again.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -61,12 +62,12 @@ test-fast: setup ## fast tests only
 
 test-services: setup ## tests that start Spark, Kafka and other services
 	@echo "== tests with Spark, Kafka and services"
-	@$(BIN)/python -m pytest -q $(BY_FILE) -m "$(SERVICES)" $(ARGS) || $(NONE_LEFT)
+	@$(BIN)/python -m pytest -q -n $$(( $(PROCESSORS) + 1 )) $(BY_FILE) -m "$(SERVICES)" $(ARGS) || $(NONE_LEFT)
 
 # Services that live longer than they need to do more work, so these take what those leave.
 test-random: setup ## random cases and slow tests, when nothing else wants the processors
 	@echo "== random cases and slow tests"
-	@nice -n 15 $(BIN)/python -m pytest -q $(BY_FILE) -m "$(RANDOM)" $(ARGS) || $(NONE_LEFT)
+	@nice -n 15 $(BIN)/python -m pytest -q -n auto $(BY_FILE) -m "$(RANDOM)" $(ARGS) || $(NONE_LEFT)
 
 lint: setup ## ruff, pyright, the import contracts, and known vulnerabilities of packages and jars
 	@echo "== ruff"
