@@ -5,13 +5,15 @@ import pickle
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from kaflow_engine.connectors.kafka.admin import create_topic
+from kaflow_engine.connectors.kafka.admin import create_topic, offsets
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings, close_producers, deliver
 from kaflow_engine.connectors.kafka.read import read_all
@@ -58,6 +60,15 @@ def start(kafka: KafkaSettings, pipeline: str, exactly_once: bool = True) -> Sin
 
 def values(kafka: KafkaSettings, topic: str) -> list[bytes]:
     return sorted(read_all(kafka, topic).column("value").to_pylist())
+
+
+def settled(kafka: KafkaSettings, topic: str) -> None:
+    """Wait until no transaction is open: a commit is answered before its marks are in the topic."""
+    until = time.monotonic() + 60
+    ends = partial(offsets, kafka, {topic: 2}, "latest")
+    while ends() != ends(committed=False):
+        assert time.monotonic() < until, "a transaction stays open"
+        time.sleep(0.05)
 
 
 def test_rows_arrive_as_they_were(kafka: KafkaSettings, unique: str) -> None:
@@ -155,6 +166,7 @@ def test_a_crash_anywhere(
     result = deliver(again, 2, rows)
     assert result.rows == (0 if where == "committed" else 1000)
     assert deliver(again, 3, output([(unique, b"k", b"next")])).rows == 1
+    settled(kafka, unique)
     assert values(kafka, unique) == sorted([*expected, b"next"])
     points = CRASH_POINTS[len(OPENING) :] if warm and where not in OPENING else CRASH_POINTS
     assert reached == list(points[: points.index(where) + 1])

@@ -23,6 +23,7 @@ from kaflow_engine.connectors.kafka.delivery.producer import (
     close_producers,
     discard,
     is_newest,
+    leave,
     milliseconds,
     writer_of,
 )
@@ -110,8 +111,7 @@ def deliver(
                 abort(writer.client, TIMEOUT)
             raise error from failure
         except BaseException:
-            # the next run fences the slot, which aborts what is open
-            discard(sink)
+            leave(sink)
             raise
     dead = pc.equal(todo.rows["kind"], DEAD_LETTER)
     topics = pc.value_counts(todo.rows["topic"].filter(pc.invert(dead))).to_pylist()

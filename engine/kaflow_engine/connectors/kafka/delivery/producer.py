@@ -111,6 +111,9 @@ class Writer:
 
 
 _WRITERS: dict[tuple[str, str], Writer] = {}
+_LEFT: list[Writer] = []
+"""Those that were left in a transaction. librdkafka 2.16 may end the process where such a client is
+destroyed before its partitions are in the transaction (an assertion in rdkafka_txnmgr.c)."""
 
 
 def writer_of(sink: SinkSettings, crash_point: Callable[[str], None]) -> Writer:
@@ -135,6 +138,14 @@ def writer_of(sink: SinkSettings, crash_point: Callable[[str], None]) -> Writer:
 def discard(sink: SinkSettings) -> None:
     """Forget this process's writer for the sink."""
     _WRITERS.pop((sink.pipeline_id, sink.sink), None)
+
+
+def leave(sink: SinkSettings) -> None:
+    """Forget this process's writer for the sink, whose transaction is open; the next run fences it,
+    which aborts that."""
+    writer = _WRITERS.pop((sink.pipeline_id, sink.sink), None)
+    if writer is not None and writer.exactly_once:
+        _LEFT.append(writer)
 
 
 def is_newest(sink: SinkSettings) -> bool:
