@@ -2,18 +2,15 @@
 
 # pyright: basic
 
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.property.dice import Dice
-from tests.property.strategies import T0
-from tests.reference.records import Batch, Record
+from tests.property.table_records import OP, batches
+from tests.reference.records import Batch
 
 COLUMNS = {"id": "VARCHAR", "f": "VARCHAR", "g": "INTEGER", "n": "INTEGER", "s": "VARCHAR"}
-OP = "op"
-_KEYS = ["1", "1", "2", "2", "3", "4"]
 _KINDS = ["JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]
 _NUMBERS = ["n", "g"]
 
@@ -48,7 +45,7 @@ def random_flow(seed: int) -> TableFlow:
     author = _author(dice, topics)
     used = [name for name in topics if _reads(author, name)]
     author["topics"] = {name: topics[name] for name in used}
-    return TableFlow(author=author, batches=_batches(dice, author["topics"]))
+    return TableFlow(author=author, batches=batches(dice, author["topics"]))
 
 
 def _reads(author: Mapping[str, Any], topic: str) -> bool:
@@ -68,16 +65,7 @@ def _topic(dice: Dice) -> dict[str, Any]:
 
 
 def _author(dice: Dice, topics: Mapping[str, Any]) -> dict[str, Any]:
-    sources = [("x", dice.pick(list(topics)))]
-    for alias in "yz"[: dice.pick([0, 0, 1, 1, 1, 1, 2])]:
-        sources.append((alias, dice.pick(list(topics))))
-    aliases = [alias for alias, _ in sources]
-    tables = f"FROM {sources[0][1]} AS x"
-    for place, (alias, topic) in enumerate(sources[1:], 1):
-        before = sources[dice.number(0, place - 1)]
-        tables += (
-            f" {dice.pick(_KINDS)} {topic} AS {alias} ON {_on(dice, topics, before, alias, topic)}"
-        )
+    aliases, tables = _tables(dice, topics)
     common = _where(dice, aliases) if dice.one_in(3) else []
     made = {"name": "random", "relations": {}, "outputs": []}
     shared = dice.one_in(4)
@@ -105,6 +93,89 @@ def _author(dice: Dice, topics: Mapping[str, Any]) -> dict[str, Any]:
     made["partitions"] = 2
     made["dimensions_first"] = False
     return made
+
+
+def _tables(dice: Dice, topics: Mapping[str, Any]) -> tuple[list[str], str]:
+    """Return the aliases of joined tables, and FROM with its joins."""
+    sources = [("x", dice.pick(list(topics)))]
+    for alias in "yz"[: dice.pick([0, 0, 1, 1, 1, 1, 2])]:
+        sources.append((alias, dice.pick(list(topics))))
+    tables = f"FROM {sources[0][1]} AS x"
+    for place, (alias, topic) in enumerate(sources[1:], 1):
+        before = sources[dice.number(0, place - 1)]
+        tables += (
+            f" {dice.pick(_KINDS)} {topic} AS {alias} ON {_on(dice, topics, before, alias, topic)}"
+        )
+    return [alias for alias, _ in sources], tables
+
+
+def random_union(seed: int) -> TableFlow:
+    """Make the flow of a seed whose first output is a UNION ALL of tables."""
+    dice = Dice(f"table unions {seed}")
+    topics = {name: _topic(dice) for name in dice.pick(["a", "ab", "ab", "abc"])}
+    labels = dice.pick([["'p'", "'q'", "'r'"], ["1", "2", "3"]])[: dice.pick([2, 2, 3])]
+    at = dice.number(0, 2)
+    branches: list[str] = []
+    read = _tables(dice, topics)
+    for label in labels:
+        branches.append(_branch(dice, *read, label, at))
+        read = read if dice.one_in(3) else _tables(dice, topics)
+    output = {"query": " UNION ALL ".join(branches), "topic": "out0", "format": "json"}
+    if dice.one_in(2):
+        output["coalesce"] = "none"
+    elif dice.one_in(3):
+        output["every"] = dice.pick(["1s", "4s", "10s", "1h"])
+    made = {"name": "random", "relations": {}, "outputs": [output]}
+    if dice.one_in(3):
+        alone = {"query": branches[0], "topic": "out1", "format": "json", "coalesce": "none"}
+        made["outputs"].append(alone)
+    made |= {"partitions": 2, "dimensions_first": False}
+    used = [name for name in topics if _reads(made, name)]
+    made["topics"] = {name: topics[name] for name in used}
+    return TableFlow(author=made, batches=batches(dice, made["topics"]))
+
+
+def random_grouped_union(seed: int) -> TableFlow:
+    """Make the flow of a seed whose only output groups a UNION ALL of tables."""
+    dice, flow = Dice(f"grouped unions {seed}"), random_union(seed)
+    output = dict(flow.author["outputs"][0])
+    output.pop("every", None)
+    keys = dice.some(["u.label", "u.v", "u.n % 2"], 2)
+    calls = [_call_of_union(dice) for _ in range(dice.pick([1, 2, 3]))]
+    items = [f"{key} AS k{n}" for n, key in enumerate(keys)]
+    items += [f"{call} AS c{n}" for n, call in enumerate(calls)]
+    by = f" GROUP BY {', '.join(keys)}" if keys else ""
+    where = dice.pick(["", "", " WHERE u.n > 0"])
+    output["query"] = f"SELECT {', '.join(items)} FROM ({output['query']}) u{where}{by}"
+    return replace(flow, author={**flow.author, "outputs": [output]})
+
+
+def _call_of_union(dice: Dice) -> str:
+    return dice.pick(
+        [
+            "count(*)", "sum(u.n)", "max(u.v)", "count(DISTINCT u.v)", "median(u.n)",
+            "bool_or(u.n > 1)", "string_agg(u.v, '-' ORDER BY u.v)", "min(u.n)", "count(u.n)",
+        ]
+    )  # fmt: skip
+
+
+def _branch(dice: Dice, aliases: list[str], tables: str, label: str, at: int) -> str:
+    """Return one SELECT: two columns, and at one place the label of the branch."""
+    a = dice.pick(aliases)
+    where = _written(_where(dice, aliases)) if dice.one_in(3) else ""
+    rest = f"{tables} {where}"
+    if dice.one_in(3):
+        key = dice.pick([f"{a}.f", f"{a}.s", None])
+        items = [f"{key or 'min(' + a + '.s)'} AS v", f"{_call_of_numbers(dice, a)} AS n"]
+        rest += f" GROUP BY {key}" if key else ""
+    else:
+        items = [f"{a}.{dice.pick(['f', 's', 'id'])} AS v", f"{_item(dice, a, 'n')} AS n"]
+    items.insert(at, f"{label} AS label")
+    return " ".join(f"SELECT {', '.join(items)} {rest}".split())
+
+
+def _call_of_numbers(dice: Dice, a: str) -> str:
+    return dice.pick(["count(*)", f"max({a}.n)", f"sum({a}.g)", f"count(DISTINCT {a}.n)"])
 
 
 def _flat(text: str, alias: str) -> str:
@@ -208,67 +279,3 @@ def _call(dice: Dice, a: str) -> str:
             f"avg({a}.n::DECIMAL(9, 2))", f"sum(DISTINCT {a}.n)", f"max({a}.n) - min({a}.n)",
         ]
     )  # fmt: skip
-
-
-def _batches(dice: Dice, topics: Mapping[str, Any]) -> tuple[Batch, ...]:
-    made: list[Batch] = []
-    offsets: Counter[tuple[str, int]] = Counter()
-    spread = {name: dice.pick([1, 1, 2]) for name in topics}
-    now = 0
-    for _ in range(dice.pick([1, 2, 2, 3, 4])):
-        records: list[Record] = []
-        for _ in range(dice.pick([1, 2, 3, 4, 5, 6, 8])):
-            now += dice.pick([0, 1, 1, 2])
-            record = _record(dice, topics, spread, T0 + (now + dice.pick([0, 0, 0, -3])) * 1000)
-            place = record.topic, record.partition
-            records.append(_placed(record, offsets[place]))
-            offsets[place] += 1
-        made.append(Batch(time=T0 + now * 1000 + 5_000, records=tuple(records)))
-    return tuple(made)
-
-
-def _placed(record: Record, offset: int) -> Record:
-    return Record(
-        topic=record.topic,
-        partition=record.partition,
-        offset=offset,
-        ts=record.ts,
-        key=record.key,
-        value=record.value,
-        raw=record.raw,
-        headers=record.headers,
-    )
-
-
-def _record(dice: Dice, topics: Mapping[str, Any], spread: Mapping[str, int], ts: int) -> Record:
-    topic = dice.pick(list(topics))
-    spec = topics[topic]
-    key = None if dice.one_in(25) else dice.pick(_KEYS)
-    partition = int(key or 0) % spread[topic]
-    if dice.one_in(40):
-        return Record(topic=topic, offset=-1, ts=ts, partition=partition, key=key, raw=b"{")
-    if dice.one_in(5):
-        return Record(topic=topic, offset=-1, ts=ts, partition=partition, key=key)
-    value: dict[str, Any] = {
-        "id": None if dice.one_in(25) else key,
-        "f": dice.pick([*_KEYS, None]),
-        "g": dice.pick([1, 1, 2, None]),
-        "n": dice.pick([1, 2, 3, None]),
-        "s": dice.pick(["1", "2", "3", "x"] if dice.one_in(3) else ["1", "2", None]),
-    }
-    headers: dict[str, str] = {}
-    if operation := spec.get("operation"):
-        said = dice.pick(["c", "u", "r", "i", None, "d", "d"])
-        if operation.startswith("column"):
-            value[OP] = said
-        elif said is not None:
-            headers[OP] = said
-    return Record(
-        topic=topic,
-        offset=-1,
-        ts=ts,
-        partition=partition,
-        key=key,
-        value=value,
-        headers=headers,
-    )

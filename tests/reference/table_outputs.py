@@ -71,7 +71,7 @@ class RowsOut:
                 self._sent.begin_again(key)
             if self._sent.differs(key, value):
                 names = list(named_parts(self._key, self.write.select))
-                topic, text = self.write.topic, key_text(key, names)
+                topic, text = self.write.topic, key_text(key, names, self.write.discriminator)
                 found.append(Emitted(topic=topic, key=text, value=value, timestamp=change.ts))
         return found
 
@@ -137,7 +137,7 @@ class GroupsOut:
                 continue
             if self._sent.differs(group, value):
                 names = [self.write.named(sql) for sql in self._groups]
-                text = key_text(group, names)
+                text = key_text(group, names, self.write.discriminator)
                 found.append(Emitted(topic=self.write.topic, key=text, value=value, timestamp=ts))
         return found
 
@@ -168,9 +168,12 @@ class GroupsOut:
         return self._tables.evaluator.of_group(given, self.write.select, by, having)
 
 
-def key_text(key: Sequence[object], names: Sequence[str]) -> str:
+def key_text(
+    key: Sequence[object], names: Sequence[str], discriminator: tuple[str, object] | None
+) -> str:
     """Return the Kafka key: the text of the only value, or JSON."""
-    if len(key) == 1 and key[0] is not None:
+    if len(key) == 1 and key[0] is not None and discriminator is None:
         return str(key[0])
-    shown: Mapping[str, object] = dict(zip(names, key, strict=True))
+    first = [] if discriminator is None else [discriminator]
+    shown: Mapping[str, object] = dict([*first, *zip(names, key, strict=True)])
     return json.dumps(shown, separators=(",", ":"), ensure_ascii=False)

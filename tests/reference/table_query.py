@@ -111,6 +111,8 @@ class TableWrite:
     having: str | None = None
     each: bool = False
     """Every change leaves; else one for each key and batch."""
+    discriminator: tuple[str, object] | None = None
+    """Of a branch of a UNION ALL: the column that comes first in the key, and its value."""
 
     def named(self, sql: str) -> str:
         """Return what the result calls a grouping value."""

@@ -9,6 +9,7 @@ from typing import Any, cast
 from sqlglot import exp, parse_one
 
 from tests.reference.grouped import parsed
+from tests.reference.literals import literal
 from tests.reference.table_query import KAFKA_KEY, TableJoin, Tables, TableTopic, TableWrite
 from tests.reference.unions import Columns, NotExpressible
 
@@ -56,9 +57,35 @@ def read_tables(
         tree = parse_one(_text(output, relations), dialect="duckdb")
         if tree.find(exp.Window):
             raise NotExpressible(tree.sql())
-        write = _Reader(tree, topics, relations).write(output["topic"])
-        writes.append(replace(write, each=output.get("coalesce", default) == "none"))
+        found = [_Reader(e, topics, relations).write(output["topic"]) for e in _branches(tree)]
+        each = output.get("coalesce", default) == "none"
+        writes += [replace(write, each=each) for write in _united(found)]
     return tuple(writes), topics
+
+
+def _branches(tree: exp.Expr) -> list[exp.Expr]:
+    if isinstance(tree, exp.Union) and not tree.args.get("distinct"):
+        return [*_branches(tree.left), *_branches(tree.right)]
+    return [tree]
+
+
+def _united(writes: list[TableWrite]) -> list[TableWrite]:
+    """Return the branches of a union under the names of the first one, each with its literal."""
+    if len(writes) == 1:
+        return writes
+    names = [name for name, _ in writes[0].select]
+    trees = [[parse_one(sql, dialect="duckdb") for _, sql in write.select] for write in writes]
+    for name, *own in zip(names, *trees, strict=True):
+        if all(isinstance(each, exp.Literal) for each in own) and len({*own}) == len(own):
+            return [
+                replace(
+                    write,
+                    select=tuple(zip(names, (sql for _, sql in write.select), strict=True)),
+                    discriminator=(name, literal(each)),
+                )
+                for write, each in zip(writes, own, strict=True)
+            ]
+    raise NotExpressible("a union of tables without a literal that differs")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -99,6 +99,12 @@ class Flat:
     """Record columns of its rows: those of the driving record, and a key of its own."""
     key: str | None = None
     """The output that gives its rows another key: `AS _key`."""
+    union_of: "Flat | None" = None
+    """The first branch, where these are the rows of all branches of a union."""
+    discriminator: tuple[str, exp.Expr] | None = None
+    """Of a branch of a UNION ALL of tables: a column, and its literal, which no other one has."""
+    alike: int | None = None
+    """Of a branch of a UNION ALL of tables that has none: where the first branch stands."""
     aliases: set[str] = field(default_factory=set[str])
     """Names that sources have, and lists that are unnested, in lower case."""
     line: int | None = None
@@ -109,6 +115,8 @@ class Flat:
         """Whether rows replace each other before they are grouped: what drives them is a table, and
         its changes are no rows of their own."""
         appended = any(group.append is not None for group in self.groups)
+        if self.union_of is not None:
+            return self.union_of.is_table and not appended
         return bool(self.sources) and self.sources[0][0] in self.tables and not appended
 
     @property
@@ -116,7 +124,7 @@ class Flat:
         """Whether its rows replace each other as they are now. Those of a window may, too: what is
         said of emission decides."""
         if not self.groups:
-            return self.is_table
+            return self.is_table if self.union_of is None else self.union_of.changes_rows
         last = self.groups[-1]
         appends = last.distinct or last.run is not None or last.append is not None
         return last.window is None and not appends
@@ -124,6 +132,8 @@ class Flat:
     @property
     def first(self) -> str:
         """What the author calls the first source: a topic, or groups that are joined."""
+        if self.union_of is not None:
+            return self.union_of.first
         alias, topic = self.sources[0]
         return self.called.get(alias, topic)
 
@@ -186,6 +196,8 @@ class Flat:
                 for each in self.unnests
             ),
             groups=tuple(group.shape(self.outputs) for group in self.groups),
+            discriminator=self.discriminator
+            and OutputShape(name=self.discriminator[0], expr=frozen(self.discriminator[1])),
         )
 
 

@@ -12,7 +12,7 @@ from kaflow_engine.sql.flat import Flat
 from kaflow_engine.sql.full_joins import either_record, split_full, where_present
 from kaflow_engine.sql.groups.event_time import EventTimes, clock_of
 from kaflow_engine.sql.groups.first_rows import with_qualify
-from kaflow_engine.sql.groups.refused import wrong_groups, wrong_times, wrong_union
+from kaflow_engine.sql.groups.refused import wrong_groups, wrong_times
 from kaflow_engine.sql.groups.selecting import Selecting, gathers
 from kaflow_engine.sql.groups.union_rows import union_rows
 from kaflow_engine.sql.groups.windows import ClockOf
@@ -43,9 +43,14 @@ from kaflow_engine.sql.tables.operations import OP, change_of
 from kaflow_engine.sql.tables.refused import (
     check_kind,
     check_look_up,
-    wrong_branches,
     wrong_kinds,
     wrong_tables,
+)
+from kaflow_engine.sql.tables.unions import (
+    discriminated,
+    refuse_kept_side,
+    wrong_keys_of_branches,
+    wrong_kinds_of_branches,
 )
 from kaflow_engine.sql.unions import aligned, by_place
 from kaflow_engine.sql.unnest import Unnester
@@ -87,7 +92,8 @@ class _Reader:
         key, line = key_of(query.expressions), line_of(query)
         if len(rows) > 1 and gathers(query):
             branches, scopes = zip(*rows, strict=True)
-            union = union_rows(branches, scopes, Flat(key=key, line=line))
+            gathered = Flat(key=key, line=line, union_of=branches[0])
+            union = union_rows(branches, scopes, gathered)
             clocks = partial(union.clock_of, schemas=self.schemas, event_times=self.event_times)
             self._selecting(clocks, union.typed).select(query, union.scope, union.flat)
             return [union.gathered(self.at)]
@@ -145,10 +151,10 @@ class _Reader:
                 unknown.append(notice)
             except ModelError as error:
                 wrong.append(error)
-        raise_all([*wrong, *wrong_union(found, self.at), *wrong_branches(found, self.at)])
+        raise_all([*wrong, *wrong_kinds_of_branches(found, self.at)])
         if unknown:
             raise unknown[0]
-        return aligned(found, self.schemas, self.at)
+        return discriminated(aligned(found, self.schemas, self.at))
 
     def _branches(self, query: exp.Query, outer: Named) -> Iterator[tuple[exp.Select, Named]]:
         """Yield the SELECTs of a UNION ALL however it is nested, with what names mean to each."""
@@ -235,6 +241,8 @@ class _Reader:
             check_looked_up(side, relation.alias, keys, at)
         turned = turned and not flat.joins and not side.is_table
         found = JoinShape(alias=relation.base, kind=kind, keys=keys, line=line, turned=turned)
+        if kind in ("RIGHT", "FULL"):
+            refuse_kept_side(flat, relation.alias, at)
         if flat.is_table or kind == "FULL":
             before_join(kind, scope, flat, relation, at)
         elif side.is_table:
@@ -279,7 +287,7 @@ def read_branches(
     except ModelError as error:
         raise_all([*reader.wrong, error])
         raise
-    raise_all(reader.wrong)
+    raise_all([*reader.wrong, *wrong_keys_of_branches(found, at)])
     shapes = tuple(shape for flat in found for shape in split_full(flat.shape(), at))
     raise_all([e for shape in shapes for e in (*wrong_times(shape, at), *wrong_tables(shape, at))])
     return shapes

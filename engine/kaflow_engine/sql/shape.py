@@ -188,6 +188,9 @@ class QueryShape:
     one."""
     said_at: Path = ()
     """Where it stands when joined rows leave: at a relation or an output; () of the pipeline."""
+    discriminator: OutputShape | None = None
+    """Of a branch of a UNION ALL of tables: a column with a literal that no other branch has, which
+    is a part of the key of its rows."""
 
     @property
     def driving(self) -> SourceShape:

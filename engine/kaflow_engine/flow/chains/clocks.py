@@ -19,6 +19,7 @@ def clocks(flow: Flow) -> dict[int, tuple[TopicParams, ...]]:
 def _clocks_of(flow: Flow, chain: Chain) -> tuple[TopicParams, ...]:
     if chain.below:
         found = {t.name for each in chains_below(flow, chain) for t in _clocks_of(flow, each)}
+        found |= _timed_topics(flow, chain)
         return tuple(topic for topic in flow.sources if topic.name in found)
     timed = _timed_topics(flow, chain)
     if timed:

@@ -1,9 +1,10 @@
 """Changes of a table on their way to an aggregate: rows that come, and rows that are taken away."""
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import target_of
+from kaflow_engine.flow.graph import entries_of, target_of
 from kaflow_engine.flow.operators import Aggregate, Project
 from kaflow_engine.operators.handover import Changes, Taken
 from kaflow_engine.operators.output.before_after import before_after
@@ -25,6 +26,10 @@ def enter_aggregate_changes(
     sql = entering(project, aggregate.keys, aggregate.arguments, sides.typed, aggregate.shard)
     found, failed = guarded(sql, sides.rows)
     moves = sides.moves(found)
+    identity = changes.rows["group"].take(moves.changes)
+    if len(entries_of(flow, aggregate)) > 1:  # rows of several tables may have one key
+        branch = pa.scalar(bytes([aggregate.inputs.index(project.id)]))
+        identity = pc.binary_join_element_wise(branch, identity, b"")
     return sides.taken(
         moves,
         moves.rows["key"].combine_chunks(),
@@ -34,5 +39,5 @@ def enter_aggregate_changes(
         kind=pc.if_else(moves.comes, READY, TAKEN),
         side=target_of(flow, project),
         payload=moves.rows["payload"],
-        value=changes.rows["group"].take(moves.changes),
+        value=identity,
     )

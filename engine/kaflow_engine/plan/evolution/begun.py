@@ -11,11 +11,12 @@ from kaflow_engine.flow.graph import (
     inputs_of,
     joins,
     operator_of,
+    projects_of,
     source_of,
     state_names,
 )
 from kaflow_engine.flow.operators import Aggregate, KeyedJoin, MakesChanges
-from kaflow_engine.flow.sinks import ConnectorSink, TableSink, TopicSink
+from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
 from kaflow_engine.flow.tables import Append, Materialize, TableJoin
 from kaflow_engine.plan.evolution.aggregates import called as group_called
 from kaflow_engine.plan.evolution.tables import called as table_called
@@ -57,8 +58,10 @@ def _is_added(old: Flow, new: Flow, reading: Reading) -> bool:
     if reading.table.state not in state_names(old):
         return False
     match reading.reader:
-        case TopicSink(target=target) | TableSink(target=target) | ConnectorSink(target=target):
-            return all(sink.target != target for sink in old.sinks)
+        case TopicSink() | TableSink() | ConnectorSink() as sink:
+            known = [each for each in old.sinks if each.target == sink.target]
+            is_branch = len(projects_of(new, sink)) > 1
+            return not known or (is_branch and not _is_written(old, known[0], reading.table))
         case KeyedJoin(state=state, sides=sides):
             known = next((join for join in joins(old) if join.state == state), None)
             assert reading.side is not None
@@ -70,6 +73,11 @@ def _is_added(old: Flow, new: Flow, reading: Reading) -> bool:
             return _is_new(old, operator)
         case Append():
             return False  # its rows are events: those of before are gone
+
+
+def _is_written(old: Flow, sink: Sink, table: MakesChanges) -> bool:
+    """Tell whether a sink had rows of a table."""
+    return any(each.reader == sink and each.table.state == table.state for each in readings(old))
 
 
 def _is_new(old: Flow, operator: New) -> bool:

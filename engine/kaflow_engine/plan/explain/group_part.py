@@ -58,6 +58,8 @@ class GroupPart:
     ttl: int | None
     """How long groups without a window are kept behind their last record, and of DISTINCT behind
     their first; None: for ever, and of DISTINCT: not known yet."""
+    retracts: bool
+    """Its rows are those of a table, and are taken away from it, too."""
     strict: bool
     """Neither lateness nor grace lets a record of a window come late."""
     branches: int = 1

@@ -1,6 +1,7 @@
 """GROUP BY as `kaflow explain` shows it."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from kaflow_engine.duck.functions.catalogue import plain
 from kaflow_engine.duck.quoting import identifier
@@ -40,10 +41,13 @@ def group_parts(
     on_time = all(spec.topic(topic).lateness == 0 for topic in shape.topics)
     named: dict[str, str] = {}
     found: list[GroupPart] = []
+    retracts = shape.is_table
     for group, own, aggregate in zip(shape.groups, settings, known, strict=True):
         known_of = aggregate if isinstance(aggregate, Aggregate) else None
-        found.append(_part(group, own, known_of, named, on_time=on_time and not found))
+        part = _part(group, own, known_of, named, on_time=on_time and not found)
+        found.append(replace(part, retracts=retracts))
         named |= _named(group, named)
+        retracts = own.is_table
     return tuple(found)
 
 
@@ -77,6 +81,7 @@ def _part(
         on_late=settings.on_late,
         delay=aggregate.delay if aggregate else None,
         ttl=aggregate.ttl if aggregate else settings.ttl,
+        retracts=False,
         strict=on_time and group.window is not None and settings.grace == 0,
         branches=1 + len(group.beside),
         travels=aggregate is None or aggregate.exchange,
@@ -141,7 +146,8 @@ def group_rows(group: GroupPart) -> Iterator[tuple[str, str]]:
     else:
         yield from _groups_rows(group)
     if group.branches > 1:
-        text = f"the rows of {group.branches} branches; time passes as in the last of them"
+        text = f"the rows of {group.branches} branches"
+        text += "" if group.retracts else "; time passes as in the last of them"
         yield "  UNION ALL", text
 
 
@@ -171,6 +177,8 @@ def _groups_rows(group: GroupPart) -> Iterator[tuple[str, str]]:
             )
     elif group.ttl is not None:
         yield "  kept", f"{format_duration(group.ttl)} after the last record of the group"
+    elif group.retracts and group.keys:
+        yield "  kept", "until the last row of the group is gone"
     else:
         yield "  kept", "for ever: the state grows with the number of groups"
     yield from _delay(group)

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from kaflow_engine.errors import Location, SqlError
-from kaflow_engine.sql.flat import Flat
 from kaflow_engine.sql.groups.calls import aggregates_in, arguments_of, function_of
 from kaflow_engine.sql.groups.event_time import TIME
 from kaflow_engine.sql.groups.grouping import is_grouped
@@ -13,7 +12,6 @@ from kaflow_engine.sql.groups.windows import function_named
 from kaflow_engine.sql.shape import Expr, QueryShape
 from kaflow_engine.sql.streamable import Refusal, line_of
 from kaflow_engine.sql.syntax import at_line
-from kaflow_engine.sql.tables.groups import changes
 
 _SEVERAL = {exp.Rollup: "ROLLUP", exp.Cube: "CUBE", exp.GroupingSets: "GROUPING SETS"}
 _BY_CHANCE = {"reservoir_quantile": "approx_quantile"}
@@ -36,20 +34,6 @@ def wrong_groups(select: exp.Select, at: Location | None) -> list[SqlError]:
         SqlError(refusal[1], at_line(at, line_of(refusal[0])), refusal[2])
         for refusal in found
         if refusal is not None
-    ]
-
-
-def wrong_union(branches: list[Flat], at: Location | None) -> list[SqlError]:
-    """Refuse groups that change in a branch of a UNION ALL; others send rows that stay."""
-    return [
-        SqlError(
-            "groups that change stand under UNION ALL",
-            at_line(at, branch.groups[-1].line),
-            "write each query to an output of its own; or add a window to the GROUP BY, whose rows "
-            "leave once, when it is closed",
-        )
-        for branch in branches
-        if changes(branch)
     ]
 
 

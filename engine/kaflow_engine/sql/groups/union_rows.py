@@ -81,7 +81,10 @@ class UnionRows:
         first, *others = self.branches
         last = first.groups[-1]
         last.where = group.where
-        last.beside = [replace(each, outputs={}, record={}, key=None) for each in others]
+        last.beside = [
+            replace(each, outputs={}, record={}, key=None, discriminator=None, alike=None)
+            for each in others
+        ]
         return replace(
             first,
             outputs=self.flat.outputs,
@@ -90,6 +93,8 @@ class UnionRows:
             key=self.flat.key,
             line=self.flat.line,
             aliases=self.flat.aliases,
+            discriminator=None,
+            alike=None,
         )
 
     def _group(self, group: Group, number: int) -> Group:

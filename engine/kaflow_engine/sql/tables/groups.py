@@ -17,12 +17,14 @@ def looked_up(side: Flat, relation: Relation) -> tuple[Flat, Relation]:
     if not side.groups:
         return side, relation
     alias = side.groups[-1].alias
-    query = replace(side, outputs={}, key=None).shape()
+    query = replace(side, outputs={}, key=None, discriminator=None).shape()
     groups = Flat(
         sources=[(alias, "")],
         queries={alias: query},
         where=side.groups[-1].where,
         aliases=side.aliases,
+        discriminator=side.discriminator,
+        alike=side.alike,
     )
     return groups, replace(relation, base=alias, record={}, present=None)
 

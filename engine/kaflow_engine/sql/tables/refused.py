@@ -146,20 +146,6 @@ def wrong_tables(shape: QueryShape, at: Location | None) -> list[SqlError]:
     ]
 
 
-def wrong_branches(branches: Sequence[Flat], at: Location | None) -> list[SqlError]:
-    """Refuse tables in a branch of a UNION ALL."""
-    return [
-        SqlError(
-            f"table '{branch.first}' stands under UNION ALL: rows of two branches may have one key",
-            at_line(at, branch.line),
-            "write each branch to an output of its own; or read the topics as events, without "
-            "table: true",
-        )
-        for branch in branches
-        if branch.is_table and not branch.groups
-    ]
-
-
 def refuse_unnest(flat: Flat, at: Location | None) -> None:
     """Refuse to unnest a list of rows that replace each other.
 

@@ -28,48 +28,53 @@ def wrong_keys(
     """Yield an error for each output that cannot hold one row for each group, or for each key of a
     table."""
     for output in outputs:
-        write, branch = output.write, output.branches[0]
-        if write.sink is not None:
-            yield from wrong_rows(spec, branch, write.sink)
-        if branch.is_table and not branch.groups:
-            yield from _wrong_table(spec, branch, keys)
-        elif (
-            branch.groups
-            and write.output.table is not None
-            and (what := _never_again(branch.groups[-1].shape)) is not None
-        ):
-            yield ModelError(
-                f"table '{write.output.table}' cannot hold {what}: a backfill could not make them "
-                "again",
-                spec.place(*write.at, "table"),
-                "write them to a topic, and that topic into a table in another pipeline",
-            )
-        elif branch.is_table and write.output.table is not None:
-            yield ModelError(
-                f"table '{write.output.table}' cannot hold groups that change: a row of it stays "
-                "as it is",
-                spec.place(*write.at, "table"),
-                "remove emission.late_updates, or write to a topic"
-                if branch.groups[-1].settings.leaves == "ended"
-                else "group by a window, such as tumble(INTERVAL 5 MINUTE), with emission: "
-                "{type: final}, or write to a topic",
-            )
-        elif (
-            branch.is_table
-            and branch.key is not None
-            and not is_group_key(branch.groups[-1].shape, branch.key.expr)
-        ):
-            given = write.output.key
-            yield ModelError(
-                f"the key '{given or branch.key.name}' is not what the query groups by: two "
-                "groups would overwrite each other",
-                spec.place(*write.at, "key") if given else spec.place(*write.query_at),
-                "remove it: the key of a record is then its group",
-            )
+        found = (error for branch in output.branches for error in _wrong_branch(spec, branch, keys))
+        yield from {(str(error.at), error.message): error for error in found}.values()
+
+
+def _wrong_branch(spec: PipelineSpec, branch: BranchParts, keys: TableKeys) -> Iterator[ModelError]:
+    write = branch.write
+    if write.sink is not None:
+        yield from wrong_rows(spec, branch, write.sink)
+    if branch.is_table and not branch.groups:
+        yield from _wrong_table(spec, branch, keys)
+    elif (
+        branch.groups
+        and write.output.table is not None
+        and (what := _never_again(branch.groups[-1].shape)) is not None
+    ):
+        yield ModelError(
+            f"table '{write.output.table}' cannot hold {what}: a backfill could not make them "
+            "again",
+            spec.place(*write.at, "table"),
+            "write them to a topic, and that topic into a table in another pipeline",
+        )
+    elif branch.is_table and write.output.table is not None:
+        yield ModelError(
+            f"table '{write.output.table}' cannot hold groups that change: a row of it stays "
+            "as it is",
+            spec.place(*write.at, "table"),
+            "remove emission.late_updates, or write to a topic"
+            if branch.groups[-1].settings.leaves == "ended"
+            else "group by a window, such as tumble(INTERVAL 5 MINUTE), with emission: "
+            "{type: final}, or write to a topic",
+        )
+    elif (
+        branch.is_table
+        and branch.key is not None
+        and not is_group_key(branch.shape, branch.key.expr)
+    ):
+        given = write.output.key
+        yield ModelError(
+            f"the key '{given or branch.key.name}' is not what the query groups by: two "
+            "groups would overwrite each other",
+            spec.place(*write.at, "key") if given else spec.place(*write.query_at),
+            "remove it: the key of a record is then its group",
+        )
 
 
 def _wrong_table(spec: PipelineSpec, branch: BranchParts, keys: TableKeys) -> Iterator[ModelError]:
-    write = branch.write
+    write, shape = branch.write, branch.shape
     if write.output.table is not None:
         yield ModelError(
             f"table '{write.output.table}' cannot hold the rows of a table, which change and go",
@@ -78,8 +83,12 @@ def _wrong_table(spec: PipelineSpec, branch: BranchParts, keys: TableKeys) -> It
         )
         return
     key, given = branch.key, write.output.key
-    own = query_key(branch.shape, keys)
-    if key is None or is_key(own, key.expr) or key == key_output(own, branch.shape.outputs[:-1]):
+    own = query_key(shape, keys)
+    if (
+        key is None
+        or (shape.discriminator is None and is_key(own, key.expr))
+        or key == key_output(own, shape.outputs[:-1], shape.discriminator)
+    ):
         return
     yield ModelError(
         f"the key '{given or key.name}' is not the key of the table: two rows would overwrite "

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from kaflow_engine.duck.quoting import identifier, literal
+from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import Location
 from kaflow_engine.flow.operators import Leaves
 from kaflow_engine.flow.windows import WINDOW_START
@@ -21,6 +21,7 @@ from kaflow_engine.plan.planner.tables.keys import (
     has_columns,
     key_output,
     query_key,
+    record_key,
     table_keys,
 )
 from kaflow_engine.plan.planner.tables.upserts import as_changes, refuse_upserts
@@ -166,7 +167,7 @@ def is_table(shape: QueryShape, settings: Sequence[GroupSettings]) -> bool:
 
 def keyed_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[tuple[QueryShape, ...], ...]:
     """Read the queries of the outputs; where nothing else is the key of records, a group is, or the
-    key of a table. Those of a union have none in common.
+    key of a table. Those of a union have none in common, unless all branches are tables.
 
     Raises:
         ModelError: As `pipeline_shapes`.
@@ -180,7 +181,7 @@ def keyed_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[tuple[QueryShape
             as_changes(spec, write, shape, schemas)
             if shape.driving.changes
             else shape
-            if len(branches) > 1
+            if len(branches) > 1 and shape.discriminator is None
             else with_own_key(write, shape, keys, schemas)
             for shape in branches
         )
@@ -199,20 +200,21 @@ def with_own_key(write: Write, shape: QueryShape, keys: TableKeys, schemas: Sche
         if shape.groups[-1].appends:
             return shape
         name = KEY if write.is_keyed else GROUP
-        key = OutputShape(name=name, expr=key_of_group(shape.groups[-1]), is_key=True)
+        key = OutputShape(name=name, expr=key_of_group(shape), is_key=True)
     elif shape.is_table and write.is_keyed and has_columns(shape, keys, schemas):
-        key = key_output(query_key(shape, keys), shape.outputs)
+        key = key_output(query_key(shape, keys), shape.outputs, shape.discriminator)
     else:
         return shape
     return replace(shape, outputs=(*shape.outputs, key))
 
 
-def key_of_group(group: GroupShape) -> Expr:
+def key_of_group(shape: QueryShape) -> Expr:
     """Return the text that tells a group, with its window, from others.
 
     It is the grouping value, or a JSON object in the order of GROUP BY: of several values, of none,
     of NULL, or with a window, which comes last.
     """
+    group = shape.groups[-1]
     parts = [(called, name) for called, name in group.named if name != WINDOW_START]
     pairs = [(called, identifier(f"{group.alias}.{name}")) for called, name in parts]
     uses = [(group.alias, name) for _, name in parts]
@@ -220,24 +222,18 @@ def key_of_group(group: GroupShape) -> Expr:
         start = identifier(f"{group.alias}.{WINDOW_START}")
         pairs.append((WINDOW_START, f"epoch_ms({start})"))
         uses.append((group.alias, WINDOW_START))
-    sql = _object(pairs)
-    if len(pairs) == 1 and group.window is None:
-        ((_, value),) = pairs
-        sql = f"CASE WHEN {value} IS NULL THEN {sql} ELSE CAST({value} AS VARCHAR) END"
+    sql = record_key(pairs, shape.discriminator, is_object=group.window is not None)
     return Expr(sql=sql, uses=tuple(sorted(uses)), line=group.line)
 
 
-def _object(pairs: Sequence[tuple[str, str]]) -> str:
-    parts = ", ".join(f"{literal(name)}, {value}" for name, value in pairs)
-    return f"CAST(json_object({parts}) AS VARCHAR)"
-
-
-def is_group_key(group: GroupShape, key: Expr) -> bool:
+def is_group_key(shape: QueryShape, key: Expr) -> bool:
     """Tell whether a column has another value in each group."""
-    if key.sql == key_of_group(group).sql:
+    group = shape.groups[-1]
+    if key.sql == key_of_group(shape).sql:
         return True
     names = [name for _, name in group.named]
-    return len(names) == 1 and key.sql == identifier(f"{group.alias}.{names[0]}")
+    alone = len(names) == 1 and shape.discriminator is None
+    return alone and key.sql == identifier(f"{group.alias}.{names[0]}")
 
 
 def group_parts(

@@ -97,7 +97,8 @@ def _needs_exchange(
     """Rows of one output key must meet at one writer, unless the last join key of one chain brought
     all of them; a ledger decides where its records are.
     """
-    if all(_leaves_by_group(branch) for branch in output.branches) and len(writing) == 1:
+    apart = len(writing) == 1 or all(branch.shape.discriminator for branch in output.branches)
+    if apart and all(_leaves_by_group(branch) for branch in output.branches):
         return False
     if any(chain.ledger is not None for chain in writing.values()):
         return True
@@ -114,7 +115,7 @@ def _leaves_by_group(branch: BranchParts) -> bool:
     is in one place."""
     if not branch.groups:
         return branch.is_table
-    return branch.key is None or is_group_key(branch.groups[-1].shape, branch.key.expr)
+    return branch.key is None or is_group_key(branch.shape, branch.key.expr)
 
 
 def _brought(steps: Sequence[KeyStep], key: OutputShape | None) -> bool:

@@ -223,12 +223,15 @@ def query_key(shape: QueryShape, keys: TableKeys) -> Key:
     return found
 
 
-def key_output(key: Key, outputs: Sequence[OutputShape]) -> OutputShape:
-    """Return the column that is the key of records: of several columns a JSON object.
+def key_output(
+    key: Key, outputs: Sequence[OutputShape], discriminator: OutputShape | None
+) -> OutputShape:
+    """Return the column that is the key of records.
 
     Args:
         key: Of the rows.
         outputs: What is selected: a column of the key has there the name by which it is called.
+        discriminator: As in `record_key`.
     """
     called = {output.expr.sql: output.name for output in reversed(list(outputs))}
     names = [called.get(identifier(f"{part.alias}.{part.name}"), "") for part in key]
@@ -237,13 +240,33 @@ def key_output(key: Key, outputs: Sequence[OutputShape]) -> OutputShape:
         name or (".".join(part.shown) if own.count(part.shown[1]) > 1 else part.shown[1])
         for name, part in zip(names, key, strict=True)
     ]
-    pairs = ", ".join(f"{literal(n)}, {part.sql}" for n, part in zip(shown, key, strict=True))
-    sql = f"CAST(json_object({pairs}) AS VARCHAR)"
-    if len(key) == 1:
-        value = key[0].sql
-        sql = f"CASE WHEN {value} IS NULL THEN {sql} ELSE CAST({value} AS VARCHAR) END"
+    pairs = [(name, part.sql) for name, part in zip(shown, key, strict=True)]
+    sql = record_key(pairs, discriminator)
     uses = tuple(sorted({use for part in key for use in part.uses}))
     return OutputShape(name="_key", expr=Expr(sql=sql, uses=uses), is_key=True)
+
+
+def record_key(
+    pairs: Sequence[tuple[str, str]],
+    discriminator: OutputShape | None,
+    *,
+    is_object: bool = False,
+) -> str:
+    """Return SQL of the key of a record: of one value its text, else a JSON object.
+
+    Args:
+        pairs: What its parts are called, with their SQL.
+        discriminator: The literal that tells branches of a UNION ALL apart: it comes first.
+        is_object: One value is in an object, too.
+    """
+    if discriminator is not None:
+        pairs = [(discriminator.name, discriminator.expr.sql), *pairs]
+    listed = ", ".join(f"{literal(name)}, {value}" for name, value in pairs)
+    sql = f"CAST(json_object({listed}) AS VARCHAR)"
+    if is_object or discriminator is not None or len(pairs) != 1:
+        return sql
+    ((_, value),) = pairs
+    return f"CASE WHEN {value} IS NULL THEN {sql} ELSE CAST({value} AS VARCHAR) END"
 
 
 def is_key(key: Key, expr: Expr) -> bool:
