@@ -145,6 +145,11 @@ def test_a_model_may_be_a_folder_of_files(tmp_path: Path) -> None:
             "webhook:kept",
             {"connection": "alerts", "batch": 10},
         ),
+        (
+            "materialized='command', sql='INSERT INTO s.t FROM batch', ledger='s.l'",
+            "command:kept",
+            {"connection": "default", "sql": "INSERT INTO s.t FROM batch", "ledger": "s.l"},
+        ),
     ],
 )
 def test_a_model_may_go_elsewhere(
@@ -243,6 +248,22 @@ def test_a_model_alone_knows_what_stands_around_it(tmp_path: Path) -> None:
                 "n.sql": "{{ config(materialized='files') }} SELECT id FROM t",
             },
             "m.sql:1: 'n' is a folder of files, which no stream can read\n"
+            "  hint: read the topics that 'n' reads, or materialize it as a stream",
+        ),
+        (
+            {
+                "m.sql": "SELECT id FROM {{ ref('n') }}",
+                "n.yaml": "name: n\nquery: SELECT id FROM t\noutput: {type: files, folder: n}\n",
+            },
+            "m.sql:1: 'n' is a folder of files, which no stream can read\n"
+            "  hint: read the topics that 'n' reads, or materialize it as a stream",
+        ),
+        (
+            {
+                "m.sql": "SELECT id FROM {{ ref('n') }}",
+                "n.yaml": "name: n\nquery: SELECT id FROM t\noutput: {type: console}\n",
+            },
+            "m.sql:1: 'n' is an output of type 'console', which no stream can read\n"
             "  hint: read the topics that 'n' reads, or materialize it as a stream",
         ),
         (

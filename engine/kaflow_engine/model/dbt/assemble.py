@@ -11,20 +11,21 @@ from kaflow_engine.model.dbt.data_tests import data_tests
 from kaflow_engine.model.dbt.properties import About, AllProperties
 from kaflow_engine.model.dbt.template import Names, Rendered, render
 from kaflow_engine.model.files.tree import Entries, Entry, Items, Node, Scalar, from_plain, lay_over
-from kaflow_engine.model.outputs.output_specs import OutputSpec
+from kaflow_engine.model.outputs.output_specs import OutputSpec, SinkSpec
 
-MATERIALIZED = ("stream", "table", "files", "postgres", "webhook", "ephemeral")
+MATERIALIZED = ("stream", "table", "files", "postgres", "webhook", "command", "ephemeral")
 
 _KEPT_AS = {
     "table": "a table",
     "files": "a folder of files",
     "postgres": "a table of a database",
     "webhook": "sent away",
+    "command": "given to statements",
 }
 
 _OUTPUT = (
     *("topic", "format", "key", "schema", "table", "partition", "interval", "coalesce"),
-    *("every", "folder", "partition_by", "connection", "mode", "create", "batch"),
+    *("every", "folder", "partition_by", "connection", "mode", "create", "batch", "sql", "ledger"),
 )
 """Keys of `output:`, which a model's configuration may give on their own."""
 
@@ -79,7 +80,7 @@ class Models:
 
     files: Mapping[str, SqlFile]
     properties: AllProperties
-    others: Mapping[str, OutputSpec]
+    others: Mapping[str, OutputSpec | SinkSpec]
     """What pipelines of YAML files write, by pipeline."""
     variables: Mapping[str, object]
     environment: Mapping[str, str]
@@ -132,8 +133,11 @@ class Models:
                 if name not in self.others:
                     raise UnknownName("model", name, [*self.files, *self.others])
                 output = self.others[name]
+                if not isinstance(output, OutputSpec):
+                    what = _KEPT_AS.get(output.kind, f"an output of type '{output.kind}'")
+                    raise _unreadable(name, what)
                 if output.topic is None:
-                    raise _unreadable(name, "a table")
+                    raise _unreadable(name, _KEPT_AS["table"])
                 topics[output.topic] = _settings(file, output.format)
                 return _quoted(output.topic)
             model = self._model(name)
@@ -205,8 +209,8 @@ def _target(model: _Model) -> dict[str, object]:
             return {"type": "files", "folder": name}
         case "postgres":
             return {"type": "postgres", "table": name}
-        case "webhook":
-            return {"type": "webhook", "name": name}
+        case "webhook" | "command" as kind:
+            return {"type": kind, "name": name}
         case _:
             return {"topic": name}
 

@@ -7,7 +7,6 @@ from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.model.dbt.assemble import Models, SqlFile
 from kaflow_engine.model.dbt.properties import holds_properties, read_properties
 from kaflow_engine.model.files.yaml_file import Document, read_text
-from kaflow_engine.model.outputs.output_specs import write_of
 from kaflow_engine.model.pipelines.contract import Lowered, Role, SourceFile, Surroundings
 from kaflow_engine.model.pipelines.front_end import SUFFIXES
 from kaflow_engine.model.pipelines.loader import Reading, read_pipeline, unreadable
@@ -56,7 +55,7 @@ class DbtModels:
             files=sql,
             properties=properties,
             others={
-                pipeline.name: write_of(pipeline.output)[0]
+                pipeline.name: pipeline.output
                 for pipeline in around.pipelines
                 if pipeline.output is not None
             },

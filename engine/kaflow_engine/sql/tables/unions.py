@@ -6,7 +6,7 @@ from dataclasses import replace
 import duckdb
 from sqlglot import exp
 
-from kaflow_engine.duck.queries import query
+from kaflow_engine.duck.queries import value
 from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.sql.flat import Flat
 from kaflow_engine.sql.syntax import DIALECT, at_line
@@ -89,10 +89,10 @@ def _differ(literals: Sequence[exp.Expr]) -> bool:
     """Tell whether values are different in the type that they have in common."""
     rows = ", ".join(f"({tree.sql(dialect=DIALECT)})" for tree in literals)
     try:
-        found = query(f"SELECT count(DISTINCT v) AS n FROM (VALUES {rows}) t(v)")
+        found = value(f"SELECT count(DISTINCT v) FROM (VALUES {rows}) t(v)")
     except duckdb.Error:
         return False  # where types are checked says so
-    return found["n"].to_pylist() == [len(literals)]
+    return found == len(literals)
 
 
 def refuse_kept_side(flat: Flat, alias: str, at: Location | None) -> None:
