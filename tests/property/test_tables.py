@@ -32,6 +32,11 @@ FAST = 20
 MANY = int(os.environ.get("KAFLOW_TABLE_CASES", "480"))
 UNIONS = int(os.environ.get("KAFLOW_TABLE_UNIONS", "140"))
 FIRST = int(os.environ.get("KAFLOW_TABLE_FIRST", str(FAST)))
+RANDOM: dict[str, Callable[[int], TableFlow]] = {
+    "tables": random_flow,
+    "table unions": random_union,
+}
+COUNTS = {"tables": MANY, "table unions": UNIONS}
 
 
 def check(flow: TableFlow, how: How, seed: int) -> None:
@@ -43,40 +48,30 @@ def check(flow: TableFlow, how: How, seed: int) -> None:
         pytest.fail(f"seed {seed}: {report(small, small_how, again)}", pytrace=False)
 
 
+@pytest.mark.parametrize("kind", RANDOM)
 @pytest.mark.parametrize("seeds", blocks(0, FAST), ids=str)
-def test_tables_agree_with_the_oracle(seeds: range) -> None:
+def test_tables_agree_with_the_oracle(seeds: range, kind: str) -> None:
     for seed in seeds:
-        check(random_flow(seed), How.of(f"tables {seed}"), seed)
+        check(RANDOM[kind](seed), How.of(f"{kind} {seed}"), seed)
 
 
 @pytest.mark.property
-@pytest.mark.parametrize("seeds", blocks(FIRST, MANY), ids=str)
-def test_many_tables_agree_with_the_oracle(seeds: range) -> None:
+@pytest.mark.parametrize(
+    ("kind", "seeds"),
+    [(kind, seeds) for kind, count in COUNTS.items() for seeds in blocks(FIRST, count)],
+    ids=str,
+)
+def test_many_tables_agree_with_the_oracle(kind: str, seeds: range) -> None:
     for seed in seeds:
-        check(random_flow(seed), How.of(f"tables {seed}"), seed)
+        check(RANDOM[kind](seed), How.of(f"{kind} {seed}"), seed)
 
 
+@pytest.mark.parametrize("kind", RANDOM)
 @pytest.mark.parametrize("seeds", blocks(0, FAST), ids=str)
-def test_unions_of_tables_agree_with_the_oracle(seeds: range) -> None:
-    for seed in seeds:
-        check(random_union(seed), How.of(f"table unions {seed}"), seed)
-
-
-@pytest.mark.property
-@pytest.mark.parametrize("seeds", blocks(FIRST, UNIONS), ids=str)
-def test_many_unions_of_tables_agree_with_the_oracle(seeds: range) -> None:
-    for seed in seeds:
-        check(random_union(seed), How.of(f"table unions {seed}"), seed)
-
-
-@pytest.mark.parametrize("random", [random_flow, random_union], ids=["tables", "unions"])
-@pytest.mark.parametrize("seeds", blocks(0, FAST), ids=str)
-def test_the_oracle_agrees_with_duckdb_at_the_end(
-    random: Callable[[int], TableFlow], seeds: range
-) -> None:
+def test_the_oracle_agrees_with_duckdb_at_the_end(seeds: range, kind: str) -> None:
     compared = 0
     for seed in seeds:
-        flow = random(seed)
+        flow = RANDOM[kind](seed)
         results = interpret(flow)
         if any(letter.phase != "decode" for result in results for letter in result.dead_letters):
             continue  # a row that fails, with which DuckDB fails as a whole

@@ -28,6 +28,8 @@ BEYOND_THE_ORACLE = {
     "groups that change are tables, too",
     "changes of a union as rows of their own are grouped",
     "rows of a union of tables are grouped",
+    "changes of groups of a union of tables are counted in windows",
+    "the last row of each name of a union of tables",
     "closed windows of one topic are counted with the events of another",
     "a union is joined, filtered and grouped in one query",
     "events look up groups of a union",
