@@ -28,7 +28,7 @@ def enter_aggregate_changes(
     moves = sides.moves(found)
     identity = changes.rows["group"].take(moves.changes)
     if len(entries_of(flow, aggregate)) > 1:  # rows of several tables may have one key
-        branch = pa.scalar(bytes([aggregate.inputs.index(project.id)]))
+        branch = pa.scalar(aggregate.inputs.index(project.id).to_bytes(2))
         identity = pc.binary_join_element_wise(branch, identity, b"")
     return sides.taken(
         moves,
