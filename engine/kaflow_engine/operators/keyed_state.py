@@ -12,24 +12,23 @@ from kaflow_engine.formats.pick import keep
 from kaflow_engine.operators.rows.partitioning import SHARDS, first_parts, part_of_shard, shards_of
 from kaflow_engine.operators.rows.task import Task
 from kaflow_engine.state.binary_columns import Items
+from kaflow_engine.state.due_index import AT_ONCE, read_index
+from kaflow_engine.state.due_pages import Dues, of_index, to_pages
 from kaflow_engine.state.keys import (
-    DUE,
     due_key,
     due_keys,
-    due_range,
     entry_key,
     entry_keys,
-    split_due,
 )
 from kaflow_engine.state.log.changes import CHANGES, to_changes
-from kaflow_engine.state.reader import StateReader, read_through, successor
+from kaflow_engine.state.reader import read_through, successor
 
 DRIVER, WAITING, MATCH, KEYLESS, EMITTED = 100, 101, 102, 103, 104
 """Side bytes of entries that are not a side's own: retained driving records, waiting rows, matches
 of a retained record, retained records without a key, and rows that may be emitted again."""
 
-_AT_ONCE = 20_000
-"""Most entries of one part of what is due."""
+_LIKELY = 64
+"""Bytes that one entry takes in a page of the index, roughly."""
 
 _PLACE = struct.Struct(">Iq")
 _STAMP = struct.Struct(">Q")
@@ -150,48 +149,53 @@ class StepState:
         )
 
     def due(self, horizon: int) -> Iterator[list[tuple[int, bytes]]]:
-        """Yield due time and entry key of what falls due strictly before `horizon`, as `soonest`
-        does."""
-        for keys in self.soonest(horizon):
-            yield [split_due(key)[1:] for key in keys]
+        """Yield due time and entry key as `take_due` does."""
+        for dues in self.take_due(horizon):
+            yield list(zip(dues.times.tolist(), dues.entries.to_pylist(), strict=True))
 
-    def soonest(self, horizon: int) -> Iterator[list[bytes]]:
-        """Yield the keys in the index by due time of what falls due strictly before `horizon`.
+    def take_due(self, horizon: int) -> Iterator[Dues]:
+        """Take what falls due strictly before `horizon` out of the index by due time.
 
         They come in parts, because any number may fall due at once. When all are taken, it is noted
         for `write` when the rest falls due.
         """
-        found: list[bytes] = []
+        keys: list[bytes] = []
+        values: list[bytes] = []
         for part in self._task.partitions:
             state = self._task.state(self._step, part)
-            for shard, soonest in _soonest(state, shards_of(part, self._count)):
-                start, stop = due_range(shard, horizon)
-                if stop is not None and soonest >= stop:
-                    self._dues.append(split_due(soonest)[1])
-                    continue
-                while True:
-                    keys = state.range(start, stop, _AT_ONCE - len(found)).keys
-                    found += keys
-                    if len(found) < _AT_ONCE:
-                        break
-                    yield found
-                    found, start = [], keys[-1] + b"\0"
-                rest = due_range(shard, 1 << 70)[1]
-                if stop is not None and stop != rest:
-                    self._dues += [split_due(k)[1] for k in state.range(stop, rest, 1).keys]
-        if found:
-            yield found
+            for found, rest in read_index(state, shards_of(part, self._count), horizon):
+                keys += found.keys
+                values += found.values
+                self._dues += [] if rest is None else [rest]
+                if len(keys) + sum(map(len, values)) // _LIKELY >= AT_ONCE:
+                    yield self._taken(keys, values, horizon)
+                    keys, values = [], []
+        if keys:
+            yield self._taken(keys, values, horizon)
+
+    def _taken(self, keys: list[bytes], values: list[bytes], horizon: int) -> Dues:
+        self._add(pa.array(keys, pa.binary()), pa.nulls(len(keys), pa.binary()))
+        dues = of_index(keys, values)
+        now = dues.times < horizon
+        if now.all():
+            return dues
+        self._note(dues.filter(~now), mixed=True)
+        return dues.filter(now)
+
+    def _note(self, dues: Dues, *, mixed: bool) -> None:
+        self._add(*to_pages(dues, mixed=mixed))
+        self._dues.append(int(dues.times.min()))
+
+    def remove(self, entries: Sequence[bytes] | pa.BinaryArray) -> None:
+        """Delete entries that have no place in the index by due time, or were taken out of it."""
+        names = pa.array(entries, pa.binary())
+        self.change(names, pa.nulls(len(names), pa.binary()))
 
     def forget(self, due: list[tuple[int, bytes]]) -> None:
-        """Delete entries that are due, and their places in the index by due time."""
+        """Delete entries before they fall due, and their places in the index by due time."""
         names = pa.array([entry for _, entry in due], pa.binary())
         dues = np.array([at for at, _ in due], np.int64)
         self.change(names, pa.nulls(len(names), pa.binary()), dues)
-
-    def forget_all(self, due: pa.BinaryArray, entries: pa.BinaryArray) -> None:
-        """Delete entries that are due, and what the index has of them."""
-        for keys in (entries, due):
-            self._add(keys, pa.nulls(len(keys), pa.binary()))
 
     def has_due(self, first: int, last: int) -> bool:
         """Tell whether the index has anything that falls due from `first` to `last`."""
@@ -203,11 +207,9 @@ class StepState:
             for shard in shards_of(part, self._count)
         )
 
-    def postpone(self, key: bytes, due: int, later: int) -> None:
-        """Move the place of an entry in the index by due time."""
-        changes = self._single[part_of_shard(key[0], self._count)]
-        changes[due_key(key[0], due, key)] = None
-        changes[due_key(key[0], later, key)] = b""
+    def postpone(self, key: bytes, later: int) -> None:
+        """Give an entry, which was due, another place in the index by due time."""
+        self._single[part_of_shard(key[0], self._count)][due_key(key[0], later, key)] = b""
         self._dues.append(later)
 
     def put(self, key: bytes, value: bytes, due: int | None = None) -> None:
@@ -234,6 +236,21 @@ class StepState:
             self._add(due_keys(keys, dues), pc.if_else(kept, pa.scalar(b"", pa.binary()), None))
             put = dues[kept.to_numpy(zero_copy_only=False)]
             self._dues += [int(put.min())] if len(put) else []
+
+    def put_until(
+        self, keys: pa.BinaryArray, values: pa.BinaryArray, dues: Items, *, mixed: bool
+    ) -> None:
+        """Write many entries that stay until they fall due: the index holds them in pages.
+
+        Args:
+            keys: Each once, of entries that are not there.
+            values: As many, none of them null.
+            dues: When they fall due.
+            mixed: As of `to_pages`; `has_due` finds a time only where they are not.
+        """
+        if len(keys):
+            self._add(keys, values)
+            self._note(Dues(dues, keys), mixed=mixed)
 
     def write(self) -> int | None:
         """Hand the changes to the task.
@@ -268,22 +285,3 @@ class StepState:
 
 def _objects(array: pa.BinaryArray) -> list[bytes]:
     return array.to_numpy(zero_copy_only=False).tolist()
-
-
-def _soonest(state: StateReader, shards: range) -> Iterator[tuple[int, bytes]]:
-    """Yield shards that have an index by due time, and its first key; the others are passed over.
-
-    A small batch would otherwise look twice into each of 256 shards.
-    """
-    shard = shards.start
-    while shard < shards.stop:
-        # no key of a shard lies behind its index, so the next one tells which shard has any
-        keys = state.range(bytes((shard, DUE)), None, 1).keys
-        if not keys:
-            return
-        (soonest,) = keys
-        if soonest[0] == shard:
-            yield shard, soonest
-            shard += 1
-        else:
-            shard = soonest[0]

@@ -26,7 +26,7 @@ def heads(values: pa.BinaryArray, kind: np.dtype[Any]) -> Items:
     """Return what stands at the head of each value, none of which is null or shorter."""
     if not len(values):
         return np.zeros(0, kind)
-    starts, data = _content(values)
+    starts, data = contents(values)
     if starts[-1] - starts[0] == len(values) * kind.itemsize:
         return data[starts[0] : starts[-1]].view(kind)
     places = starts[:-1, None] + np.arange(kind.itemsize)
@@ -39,7 +39,7 @@ def pieces(values: pa.BinaryArray, starts: Items, lengths: Items) -> pa.BinaryAr
         return pa.array([], pa.binary())
     offsets = np.zeros(len(values) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
-    begins, data = _content(values)
+    begins, data = contents(values)
     moved = np.repeat(begins[:-1] + starts - offsets[:-1], lengths)
     found = data[moved + np.arange(offsets[-1])]
     buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(found)]
@@ -55,7 +55,7 @@ def ordered_words(values: pa.BinaryArray) -> pa.ListArray:
     offsets = np.zeros(len(values) + 1, np.int64)
     np.cumsum(-(-lengths // _LONG), out=offsets[1:])
     padded = np.zeros(offsets[-1] * _LONG, np.uint8)
-    begins, data = _content(values)
+    begins, data = contents(values)
     moved = np.repeat(offsets[:-1] * _LONG - begins[:-1], lengths)
     padded[moved + np.arange(begins[0], begins[0] + len(moved))] = data[begins[0] : begins[-1]]
     words = padded.view(">u8").astype(np.uint64) ^ np.uint64(1 << 63)
@@ -100,8 +100,8 @@ def rows_of(lists: pa.ListArray, width: int) -> Items:
     return lists.flatten().to_numpy().reshape(-1, width)
 
 
-def _content(values: pa.BinaryArray) -> tuple[Items, Items]:
-    """Return offsets and bytes."""
+def contents(values: pa.BinaryArray) -> tuple[Items, Items]:
+    """Return where each value begins, and the last one ends, and the bytes of all."""
     _, offsets, data = values.buffers()
     starts = np.frombuffer(offsets, np.int32)[values.offset : values.offset + len(values) + 1]
     content = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)

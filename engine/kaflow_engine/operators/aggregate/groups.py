@@ -20,7 +20,8 @@ from kaflow_engine.operators.aggregate.entries import (
 )
 from kaflow_engine.operators.aggregate.windows import Numbers
 from kaflow_engine.operators.keyed_state import StepState
-from kaflow_engine.state.keys import entry_key, split_due
+from kaflow_engine.state.due_pages import Dues
+from kaflow_engine.state.keys import entry_key
 
 _MANY = 1000
 """Groups of each window from which on it is worth to ask first whether it has any in the state."""
@@ -106,11 +107,16 @@ class Groups:
             dues: The times behind which they are over; none: they stay for good.
         """
         new = pc.invert(known)
-        due = dues[new.to_numpy(zero_copy_only=False)] if len(dues) else None
-        self._state.change(entries.filter(new), values.filter(new), due)
+        if len(dues):
+            self._put_until(
+                entries.filter(new), values.filter(new), dues[new.to_numpy(zero_copy_only=False)]
+            )
+        else:
+            self._state.change(entries.filter(new), values.filter(new))
         self._state.change(entries.filter(known), values.filter(known))
-        for entry in set(self._groups).intersection(entries.filter(new).to_pylist()):
-            del self._groups[entry]  # what was forgotten begins again
+        if self._groups:  # what was forgotten begins again
+            for entry in set(self._groups).intersection(entries.filter(new).to_pylist()):
+                del self._groups[entry]
 
     @property
     def is_untouched(self) -> bool:
@@ -153,58 +159,51 @@ class Groups:
 
     def over_already(self, watermark: int) -> list[Over]:
         """Forget the groups of this batch that are over, and return them."""
-        mine = [(due, e) for e, due in self._dues.items() if due < watermark and self._groups[e]]
+        mine = [e for e, due in self._dues.items() if due < watermark and self._groups[e]]
         found, later = self._over(mine, watermark)
         self._dues.update(later)
         return found
 
-    def due(self, watermark: int) -> Iterator[list[bytes]]:
-        """Yield the keys in the index by due time of entries that were there before the batch and
-        may be over."""
-        yield from self._state.soonest(watermark)
+    def due(self, watermark: int) -> Iterator[Dues]:
+        """Yield entries that were there before the batch and may be over; the index holds them no
+        longer."""
+        yield from self._state.take_due(watermark)
 
-    def over(self, keys: Sequence[bytes], watermark: int) -> list[Over]:
+    def over(self, due: Dues, watermark: int) -> list[Over]:
         """Forget the groups among what is due that are over, and return them."""
-        due = [split_due(key)[1:] for key in keys]
-        found, later = self._over(due, watermark)
-        self._state.forget([(at, entry) for at, entry in due if entry not in later])
-        for at, entry in due:
-            if entry in later:
-                self._state.postpone(entry, at, later[entry])
+        entries: list[bytes] = due.entries.to_pylist()
+        found, later = self._over(entries, watermark)
+        self._state.remove([entry for entry in entries if entry not in later])
+        for entry, at in later.items():
+            self._state.postpone(entry, at)
         return found
 
-    def forget(self, due: pa.BinaryArray, entries: pa.BinaryArray) -> None:
-        """Forget all groups that are due; they are over, and the batch has not changed them.
-
-        Args:
-            due: Their keys in the index by due time.
-            entries: Their keys.
-        """
-        self._state.forget_all(due, entries)
+    def forget(self, entries: pa.BinaryArray) -> None:
+        """Forget all groups that are due; they are over, and the batch has not changed them."""
+        self._state.remove(entries)
         self._gone.append(entries)
 
-    def go_on(
-        self, due: pa.BinaryArray, entries: pa.BinaryArray, values: pa.BinaryArray, overs: Numbers
-    ) -> None:
+    def go_on(self, entries: pa.BinaryArray, values: pa.BinaryArray, overs: Numbers) -> None:
         """Keep groups that were due, and that the batch does not change beside.
 
         Args:
-            due: Their keys in the index by due time.
             entries: Their keys.
             values: What is kept of them.
             overs: The times behind which they are over.
         """
-        self._state.change(due, pa.nulls(len(due), pa.binary()))
-        self._state.change(entries, values, overs)
+        self._put_until(entries, values, overs)
+
+    def _put_until(self, entries: pa.BinaryArray, values: pa.BinaryArray, dues: Numbers) -> None:
+        mixed = self._aggregate.window is None
+        self._state.put_until(entries, values, dues, mixed=mixed)
 
     def _over(
-        self, due: Sequence[tuple[int, bytes]], watermark: int
+        self, entries: Sequence[bytes], watermark: int
     ) -> tuple[list[Over], dict[bytes, int]]:
         """Return the groups that are over, and when others will be that were due."""
         found: list[Over] = []
         later: dict[bytes, int] = {}
-        groups = self.of([entry for _, entry in due])
-        for (_, entry), group in zip(due, groups, strict=True):
+        for entry, group in zip(entries, self.of(entries), strict=True):
             if group is None or (entry in self._groups and self._groups[entry] is None):
                 continue  # forgotten before, or noted twice
             at = over_at(self._aggregate, group, read_entry(self._aggregate, entry)[1])

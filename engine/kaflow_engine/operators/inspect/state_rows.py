@@ -25,7 +25,8 @@ from kaflow_engine.operators.join.temporal_join import read_versions
 from kaflow_engine.operators.keyed_state import read_place
 from kaflow_engine.operators.outcomes.ledger import read_account
 from kaflow_engine.operators.outcomes.outcomes import class_sql
-from kaflow_engine.state.keys import split_due, split_entry
+from kaflow_engine.state.due_pages import of_index
+from kaflow_engine.state.keys import split_entry
 
 
 def decode(flow: Flow, side: StateSide, keys: Sequence[bytes], values: Sequence[bytes]) -> Decoded:
@@ -39,7 +40,7 @@ def decode(flow: Flow, side: StateSide, keys: Sequence[bytes], values: Sequence[
     """
     match side.kind:
         case "due":
-            return _due(flow, side, keys)
+            return _due(flow, side, keys, values)
         case "accounts":
             return _accounts(flow, side, keys, values)
         case "groups":
@@ -157,19 +158,19 @@ def _accounts(
     return decoded(rows, [], [outcome, (Column("waits", "BIGINT"), "waits")])
 
 
-def _due(flow: Flow, side: StateSide, keys: Sequence[bytes]) -> Decoded:
+def _due(flow: Flow, side: StateSide, keys: Sequence[bytes], values: Sequence[bytes]) -> Decoded:
     names = {each.byte: each.name for each in state_sides(flow) if each.step == side.step}
-    found = [split_due(key) for key in keys]
-    entries = [entry for _, _, entry in found]
+    found = of_index(keys, values)
+    entries: list[bytes] = found.entries.to_pylist()
     ledger = isinstance(operator_of_state(flow, side.step), Ledger)
-    nothing: list[str | None] = [None] * len(keys)
+    nothing: list[str | None] = [None] * len(entries)
     rows = entry_rows(
         nothing if ledger else key_texts(entries),
         _origins(flow, side, [split_entry(entry)[0][1:] for entry in entries])
         if ledger
         else nothing,
-        [None] * len(keys),
-        [due for _, due, _ in found],
+        [None] * len(entries),
+        pa.array(found.times),
         of=pa.array([names[entry[1]] for entry in entries], pa.string()),
     )
     return decoded(rows, [], [(Column("entry", "VARCHAR"), "of")])

@@ -85,21 +85,21 @@ def _take(work: JoinWorkspace, entries: list[tuple[int, bytes]]) -> Stored:
     state = work.state
     found: list[tuple[bytes | None, bytes, bytes]] = []
     waiting: list[bool] = []
-    gone: list[tuple[int, bytes]] = []
+    gone: list[bytes] = []
     ttls = {i: work.join.sides[i].ttl for i in work.events}
     values = state.values([entry for _, entry in entries])
-    for (at, entry), value in zip(entries, values, strict=True):
+    for (_, entry), value in zip(entries, values, strict=True):
         key, side, suffix = split_entry(entry)
         if value is not None:
             due = stored_ts(value) + ttls.get(side, work.driving.ttl)
             if due >= work.horizon:  # the TTL has grown since
-                state.postpone(entry, at, due)
+                state.postpone(entry, due)
                 continue
-        gone.append((at, entry))
+        gone.append(entry)
         if side in (DRIVER, KEYLESS, WAITING) and value is not None:
             found.append((None if side == KEYLESS else key, suffix, value))
             waiting.append(side == WAITING)
-    state.forget(gone)
+    state.remove(gone)
     keys, suffixes, kept = zip(*found, strict=True) if found else ((), (), ())
     drivers = read_drivers(work.driving.ttl, -1, keys, suffixes, kept)
     rows = drivers.select(["did", "suffix", "extra"]).filter(pa.array(waiting, pa.bool_()))
@@ -119,7 +119,7 @@ def _take_waiting(work: JoinWorkspace, drivers: pa.Table) -> pa.Table:
         ["did", "suffix", "extra"]
     )
     entries = entry_keys(pa.array(owners, pa.binary()), WAITING, pa.array(suffixes, pa.binary()))
-    work.state.change(entries, pa.nulls(len(entries), pa.binary()))
+    work.state.remove(entries)
     return rows.set_column(0, "did", drivers["did"].take(pa.array(index, pa.int64())))
 
 
@@ -147,4 +147,4 @@ def _load_matches(work: JoinWorkspace, drivers: pa.Table) -> None:
     for i in work.events:
         table, entries = load_matches(work, i, kept)
         work.load(f"p{i}", table)
-        work.state.change(entries, pa.nulls(len(entries), pa.binary()))
+        work.state.remove(entries)

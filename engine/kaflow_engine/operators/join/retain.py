@@ -51,7 +51,7 @@ def _events(work: JoinWorkspace) -> None:
         orders = rows["ord"].combine_chunks()
         keys = entry_keys(rows["key"].combine_chunks(), i, order_suffixes(orders))
         values = event_values(rows["ts"], orders, rows["s"].combine_chunks())
-        work.state.change(keys, values, rows["due"].to_numpy())
+        work.state.put_until(keys, values, rows["due"].to_numpy(), mixed=True)
 
 
 def _drivers(work: JoinWorkspace) -> None:
@@ -72,7 +72,9 @@ def _drivers(work: JoinWorkspace) -> None:
         values = driver_values(group)
         new = group["did"].to_numpy() > 0
         dues = group["due"].to_numpy()
-        work.state.change(keys.filter(pa.array(new)), values.filter(pa.array(new)), dues[new])
+        work.state.put_until(
+            keys.filter(pa.array(new)), values.filter(pa.array(new)), dues[new], mixed=True
+        )
         work.state.change(keys.filter(pa.array(~new)), values.filter(pa.array(~new)))
 
 

@@ -54,7 +54,7 @@ def run_ledger(
         found.append(_settle(flow, chain, horizon, here, accounts, state, counters))
     if batch.may_be_due(number):
         for due in state.due(horizon):
-            state.forget(due)
+            state.remove([entry for _, entry in due])
     report = {"counters": dict(counters), "due": due_report(number, state.write())}
     found.append(report_rows([report]))
     return pa.concat_tables(found)

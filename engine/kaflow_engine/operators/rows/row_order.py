@@ -12,6 +12,9 @@ from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.formats.pick import pick
 from kaflow_engine.operators.rows.schemas import MEMBERS, ORIGIN, TAKEN, TRIGGER
 
+_ROOM = 1 << 62
+"""How many numbers a sort key may be one of."""
+
 Places = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
@@ -19,9 +22,22 @@ def order_of(rows: pa.Table, names: Sequence[str]) -> Places:
     """Return the places of rows in ascending order of integer columns, the first one foremost."""
     columns = [rows[name].to_numpy() for name in names]
     telling = [column for column in columns if len(column) and np.any(column != column[0])]
-    if not telling:
-        return np.arange(rows.num_rows)
-    return np.lexsort(telling[::-1])
+    keys: list[Places] = []
+    room = 0
+    for n, column in enumerate(telling):
+        if any(np.array_equal(column, before) for before in telling[:n]):
+            continue
+        least, span = int(column.min()), int(column.max()) - int(column.min()) + 1
+        if span > _ROOM:
+            keys.append(column)
+            room = 0
+        elif span > room:
+            keys.append(column.astype(np.int64) - least)
+            room = _ROOM // span
+        else:  # one key is sorted faster than two
+            keys[-1] = keys[-1] * span + (column.astype(np.int64) - least)
+            room //= span
+    return np.lexsort(keys[::-1]) if keys else np.arange(rows.num_rows)
 
 
 def in_order(rows: pa.Table, branches: Sequence[int] = ()) -> pa.Table:

@@ -83,10 +83,9 @@ class KeptRows:
                     found.append((key, value, at))
                 else:
                     later[entry] = at
-            self._state.forget([(at, entry) for at, entry in due if entry not in later])
-            for at, entry in due:
-                if entry in later:
-                    self._state.postpone(entry, at, later[entry])
+            self._state.remove([entry for entry in entries if entry not in later])
+            for entry, at in later.items():
+                self._state.postpone(entry, at)
             yield found
 
     def write(self) -> int | None:

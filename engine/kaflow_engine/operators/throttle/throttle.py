@@ -127,15 +127,15 @@ class _Throttling:
         self._seen.add(key)
         change = self.came.change(key) or known.held
         if change is None or change.value == known.value:
-            self.state.forget([(at, entry)])
+            self.state.remove([entry])
             return
         if not self.came.send(key, change):
             self._released.append((at, key, change))
         until = self._until(key)
         if until is None:
-            self.state.forget([(at, entry)])
+            self.state.remove([entry])
         else:
-            self.state.postpone(entry, at, until)
+            self.state.postpone(entry, until)
             self.state.put(entry, sent_value(SentKey(until, change.value, None)))
 
     def take_others(self) -> None:

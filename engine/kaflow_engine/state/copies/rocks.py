@@ -179,18 +179,22 @@ class RocksCopy:
         cursor = self._db.iter(_until(stop))
         valid, key_at = cursor.valid, cast("Callable[[], bytes]", cursor.key)
         value_at, move = cast("Callable[[], bytes]", cursor.value), cursor.next
+        before: bytes | None = None
+        here: bytes | None = None  # where the cursor stands; None: behind the last key
         for position in order:
             prefix = prefixes[position]
-            cursor.seek(prefix or _FIRST_KEY)
-            while valid():
-                key = key_at()
-                if not key.startswith(prefix):
-                    break
+            behind = here is not None and here < prefix
+            if behind or before is None or prefix.startswith(before):  # else it stands beyond
+                cursor.seek(prefix or _FIRST_KEY)
+                here = key_at() if valid() else None
+            before = prefix
+            while here is not None and here.startswith(prefix):
                 index.append(position)
-                keys.append(key)
+                keys.append(here)
                 values.append(value_at())
                 move()
-            else:
+                here = key_at() if valid() else None
+            if here is None:
                 cursor.status()  # raises if it ended for another reason than the end
 
     def _assert_end(self, last: bytes | None, first: bytes, options: ReadOptions) -> None:

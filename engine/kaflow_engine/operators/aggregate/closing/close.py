@@ -25,7 +25,7 @@ from kaflow_engine.operators.aggregate.workspace import Work
 from kaflow_engine.operators.handover import Changes, HandChanges, HandOn, placed
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.quarantine import DATA_ERRORS
-from kaflow_engine.state.keys import entries_due
+from kaflow_engine.state.due_pages import Dues, joined_dues
 
 
 def close(work: Work, late: LateRows, hand_on: HandOn, hand_changes: HandChanges) -> list[pa.Table]:
@@ -42,16 +42,17 @@ def close(work: Work, late: LateRows, hand_on: HandOn, hand_changes: HandChanges
     hands = (hand_on, hand_changes)
     found = _over(work, work.groups.over_already(work.watermark), late, *hands)
     looks = work.batch.may_be_due(work.chain.number)
-    one_by_one: list[bytes] = []
-    for keys in work.groups.due(work.watermark) if looks else ():
-        due, changed = late.apart(keys)
+    one_by_one: list[Dues] = []
+    for each in work.groups.due(work.watermark) if looks else ():
+        due, changed = late.apart(each)
         one_by_one += changed
-        at_once = _close_at_once(work, due, *hands) if due else []
+        at_once = _close_at_once(work, due.entries, *hands) if len(due.entries) else []
         if at_once is None:
             at_once = _over(work, work.groups.over(due, work.watermark), late, *hands)
         found += at_once
     if one_by_one:
-        found += _over(work, work.groups.over(one_by_one, work.watermark), late, *hands)
+        over = work.groups.over(joined_dues(one_by_one), work.watermark)
+        found += _over(work, over, late, *hands)
     return found
 
 
@@ -120,7 +121,7 @@ def _told(
 
 
 def _close_at_once(
-    work: Work, keys: list[bytes], hand_on: HandOn, hand_changes: HandChanges
+    work: Work, entries: pa.BinaryArray, hand_on: HandOn, hand_changes: HandChanges
 ) -> list[pa.Table] | None:
     """Forget the groups that are due, and send them, without a look at each of them.
 
@@ -130,8 +131,6 @@ def _close_at_once(
     aggregate, groups = work.aggregate, work.groups
     if isinstance(aggregate.window, SessionWindow) or keeps_rows(aggregate) or work.tells_closing:
         return None
-    due = pa.array(keys, pa.binary())
-    entries = entries_due(due)
     if not groups.is_untouched or len(pc.unique(entries)) < len(entries):
         return None
     values = groups.values(entries, dense=True)
@@ -145,15 +144,15 @@ def _close_at_once(
         return None
     gone = OverGroups(keys=groupings, starts=starts, ends=ends, ts=stored.ts, over=over)
     if aggregate.leaves in ("changes", "first"):
-        groups.forget(due, entries)
+        groups.forget(entries)
         return []
     try:
         if aggregate.leaves == "ended":
-            return leave_at_once(work, due, entries, gone, stored, hand_changes)
+            return leave_at_once(work, entries, gone, stored, hand_changes)
         rows = rows_at_once(work, gone, stored.columns)
     except DATA_ERRORS:
         return None
-    groups.forget(due, entries)
+    groups.forget(entries)
     return _sent(work, gone, rows, [], hand_on)
 
 

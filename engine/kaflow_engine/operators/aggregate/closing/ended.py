@@ -79,7 +79,6 @@ def _stays(work: Work, group: Group, start: int | None) -> bool:
 
 def leave_at_once(
     work: Work,
-    due: pa.BinaryArray,
     entries: pa.BinaryArray,
     over: OverGroups,
     stored: GroupValues,
@@ -89,7 +88,6 @@ def leave_at_once(
 
     Args:
         work: The aggregate.
-        due: Keys in the index by due time.
         entries: The keys of entries, which no record of the batch changes.
         over: The windows.
         stored: What is kept of them.
@@ -106,9 +104,8 @@ def leave_at_once(
     staying = pa.array(stay)
     found, bad = _handed(work, over, leaving, hand_changes)
     values = group_values(stored.ts[stay], stored.columns.filter(staying))
-    work.groups.go_on(due.filter(staying), entries.filter(staying), values, later[stay])
-    gone = pc.invert(staying)
-    work.groups.forget(due.filter(gone), entries.filter(gone))
+    work.groups.go_on(entries.filter(staying), values, later[stay])
+    work.groups.forget(entries.filter(pc.invert(staying)))
     for place in (one.row for one in bad if stay[one.row]):
         columns: str = stored.columns[place].as_py()
         group = Group(ts=int(stored.ts[place]), last=0, columns=columns, unsent=True)

@@ -1,6 +1,6 @@
 """Records of a batch that come to windows which have ended, so that both leave as one change."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,7 +11,7 @@ from kaflow_engine.flow.windows import SessionWindow
 from kaflow_engine.operators.aggregate.entries import Group, entries_of
 from kaflow_engine.operators.aggregate.windows import Numbers, assigned, ends_of
 from kaflow_engine.operators.aggregate.workspace import Work, texts
-from kaflow_engine.state.keys import entries_due
+from kaflow_engine.state.due_pages import Dues
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,15 +41,13 @@ class LateRows:
             return False
         return bool(((times >= start - self.gap) & (times <= group.last + self.gap)).any())
 
-    def apart(self, due: list[bytes]) -> tuple[list[bytes], list[bytes]]:
-        """Return the keys in the index by due time of windows that they do not change, and of those
-        that they may."""
+    def apart(self, due: Dues) -> tuple[Dues, list[Dues]]:
+        """Return the windows that are due and that they do not change, and those that they may."""
         if not self.entries:
             return due, []
         names = pa.array(self.entries, pa.binary())
-        found: Sequence[bool] = pc.is_in(entries_due(pa.array(due, pa.binary())), names).to_pylist()
-        both = list(zip(due, found, strict=True))
-        return [k for k, is_late in both if not is_late], [k for k, is_late in both if is_late]
+        changed = pc.is_in(due.entries, names).to_numpy(zero_copy_only=False)
+        return due.filter(~changed), [due.filter(changed)] if changed.any() else []
 
 
 def late_rows(work: Work, rows: pa.Table) -> LateRows:

@@ -106,18 +106,23 @@ def take_in_bulk(
 
 
 def _groups(work: Work, rows: pa.Table, places: Numbers, starts: Numbers, ends: Numbers) -> _Groups:
-    keys = rows["key"].combine_chunks().take(pa.array(places))
+    keys = rows["key"].combine_chunks().dictionary_encode()
+    codes = keys.indices.to_numpy().astype(np.int64)[places]
     windowed = work.aggregate.window is not None
-    entries = entries_of(keys, starts if windowed else None).dictionary_encode()
-    of_rows = entries.indices.to_numpy().astype(np.int64)
-    count = len(entries.dictionary)
+    if windowed:
+        windows, of_windows = np.unique(starts, return_inverse=True)
+        codes = codes * len(windows) + of_windows
+    pairs = pa.array(codes).dictionary_encode()
+    of_rows = pairs.indices.to_numpy().astype(np.int64)
+    count = len(pairs.dictionary)
     some, by = np.empty(count, np.int64), np.empty(count, np.int64)
     some[of_rows] = np.arange(len(of_rows))  # any row of the group
     by[of_rows] = places  # for equal indices the last write stays
+    own = keys.dictionary.take(keys.indices.take(pa.array(places[some])))
     return _Groups(
         of_rows=of_rows,
-        entries=entries.dictionary,
-        keys=keys.take(pa.array(some)),
+        entries=entries_of(own, starts[some] if windowed else None),
+        keys=own,
         starts=starts[some],
         ends=ends[some],
         by=by,
