@@ -64,10 +64,11 @@ test-services: setup ## tests that start Spark, Kafka and other services
 	@echo "== tests with Spark, Kafka and services"
 	@$(BIN)/python -m pytest -q -n $$(( $(PROCESSORS) + 1 )) $(BY_FILE) -m "$(SERVICES)" $(ARGS) || $(NONE_LEFT)
 
-# Services that live longer than they need to do more work, so these take what those leave.
+# These take what the others leave, who wait now and then; with a greater number, a machine that is
+# busy with something else would never come to them.
 test-random: setup ## random cases and slow tests, when nothing else wants the processors
 	@echo "== random cases and slow tests"
-	@nice -n 15 $(BIN)/python -m pytest -q -n auto $(BY_FILE) -m "$(RANDOM)" $(ARGS) || $(NONE_LEFT)
+	@nice -n 4 $(BIN)/python -m pytest -q -n auto $(BY_FILE) -m "$(RANDOM)" $(ARGS) || $(NONE_LEFT)
 
 lint: setup ## ruff, pyright, the import contracts, and known vulnerabilities of packages and jars
 	@echo "== ruff"
