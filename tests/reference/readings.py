@@ -67,8 +67,11 @@ def parts_of(author: Author, columns: Columns | None) -> Iterator[Part]:
     """Yield a pipeline as it is, or one for each output where topics have readings."""
     known = dict(columns or {})
     relations = author.get("relations", {})
-    if any("type" in output for output in author.get("outputs") or [author["output"]]):
+    outputs = author.get("outputs") or [author["output"]]
+    if any("type" in output for output in outputs):
         raise NotExpressible("outputs that are no topics")
+    if any("key_format" in each for each in (*outputs, *author.get("topics", {}).values())):
+        raise NotExpressible("keys that are no text")
     read = [*relations.values(), *author.get("topics", {}).values()]
     if any("operation" in spec and not spec.get("table") for spec in read):
         raise NotExpressible("changes of rows, which test_upserts is about")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, assert_never
 
 from kaflow_engine.model.columns import Column
+from kaflow_engine.model.key_formats import WrittenKeyFormat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,7 @@ class TopicSink:
     """Of a table one change leaves for each key and batch, also where more of them come."""
     passes_key: bool = False
     """The key is that of the driving record: one that has none makes records without a key."""
+    key_format: WrittenKeyFormat = "text"
 
     @property
     def target(self) -> str:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kaflow_engine.model.columns import Column
+from kaflow_engine.model.key_formats import TEXT, KeyFormat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,9 @@ class TopicParams:
     """Those of `model.record_columns` that the plan uses."""
     on_null: Literal["skip", "row"] = "skip"
     """What a null value of an event is."""
+    key_format: KeyFormat = "text"
+    key_type: str = TEXT
+    """The type of `_key`."""
 
     @property
     def is_kept(self) -> bool:

@@ -3,14 +3,16 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 import duckdb
 import duckdb.sqltypes
-import pyarrow as pa
 
 from kaflow_engine.duck import queries, quoting
 from kaflow_engine.errors import ModelError
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # planning needs types as text, and it takes long to load
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ def parse_type(text: str) -> Type:
 
 
 @lru_cache(maxsize=1024)
-def arrow_type(text: str) -> pa.DataType:
+def arrow_type(text: str) -> "pa.DataType":
     """Return the Arrow type in which DuckDB exports a column of type `text`."""
     parse_type(text)
     return queries.query(f"SELECT CAST(NULL AS {text}) AS c").schema.field(0).type

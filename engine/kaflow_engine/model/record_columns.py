@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from kaflow_engine.model.columns import Column
+from kaflow_engine.model.key_formats import TEXT
 
 KEY = "_key"
 HEADERS = "_headers"
@@ -10,7 +11,7 @@ NULL_VALUE = Column("$null", "BOOLEAN")
 """Whether a record has no value; of rows of changes, and for no author to name."""
 
 RECORD_COLUMNS = (
-    Column(KEY, "VARCHAR"),
+    Column(KEY, TEXT),
     Column("_time", "TIMESTAMP"),
     Column("_topic", "VARCHAR"),
     Column("_partition", "INTEGER"),
@@ -20,12 +21,18 @@ RECORD_COLUMNS = (
 )
 
 
-def record_columns(own: Sequence[Column]) -> tuple[Column, ...]:
-    """Return the record columns of a topic: those whose name is none of its own columns'."""
+def record_columns(own: Sequence[Column], key_type: str = TEXT) -> tuple[Column, ...]:
+    """Return the record columns of a topic: those whose name is none of its own columns'.
+
+    Args:
+        own: Its columns.
+        key_type: The type of its keys.
+    """
     taken = {column.name.lower() for column in own}
-    return tuple(column for column in RECORD_COLUMNS if column.name not in taken)
+    typed = (Column(KEY, key_type) if c.name == KEY else c for c in RECORD_COLUMNS)
+    return tuple(column for column in typed if column.name not in taken)
 
 
-def readable(own: Sequence[Column]) -> tuple[Column, ...]:
+def readable(own: Sequence[Column], key_type: str = TEXT) -> tuple[Column, ...]:
     """Return all columns that a query may use of a topic."""
-    return (*own, *record_columns(own))
+    return (*own, *record_columns(own, key_type))

@@ -14,6 +14,7 @@ from pydantic import (
 from kaflow_engine.errors import Location
 from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.formats import FormatName
+from kaflow_engine.model.key_formats import KeyFormat
 from kaflow_engine.model.names import Cron, Filled, GroupName, Name, Operation, Topic
 from kaflow_engine.model.outputs.output_specs import (
     ColumnSpec,
@@ -97,6 +98,9 @@ class TopicSpec(Spec):
     """A duration alone is `keep`."""
     key: Filled | None = None
     """Column that the Kafka key of a dimension is; None: the join key."""
+    key_format: KeyFormat = "text"
+    key_type: Filled | None = None
+    """DuckDB type of a key that is JSON."""
     table: bool = False
     """The last record of a key is the row of a table; a null value deletes it."""
     primary_key: tuple[Filled, ...] = ()

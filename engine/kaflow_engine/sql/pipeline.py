@@ -7,8 +7,10 @@ from functools import partial
 
 from sqlglot import exp
 
+from kaflow_engine.duck import binding
 from kaflow_engine.errors import Location, ModelError, Problems, SqlError, UnknownName
 from kaflow_engine.model.files.yaml_file import raise_all
+from kaflow_engine.model.key_formats import KEY_TYPES, TEXT
 from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.pipelines.own_settings import as_said_by, joins_said_at
 from kaflow_engine.model.record_columns import KEY
@@ -35,6 +37,7 @@ from kaflow_engine.sql.shape import QueryShape
 from kaflow_engine.sql.syntax import at_line
 from kaflow_engine.sql.tables.filters import with_source_filters
 from kaflow_engine.sql.tables.names import ReadTopic, Topics
+from kaflow_engine.sql.types.bind import normal_type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +109,13 @@ def topics_of(spec: PipelineSpec) -> Topics:
         topic = topic or name
         said = spec.read_as(topic, reading)
         operation = None if said.table else said.operation
-        return ReadTopic(topic=topic, reading=reading, key=table_key(said), operation=operation)
+        return ReadTopic(
+            topic=topic,
+            reading=reading,
+            key=table_key(said),
+            operation=operation,
+            key_type=key_type(said),
+        )
 
     return read
 
@@ -144,6 +153,17 @@ def _event_times(spec: PipelineSpec, read: _Read) -> EventTimes:
         return said.row_time == "latest" and spec.is_event(topic)
 
     return EventTimes(column=spec.event_time, counts=counts)
+
+
+def key_type(topic: TopicSpec) -> str:
+    """Return the type of `_key`, as DuckDB writes it; of one that DuckDB does not know, text."""
+    known = KEY_TYPES[topic.key_format]
+    if known is not None or topic.key_type is None:
+        return known or TEXT
+    try:
+        return normal_type(topic.key_type)
+    except binding.Error:
+        return TEXT  # `declared_columns` says so
 
 
 def table_key(topic: TopicSpec) -> tuple[str, ...] | None:

@@ -7,7 +7,9 @@ from functools import partial
 from sqlglot import exp
 
 from kaflow_engine.errors import Location, ModelError, SqlError
+from kaflow_engine.model.columns import Column
 from kaflow_engine.model.files.yaml_file import raise_all
+from kaflow_engine.model.record_columns import readable
 from kaflow_engine.sql.flat import Flat
 from kaflow_engine.sql.full_joins import either_record, split_full, where_present
 from kaflow_engine.sql.groups.event_time import EventTimes, clock_of
@@ -105,9 +107,14 @@ class _Reader:
             self._selecting(clocks, lambda rows: rows).select(query, scope, flat)
         return [flat for flat, _ in rows]
 
+    def _readable(self, topic: str) -> tuple[Column, ...] | None:
+        """Return all columns that a query may use of a topic; None: they are not known yet."""
+        own = self.schemas(topic)
+        return None if own is None else readable(own, self.names.topics(topic).key_type)
+
     def _selecting(self, clocks: ClockOf, typed: Callable[[Flat], Flat]) -> Selecting:
         return Selecting(
-            at=self.at, wrong=self.wrong, schemas=self.schemas, clock_of=clocks, typed=typed
+            at=self.at, wrong=self.wrong, readable=self._readable, clock_of=clocks, typed=typed
         )
 
     def _rows(
@@ -154,7 +161,7 @@ class _Reader:
         raise_all([*wrong, *wrong_kinds_of_branches(found, self.at)])
         if unknown:
             raise unknown[0]
-        return discriminated(aligned(found, self.schemas, self.at))
+        return discriminated(aligned(found, self._readable, self.at))
 
     def _branches(self, query: exp.Query, outer: Named) -> Iterator[tuple[exp.Select, Named]]:
         """Yield the SELECTs of a UNION ALL however it is nested, with what names mean to each."""

@@ -6,7 +6,6 @@ from dataclasses import replace
 from sqlglot import exp
 
 from kaflow_engine.errors import Location, ModelError, SqlError
-from kaflow_engine.model.record_columns import readable
 from kaflow_engine.sql.flat import Flat
 from kaflow_engine.sql.scope import Schemas
 from kaflow_engine.sql.shape import OutputShape, QueryShape
@@ -18,14 +17,14 @@ _AS_MANY = "select as many columns in each branch; NULL AS name stands for one t
 _KEYS = "write AS _key in each branch, or in none and output.key"
 
 
-def aligned(branches: Sequence[Flat], schemas: Schemas, at: Location | None) -> list[Flat]:
+def aligned(branches: Sequence[Flat], readable: Schemas, at: Location | None) -> list[Flat]:
     """Return the branches with the names of the first one, and the types that SQL gives them all.
 
     Types are left as they are while the columns of some topic are not known.
 
     Args:
         branches: In their order.
-        schemas: Columns of topics.
+        readable: The columns of topics that a query may use.
         at: Where the SQL text begins.
 
     Raises:
@@ -36,7 +35,7 @@ def aligned(branches: Sequence[Flat], schemas: Schemas, at: Location | None) -> 
     for each in branches[1:]:
         _check_columns(first, each, at_line(at, each.line))
     named = [_named(each, first) for each in branches]
-    binders = [_binder(each.shape(), schemas, at) for each in named]
+    binders = [_binder(each.shape(), readable, at) for each in named]
     if any(binder is None for binder in binders):
         return named
     known = [binder for binder in binders if binder is not None]
@@ -77,9 +76,9 @@ def _named(branch: Flat, first: Flat) -> Flat:
     return replace(branch, outputs=outputs, key=first.key)
 
 
-def _binder(shape: QueryShape, schemas: Schemas, at: Location | None) -> Binder | None:
-    columns = {topic: schemas(topic) for each in (*shape.below, shape) for topic in each.topics}
-    known = {topic: readable(some) for topic, some in columns.items() if some is not None}
+def _binder(shape: QueryShape, readable: Schemas, at: Location | None) -> Binder | None:
+    columns = {topic: readable(topic) for each in (*shape.below, shape) for topic in each.topics}
+    known = {topic: some for topic, some in columns.items() if some is not None}
     if len(known) < len(columns):
         return None
     rows = with_elements(source_columns(shape, known, at), shape, at)

@@ -67,7 +67,7 @@ topics:
     history: {keep: 7d, path: /a, format: delta, partition: p, offset: o, timestamp: t,
               key: k, value: v}
     key: id
-    on_null: skip
+    key_format: long
     on_data_loss: continue
     on_schema_change: add_nullable
   countries: {table: true, primary_key: [code, "on"], operation: "header:dbz.op", retain: 30d}
@@ -91,6 +91,7 @@ SENT = {"coalesce": "batch", "every": None, "late_updates": False}
 SMART = {**SENT, "type": "smart", "coalesce": "none"}
 NO_TABLE = {"table": False, "primary_key": (), "operation": None, "retain": None}
 TABLE = {"table": True, "primary_key": ("code", "on"), "operation": "header:dbz.op", "retain": DAYS}
+KEY = {"key": "id", "key_format": "long", "key_type": None}
 WITH_GRACE = {"ttl": None, "grace": 2 * HOUR, "on_late": "drop"}
 ONE = {"query": "SELECT 1", "description": "One.", "aggregation": WITH_GRACE}
 NONE = RelationSpec().model_dump()
@@ -121,6 +122,7 @@ def test_every_key() -> None:
             "topic": "dev.out",
             "format": "avro",
             "key": "on",
+            "key_format": None,
             "schema_": {
                 "name": "Row",
                 "fields": (
@@ -152,7 +154,7 @@ def test_every_key() -> None:
                 "on_error": "fail",
                 "lookup": "as_of",
                 "history": {"keep": 7 * 24 * HOUR, "path": "/a", "format": "delta", **PLACES},
-                "key": "id",
+                **KEY,
                 "on_null": "skip",
                 "on_data_loss": "continue",
                 "on_schema_change": "add_nullable",
@@ -279,21 +281,19 @@ def test_ttls_of_a_printed_pipeline() -> None:
 
 
 def test_tags_may_be_a_list() -> None:
-    spec = load("name: p\nquery: S\noutput: {topic: o}\ntags: [a, b]\n")
-    assert spec.tags == {"a": "", "b": ""}
+    said = "name: p\nquery: S\noutput: {topic: o}\ntags: [a, b]\n"
+    assert load(said).tags == {"a": "", "b": ""}
 
 
 def test_a_file_with_a_byte_order_mark_and_windows_line_ends(tmp_path: Path) -> None:
-    path = tmp_path / "p.yaml"
     text = "name: p\r\nquery: |\r\n  SELECT\r\n  1\r\noutput: {topic: o}\r\n"
-    path.write_bytes(b"\xef\xbb\xbf" + text.encode())
-    spec = load_pipeline(path, {})
-    assert (spec.query, spec.place("output").line) == ("SELECT\n1\n", 5)
+    (path := tmp_path / "p.yaml").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert (spec := load_pipeline(path, {})).query == "SELECT\n1\n"
+    assert spec.place("output").line == 5
 
 
 def test_a_file_that_is_no_text(tmp_path: Path) -> None:
-    path = tmp_path / "p.yaml"
-    path.write_bytes(b"name: p\nquery: \xff\n")
+    (path := tmp_path / "p.yaml").write_bytes(b"name: p\nquery: \xff\n")
     with pytest.raises(ModelError, match=r"p\.yaml:2: not UTF-8 text"):
         load_pipeline(path, {})
     with pytest.raises(ModelError, match="this is a folder, not a file"):

@@ -59,6 +59,11 @@ def _at_once(fields: Sequence[tuple[str, Type, str]]) -> str:
     return f"CAST(to_json(struct_pack({packed})) AS VARCHAR)"
 
 
+def json_value_sql(kind: str, sql: str) -> str:
+    """Return a VARCHAR expression: a value of a DuckDB type as JSON; NULL for NULL."""
+    return _value(parse_type(kind), sql, 0)
+
+
 def plain_text_sql(kind: Scalar | Decimal, sql: str) -> str:
     """Return a VARCHAR expression of a value without parts, as it stands between JSON's quotes.
 

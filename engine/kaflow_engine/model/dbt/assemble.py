@@ -24,7 +24,8 @@ _KEPT_AS = {
 }
 
 _OUTPUT = (
-    *("topic", "format", "key", "schema", "table", "partition", "interval", "coalesce"),
+    *("topic", "format", "key", "key_format", "schema", "table", "partition", "interval"),
+    "coalesce",
     *("every", "folder", "partition_by", "connection", "mode", "create", "batch", "sql", "ledger"),
 )
 """Keys of `output:`, which a model's configuration may give on their own."""

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.formats import FormatName
+from kaflow_engine.model.key_formats import WrittenKeyFormat
 from kaflow_engine.model.names import Filled, TableName, Topic
 from kaflow_engine.model.query_settings import Coalesce, QuerySettings
 from kaflow_engine.model.spec import Path, Spec
@@ -39,6 +40,8 @@ class OutputSpec(Spec):
     format: FormatName = "json"
     key: Filled | None = None
     """The output column that becomes the record's key; None: records without a key."""
+    key_format: WrittenKeyFormat | None = None
+    """None: that of a record's key which passes as it is, else text."""
     schema_: SchemaSpec | None = Field(default=None, alias="schema")
     table: TableName | None = None
     """A Delta table: its folder in the warehouse."""

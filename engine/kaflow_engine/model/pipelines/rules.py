@@ -9,6 +9,7 @@ from kaflow_engine.errors import ModelError
 from kaflow_engine.model.files.mistakes import REQUIRED, dotted, place
 from kaflow_engine.model.files.tree import Entries, Items, Node, Scalar, brief
 from kaflow_engine.model.formats import FORMATS, WITH_FIELDS, WITH_SCHEMA, one_of
+from kaflow_engine.model.pipelines.key_rules import types_of_keys
 from kaflow_engine.model.pipelines.output_rules import (
     one_output_for_a_target,
     output_of_one_kind,
@@ -184,6 +185,7 @@ RULES: tuple[Rule, ...] = (
     fields_without_name,
     versions_of_dimensions,
     null_values_of_dimensions,
+    types_of_keys,
     one_topic_for_two_uses,
     keys_of_tables,
     keys_of_relations,

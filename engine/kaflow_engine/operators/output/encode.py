@@ -18,6 +18,7 @@ from kaflow_engine.flow.sinks import (
     value_columns,
 )
 from kaflow_engine.formats.contract import Encoder, IdSchema, format_of
+from kaflow_engine.formats.keys import key_bytes_sql
 from kaflow_engine.formats.pick import keep
 from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
@@ -51,7 +52,7 @@ def encode_rows(
         places: A column that `sql` selects, too: with `rn`, it tells rows of one `rn` apart.
     """
     numbers = ["rn", *([places] if places else [])]
-    key = "NULL" if sink.key is None else f"CAST({identifier(f'o.{sink.key}')} AS VARCHAR)"
+    key = _key_sql(sink, columns)
     changes = any(column.name == OPERATION for column in columns)
     columns = value_columns(sink, columns)
     value, encoder = _value(sink, columns)
@@ -88,11 +89,20 @@ def encode_rows(
         {
             **{name: found.column(name) for name in numbers},
             "rn": found.column("rn").cast(pa.int64()),
-            "out_key": found.column("$key").cast(pa.string()).cast(pa.binary()),
+            "out_key": found.column("$key").cast(pa.binary()),
             "value": found.column("$value").cast(pa.binary()),
         }
     )
     return Encoded(rows=done, bad=tuple(sorted(whole.values(), key=lambda b: b.row)))
+
+
+def _key_sql(sink: Sink, columns: Sequence[Column]) -> str:
+    """Return a BLOB expression of the key."""
+    column = next((column for column in columns if column.name == sink.key), None)
+    if column is None:
+        return "NULL::BLOB"
+    form = sink.key_format if isinstance(sink, TopicSink) else "text"
+    return key_bytes_sql(form, column.type, selected(column))
 
 
 def _is_delete(found: pa.Table) -> pa.ChunkedArray:

@@ -7,17 +7,17 @@ import pyarrow.compute as pc
 
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.sources import TopicParams
-from kaflow_engine.formats.pick import keep, pick
+from kaflow_engine.formats.pick import pick
 from kaflow_engine.model.record_columns import HEADERS, KEY, NULL_VALUE
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.quarantine import guarded
+from kaflow_engine.operators.source.keys import read_keys
 
 _LAST_OF_A_NAME = (
     'list_filter("headers", lambda h, i: NOT list_contains('
     'list_transform("headers"[i + 1:], lambda later: later."key"), h."key"))'
 )
 _SQL: Mapping[str, tuple[str, str]] = {
-    KEY: ("key", 'TRY(decode("key"))'),
     "_time": ("$ts", 'make_timestamp("$ts" * 1000)'),
     "_topic": ("topic", '"topic"'),
     "_partition": ("partition", '"partition"'),
@@ -44,21 +44,25 @@ def with_record_columns(
     """
     if not topic.record_columns:
         return rows, []
-    asked = [(column.name, *_SQL[column.name]) for column in topic.record_columns]
+    names = [column.name for column in topic.record_columns]
+    asked = [(name, *_SQL[name]) for name in names if name != KEY]
     raw = {"rn": rows["rn"], "$ts": rows["$ts"]}
     raw |= {of: pick(records[of], rows["rn"]) for _, of, _ in asked if of != "$ts"}
-    chosen = ", ".join(f"{sql} AS {identifier(f'c.{name}')}" for name, _, sql in asked)
-    found, failed = guarded(f"SELECT rn, {chosen} FROM rows", pa.table(raw))
+    chosen = ", ".join(["rn", *(f"{sql} AS {identifier(f'c.{n}')}" for n, _, sql in asked)])
+    given = pa.table(raw)
+    only = given.select(["rn"])
+    found, failed = guarded(f"SELECT {chosen} FROM rows", given) if asked else (only, [])
     bad = [BadRecord(row=b.row, phase="decode", error=b.error, message=b.message) for b in failed]
     rows = _without(rows, [b.row for b in failed])
-    if KEY in (name for name, _, _ in asked):
-        keys = pick(records["key"], rows["rn"])
-        lost = pc.and_(keys.is_valid(), found[f"c.{KEY}"].is_null())
-        bad += [
-            BadRecord(row=row, phase="decode", error="InvalidKey", message="the key is no UTF-8")
-            for row in rows["rn"].filter(lost).to_pylist()
+    if KEY in names:
+        keys = read_keys(topic, pick(records["key"], rows["rn"]))
+        found = found.append_column(f"c.{KEY}", keys.values)
+        unread = [
+            BadRecord(row=rows["rn"][place].as_py(), phase="decode", error="InvalidKey", message=w)
+            for place, w in keys.wrong.items()
         ]
-        rows, found = keep(rows, pc.invert(lost)), keep(found, pc.invert(lost))
+        bad += unread
+        rows, found = (_without(each, [b.row for b in unread]) for each in (rows, found))
     for name in found.column_names[1:]:
         rows = rows.append_column(name, found[name])
     return rows, bad

@@ -36,6 +36,7 @@ from kaflow_engine.operators.rows.schemas import DRIVING, EXCHANGE, SIDE
 from kaflow_engine.operators.rows.task import BatchContext, Task
 from kaflow_engine.operators.source.decode import Intake, addressed, read_topic
 from kaflow_engine.operators.source.failures import Failures
+from kaflow_engine.operators.source.keys import read_keys
 from kaflow_engine.operators.source.places import places_of
 from kaflow_engine.operators.source.roles import Roles, roles_of, without
 from kaflow_engine.operators.source.table_records import TableRecords
@@ -159,10 +160,10 @@ class _Decoded:
         if not side.tombstones:
             self.counters["tombstones_ignored"] += dead.num_rows
             return EXCHANGE.empty_table()
-        raw = self.intake.records.column("key").take(dead.column("rn"))
-        rows = pa.table({"rn": dead.column("rn"), "raw": raw})
+        keys = read_keys(self.topic, self.intake.records.column("key").take(dead.column("rn")))
+        rows = pa.table({"rn": dead.column("rn"), "key": keys.values})
         found = query(
-            f"SELECT rn, {keyed('k')} AS key FROM (SELECT rn, TRY(decode(raw)) AS k FROM rows)",
+            f"SELECT rn, {keyed('k')} AS key FROM (SELECT rn, CAST(key AS VARCHAR) AS k FROM rows)",
             rows=rows,
         )
         known = found.column("key").is_valid()

@@ -8,8 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.duck.queries import query
-from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.edges import Driving
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import target_of
@@ -25,6 +23,7 @@ from kaflow_engine.operators.rows.schemas import EXCHANGE, READY
 from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.operators.source.decode import Intake
 from kaflow_engine.operators.source.failures import Failures
+from kaflow_engine.operators.source.keys import read_keys
 from kaflow_engine.operators.source.places import places_of
 from kaflow_engine.operators.source.roles import Roles
 
@@ -171,17 +170,14 @@ def _deletes(given: TableInput) -> tuple[pa.Table, list[BadRecord]]:
     table, nulls = given.table, given.nulls
     if table.deletes is None or not nulls.num_rows:
         return pa.table({"rn": nulls["rn"].slice(0, 0), "key": pa.array([], pa.binary())}), []
-    raw = given.intake.records["key"].take(nulls["rn"])
-    read = query(
-        f"SELECT rn, raw, TRY(decode(raw)) AS {identifier(f'{given.driving.alias}.{KEY}')} "
-        "FROM rows",
-        pa.table({"rn": nulls["rn"], "raw": raw}),
-    )
-    lost = pc.and_not(pc.is_valid(read["raw"]), pc.is_valid(read.column(2)))
+    topic = given.intake.topic
+    keys = read_keys(topic, given.intake.records["key"].take(nulls["rn"]))
+    read = pa.table({"rn": nulls["rn"], f"{given.driving.alias}.{KEY}": keys.values})
     bad = [
-        BadRecord(row=row, phase="decode", error="InvalidKey", message="the key is no UTF-8")
-        for row in read["rn"].filter(lost).to_pylist()
+        BadRecord(row=nulls["rn"][place].as_py(), phase="decode", error="InvalidKey", message=why)
+        for place, why in keys.wrong.items()
     ]
+    lost = pc.is_in(read["rn"], pa.array([one.row for one in bad], pa.int64()))
     columns = (column for column, _ in table.keys)
     keys = list(zip(columns, table.deletes, strict=True))
     missing = " OR ".join(f"({sql}) IS NULL" for sql in table.deletes)

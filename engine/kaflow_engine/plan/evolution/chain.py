@@ -19,6 +19,7 @@ from kaflow_engine.flow.numbers import join_id, ledger_id, state_in
 from kaflow_engine.flow.operators import Decode, KeyedJoin, Project
 from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
 from kaflow_engine.flow.timed import Throttle
+from kaflow_engine.model.key_formats import TEXT
 from kaflow_engine.plan.evolution.aggregates import documents_of
 from kaflow_engine.plan.evolution.timed import documents_of_runs
 from kaflow_engine.plan.planner.outputs.sink import sink_id
@@ -38,8 +39,17 @@ _OF_FLOW = (
     "backfill",
 )
 _OF_TOPIC = ("avro_schema", "avro_id", "key_in_value")
-ADDED_TO_TOPICS: Mapping[str, Any] = {"record_columns": (), "on_null": "skip"}
-ADDED_TO_FINISH: Mapping[str, Any] = {"key_in_value": True, "every": None}
+ADDED_TO_TOPICS: Mapping[str, Any] = {
+    "record_columns": (),
+    "on_null": "skip",
+    "key_format": "text",
+    "key_type": TEXT,
+}
+ADDED_TO_FINISH: Mapping[str, Any] = {
+    "key_in_value": True,
+    "every": None,
+    "key_format": "text",
+}
 ADDED_TO_SIDES: Mapping[str, Any] = {"within": None}
 ADDED_TO_STEPS: Mapping[str, Any] = {"time": None}
 """Fields that stored chains do not have, with what their absence means."""
@@ -233,6 +243,7 @@ def _finish(projects: Sequence[Project], sink: Sink, throttle: Throttle | None) 
         "avro_id": topic.avro_id if topic else None,
         "table": table and _without({"grouped": False}, table),
         "key_in_value": topic.key_in_value if topic else True,
+        "key_format": topic.key_format if topic else "text",
         **({"sink": other} if other else {}),
         "every": None if throttle is None else throttle.every,
     }

@@ -75,6 +75,7 @@ class _Written:
 
     format: str
     key: str | None
+    key_format: str
     columns: Mapping[str, tuple[str, tuple[str, ...]]]
     """Type and SQL of each branch, by name."""
 
@@ -84,6 +85,7 @@ def _written(flow: Flow, sink: TopicSink) -> _Written:
     return _Written(
         format=sink.format,
         key=sink.key,
+        key_format=sink.key_format,
         columns={
             parts[0][0].name: (parts[0][0].type, tuple(sql for _, sql in parts))
             for parts in zip(*branches, strict=True)
@@ -106,5 +108,7 @@ def _changes(old: _Written, new: _Written, used: frozenset[str]) -> Iterator[tup
     for name in new.columns:
         if name not in old.columns:
             yield False, f"column '{name}' is added"
+    if old.key_format != new.key_format:
+        yield True, f"keys are {new.key_format} from now on, {old.key_format} before"
     if old.key != new.key:
         yield False, f"the key is '{new.key}', was '{old.key}'"

@@ -189,6 +189,7 @@ def _output(
         sink=sink_part(write.sink, sink) if write.sink else None,
         format=write.sink.kind if write.sink else "delta" if output.table else output.format,
         key=_key_name(write, in_order[0][1].shape if in_order else None),
+        key_format=_key_format(write, sink),
         branches=tuple(_branch(spec, write, planned, each) for each in in_order)
         or (BranchPart(chain=0, unnests=(), where=(), lineage=()),),
         looked_up=tuple(_branch(spec, write, planned, each) for each in looked_up),
@@ -201,6 +202,11 @@ def _output(
         last_exchange=sink.exchange if sink else None,
         every=pace(spec, write),
     )
+
+
+def _key_format(write: Write, sink: Sink | None) -> str | None:
+    form = sink.key_format if isinstance(sink, TopicSink) else write.output.key_format
+    return None if form == "text" else form
 
 
 def _branch(

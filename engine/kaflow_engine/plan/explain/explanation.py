@@ -35,6 +35,8 @@ class TopicPart:
     """Where files are that come before the topic."""
     tombstones: str | None
     """What a null value does."""
+    keys: str | None = None
+    """The format of keys, of JSON with their type; None: text."""
     columns: tuple[Column, ...] | None
     """None: not known yet."""
 
@@ -187,6 +189,8 @@ class OutputPart:
     format: str
     """`delta` of a table; of another sink its kind."""
     key: str | None
+    key_format: str | None = None
+    """None: text."""
     branches: tuple[BranchPart, ...]
     """Several where it writes a union; their rows leave in this order."""
     looked_up: tuple[BranchPart, ...]

@@ -45,6 +45,8 @@ def topic_rows(topic: TopicPart) -> Rows:
     """How a topic is read."""
     yield "role", ", ".join(topic.roles)
     yield "format", topic.format
+    if topic.keys is not None:
+        yield "keys", topic.keys
     if topic.history is not None:
         yield "history", f"{topic.history}, then the topic from where it ends"
     if topic.roles == ("table",):
@@ -195,9 +197,10 @@ def written(output: OutputPart) -> Rows:
 
 
 def _key(output: OutputPart) -> str:
+    written = f", as {output.key_format}" if output.key_format else ""
     if output.key == KEY and any(branch.groups for branch in output.branches):
-        return "the group"
-    return output.key or "none: records go to any partition"
+        return f"the group{written}"
+    return f"{output.key}{written}" if output.key else "none: records go to any partition"
 
 
 def around(explanation: Explanation) -> Rows:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config, topic_format
-from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.model.specs import PipelineSpec, TopicSpec
 from kaflow_engine.plan.explain.explanation import TopicPart
 from kaflow_engine.plan.planner.topics import TopicRole
 from kaflow_engine.sql.chain_shapes import ChainShape
@@ -41,6 +41,7 @@ def topic_part(
         name=role.name,
         roles=tuple(name for name, has in names if has),
         format=topic_format(spec, config, role.name),
+        keys=_keys(topic),
         event_time=spec.event_time(role.name),
         ttl=role.ttl if event else None,
         ttl_from=role.ttl_from if event else None,
@@ -56,6 +57,12 @@ def topic_part(
         tombstones=_tombstones(spec, role, [each.shape for each in queries]),
         columns=schemas.get(role.name),
     )
+
+
+def _keys(topic: TopicSpec) -> str | None:
+    if topic.key_format == "text":
+        return None
+    return f"{topic.key_format}: {topic.key_type}" if topic.key_type else topic.key_format
 
 
 def _tombstones(spec: PipelineSpec, role: TopicRole, shapes: Sequence[QueryShape]) -> str | None:

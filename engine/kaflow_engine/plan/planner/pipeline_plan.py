@@ -8,7 +8,7 @@ from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.files.yaml_file import raise_all
-from kaflow_engine.model.record_columns import NULL_VALUE, readable
+from kaflow_engine.model.record_columns import KEY, NULL_VALUE, readable
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.assemble import PlanParts, assemble
 from kaflow_engine.plan.planner.chain_parts import ChainParts
@@ -21,6 +21,7 @@ from kaflow_engine.plan.planner.grouping.settings import (
 )
 from kaflow_engine.plan.planner.mistakes import Mistakes
 from kaflow_engine.plan.planner.outputs.connector import wrong_sinks
+from kaflow_engine.plan.planner.outputs.keys import wrong_key_formats
 from kaflow_engine.plan.planner.outputs.output import (
     OutputParts,
     wrong_names,
@@ -44,7 +45,7 @@ from kaflow_engine.plan.planner.topics import (
 )
 from kaflow_engine.sql.chain_shapes import ChainShape, chain_shapes
 from kaflow_engine.sql.groups.event_time import TIME
-from kaflow_engine.sql.pipeline import names_written, pipeline_topics
+from kaflow_engine.sql.pipeline import key_type, names_written, pipeline_topics
 from kaflow_engine.sql.scope import NeedsSchema
 from kaflow_engine.sql.shape import OutputShape, QueryShape
 from kaflow_engine.sql.types.bind import (
@@ -64,6 +65,9 @@ def declared_columns(spec: PipelineSpec, topic: str) -> tuple[Column, ...] | Non
     """
     said = spec.topic(topic)
     columns = None
+    if said.key_type is not None:
+        at = spec.place("topics", topic, "key_type")
+        raise_all(check_types({KEY: said.key_type}, {KEY: at}))
     if said.columns is not None:
         places = {name: spec.place("topics", topic, "columns", name) for name in said.columns}
         raise_all(check_types(said.columns, places))
@@ -194,7 +198,10 @@ def _plan(
     chains = chain_shapes(shapes)
     reads = [sources for chain in chains if (sources := chain.shape.read)]
     topics = dict.fromkeys(source.topic for sources in reads for source in sources)
-    columns = {topic: (*readable(schemas[topic]), NULL_VALUE) for topic in topics}
+    columns = {
+        topic: (*readable(schemas[topic], key_type(spec.topic(topic))), NULL_VALUE)
+        for topic in topics
+    }
     outputs = [
         output_parts(spec, config, number, branches, columns, mistakes)
         for number, branches in enumerate(shapes)
@@ -210,6 +217,7 @@ def _plan(
     params = mistakes.attempt(lambda: topic_params(spec, config, roles, used, schemas))
     mistakes.found += [*wrong_tables(spec, chains), *wrong_readings(spec, chains)]
     mistakes.found += wrong_keys(spec, outputs, keys)
+    mistakes.found += [e for output in outputs for e in wrong_key_formats(spec, output)]
     mistakes.raise_all()
     if not whole:
         return None  # how topics are joined and rows emitted may be what is left out

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.flow.edges import Driving, Rows, SideParams
 from kaflow_engine.flow.graph import decode_id
@@ -12,6 +11,7 @@ from kaflow_engine.flow.operators import KeyedJoin
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.layout import key_text
+from kaflow_engine.plan.planner.tables.record_keys import is_record_key
 from kaflow_engine.plan.planner.topics import TopicRole
 from kaflow_engine.sql.shape import MATCHED, Expr, JoinShape, OutputShape, QueryShape
 from kaflow_engine.sql.tables.operations import operation_sql
@@ -218,10 +218,6 @@ def _side(
     operation = operation_sql(source.alias, topic.operation) if source.table else None
     if operation is not None:  # what does not pass is gone
         conditions.append(f"({operation}) <> 'd'")
-    kafka_key = topic.key
-    # an expression over that column is another key
-    own = [pair.inner.sql.lower() for pair in join.keys]
-    named = [identifier(f"{join.alias}.{kafka_key}").lower()]
     return SideParams(
         alias=join.alias,
         input=decode_id(source.topic),
@@ -233,7 +229,7 @@ def _side(
         ttl=role.ttl,
         lookup=topic.lookup,
         keep=keep,
-        tombstones=len(own) == 1 and (kafka_key is None or own == named),
+        tombstones=is_record_key(join, topic),
     )
 
 

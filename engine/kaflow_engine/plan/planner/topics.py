@@ -14,6 +14,7 @@ from kaflow_engine.model.record_columns import NULL_VALUE, record_columns
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.history import history_params
 from kaflow_engine.sql.chain_shapes import ChainShape, is_timed
+from kaflow_engine.sql.pipeline import key_type
 from kaflow_engine.sql.shape import SourceShape
 
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
@@ -213,7 +214,7 @@ def topic_params(
     found: list[TopicParams] = []
     for index, role in enumerate(roles):
         topic = spec.topic(role.name)
-        columns = schemas[role.name]
+        columns, kind = schemas[role.name], key_type(topic)
         _check_schema_change(spec, config, role.name)
         event_time, clock = event_time_sql(spec, role.name, columns)
         names = {name.lower() for name in used[role.name]}
@@ -228,8 +229,10 @@ def topic_params(
                 format=form,
                 columns=tuple(c for c in columns if every or c.name.lower() in names),
                 record_columns=tuple(
-                    c for c in (*record_columns(columns), NULL_VALUE) if c.name in names
+                    c for c in (*record_columns(columns, kind), NULL_VALUE) if c.name in names
                 ),
+                key_format=topic.key_format,
+                key_type=kind,
                 event_time=event_time,
                 dimension=role.name in spec.state.dimensions
                 or (role.table and not role.events and not role.timed),

@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
@@ -82,24 +82,38 @@ def fetch(bundle: Bundle, report: Report | None = None) -> tuple[Path, ...]:
     Raises:
         SourceError: a file cannot be fetched, or is not the one that was pinned.
     """
-    home = bundle_home(bundle)
-    wanted = artifacts(bundle)
-    if not fetched(bundle):
+    return fetch_files(bundle, artifacts(bundle), report)
+
+
+def fetch_files(
+    name: str, wanted: Sequence[Artifact], report: Report | None = None
+) -> tuple[Path, ...]:
+    """Return pinned files as `fetch` does, which are called by a name together."""
+    home = _home(name, wanted)
+    if not _complete(home).exists():
         with locked(home.with_suffix(".lock")):
-            if not fetched(bundle):  # another process may have fetched it while this one waited
-                _fill(home, bundle, wanted, report or _to_stderr)
+            if not _complete(home).exists():  # another process may have done it while this waited
+                _fill(home, name, wanted, report or _to_stderr)
     return tuple(home / artifact.file for artifact in wanted)
 
 
 def fetched(bundle: Bundle) -> bool:
     """Say whether a bundle is complete in the cache."""
-    return (bundle_home(bundle) / ".complete").exists()
+    return _complete(bundle_home(bundle)).exists()
 
 
 def bundle_home(bundle: Bundle) -> Path:
     """Return the folder of a bundle; another list of artifacts has another folder."""
-    content = "\n".join(f"{a.coordinate} {a.sha256}" for a in artifacts(bundle))
-    return cache_dir() / "jars" / f"{bundle}-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
+    return _home(bundle, artifacts(bundle))
+
+
+def _home(name: str, wanted: Sequence[Artifact]) -> Path:
+    content = "\n".join(f"{a.coordinate} {a.sha256}" for a in wanted)
+    return cache_dir() / "jars" / f"{name}-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
+
+
+def _complete(home: Path) -> Path:
+    return home / ".complete"
 
 
 def artifacts(bundle: Bundle) -> tuple[Artifact, ...]:
@@ -114,7 +128,7 @@ def _pinned() -> Mapping[str, Mapping[str, str]]:
     )
 
 
-def _fill(home: Path, bundle: Bundle, wanted: tuple[Artifact, ...], report: Report) -> None:
+def _fill(home: Path, bundle: str, wanted: Sequence[Artifact], report: Report) -> None:
     home.mkdir(parents=True, exist_ok=True)
     missing = [a for a in wanted if not _intact(home / a.file, a)]
     report(f"kaflow: fetching {bundle}: {len(missing)} of {len(wanted)} files into {home}")
@@ -123,7 +137,7 @@ def _fill(home: Path, bundle: Bundle, wanted: tuple[Artifact, ...], report: Repo
             list(pool.map(partial(_download, scratch=Path(scratch), home=home), missing))
     size = sum((home / a.file).stat().st_size for a in wanted)
     report(f"kaflow: fetched {bundle}: {size / 1e6:.0f} MB")
-    write_text(home / ".complete", "")
+    write_text(_complete(home), "")
 
 
 def _download(artifact: Artifact, scratch: Path, home: Path) -> None:

@@ -10,7 +10,6 @@ from kaflow_engine.duck.functions.catalogue import IN_PLANS, shown
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.model.columns import Column
-from kaflow_engine.model.record_columns import readable
 from kaflow_engine.sql.flat import Flat, Group
 from kaflow_engine.sql.groups.shapes import RunShape
 from kaflow_engine.sql.parse import parse_select
@@ -54,7 +53,7 @@ def run_of(select: exp.Select) -> RunText | None:
 
 
 def rows_of_runs(
-    run: RunText, flat: Flat, typed: Flat, schemas: Schemas, at: Location | None
+    run: RunText, flat: Flat, typed: Flat, readable: Schemas, at: Location | None
 ) -> dict[str, exp.Expr]:
     """Put rows into runs, and return what the SQL selects of them, by name.
 
@@ -62,7 +61,7 @@ def rows_of_runs(
         run: What is said of them.
         flat: The rows, with their outputs; the runs are added to it.
         typed: The same rows, whose columns are those of topics.
-        schemas: Columns of topics.
+        readable: The columns of topics that a query may use.
         at: Where the text of the whole query begins.
 
     Raises:
@@ -72,8 +71,8 @@ def rows_of_runs(
     _refuse_changes(flat, run.start)
     check_run(run)
     shape = typed.shape()
-    columns = {topic: schemas(topic) for each in (*shape.below, shape) for topic in each.topics}
-    known = {topic: readable(some) for topic, some in columns.items() if some is not None}
+    columns = {topic: readable(topic) for each in (*shape.below, shape) for topic in each.topics}
+    known = {topic: some for topic, some in columns.items() if some is not None}
     if len(known) < len(columns):
         raise NeedsSchema([topic for topic in columns if topic not in known], run.start)
     rows = with_elements(source_columns(shape, known, at), shape, at)

@@ -24,7 +24,7 @@ class Selecting:
 
     at: Location | None
     wrong: list[ModelError]
-    schemas: Schemas
+    readable: Schemas
     clock_of: ClockOf
     """Tells the event time of its rows."""
     typed: Callable[[Flat], Flat]
@@ -48,7 +48,7 @@ class Selecting:
         if is_distinct(query):
             flat.outputs = distinct_rows(query, flat, self.at)
         if (run := run_of(query)) is not None:
-            flat.outputs = rows_of_runs(run, flat, self.typed(flat), self.schemas, self.at)
+            flat.outputs = rows_of_runs(run, flat, self.typed(flat), self.readable, self.at)
         if (changes := changes_of(query)) is not None:
             flat.outputs = rows_of_changes(changes, query, flat, self.at)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from kaflow_engine.errors import Location, SqlError
+from kaflow_engine.model.key_formats import TEXT
 from kaflow_engine.sql.groups.changes import changes_of
 from kaflow_engine.sql.groups.grouping import is_grouped
 from kaflow_engine.sql.streamable import is_unnest, line_of, row_number_of
@@ -26,6 +27,8 @@ class ReadTopic:
     """The columns that are the key where it is read as a table; None: of events."""
     operation: str | None = None
     """What says of each record what it does to a row, where these are read as changes."""
+    key_type: str = TEXT
+    """The type of `_key`."""
 
 
 Topics = Callable[[str], ReadTopic]

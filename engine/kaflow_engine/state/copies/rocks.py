@@ -22,7 +22,7 @@ from kaflow_engine.state.copies.rocks_errors import (
     telling,
     translate,
 )
-from kaflow_engine.state.copies.rocks_options import COMPACT_AT, copy_options, write_options
+from kaflow_engine.state.copies.rocks_options import COMPACT_AT, copy_options, until, write_options
 from kaflow_engine.state.log.changes import change_lists
 from kaflow_engine.state.reader import CopySize, Entries, Scanned, StateRef, successor
 
@@ -109,7 +109,7 @@ class RocksCopy:
         first = max(start, _FIRST_KEY)
         if stop is not None and stop <= first:
             return Entries([], [])
-        options = _until(stop)
+        options = until(stop)
         with telling(self.path):
             pairs = cast(
                 "list[tuple[bytes, bytes]]",
@@ -176,7 +176,7 @@ class RocksCopy:
         index, keys, values = into
         stops = [successor(prefix) for prefix in prefixes]
         stop = None if None in stops else max(cast("list[bytes]", stops))
-        cursor = self._db.iter(_until(stop))
+        cursor = self._db.iter(until(stop))
         valid, key_at = cursor.valid, cast("Callable[[], bytes]", cursor.key)
         value_at, move = cast("Callable[[], bytes]", cursor.value), cursor.next
         before: bytes | None = None
@@ -293,11 +293,3 @@ def _open(path: Path, deadline: float) -> Rdict:
 
 def _ascend(keys: Sequence[bytes]) -> bool:
     return all(map(lt, keys, islice(keys, 1, None)))
-
-
-def _until(stop: bytes | None) -> ReadOptions:
-    # No lower bound: rocksdict takes it for an upper one, and seeking does the same.
-    options = ReadOptions()
-    if stop is not None:
-        options.set_iterate_upper_bound(stop)
-    return options

@@ -6,6 +6,7 @@ from rocksdict import (
     Cache,
     DBCompressionType,
     Options,
+    ReadOptions,
     WriteOptions,
 )
 
@@ -50,4 +51,13 @@ def write_options() -> WriteOptions:
     """Return the options of a write: no write-ahead log, because change files are one."""
     options = WriteOptions()
     options.disable_wal = True  # pyright: ignore[reportAttributeAccessIssue]  # a property; the stub calls it a method
+    return options
+
+
+def until(stop: bytes | None) -> ReadOptions:
+    """Return options to read up to a key, which is left out; None: to the end."""
+    # No lower bound: rocksdict takes it for an upper one, and seeking does the same.
+    options = ReadOptions()
+    if stop is not None:
+        options.set_iterate_upper_bound(stop)
     return options

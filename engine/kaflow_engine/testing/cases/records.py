@@ -11,7 +11,9 @@ from kaflow_engine.flow.graph import columns_of, topic_sinks
 from kaflow_engine.flow.records import DEAD_LETTER, RECORDS, ROW
 from kaflow_engine.flow.sinks import TopicSink
 from kaflow_engine.formats.contract import Evidence, IdSchema, format_of, no_schema
+from kaflow_engine.formats.keys import key_of_text, text_of_key
 from kaflow_engine.model.files.yaml_file import raise_all
+from kaflow_engine.model.key_formats import WrittenKeyFormat
 from kaflow_engine.model.outputs.output_specs import SchemaSpec
 from kaflow_engine.plan.planner.planned import PlannedPipeline
 from kaflow_engine.testing.cases.specs import Case, Given, Letter, Row
@@ -110,7 +112,7 @@ def records_table(wire: Wire, given: Sequence[Given]) -> pa.Table:
             "partition": record.partition,
             "offset": record.offset,
             "timestamp": record.timestamp,
-            "key": record.key,
+            "key": _key(wire, record),
             "value": _encoded(wire, record),
             "headers": [{"key": name, "value": value} for name, value in record.headers],
         }
@@ -122,11 +124,14 @@ def records_table(wire: Wire, given: Sequence[Given]) -> pa.Table:
 def emitted_rows(wire: Wire, output: pa.Table, batch: int) -> list[tuple[Row, bytes | None]]:
     """Return the rows of a batch in order, each with its value as it was written."""
     found = [row for row in output.to_pylist() if row["kind"] == ROW]
+    forms: dict[str, WrittenKeyFormat] = {
+        sink.topic: sink.key_format for sink in topic_sinks(wire.planned.plan)
+    }
     return [
         (
             Row(
                 topic=row["topic"],
-                key=_text(row["key"]),
+                key=_text(forms.get(row["topic"], "text"), row["key"]),
                 value=value,
                 batch=batch,
                 at=row["timestamp"],
@@ -140,6 +145,17 @@ def emitted_rows(wire: Wire, output: pa.Table, batch: int) -> list[tuple[Row, by
 def written_letters(output: pa.Table) -> list[Letter]:
     """Return the dead letters of a batch."""
     return [_letter(row["headers"]) for row in output.to_pylist() if row["kind"] == DEAD_LETTER]
+
+
+def _key(wire: Wire, record: Given) -> bytes | None:
+    topic = next(topic for topic in wire.planned.plan.sources if topic.name == record.topic)
+    if record.key is None:
+        return None
+    try:
+        return key_of_text(topic.key_format, record.key.decode())
+    except ValueError as error:
+        message = f"the key is none of format {topic.key_format}: {error}"
+        raise ModelError(message, record.at, "correct it") from error
 
 
 def _encoded(wire: Wire, record: Given) -> bytes | None:
@@ -196,5 +212,5 @@ def _letter(headers: Sequence[Mapping[str, Any]]) -> Letter:
     )
 
 
-def _text(key: bytes | None) -> str | None:
-    return None if key is None else key.decode(errors="backslashreplace")
+def _text(form: WrittenKeyFormat, key: bytes | None) -> str | None:
+    return None if key is None else text_of_key(form, key)

@@ -1,8 +1,8 @@
 """STORE KEY AS and VALUE AS: the formats that there are, and which of them can be written."""
 
-from kaflow_engine.errors import SqlError, UnknownName
+from kaflow_engine.errors import Location, SqlError, UnknownName
 from kaflow_engine.model.lenses.grammar.source_text import SourceText
-from kaflow_engine.model.lenses.grammar.syntax import Insert
+from kaflow_engine.model.lenses.grammar.syntax import Insert, Query
 from kaflow_engine.model.lenses.lowering.sources import Relation
 
 FORMATS = {
@@ -18,9 +18,11 @@ _OF_SOURCE = ("json", "avro", "protobuf", "json_schema")
 """Formats that an output takes over from its source."""
 
 _READ_ONLY = ("CSV", "XML")
-_KEYS = ("STRING", "JSON")
-_BINARY_KEYS = ("INT", "LONG", "AVRO", "BYTES", "PROTOBUF")
-_ALL = (*FORMATS, *_READ_ONLY, *_BINARY_KEYS)
+_KEYS = {"STRING": "text", "JSON": "json", "INT": "int", "LONG": "long", "BYTES": "bytes"}
+"""Formats of keys."""
+_WINDOWS = {"TW": "windowed", "SW": "session"}
+_NOT_OF_KEYS = ("AVRO", "PROTOBUF", *_READ_ONLY)
+_ALL = (*FORMATS, *_READ_ONLY, *_KEYS)
 
 
 def value_format(statement: Insert, relation: Relation, source: SourceText) -> str:
@@ -54,32 +56,44 @@ def value_format(statement: Insert, relation: Relation, source: SourceText) -> s
     raise UnknownName("format", said.name, _ALL, at)
 
 
-def key_of_output(statement: Insert, relation: Relation, source: SourceText) -> None:
-    """Check the format of an output's keys.
+def key_format(statement: Insert, relation: Relation, source: SourceText) -> str | None:
+    """Return the format of an output's keys; None: as the query makes them.
 
     Raises:
         ModelError: Keys cannot be written so.
     """
     said = statement.key
     if said is None:
-        return
+        return None
     at = source.place(said.offset)
-    if said.name.startswith(("TW[", "SW[")):
-        raise SqlError(
-            f"keys cannot be stored as {said.name}",
-            at,
-            "remove it: the key of a window is JSON, with the fields that it is grouped by and "
-            "window_start",
-        )
-    if said.name in _BINARY_KEYS:
-        hint = "remove it: keys are texts, of numbers their digits"
-        raise SqlError(f"keys cannot be stored as {said.name}", at, hint)
-    if said.name not in _KEYS:
+    window, _, inside = said.name.partition("[")
+    name = inside.rstrip("]") if inside else said.name
+    if inside and window not in _WINDOWS:
         raise UnknownName("format", said.name, _ALL, at)
+    if name in _NOT_OF_KEYS:
+        hint = "write STORE KEY AS JSON, or another of " + ", ".join(_KEYS)
+        raise SqlError(f"keys cannot be stored as {name}", at, hint)
+    if name not in _KEYS:
+        raise UnknownName("format", said.name, _ALL, at)
+    if inside:
+        _check_window(statement.query, said.name, at)
+        return f"{_WINDOWS[window]}_{_KEYS[name]}"
     fields = relation.shape.key is not None
-    if said.name == "JSON" and not fields and not relation.shape.grouped:
+    if name == "JSON" and not fields and not relation.shape.grouped:
         hint = "write AS _key.<field>, or remove STORE KEY AS"
         raise SqlError("a key that is one text cannot be stored as JSON", at, hint)
-    if said.name == "STRING" and fields:
+    if name != "JSON" and fields:
         hint = "write AS _key for one value, or STORE KEY AS JSON"
-        raise SqlError("a key with fields cannot be stored as STRING", at, hint)
+        raise SqlError(f"a key with fields cannot be stored as {name}", at, hint)
+    return None if name in ("STRING", "JSON") else _KEYS[name]  # which a query makes itself
+
+
+def _check_window(query: Query, said: str, at: Location) -> None:
+    of = query.window
+    if of is None:
+        hint = "add WINDOW BY, or write STORE KEY AS " + said[len("TW[") : -1]
+        raise SqlError(f"keys cannot be stored as {said} without a window", at, hint)
+    right = "SW" if of.kind == "SESSION" else "TW"
+    if not said.startswith(right):
+        hint = f"write STORE KEY AS {right}{said[len(right) :]}"
+        raise SqlError(f"keys of {of.kind} windows cannot be stored as {said}", at, hint)

@@ -9,7 +9,7 @@ from kaflow_engine.model.files.tree import Entries, Entry, Items, Node, from_pla
 from kaflow_engine.model.lenses.grammar.source_text import SourceText
 from kaflow_engine.model.lenses.grammar.statements import parse
 from kaflow_engine.model.lenses.grammar.syntax import Insert, Setting, Statement, With
-from kaflow_engine.model.lenses.lowering.formats import key_of_output, value_format
+from kaflow_engine.model.lenses.lowering.formats import key_format, value_format
 from kaflow_engine.model.lenses.lowering.queries import LoweredQuery, lower_query
 from kaflow_engine.model.lenses.lowering.settings import Settings, read_settings
 from kaflow_engine.model.lenses.lowering.sources import Declared, Reading, Sources
@@ -122,10 +122,13 @@ def _insert(statement: Insert, sources: Sources, settings: Settings, parts: _Par
     lowered = lower_query(statement.query, sources, writes=True)
     at = sources.source.place(statement.target.offset)
     start = sources.source.place(statement.query.offset)
-    key_of_output(statement, lowered.relation, sources.source)
+    of_keys = key_format(statement, lowered.relation, sources.source)
     form = value_format(statement, lowered.relation, sources.source)
     topic = statement.target.text
     entries = [_entry("topic", topic, at), _entry("format", form, at)]
+    if of_keys is not None and statement.key is not None:
+        place = sources.source.place(statement.key.offset)
+        entries.append(_entry("key_format", of_keys, place))
     if lowered.grace is None:
         entries.insert(0, _entry("query", lowered.sql, start))
     else:

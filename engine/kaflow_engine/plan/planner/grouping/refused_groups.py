@@ -9,9 +9,10 @@ from kaflow_engine.model.pipelines.own_settings import as_said_by, owners
 from kaflow_engine.model.query_settings import AggregationSpec
 from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.planner.grouping.group_keys import is_group_key
 from kaflow_engine.plan.planner.grouping.refused_emission import wrong_emission
 from kaflow_engine.plan.planner.grouping.refused_unions import wrong_unions
-from kaflow_engine.plan.planner.grouping.settings import is_group_key, owner_of, place_of
+from kaflow_engine.plan.planner.grouping.settings import owner_of, place_of
 from kaflow_engine.plan.planner.outputs.connector import wrong_rows
 from kaflow_engine.plan.planner.outputs.output import BranchParts, OutputParts
 from kaflow_engine.plan.planner.outputs.throttle import wrong_pace
@@ -62,7 +63,7 @@ def _wrong_branch(spec: PipelineSpec, branch: BranchParts, keys: TableKeys) -> I
     elif (
         branch.is_table
         and branch.key is not None
-        and not is_group_key(branch.shape, branch.key.expr)
+        and not is_group_key(branch.shape, branch.key.expr, write.output.key_format)
     ):
         given = write.output.key
         yield ModelError(
@@ -87,7 +88,7 @@ def _wrong_table(spec: PipelineSpec, branch: BranchParts, keys: TableKeys) -> It
     if (
         key is None
         or (shape.discriminator is None and is_key(own, key.expr))
-        or key == key_output(own, shape.outputs[:-1], shape.discriminator)
+        or key == key_output(own, shape.outputs[:-1], shape.discriminator, write.output.key_format)
     ):
         return
     yield ModelError(

@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import Location
 from kaflow_engine.flow.operators import Leaves
-from kaflow_engine.flow.windows import WINDOW_START
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.pipelines.own_settings import as_said_by, owner_at, owner_of_rows
@@ -16,12 +14,12 @@ from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.table_rows import GROUP
 from kaflow_engine.plan.planner.grouping.accumulators import follows_order
+from kaflow_engine.plan.planner.grouping.group_keys import key_of_group
 from kaflow_engine.plan.planner.tables.keys import (
     TableKeys,
     has_columns,
     key_output,
     query_key,
-    record_key,
     table_keys,
 )
 from kaflow_engine.plan.planner.tables.upserts import as_changes, refuse_upserts
@@ -196,44 +194,17 @@ def with_own_key(write: Write, shape: QueryShape, keys: TableKeys, schemas: Sche
     """
     if write.output.key is not None or shape.key is not None:
         return shape
+    form = write.output.key_format
     if shape.groups:
         if shape.groups[-1].appends:
             return shape
         name = KEY if write.is_keyed else GROUP
-        key = OutputShape(name=name, expr=key_of_group(shape), is_key=True)
+        key = OutputShape(name=name, expr=key_of_group(shape, form), is_key=True)
     elif shape.is_table and write.is_keyed and has_columns(shape, keys, schemas):
-        key = key_output(query_key(shape, keys), shape.outputs, shape.discriminator)
+        key = key_output(query_key(shape, keys), shape.outputs, shape.discriminator, form)
     else:
         return shape
     return replace(shape, outputs=(*shape.outputs, key))
-
-
-def key_of_group(shape: QueryShape) -> Expr:
-    """Return the text that tells a group, with its window, from others.
-
-    It is the grouping value, or a JSON object in the order of GROUP BY: of several values, of none,
-    of NULL, or with a window, which comes last.
-    """
-    group = shape.groups[-1]
-    parts = [(called, name) for called, name in group.named if name != WINDOW_START]
-    pairs = [(called, identifier(f"{group.alias}.{name}")) for called, name in parts]
-    uses = [(group.alias, name) for _, name in parts]
-    if group.window is not None:
-        start = identifier(f"{group.alias}.{WINDOW_START}")
-        pairs.append((WINDOW_START, f"epoch_ms({start})"))
-        uses.append((group.alias, WINDOW_START))
-    sql = record_key(pairs, shape.discriminator, is_object=group.window is not None)
-    return Expr(sql=sql, uses=tuple(sorted(uses)), line=group.line)
-
-
-def is_group_key(shape: QueryShape, key: Expr) -> bool:
-    """Tell whether a column has another value in each group."""
-    group = shape.groups[-1]
-    if key.sql == key_of_group(shape).sql:
-        return True
-    names = [name for _, name in group.named]
-    alone = len(names) == 1 and shape.discriminator is None
-    return alone and key.sql == identifier(f"{group.alias}.{names[0]}")
 
 
 def group_parts(

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
-from kaflow_engine.model.record_columns import KEY as RECORD_KEY
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.plan.planner.grouping.settings import coalescing, is_group_key
+from kaflow_engine.plan.planner.grouping.group_keys import is_group_key
+from kaflow_engine.plan.planner.grouping.settings import coalescing
+from kaflow_engine.plan.planner.outputs.keys import key_format, passes_key
 from kaflow_engine.plan.planner.outputs.output import BranchParts, OutputParts
 from kaflow_engine.plan.planner.steps import KeyStep
 from kaflow_engine.plan.planner.wiring import ChainOperators
@@ -73,7 +73,8 @@ def sink_of(spec: PipelineSpec, output: OutputParts, chains: Sequence[ChainOpera
         avro_schema=output.avro,
         key_in_value=in_value,
         compacted=changes or output.has_operations,
-        passes_key=key is not None and all(map(_passes_key, output.branches)),
+        passes_key=passes_key(output),
+        key_format=key_format(spec, output),
         coalesced=coalesced,
     )
 
@@ -81,14 +82,6 @@ def sink_of(spec: PipelineSpec, output: OutputParts, chains: Sequence[ChainOpera
 def sink_id(target: str) -> str:
     """Return the id of the sink that writes a topic or table."""
     return f"sink:{target}"
-
-
-def _passes_key(branch: BranchParts) -> bool:
-    """Tell whether the key of a row is that of its driving record as it is: `_key AS _key`."""
-    key, shape = branch.key, branch.shape
-    if key is None or not key.is_key or branch.groups or branch.is_table:
-        return False
-    return key.expr.sql == identifier(f"{shape.driving.alias}.{RECORD_KEY}")
 
 
 def _needs_exchange(
@@ -115,7 +108,8 @@ def _leaves_by_group(branch: BranchParts) -> bool:
     is in one place."""
     if not branch.groups:
         return branch.is_table
-    return branch.key is None or is_group_key(branch.shape, branch.key.expr)
+    form = branch.write.output.key_format
+    return branch.key is None or is_group_key(branch.shape, branch.key.expr, form)
 
 
 def _brought(steps: Sequence[KeyStep], key: OutputShape | None) -> bool:

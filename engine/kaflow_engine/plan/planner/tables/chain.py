@@ -3,14 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import Location
 from kaflow_engine.flow.edges import Driving, Rows
 from kaflow_engine.flow.graph import decode_id
 from kaflow_engine.flow.numbers import table_state
 from kaflow_engine.flow.tables import Materialize, TableJoin, TableSide
 from kaflow_engine.model.columns import Column
-from kaflow_engine.model.record_columns import KEY
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.layout import key_text
 from kaflow_engine.plan.planner.tables.keys import (
@@ -20,6 +18,8 @@ from kaflow_engine.plan.planner.tables.keys import (
     refuse_alike,
     source_key,
 )
+from kaflow_engine.plan.planner.tables.record_keys import from_record_key
+from kaflow_engine.sql.pipeline import key_type
 from kaflow_engine.sql.shape import Expr, JoinShape, QueryShape, SourceShape
 from kaflow_engine.sql.syntax import at_line
 from kaflow_engine.sql.tables.operations import operation_sql
@@ -91,7 +91,7 @@ class Tables:
             rows=edge,
             columns=tuple(Column(f"{alias}.{c.name}", c.type) for c in edge.columns),
             keys=tuple(typed),
-            deletes=_deletes(alias, [column for column, _ in typed]),
+            deletes=from_record_key(alias, [column for column, _ in typed], key_type(said)),
             operation=operation_sql(alias, said.operation),
             each=self.each,
             retain=said.retain,
@@ -185,12 +185,3 @@ class Tables:
 
     def _state(self) -> int:
         return table_state(self.chain, len(self.found) + 1)
-
-
-def _deletes(alias: str, key: Sequence[Column]) -> tuple[str, ...] | None:
-    """Return SQL of the key of a record without value: the Kafka key is the only column as text."""
-    if len(key) != 1:
-        return None
-    own = identifier(f"{alias}.{KEY}")
-    (column,) = key
-    return (own if column.name == KEY else f"CAST({own} AS {column.type})",)

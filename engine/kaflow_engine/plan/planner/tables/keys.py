@@ -6,6 +6,7 @@ from typing import Literal
 
 from kaflow_engine.duck.quoting import identifier, literal
 from kaflow_engine.errors import Location, SqlError
+from kaflow_engine.model.key_formats import WrittenKeyFormat
 from kaflow_engine.model.record_columns import readable
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.sql.pipeline import table_key
@@ -224,7 +225,10 @@ def query_key(shape: QueryShape, keys: TableKeys) -> Key:
 
 
 def key_output(
-    key: Key, outputs: Sequence[OutputShape], discriminator: OutputShape | None
+    key: Key,
+    outputs: Sequence[OutputShape],
+    discriminator: OutputShape | None,
+    form: WrittenKeyFormat | None,
 ) -> OutputShape:
     """Return the column that is the key of records.
 
@@ -232,6 +236,7 @@ def key_output(
         key: Of the rows.
         outputs: What is selected: a column of the key has there the name by which it is called.
         discriminator: As in `record_key`.
+        form: As in `record_key`.
     """
     called = {output.expr.sql: output.name for output in reversed(list(outputs))}
     names = [called.get(identifier(f"{part.alias}.{part.name}"), "") for part in key]
@@ -241,7 +246,7 @@ def key_output(
         for name, part in zip(names, key, strict=True)
     ]
     pairs = [(name, part.sql) for name, part in zip(shown, key, strict=True)]
-    sql = record_key(pairs, discriminator)
+    sql = record_key(pairs, discriminator, form)
     uses = tuple(sorted({use for part in key for use in part.uses}))
     return OutputShape(name="_key", expr=Expr(sql=sql, uses=uses), is_key=True)
 
@@ -249,6 +254,7 @@ def key_output(
 def record_key(
     pairs: Sequence[tuple[str, str]],
     discriminator: OutputShape | None,
+    form: WrittenKeyFormat | None,
     *,
     is_object: bool = False,
 ) -> str:
@@ -257,16 +263,26 @@ def record_key(
     Args:
         pairs: What its parts are called, with their SQL.
         discriminator: The literal that tells branches of a UNION ALL apart: it comes first.
+        form: How the key is written: under another format than text one value stays as it is,
+            and several are a struct where they are written as JSON.
         is_object: One value is in an object, too.
     """
     if discriminator is not None:
         pairs = [(discriminator.name, discriminator.expr.sql), *pairs]
+    alone = not is_object and discriminator is None and len(pairs) == 1
+    if form not in (None, "text") and (alone or form == "json"):
+        return pairs[0][1] if alone else packed_key(pairs)
     listed = ", ".join(f"{literal(name)}, {value}" for name, value in pairs)
     sql = f"CAST(json_object({listed}) AS VARCHAR)"
-    if is_object or discriminator is not None or len(pairs) != 1:
+    if not alone:
         return sql
     ((_, value),) = pairs
     return f"CASE WHEN {value} IS NULL THEN {sql} ELSE CAST({value} AS VARCHAR) END"
+
+
+def packed_key(pairs: Sequence[tuple[str, str]]) -> str:
+    """Return SQL of parts of a key, which are called as is said, as a struct."""
+    return f"struct_pack({', '.join(f'{identifier(name)} := {sql}' for name, sql in pairs)})"
 
 
 def is_key(key: Key, expr: Expr) -> bool:

@@ -3,13 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kaflow_engine.duck.quoting import identifier, literal
+from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import ModelError, SqlError
 from kaflow_engine.flow.sinks import OPERATION
 from kaflow_engine.model.columns import Column
+from kaflow_engine.model.key_formats import TEXT, WrittenKeyFormat
 from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.record_columns import KEY, NULL_VALUE, readable
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.planner.tables.keys import record_key
+from kaflow_engine.plan.planner.tables.record_keys import from_record_key
+from kaflow_engine.sql.pipeline import key_type
 from kaflow_engine.sql.scope import Schemas, to_expr
 from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape
 from kaflow_engine.sql.tables.joined import as_called
@@ -82,7 +86,7 @@ def as_changes(spec: PipelineSpec, write: Write, shape: QueryShape, schemas: Sch
     known = {column.name.lower() for column in (*readable(columns), NULL_VALUE)}
     if not known.issuperset(name.lower() for name in (*names, *(n for _, n in operation.uses))):
         return shape  # `wrong_table_topics` says so
-    keys = _keys(source.alias, names, columns)
+    keys = _keys(source.alias, names, columns, key_type(said))
     about_op = [p for p in shape.where if operation.sql in p.sql and _reads(operation, p)]
     rest = [part for part in shape.where if part not in about_op]
     passes = " AND ".join(f"({part.sql})" for part in rest) or "TRUE"
@@ -107,7 +111,9 @@ def as_changes(spec: PipelineSpec, write: Write, shape: QueryShape, schemas: Sch
     outputs = tuple(_output(each, keys, now) for each in shape.outputs)
     key = None
     if write.output.key is None and shape.key is None:
-        key = OutputShape(name=KEY, expr=_record_key(list(keys.values())), is_key=True)
+        key = OutputShape(
+            name=KEY, expr=_record_key(list(keys.values()), write.output.key_format), is_key=True
+        )
         outputs = (*outputs, key)
     else:
         _check_key(spec, write, replace(shape, outputs=outputs), keys)
@@ -122,18 +128,17 @@ Keys = dict[str, tuple[str, Expr]]
 """By the SQL of a key column: its name, and what it is in every change."""
 
 
-def _keys(alias: str, names: Sequence[str], columns: Sequence[Column]) -> Keys:
+def _keys(alias: str, names: Sequence[str], columns: Sequence[Column], kind: str) -> Keys:
     types = {column.name: column.type for column in columns}
+    typed = [Column(name, types.get(name, TEXT)) for name in names]
+    of_nulls = from_record_key(alias, typed, kind) or [None] * len(names)
+    null = identifier(f"{alias}.{NULL_VALUE.name}")
     found: Keys = {}
-    for name in names:
+    for name, of_null in zip(names, of_nulls, strict=True):
         own = identifier(f"{alias}.{name}")
-        null, key = (identifier(f"{alias}.{each}") for each in (NULL_VALUE.name, KEY))
-        uses = {(alias, name)}
-        sql = own
-        if len(names) == 1:
-            sql = (
-                f"CASE WHEN {null} THEN CAST({key} AS {types.get(name, 'VARCHAR')}) ELSE {own} END"
-            )
+        uses, sql = {(alias, name)}, own
+        if of_null is not None:
+            sql = f"CASE WHEN {null} THEN {of_null} ELSE {own} END"
             uses |= {(alias, NULL_VALUE.name), (alias, KEY)}
         found[own] = (name, Expr(sql=sql, uses=tuple(sorted(uses))))
     return found
@@ -152,12 +157,12 @@ def _output(output: OutputShape, keys: Keys, now: Expr) -> OutputShape:
     return replace(output, expr=Expr(sql=sql, uses=uses, line=output.expr.line))
 
 
-def _record_key(keys: Sequence[tuple[str, Expr]]) -> Expr:
+def _record_key(keys: Sequence[tuple[str, Expr]], form: WrittenKeyFormat | None) -> Expr:
     uses = tuple(sorted({use for _, expr in keys for use in expr.uses}))
-    if len(keys) == 1:
+    pairs = [(name, expr.sql) for name, expr in keys]
+    if len(keys) == 1 and form in (None, "text"):
         return Expr(sql=f"CAST({keys[0][1].sql} AS VARCHAR)", uses=uses)
-    pairs = ", ".join(f"{literal(name)}, {expr.sql}" for name, expr in keys)
-    return Expr(sql=f"CAST(json_object({pairs}) AS VARCHAR)", uses=uses)
+    return Expr(sql=record_key(pairs, None, form), uses=uses)
 
 
 def _check_key(spec: PipelineSpec, write: Write, shape: QueryShape, keys: Keys) -> None:

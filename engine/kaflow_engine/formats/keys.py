@@ -1,0 +1,93 @@
+"""Keys of Kafka records as bytes: SQL that writes them, and how people write and read them."""
+
+from collections.abc import Mapping
+from typing import assert_never
+
+from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.formats.json.encode import json_value_sql
+from kaflow_engine.formats.types import Struct, parse_type, type_text
+from kaflow_engine.model.key_formats import (
+    WINDOWED_END,
+    WINDOWED_KEY,
+    WINDOWED_START,
+    KeyFormat,
+    WrittenKeyFormat,
+    of_value,
+    window_of,
+)
+
+WIDTHS: Mapping[KeyFormat, int] = {"int": 4, "long": 8}
+"""How many bytes a key has that is a number."""
+
+_TIME = WIDTHS["long"]
+
+
+def key_bytes_sql(form: WrittenKeyFormat, kind: str, sql: str) -> str:
+    """Return a BLOB expression of a key; NULL for NULL.
+
+    Args:
+        form: As the key is written.
+        kind: Its DuckDB type; with a window that of a struct.
+        sql: Its value.
+    """
+    of_key = parse_type(kind)
+    if window_of(form) is None or not isinstance(of_key, Struct):
+        return _bytes(of_value(form), kind, sql)
+    kinds = {name: type_text(each) for name, each in of_key.fields}
+    key = _bytes(of_value(form), kinds[WINDOWED_KEY], _field(sql, WINDOWED_KEY))
+    times = [name for name in (WINDOWED_END, WINDOWED_START) if name in kinds]
+    return " || ".join((key, *(_bytes("long", "BIGINT", _field(sql, name)) for name in times)))
+
+
+def _field(sql: str, name: str) -> str:
+    return f"({sql}).{identifier(name)}"
+
+
+def _bytes(form: KeyFormat, kind: str, sql: str) -> str:
+    match form:
+        case "text":
+            return f"encode(CAST({sql} AS VARCHAR))"
+        case "int":
+            return f"CAST(CAST(CAST({sql} AS INTEGER) AS BIT) AS BLOB)"
+        case "long":
+            return f"CAST(CAST(CAST({sql} AS BIGINT) AS BIT) AS BLOB)"
+        case "bytes":
+            return sql if kind == "BLOB" else f"encode(CAST({sql} AS VARCHAR))"
+        case "json":
+            return f"encode({json_value_sql(kind, sql)})"
+        case _:
+            assert_never(form)
+
+
+def key_of_text(form: KeyFormat, text: str) -> bytes:
+    """Return the key that people write as a text.
+
+    Raises:
+        ValueError: It is no number, or too great.
+    """
+    if form not in WIDTHS:
+        return text.encode()
+    try:
+        return int(text).to_bytes(WIDTHS[form], "big", signed=True)
+    except OverflowError as error:
+        raise ValueError(f"{text} does not fit into {WIDTHS[form]} bytes") from error
+
+
+def text_of_key(form: WrittenKeyFormat, key: bytes) -> str:
+    """Return a key as people read it: bytes that are no text are escaped, behind that of a window
+    stands `@<start>`, behind that of a session `@<start>/<end>`."""
+    match window_of(form):
+        case None:
+            return _text(of_value(form), key)
+        case "windowed":
+            return f"{_text(of_value(form), key[:-_TIME])}@{_text('long', key[-_TIME:])}"
+        case "session":
+            end, start = key[-2 * _TIME : -_TIME], key[-_TIME:]
+            times = "/".join(_text("long", each) for each in (start, end))
+            return f"{_text(of_value(form), key[: -2 * _TIME])}@{times}"
+
+
+def _text(form: KeyFormat, key: bytes) -> str:
+    if WIDTHS.get(form) == len(key):
+        return str(int.from_bytes(key, "big", signed=True))
+    return key.decode(errors="backslashreplace")

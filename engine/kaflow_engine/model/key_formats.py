@@ -1,0 +1,58 @@
+"""The formats of the keys of Kafka records, and of what type each key is in a query."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+KeyFormat = Literal["text", "int", "long", "bytes", "json"]
+"""UTF-8; 4 or 8 bytes, big-endian, as Kafka's IntegerSerializer and LongSerializer write them; any
+bytes; a JSON value of the type that the author says."""
+
+WrittenKeyFormat = Literal[
+    "text",
+    "int",
+    "long",
+    "bytes",
+    "json",
+    "windowed_text",
+    "windowed_int",
+    "windowed_long",
+    "windowed_bytes",
+    "windowed_json",
+    "session_text",
+    "session_int",
+    "session_long",
+    "session_bytes",
+    "session_json",
+]
+"""How keys are written. A key with a window is that of a group as Kafka Streams has it: behind what
+is grouped by 8 bytes with the start of the window; of a session the end, then the start."""
+
+WindowOfKey = Literal["windowed", "session"]
+
+WINDOWED_KEY, WINDOWED_START, WINDOWED_END = "key", "start", "end"
+"""The fields of a key with a window; times are epoch milliseconds, and the end is that of a
+session: the event time of its last record."""
+
+KEY_TYPES: Mapping[KeyFormat, str | None] = {
+    "text": "VARCHAR",
+    "int": "INTEGER",
+    "long": "BIGINT",
+    "bytes": "BLOB",
+    "json": None,
+}
+"""The DuckDB type of a key; None: the one that the author says."""
+
+TEXT = "VARCHAR"
+"""The type of a key of which nothing is said."""
+
+
+def window_of(form: WrittenKeyFormat | None) -> WindowOfKey | None:
+    """Return which windows a format writes behind keys; None: it writes none."""
+    kinds: tuple[WindowOfKey, ...] = ("windowed", "session")
+    return next((kind for kind in kinds if form is not None and form.startswith(f"{kind}_")), None)
+
+
+def of_value(form: WrittenKeyFormat) -> KeyFormat:
+    """Return the format of what stands before the window; of others the format itself."""
+    name = form.rpartition("_")[2]
+    return next(each for each in KEY_TYPES if each == name)

@@ -1,0 +1,125 @@
+"""The format in which the keys of an output are written."""
+
+from collections.abc import Iterator, Mapping
+
+from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.errors import ModelError
+from kaflow_engine.flow.windows import SessionWindow
+from kaflow_engine.formats.types import Struct, parse_type, type_text
+from kaflow_engine.model.key_formats import (
+    KEY_TYPES,
+    TEXT,
+    WINDOWED_KEY,
+    KeyFormat,
+    WindowOfKey,
+    WrittenKeyFormat,
+    of_value,
+    window_of,
+)
+from kaflow_engine.model.record_columns import KEY
+from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.planner.outputs.output import BranchParts, OutputParts
+from kaflow_engine.sql.shape import OutputShape
+
+_WRITES: Mapping[KeyFormat, frozenset[str]] = {
+    "int": frozenset({"TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT"}),
+    "long": frozenset(
+        {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
+    ),
+    "bytes": frozenset({"BLOB", TEXT}),
+}
+"""The types of columns that each format writes; of others any."""
+
+
+def key_format(spec: PipelineSpec, output: OutputParts) -> WrittenKeyFormat:
+    """Return the format of keys: what is said, else that of keys that pass as they are."""
+    said = output.write.output.key_format
+    if said is not None:
+        return said
+    if not passes_key(output):
+        return "text"
+    read: set[KeyFormat] = {
+        spec.topic(branch.shape.driving.topic).key_format for branch in output.branches
+    }
+    return read.pop() if len(read) == 1 else "text"
+
+
+def passes_key(output: OutputParts) -> bool:
+    """Tell whether the key of each row is that of its driving record as it is: `_key AS _key`."""
+    return output.key is not None and all(map(_passes_key, output.branches))
+
+
+def _passes_key(branch: BranchParts) -> bool:
+    key, shape = branch.key, branch.shape
+    if key is None or not key.is_key or branch.groups or branch.is_table:
+        return False
+    return key.expr.sql == identifier(f"{shape.driving.alias}.{KEY}")
+
+
+def wrong_key_formats(spec: PipelineSpec, output: OutputParts) -> Iterator[ModelError]:
+    """Yield what is wrong with the format of an output's keys."""
+    said, key = output.write.output.key_format, output.key
+    if said is None:
+        return
+    place = spec.place(*output.write.at, "key_format")
+    if (window := window_of(said)) is not None:
+        yield from _wrong_window(spec, output, said, window)
+    elif key is None:
+        yield ModelError(
+            f"keys are written as {said}, and these rows have none",
+            place,
+            "add key: <column>, or AS _key to what the key is; or remove key_format",
+        )
+    if key is None:
+        return
+    form = of_value(said)
+    types = {c.type for branch in output.branches for c, _ in branch.columns if c.name == key.name}
+    kinds = {_of_value(kind) for kind in types} if window is not None else types
+    for kind in sorted(kinds - _WRITES.get(form, kinds)):
+        yield ModelError(
+            f"the key '{key.name}' is of type {kind}, and cannot be written as {said}",
+            place,
+            f"{_way_out(key, form)}; or write key_format: text",
+        )
+
+
+def _way_out(key: OutputShape, form: KeyFormat) -> str:
+    if key.is_key and key.name == KEY:
+        return f"a key of one value that is {KEY_TYPES[form]} can be"
+    return f"select it as {'VARCHAR' if form == 'bytes' else KEY_TYPES[form]}"
+
+
+def _wrong_window(
+    spec: PipelineSpec, output: OutputParts, said: WrittenKeyFormat, window: WindowOfKey
+) -> Iterator[ModelError]:
+    place = spec.place(*output.write.at, "key_format")
+    form = of_value(said)
+    groups = [branch.groups[-1].shape if branch.groups else None for branch in output.branches]
+    kinds = [None if group is None else group.window for group in groups]
+    sessions = [isinstance(kind, SessionWindow) for kind in kinds]
+    if not all(kinds):
+        yield ModelError(
+            f"keys are written as {said}, and these rows have no window",
+            place,
+            f"group by a window, such as tumble(INTERVAL 5 MINUTE); or write key_format: {form}",
+        )
+    elif any(session != (window == "session") for session in sessions):
+        right, what = ("session", "sessions") if any(sessions) else ("windowed", "fixed windows")
+        yield ModelError(
+            f"keys are written as {said}, and the windows are {what}",
+            place,
+            f"write key_format: {right}_{form}",
+        )
+    elif output.write.output.key is not None or any(b.shape.key is None for b in output.branches):
+        yield ModelError(
+            f"keys are written as {said}, and another key is given",
+            spec.place(*output.write.at, "key"),
+            "remove key: the key is then what the query groups by, with the window",
+        )
+
+
+def _of_value(kind: str) -> str:
+    """Return the type of what stands before the window in a key."""
+    found = parse_type(kind)
+    fields = dict(found.fields) if isinstance(found, Struct) else {}
+    return type_text(fields[WINDOWED_KEY]) if WINDOWED_KEY in fields else kind

@@ -1,0 +1,42 @@
+"""The key of a table, as the Kafka key of a record gives it: of a record without value."""
+
+from collections.abc import Sequence
+
+from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.formats.types import Decimal, Scalar, Struct, parse_type
+from kaflow_engine.model.columns import Column
+from kaflow_engine.model.record_columns import KEY
+from kaflow_engine.model.specs import TopicSpec
+from kaflow_engine.sql.pipeline import key_type
+from kaflow_engine.sql.shape import JoinShape
+
+
+def from_record_key(alias: str, key: Sequence[Column], kind: str) -> tuple[str, ...] | None:
+    """Return SQL of the columns of a key over `_key`; None where that does not say them.
+
+    It says one column itself, and as many as there are by the names of its fields.
+
+    Args:
+        alias: Of the topic in the query.
+        key: The columns.
+        kind: The type of `_key`.
+    """
+    own, of_key = identifier(f"{alias}.{KEY}"), parse_type(kind)
+    if [column.name for column in key] == [KEY]:
+        return (own,)
+    if isinstance(of_key, Struct):
+        fields = {name.lower(): name for name, _ in of_key.fields}
+        if not fields.keys() >= {column.name.lower() for column in key}:
+            return None
+        return tuple(f"CAST(({own}).{identifier(fields[c.name.lower()])} AS {c.type})" for c in key)
+    return (f"CAST({own} AS {key[0].type})",) if len(key) == 1 else None
+
+
+def is_record_key(join: JoinShape, topic: TopicSpec) -> bool:
+    """Tell whether the Kafka keys of a dimension are the texts by which it is joined."""
+    own = [pair.inner.sql.lower() for pair in join.keys]
+    kind = key_type(topic)
+    if len(own) != 1 or kind == "BLOB" or not isinstance(parse_type(kind), Scalar | Decimal):
+        return False
+    # an expression over that column is another key
+    return topic.key is None or own == [identifier(f"{join.alias}.{topic.key}").lower()]
