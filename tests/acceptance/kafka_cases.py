@@ -112,7 +112,7 @@ def new_topic(kafka: KafkaSettings, topic: str, partitions: int) -> None:
 
 def _registered(wire: Wire, config: Config) -> Wire:
     """Register the schemas of inputs that have one, and use the registry's ids."""
-    if not wire.ids:
+    if not wire.ids and not wire.key_ids:
         return wire
     assert config.kafka.schema_registry is not None
     registry = Registry(url=config.kafka.schema_registry)
@@ -121,9 +121,13 @@ def _registered(wire: Wire, config: Config) -> Wire:
         topic: forms[topic].register(registry, f"{topic}-value", wire.schemas[number])
         for topic, number in wire.ids.items()
     }
-    return replace(
-        wire, ids=ids, schemas={ids[topic]: wire.schemas[n] for topic, n in wire.ids.items()}
-    )
+    keys = {
+        topic: format_of("avro").register(registry, f"{topic}-key", wire.schemas[number])
+        for topic, number in wire.key_ids.items()
+    }
+    schemas = {ids[topic]: wire.schemas[n] for topic, n in wire.ids.items()}
+    schemas |= {keys[topic]: wire.schemas[n] for topic, n in wire.key_ids.items()}
+    return replace(wire, ids=ids, key_ids=keys, schemas=schemas)
 
 
 def _ran(

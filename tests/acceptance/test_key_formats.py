@@ -3,12 +3,16 @@
 
 import pytest
 
+from kaflow_engine.connectors.kafka.topic_schemas import resolve_schemas
+from kaflow_engine.errors import SourceError
+from kaflow_engine.model.config import Config
 from kaflow_engine.runtime.spark.jars import Artifact, fetch_files, kafka_broker_jars
 from kaflow_engine.testing.cases.cases import CaseResult
+from kaflow_engine.testing.cases.pipeline import plan_case
 from kaflow_engine.testing.cases.report import report_lines
-from tests.acceptance.kafka_cases import Ran, cases_of, config_for, run_cases
+from tests.acceptance.kafka_cases import AROUND, Ran, cases_of, config_for, run_cases
 
-CASES = cases_of("key_formats.yaml")
+*CASES, AVRO = cases_of("key_formats.yaml")
 STREAMS = Artifact(
     "org.apache.kafka:kafka-streams:4.3.1",
     "bd73f3805e116f711e8456ee89a8a5b43ff5dcf5a5bb865afae29deae89e7c4b",
@@ -74,3 +78,20 @@ def test_kafka_streams_reads_keys_with_windows(spark, broker, tmp_path):
 
 def keys_of(ran: Ran) -> list[bytes]:
     return ran.rows["key"].to_pylist()
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+@pytest.mark.services
+def test_a_record_without_value_deletes_by_its_avro_key(spark, broker, registry, tmp_path):
+    config = config_for(broker, tmp_path, registry)
+    ran = run_cases(spark, [AVRO], config)[AVRO.name]
+    result = CaseResult(case=AVRO, differences=tuple(ran.differences))
+    assert result.passed, "\n".join(report_lines(result))
+
+
+def test_avro_keys_need_a_registry(tmp_path):
+    spec = plan_case(AVRO, AROUND).spec
+    config = Config.model_validate({"kafka": {"brokers": "127.0.0.1:1"}})
+    with pytest.raises(SourceError, match="are Avro, and no schema registry is configured"):
+        resolve_schemas(spec, config, ["kf_orders"])

@@ -121,6 +121,7 @@ BEYOND_THE_ORACLE = {
     "a table by a number",
     "a table whose key has fields",
     "keys that pass keep their bytes",
+    "changes whose keys are Avro records",
     "windows in the keys",
     "sessions in the keys",
     "KS25 topics with - and ., EXTRACT, IS DISTINCT FROM, FROM inside a string",

@@ -5,18 +5,18 @@ from typing import assert_never
 
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.formats.json.encode import json_value_sql
-from kaflow_engine.formats.types import Struct, parse_type, type_text
+from kaflow_engine.formats.types import fields_of
 from kaflow_engine.model.key_formats import (
     WINDOWED_END,
     WINDOWED_KEY,
     WINDOWED_START,
-    KeyFormat,
+    PlainKeyFormat,
     WrittenKeyFormat,
     of_value,
     window_of,
 )
 
-WIDTHS: Mapping[KeyFormat, int] = {"int": 4, "long": 8}
+WIDTHS: Mapping[str, int] = {"int": 4, "long": 8}
 """How many bytes a key has that is a number."""
 
 _TIME = WIDTHS["long"]
@@ -30,10 +30,9 @@ def key_bytes_sql(form: WrittenKeyFormat, kind: str, sql: str) -> str:
         kind: Its DuckDB type; with a window that of a struct.
         sql: Its value.
     """
-    of_key = parse_type(kind)
-    if window_of(form) is None or not isinstance(of_key, Struct):
+    if window_of(form) is None:
         return _bytes(of_value(form), kind, sql)
-    kinds = {name: type_text(each) for name, each in of_key.fields}
+    kinds = {field.name: field.type for field in fields_of(kind)}
     key = _bytes(of_value(form), kinds[WINDOWED_KEY], _field(sql, WINDOWED_KEY))
     times = [name for name in (WINDOWED_END, WINDOWED_START) if name in kinds]
     return " || ".join((key, *(_bytes("long", "BIGINT", _field(sql, name)) for name in times)))
@@ -43,7 +42,7 @@ def _field(sql: str, name: str) -> str:
     return f"({sql}).{identifier(name)}"
 
 
-def _bytes(form: KeyFormat, kind: str, sql: str) -> str:
+def _bytes(form: PlainKeyFormat, kind: str, sql: str) -> str:
     match form:
         case "text":
             return f"encode(CAST({sql} AS VARCHAR))"
@@ -59,7 +58,7 @@ def _bytes(form: KeyFormat, kind: str, sql: str) -> str:
             assert_never(form)
 
 
-def key_of_text(form: KeyFormat, text: str) -> bytes:
+def key_of_text(form: PlainKeyFormat, text: str) -> bytes:
     """Return the key that people write as a text.
 
     Raises:
@@ -87,7 +86,7 @@ def text_of_key(form: WrittenKeyFormat, key: bytes) -> str:
             return f"{_text(of_value(form), key[: -2 * _TIME])}@{times}"
 
 
-def _text(form: KeyFormat, key: bytes) -> str:
+def _text(form: PlainKeyFormat, key: bytes) -> str:
     if WIDTHS.get(form) == len(key):
         return str(int.from_bytes(key, "big", signed=True))
     return key.decode(errors="backslashreplace")

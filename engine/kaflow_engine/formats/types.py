@@ -10,6 +10,7 @@ import duckdb.sqltypes
 
 from kaflow_engine.duck import queries, quoting
 from kaflow_engine.errors import ModelError
+from kaflow_engine.model.columns import Column
 
 if TYPE_CHECKING:
     import pyarrow as pa  # planning needs types as text, and it takes long to load
@@ -86,6 +87,13 @@ def arrow_type(text: str) -> "pa.DataType":
     """Return the Arrow type in which DuckDB exports a column of type `text`."""
     parse_type(text)
     return queries.query(f"SELECT CAST(NULL AS {text}) AS c").schema.field(0).type
+
+
+def fields_of(text: str) -> tuple[Column, ...]:
+    """Return the fields of a STRUCT as columns; of another type none."""
+    kind = parse_type(text)
+    found = kind.fields if isinstance(kind, Struct) else ()
+    return tuple(Column(name, type_text(each)) for name, each in found)
 
 
 def type_text(kind: Type) -> str:

@@ -3,9 +3,13 @@
 from collections.abc import Mapping
 from typing import Literal
 
-KeyFormat = Literal["text", "int", "long", "bytes", "json"]
+PlainKeyFormat = Literal["text", "int", "long", "bytes", "json"]
 """UTF-8; 4 or 8 bytes, big-endian, as Kafka's IntegerSerializer and LongSerializer write them; any
-bytes; a JSON value of the type that the author says."""
+bytes; a JSON value."""
+
+KeyFormat = Literal["text", "int", "long", "bytes", "json", "avro"]
+"""How keys are read: those, and Avro records whose schemas are in the registry. Of what type JSON
+and Avro are, the author says."""
 
 WrittenKeyFormat = Literal[
     "text",
@@ -39,6 +43,7 @@ KEY_TYPES: Mapping[KeyFormat, str | None] = {
     "long": "BIGINT",
     "bytes": "BLOB",
     "json": None,
+    "avro": None,
 }
 """The DuckDB type of a key; None: the one that the author says."""
 
@@ -52,7 +57,7 @@ def window_of(form: WrittenKeyFormat | None) -> WindowOfKey | None:
     return next((kind for kind in kinds if form is not None and form.startswith(f"{kind}_")), None)
 
 
-def of_value(form: WrittenKeyFormat) -> KeyFormat:
+def of_value(form: WrittenKeyFormat) -> PlainKeyFormat:
     """Return the format of what stands before the window; of others the format itself."""
-    name = form.rpartition("_")[2]
-    return next(each for each in KEY_TYPES if each == name)
+    plain: tuple[PlainKeyFormat, ...] = ("text", "int", "long", "bytes", "json")
+    return next(each for each in plain if each == form.rpartition("_")[2])

@@ -41,6 +41,6 @@ READ = [
 @pytest.mark.parametrize(("form", "kind", "keys", "values", "wrong"), READ)
 def test_keys_are_read_as_their_topic_says(form, kind, keys, values, wrong):
     topic = replace(table_topic("t", 0), key_format=form, key_type=kind)
-    found = read_keys(topic, pa.chunked_array([pa.array(keys, pa.binary())]))
+    found = read_keys(topic, pa.chunked_array([pa.array(keys, pa.binary())]), str)
     assert found.values.to_pylist() == values
     assert found.wrong == wrong

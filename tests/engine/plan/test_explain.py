@@ -149,6 +149,11 @@ def test_a_drawing_says_it_all() -> None:
         ({"emission": {}}, "immediate: as soon as a record is read"),
         ({"delivery": "at_least_once"}, "at least once: after a failure"),
         ({"ordered": False}, "in any order"),
+        ({"output": {"topic": "o", "key": "id", "key_format": "bytes"}}, "id, as bytes"),
+        (
+            {"topics": {"events": {"key_format": "json", "key_type": "BIGINT"}}},
+            "keys       json: BIGINT",
+        ),
     ],
 )
 def test_what_else_may_be_said(changes: dict[str, object], words: str) -> None:

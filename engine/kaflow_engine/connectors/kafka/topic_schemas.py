@@ -48,8 +48,10 @@ def resolve_schemas(
         stopped: Asked while waiting whether to give up early.
 
     Raises:
-        SourceError: A topic does not exist, or its columns cannot be found in time.
+        SourceError: A topic does not exist, its columns cannot be found in time, or there is no
+            registry for its keys.
     """
+    _require_registry(spec, config, topics)
     given = {topic: declared(topic) for topic in topics}
     found = {topic: columns for topic, columns in given.items() if columns is not None}
     missing = [topic for topic in given if topic not in found]
@@ -76,6 +78,16 @@ def resolve_schemas(
                 announced.add(topic)
                 on_wait(_waiting(spec, config, topic))
         time.sleep(_POLL_S)
+
+
+def _require_registry(spec: PipelineSpec, config: Config, topics: Sequence[str]) -> None:
+    for topic in topics:
+        if spec.topic(topic).key_format == "avro" and config.kafka.schema_registry is None:
+            raise SourceError(
+                f"the keys of topic '{topic}' are Avro, and no schema registry is configured",
+                spec.place("topics", topic, "key_format"),
+                "set kafka.schemaRegistry",
+            )
 
 
 def registry_of(config: Config) -> Registry | None:

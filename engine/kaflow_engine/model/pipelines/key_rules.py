@@ -8,9 +8,12 @@ from kaflow_engine.model.files.mistakes import place
 from kaflow_engine.model.files.tree import Entries, Scalar, brief
 from kaflow_engine.model.key_formats import KEY_TYPES
 
+_TITLES = {"json": "JSON", "avro": "Avro"}
+"""Formats whose keys may be of many types."""
+
 
 def types_of_keys(tree: Entries) -> Iterator[ModelError]:
-    """The type of a key follows from its format, but for JSON, which may be any."""
+    """The type of a key follows from its format, but for JSON and Avro."""
     known = cast(Mapping[str, str | None], KEY_TYPES)
     topics = tree.get("topics")
     for entry in topics.entries if isinstance(topics, Entries) else ():
@@ -19,17 +22,24 @@ def types_of_keys(tree: Entries) -> Iterator[ModelError]:
         form = form or "text"
         if form not in known:
             continue
-        if said is not None and known[form] is not None:
+        title = _TITLES.get(form)
+        if said is not None and title is None:
             yield ModelError(
-                f"'key_type' is for keys that are JSON, and those of '{name}' are {form}",
+                f"'key_type' is for keys that are JSON or Avro, and those of '{name}' are {form}",
                 place(tree, (*path, "key_type")),
                 f"write key_format: json; or remove key_type: such keys are {known[form]}",
             )
-        elif said is None and known[form] is None and "key_type" not in tree.misspelled:
+        elif said is None and title is not None and "key_type" not in tree.misspelled:
             yield ModelError(
-                f"the keys of '{name}' are JSON, and their type is not said",
+                f"the keys of '{name}' are {title}, and their type is not said",
                 place(tree, (*path, "key_format")),
                 "add key_type: <DuckDB type>, such as STRUCT(id BIGINT)",
+            )
+        elif form == "avro" and said is not None and not said.upper().startswith("STRUCT("):
+            yield ModelError(
+                f"the keys of '{name}' are Avro records, and {brief(said)} is no type of records",
+                place(tree, (*path, "key_type")),
+                "write the fields that are read, such as STRUCT(id BIGINT)",
             )
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.flow.sources import TopicParams
-from kaflow_engine.formats.contract import Evidence, format_of
+from kaflow_engine.formats.contract import Evidence, SchemaById, format_of
 from kaflow_engine.formats.decoded import Decoded
 from kaflow_engine.formats.pick import keep, pick
 from kaflow_engine.formats.schema_changes import refuse_changes
@@ -32,6 +32,8 @@ class Intake:
     nulls: pa.Array
     """The `rn` of null values that are no rows, whatever the role."""
     bad: tuple[BadRecord, ...]
+    schema_by_id: SchemaById
+    """Writer schemas, where they are registered."""
 
 
 def addressed(records: pa.Table, pipeline: str) -> tuple[pa.Table, Mapping[int, str]]:
@@ -95,7 +97,7 @@ def read_topic(
         rows, missing = _with_nulls(rows, nulls), missing.slice(0, 0)
     limit = batch_time + topic.max_future
     rows, early = _future(rows, limit)
-    rows, unread = with_record_columns(topic, rows, records)
+    rows, unread = with_record_columns(topic, rows, records, schema_by_id)
     tombstones, early_tombstones = _future(tombstones, limit)
     return Intake(
         topic=topic,
@@ -104,6 +106,7 @@ def read_topic(
         tombstones=_ordered(tombstones, rows, records),
         nulls=_without(missing, early_tombstones),
         bad=(*bad, *early, *unread, *early_tombstones),
+        schema_by_id=schema_by_id,
     )
 
 

@@ -4,13 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.duck.queries import query
 from kaflow_engine.flow.sources import TopicParams
+from kaflow_engine.formats.contract import SchemaById, format_of
 from kaflow_engine.formats.json.decode import decode_json
 from kaflow_engine.formats.keys import WIDTHS
+from kaflow_engine.formats.types import fields_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.key_formats import KeyFormat
 
@@ -32,10 +35,18 @@ class Keys:
     """Of keys that cannot be read, by their places: why."""
 
 
-def read_keys(topic: TopicParams, keys: pa.ChunkedArray) -> Keys:
-    """Read keys (binary) as the format of their topic says."""
+def read_keys(topic: TopicParams, keys: pa.ChunkedArray, schema_by_id: SchemaById) -> Keys:
+    """Read keys (binary) as the format of their topic says.
+
+    Args:
+        topic: Whose keys they are.
+        keys: Null where a record has none.
+        schema_by_id: Writer schemas of Avro.
+    """
     if topic.key_format == "json":
         return _json(topic.key_type, keys.combine_chunks())
+    if topic.key_format == "avro":
+        return _avro(topic.key_type, keys.combine_chunks(), schema_by_id)
     if topic.key_format == "text":
         try:
             return Keys(keys.cast(pa.string()), {})
@@ -61,12 +72,24 @@ def _json(kind: str, keys: pa.Array) -> Keys:
     wrapped = pc.binary_join_element_wise(b'{"key":', keys.take(places), b"}", b"")
     found = decode_json(wrapped, [Column("key", kind)])
     read = found.table["key"].combine_chunks()
-    at = pc.index_in(
-        pa.array(range(len(keys)), pa.int64()), places.take(found.good).cast(pa.int64())
-    )
     wrong = {
         place: "the key is no JSON"
         for place in pc.indices_nonzero(pc.and_(keys.is_valid(), pc.invert(ok))).to_pylist()
     }
     wrong |= {places[bad.row].as_py(): f"the key is no {kind}" for bad in found.bad}
-    return Keys(read.take(at), wrong)
+    return Keys(_at_places(read, places.take(found.good), len(keys)), wrong)
+
+
+def _avro(kind: str, keys: pa.Array, schema_by_id: SchemaById) -> Keys:
+    places = pc.indices_nonzero(keys.is_valid())
+    found = format_of("avro").decode(keys.take(places), fields_of(kind), schema_by_id)
+    columns = [column.combine_chunks() for column in found.table.columns]
+    read = pa.StructArray.from_arrays(columns, fields=list(found.table.schema))
+    wrong = {places[bad.row].as_py(): f"the key: {bad.message}" for bad in found.bad}
+    return Keys(_at_places(read, places.take(found.good), len(keys)), wrong)
+
+
+def _at_places(values: pa.Array, places: pa.Array, count: int) -> pa.Array:
+    """Return values at their places among so many, and null at the others."""
+    at = pc.index_in(pa.array(np.arange(count)), places.cast(pa.int64()))
+    return values.take(at)

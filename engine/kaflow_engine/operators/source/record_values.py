@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.sources import TopicParams
+from kaflow_engine.formats.contract import SchemaById
 from kaflow_engine.formats.pick import pick
 from kaflow_engine.model.record_columns import HEADERS, KEY, NULL_VALUE
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
@@ -30,7 +31,7 @@ _SQL: Mapping[str, tuple[str, str]] = {
 
 
 def with_record_columns(
-    topic: TopicParams, rows: pa.Table, records: pa.Table
+    topic: TopicParams, rows: pa.Table, records: pa.Table, schema_by_id: SchemaById
 ) -> tuple[pa.Table, list[BadRecord]]:
     """Add those record columns that the plan uses, and take out rows without a value for them.
 
@@ -38,6 +39,7 @@ def with_record_columns(
         topic: Whose records they are.
         rows: Good records: rn and `$ts`, in epoch milliseconds, among others.
         records: Schema RECORDS; row i has `rn` i.
+        schema_by_id: Writer schemas of keys, where they are registered.
 
     Returns:
         The rows with `c.<record column>`, and why others were taken out.
@@ -55,7 +57,7 @@ def with_record_columns(
     bad = [BadRecord(row=b.row, phase="decode", error=b.error, message=b.message) for b in failed]
     rows = _without(rows, [b.row for b in failed])
     if KEY in names:
-        keys = read_keys(topic, pick(records["key"], rows["rn"]))
+        keys = read_keys(topic, pick(records["key"], rows["rn"]), schema_by_id)
         found = found.append_column(f"c.{KEY}", keys.values)
         unread = [
             BadRecord(row=rows["rn"][place].as_py(), phase="decode", error="InvalidKey", message=w)

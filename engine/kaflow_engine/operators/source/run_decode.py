@@ -160,7 +160,8 @@ class _Decoded:
         if not side.tombstones:
             self.counters["tombstones_ignored"] += dead.num_rows
             return EXCHANGE.empty_table()
-        keys = read_keys(self.topic, self.intake.records.column("key").take(dead.column("rn")))
+        raw = self.intake.records.column("key").take(dead.column("rn"))
+        keys = read_keys(self.topic, raw, self.intake.schema_by_id)
         rows = pa.table({"rn": dead.column("rn"), "key": keys.values})
         found = query(
             f"SELECT rn, {keyed('k')} AS key FROM (SELECT rn, CAST(key AS VARCHAR) AS k FROM rows)",

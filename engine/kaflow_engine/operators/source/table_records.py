@@ -171,7 +171,8 @@ def _deletes(given: TableInput) -> tuple[pa.Table, list[BadRecord]]:
     if table.deletes is None or not nulls.num_rows:
         return pa.table({"rn": nulls["rn"].slice(0, 0), "key": pa.array([], pa.binary())}), []
     topic = given.intake.topic
-    keys = read_keys(topic, given.intake.records["key"].take(nulls["rn"]))
+    raw = given.intake.records["key"].take(nulls["rn"])
+    keys = read_keys(topic, raw, given.intake.schema_by_id)
     read = pa.table({"rn": nulls["rn"], f"{given.driving.alias}.{KEY}": keys.values})
     bad = [
         BadRecord(row=nulls["rn"][place].as_py(), phase="decode", error="InvalidKey", message=why)

@@ -1,7 +1,7 @@
 """Given records → bytes as Kafka would hold them; emitted bytes → values to compare."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +12,8 @@ from kaflow_engine.flow.records import DEAD_LETTER, RECORDS, ROW
 from kaflow_engine.flow.sinks import TopicSink
 from kaflow_engine.formats.contract import Evidence, IdSchema, format_of, no_schema
 from kaflow_engine.formats.keys import key_of_text, text_of_key
+from kaflow_engine.formats.types import fields_of
+from kaflow_engine.model.columns import Column
 from kaflow_engine.model.files.yaml_file import raise_all
 from kaflow_engine.model.key_formats import WrittenKeyFormat
 from kaflow_engine.model.outputs.output_specs import SchemaSpec
@@ -33,6 +35,8 @@ class Wire:
     """Avro schemas by id."""
     ids: Mapping[str, int]
     """The schema id of each Avro input."""
+    key_ids: Mapping[str, int] = field(default_factory=dict[str, int])
+    """The schema id of the keys of each input whose keys are Avro."""
 
 
 def wire_of(planned: PlannedPipeline) -> Wire:
@@ -55,7 +59,13 @@ def wire_of(planned: PlannedPipeline) -> Wire:
         if schema is not None:
             ids[topic.name] = first + topic.index
             schemas[ids[topic.name]] = schema
-    return Wire(planned=planned, schemas=schemas, ids=ids)
+    first += len(planned.plan.sources)
+    key_ids = {t.name: first + t.index for t in planned.plan.sources if t.key_format == "avro"}
+    for topic in planned.plan.sources:
+        if topic.name in key_ids:
+            schema = format_of("avro").schema_of(fields_of(topic.key_type), "Key")
+            schemas[key_ids[topic.name]] = schema or ""
+    return Wire(planned=planned, schemas=schemas, ids=ids, key_ids=key_ids)
 
 
 def partitions_of(wire: Wire, given: Iterable[Given]) -> dict[str, range]:
@@ -151,6 +161,10 @@ def _key(wire: Wire, record: Given) -> bytes | None:
     topic = next(topic for topic in wire.planned.plan.sources if topic.name == record.topic)
     if record.key is None:
         return None
+    if topic.key_format == "avro":
+        number = wire.key_ids[topic.name]
+        schema = IdSchema(number, wire.schemas[number])
+        return _written(record, "key", record.key, fields_of(topic.key_type), "avro", schema)
     try:
         return key_of_text(topic.key_format, record.key.decode())
     except ValueError as error:
@@ -169,12 +183,23 @@ def _encoded(wire: Wire, record: Given) -> bytes | None:
     columns = wire.planned.schemas[record.topic]
     known = wire.ids.get(record.topic)
     schema = None if known is None else IdSchema(known, wire.schemas[known])
-    json = format_of("json")
-    decoded = json.decode(pa.array([value.encode()], pa.binary()), columns, no_schema)
-    encoded = form.encoder(columns, schema).encode(decoded.table)
+    return _written(record, "value", value.encode(), columns, topic.format, schema)
+
+
+def _written(
+    record: Given,
+    part: str,
+    text: bytes,
+    columns: Sequence[Column],
+    form: str,
+    schema: IdSchema | None,
+) -> bytes | None:
+    """Return a JSON object in another format."""
+    decoded = format_of("json").decode(pa.array([text], pa.binary()), columns, no_schema)
+    encoded = format_of(form).encoder(columns, schema).encode(decoded.table)
     bad = [*decoded.bad, *encoded.bad]
     if bad:
-        message = f"the value does not fit the columns of '{record.topic}': {bad[0].message}"
+        message = f"the {part} does not fit the columns of '{record.topic}': {bad[0].message}"
         raise ModelError(message, record.at, "correct it, or give the bytes as raw_base64")
     return encoded.values[0]
 

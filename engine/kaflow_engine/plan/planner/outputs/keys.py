@@ -5,12 +5,13 @@ from collections.abc import Iterator, Mapping
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import ModelError
 from kaflow_engine.flow.windows import SessionWindow
-from kaflow_engine.formats.types import Struct, parse_type, type_text
+from kaflow_engine.formats.types import fields_of
 from kaflow_engine.model.key_formats import (
     KEY_TYPES,
     TEXT,
     WINDOWED_KEY,
     KeyFormat,
+    PlainKeyFormat,
     WindowOfKey,
     WrittenKeyFormat,
     of_value,
@@ -21,7 +22,7 @@ from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.outputs.output import BranchParts, OutputParts
 from kaflow_engine.sql.shape import OutputShape
 
-_WRITES: Mapping[KeyFormat, frozenset[str]] = {
+_WRITES: Mapping[PlainKeyFormat, frozenset[str]] = {
     "int": frozenset({"TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT"}),
     "long": frozenset(
         {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
@@ -41,7 +42,8 @@ def key_format(spec: PipelineSpec, output: OutputParts) -> WrittenKeyFormat:
     read: set[KeyFormat] = {
         spec.topic(branch.shape.driving.topic).key_format for branch in output.branches
     }
-    return read.pop() if len(read) == 1 else "text"
+    form = read.pop() if len(read) == 1 else "text"
+    return "json" if form == "avro" else form
 
 
 def passes_key(output: OutputParts) -> bool:
@@ -83,7 +85,7 @@ def wrong_key_formats(spec: PipelineSpec, output: OutputParts) -> Iterator[Model
         )
 
 
-def _way_out(key: OutputShape, form: KeyFormat) -> str:
+def _way_out(key: OutputShape, form: PlainKeyFormat) -> str:
     if key.is_key and key.name == KEY:
         return f"a key of one value that is {KEY_TYPES[form]} can be"
     return f"select it as {'VARCHAR' if form == 'bytes' else KEY_TYPES[form]}"
@@ -120,6 +122,5 @@ def _wrong_window(
 
 def _of_value(kind: str) -> str:
     """Return the type of what stands before the window in a key."""
-    found = parse_type(kind)
-    fields = dict(found.fields) if isinstance(found, Struct) else {}
-    return type_text(fields[WINDOWED_KEY]) if WINDOWED_KEY in fields else kind
+    fields = {field.name: field.type for field in fields_of(kind)}
+    return fields.get(WINDOWED_KEY, kind)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from kaflow_engine.duck.quoting import identifier
-from kaflow_engine.formats.types import Decimal, Scalar, Struct, parse_type
+from kaflow_engine.formats.types import Decimal, Scalar, fields_of, parse_type
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.record_columns import KEY
 from kaflow_engine.model.specs import TopicSpec
@@ -21,11 +21,11 @@ def from_record_key(alias: str, key: Sequence[Column], kind: str) -> tuple[str, 
         key: The columns.
         kind: The type of `_key`.
     """
-    own, of_key = identifier(f"{alias}.{KEY}"), parse_type(kind)
+    own = identifier(f"{alias}.{KEY}")
     if [column.name for column in key] == [KEY]:
         return (own,)
-    if isinstance(of_key, Struct):
-        fields = {name.lower(): name for name, _ in of_key.fields}
+    fields = {field.name.lower(): field.name for field in fields_of(kind)}
+    if fields:
         if not fields.keys() >= {column.name.lower() for column in key}:
             return None
         return tuple(f"CAST(({own}).{identifier(fields[c.name.lower()])} AS {c.type})" for c in key)
