@@ -20,7 +20,7 @@ def types_of_keys(tree: Entries) -> Iterator[ModelError]:
         path, name = ("topics", entry.key), brief(entry.key)
         form, said = (_text(tree, *path, key) for key in ("key_format", "key_type"))
         form = form or "text"
-        if form not in known:
+        if form not in known or not isinstance(entry.value, Entries):
             continue
         title = _TITLES.get(form)
         if said is not None and title is None:
@@ -29,7 +29,7 @@ def types_of_keys(tree: Entries) -> Iterator[ModelError]:
                 place(tree, (*path, "key_type")),
                 f"write key_format: json; or remove key_type: such keys are {known[form]}",
             )
-        elif said is None and title is not None and "key_type" not in tree.misspelled:
+        elif said is None and title is not None and "key_type" not in entry.value.misspelled:
             yield ModelError(
                 f"the keys of '{name}' are {title}, and their type is not said",
                 place(tree, (*path, "key_format")),
