@@ -37,7 +37,7 @@ WINDOWED_KEY, WINDOWED_START, WINDOWED_END = "key", "start", "end"
 """The fields of a key with a window; times are epoch milliseconds, and the end is that of a
 session: the event time of its last record."""
 
-KEY_TYPES: Mapping[KeyFormat, str | None] = {
+KEY_TYPES: Mapping[str, str | None] = {
     "text": "VARCHAR",
     "int": "INTEGER",
     "long": "BIGINT",

@@ -12,8 +12,7 @@ from kaflow_engine.formats.pick import keep
 from kaflow_engine.operators.rows.partitioning import SHARDS, first_parts, part_of_shard, shards_of
 from kaflow_engine.operators.rows.task import Task
 from kaflow_engine.state.binary_columns import Items
-from kaflow_engine.state.due_index import AT_ONCE, read_index
-from kaflow_engine.state.due_pages import Dues, of_index, to_pages
+from kaflow_engine.state.due_index import AT_ONCE, Dues, of_index, read_index, to_pages
 from kaflow_engine.state.keys import (
     due_key,
     due_keys,
@@ -161,15 +160,17 @@ class StepState:
         """
         keys: list[bytes] = []
         values: list[bytes] = []
+        likely = 0
         for part in self._task.partitions:
             state = self._task.state(self._step, part)
             for found, rest in read_index(state, shards_of(part, self._count), horizon):
                 keys += found.keys
                 values += found.values
                 self._dues += [] if rest is None else [rest]
-                if len(keys) + sum(map(len, values)) // _LIKELY >= AT_ONCE:
+                likely += len(found.keys) + sum(map(len, found.values)) // _LIKELY
+                if likely >= AT_ONCE:
                     yield self._taken(keys, values, horizon)
-                    keys, values = [], []
+                    keys, values, likely = [], [], 0
         if keys:
             yield self._taken(keys, values, horizon)
 

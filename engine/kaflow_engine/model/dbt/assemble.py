@@ -10,7 +10,16 @@ from kaflow_engine.errors import Location, ModelError, UnknownName
 from kaflow_engine.model.dbt.data_tests import data_tests
 from kaflow_engine.model.dbt.properties import About, AllProperties
 from kaflow_engine.model.dbt.template import Names, Rendered, render
-from kaflow_engine.model.files.tree import Entries, Entry, Items, Node, Scalar, from_plain, lay_over
+from kaflow_engine.model.files.tree import (
+    Entries,
+    Entry,
+    Items,
+    Node,
+    Scalar,
+    from_plain,
+    lay_over,
+    text_at,
+)
 from kaflow_engine.model.outputs.output_specs import OutputSpec, SinkSpec
 
 MATERIALIZED = ("stream", "table", "files", "postgres", "webhook", "command", "ephemeral")
@@ -64,15 +73,15 @@ class _Model:
 
     @property
     def materialized(self) -> str:
-        return _text(self.config, "materialized") or "stream"
+        return text_at(self.config, "materialized") or "stream"
 
     @property
     def topic(self) -> str:
-        return _text(self.config, "output", "topic") or self.file.name
+        return text_at(self.config, "output", "topic") or self.file.name
 
     @property
     def form(self) -> str:
-        return _text(self.config, "output", "format") or "json"
+        return text_at(self.config, "output", "format") or "json"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -274,11 +283,6 @@ def _mapping(at: Location, entries: Sequence[Entry]) -> Entries:
 
 def _items(node: Node | None) -> tuple[Node, ...]:
     return node.items if isinstance(node, Items) else ()
-
-
-def _text(tree: Entries, *path: str) -> str | None:
-    node = tree.get(*path)
-    return node.text if isinstance(node, Scalar) else None
 
 
 def _quoted(topic: str) -> str:

@@ -178,3 +178,9 @@ def without(node: Node, path: Path) -> Node:
         if entry.key != path[0] or len(path) > 1
     ]
     return replace(node, entries=tuple(kept))
+
+
+def text_at(tree: Entries, *path: str) -> str | None:
+    """Return the text of the scalar at a place; None where there is none."""
+    node = tree.get(*path)
+    return node.text if isinstance(node, Scalar) else None

@@ -1,11 +1,10 @@
 """What is wrong with how the keys of records are read, although every value alone is right."""
 
-from collections.abc import Iterator, Mapping
-from typing import cast
+from collections.abc import Iterator
 
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.files.mistakes import place
-from kaflow_engine.model.files.tree import Entries, Scalar, brief
+from kaflow_engine.model.files.tree import Entries, brief, text_at
 from kaflow_engine.model.key_formats import KEY_TYPES
 
 _TITLES = {"json": "JSON", "avro": "Avro"}
@@ -14,20 +13,19 @@ _TITLES = {"json": "JSON", "avro": "Avro"}
 
 def types_of_keys(tree: Entries) -> Iterator[ModelError]:
     """The type of a key follows from its format, but for JSON and Avro."""
-    known = cast(Mapping[str, str | None], KEY_TYPES)
     topics = tree.get("topics")
     for entry in topics.entries if isinstance(topics, Entries) else ():
         path, name = ("topics", entry.key), brief(entry.key)
-        form, said = (_text(tree, *path, key) for key in ("key_format", "key_type"))
+        form, said = (text_at(tree, *path, key) for key in ("key_format", "key_type"))
         form = form or "text"
-        if form not in known or not isinstance(entry.value, Entries):
+        if form not in KEY_TYPES or not isinstance(entry.value, Entries):
             continue
         title = _TITLES.get(form)
         if said is not None and title is None:
             yield ModelError(
                 f"'key_type' is for keys that are JSON or Avro, and those of '{name}' are {form}",
                 place(tree, (*path, "key_type")),
-                f"write key_format: json; or remove key_type: such keys are {known[form]}",
+                f"write key_format: json; or remove key_type: such keys are {KEY_TYPES[form]}",
             )
         elif said is None and title is not None and "key_type" not in entry.value.misspelled:
             yield ModelError(
@@ -41,8 +39,3 @@ def types_of_keys(tree: Entries) -> Iterator[ModelError]:
                 place(tree, (*path, "key_type")),
                 "write the fields that are read, such as STRUCT(id BIGINT)",
             )
-
-
-def _text(tree: Entries, *path: str) -> str | None:
-    node = tree.get(*path)
-    return node.text if isinstance(node, Scalar) else None

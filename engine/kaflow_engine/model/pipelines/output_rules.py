@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.files.mistakes import dotted, place
-from kaflow_engine.model.files.tree import Entries, Items, Scalar, brief
+from kaflow_engine.model.files.tree import Entries, Items, brief, text_at
 from kaflow_engine.model.outputs.sink_specs import has_settings
 from kaflow_engine.model.spec import Path
 
@@ -32,14 +32,14 @@ def output_of_one_kind(tree: Entries) -> Iterator[ModelError]:
 def _topics_and_tables(tree: Entries) -> Iterator[tuple[Path, Entries]]:
     """Return the outputs that are no sink with settings of its own."""
     found = outputs_of(tree)
-    return ((path, out) for path, out in found if not has_settings(_text(out, "type") or ""))
+    return ((path, out) for path, out in found if not has_settings(text_at(out, "type") or ""))
 
 
 def _of_one_kind(tree: Entries, path: Path, output: Entries) -> Iterator[ModelError]:
     if {"type", "topic", "table"} & output.misspelled:
         return
     name, said = dotted(path), {entry.key for entry in output.entries}
-    kind = _text(output, "type") or ""
+    kind = text_at(output, "type") or ""
     target = _TARGETS.get(kind)
     if not said & {"topic", "table"}:
         wanted = target or "topic"
@@ -78,7 +78,7 @@ def one_output_for_a_target(tree: Entries) -> Iterator[ModelError]:
     first: dict[str, tuple[str, Path]] = {}
     for path, output in _topics_and_tables(tree):
         for kind in ("topic", "table"):
-            name = _text(output, kind)
+            name = text_at(output, kind)
             if name is None:
                 continue
             before, other = first.setdefault(name, (kind, path))
@@ -94,8 +94,3 @@ def one_output_for_a_target(tree: Entries) -> Iterator[ModelError]:
                 if before == kind
                 else "call one of them otherwise: a pipeline knows its outputs by their names",
             )
-
-
-def _text(tree: Entries, *path: str) -> str | None:
-    node = tree.get(*path)
-    return node.text if isinstance(node, Scalar) else None

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.files.mistakes import dotted, place
-from kaflow_engine.model.files.tree import Entries, Items, Scalar, brief
+from kaflow_engine.model.files.tree import Entries, Items, brief, text_at
 from kaflow_engine.model.pipelines.output_rules import outputs_of
 from kaflow_engine.model.query_settings import OF_QUERIES
 from kaflow_engine.model.spec import Path
@@ -13,7 +13,7 @@ from kaflow_engine.model.spec import Path
 def keys_of_smart_emission(tree: Entries) -> Iterator[ModelError]:
     """`require` and `on_expiry` say what smart emission does."""
     for path, said in _emissions(tree):
-        emission = _text(said, "type") or "immediate"
+        emission = text_at(said, "type") or "immediate"
         if emission not in ("immediate", "on_match", "final"):
             continue
         for key in ("require", "on_expiry"):
@@ -30,8 +30,8 @@ def keys_of_smart_emission(tree: Entries) -> Iterator[ModelError]:
 def late_updates_of_windows(tree: Entries) -> Iterator[ModelError]:
     """`late_updates` says more of rows that are final."""
     for path, said in _emissions(tree):
-        late = _text(said, "late_updates") or ""
-        if late.lower() == "true" and _text(said, "type") != "final":
+        late = text_at(said, "late_updates") or ""
+        if late.lower() == "true" and text_at(said, "type") != "final":
             yield ModelError(
                 "emission.late_updates is only for final emission",
                 place(tree, (*path, "late_updates")),
@@ -42,7 +42,7 @@ def late_updates_of_windows(tree: Entries) -> Iterator[ModelError]:
 def settings_without_a_query(tree: Entries) -> Iterator[ModelError]:
     """An output says only of a query of its own when rows leave."""
     for path, output in outputs_of(tree):
-        relation = _text(output, "from")
+        relation = text_at(output, "from")
         for key in OF_QUERIES if relation is not None and path[0] == "outputs" else ():
             if output.get(key) is not None:
                 yield ModelError(
@@ -63,8 +63,3 @@ def _emissions(tree: Entries) -> Iterator[tuple[Path, Entries]]:
         said = query.get("emission") if isinstance(query, Entries) else None
         if isinstance(said, Entries):
             yield (*path, "emission"), said
-
-
-def _text(tree: Entries, key: str) -> str | None:
-    node = tree.get(key)
-    return node.text if isinstance(node, Scalar) else None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.files.mistakes import REQUIRED, dotted, place
-from kaflow_engine.model.files.tree import Entries, Items, Node, Scalar, brief
+from kaflow_engine.model.files.tree import Entries, Items, Node, Scalar, brief, text_at
 from kaflow_engine.model.formats import FORMATS, WITH_FIELDS, WITH_SCHEMA, one_of
 from kaflow_engine.model.pipelines.key_rules import types_of_keys
 from kaflow_engine.model.pipelines.output_rules import (
@@ -44,7 +44,7 @@ def topic_in_two_roles(tree: Entries) -> Iterator[ModelError]:
 def schema_without_registry(tree: Entries) -> Iterator[ModelError]:
     """A schema is given where it is registered, and its fields where the format takes them."""
     for path, output in outputs_of(tree):
-        given, form = output.get("schema"), _text(output, "format") or "json"
+        given, form = output.get("schema"), text_at(output, "format") or "json"
         if given is None or form not in FORMATS:
             continue
         key = f"{dotted(path)}.format"
@@ -84,7 +84,7 @@ def versions_of_dimensions(tree: Entries) -> Iterator[ModelError]:
     topics = tree.get("topics")
     for entry in topics.entries if isinstance(topics, Entries) else ():
         path: Path = ("topics", entry.key)
-        lookup = _text(tree, *path, "lookup") or "current"
+        lookup = text_at(tree, *path, "lookup") or "current"
         if lookup == "as_of" and entry.key not in dimensions and not is_table(entry.value):
             yield ModelError(
                 f"'lookup: as_of' is only for dimensions, and '{brief(entry.key)}' is not one",
@@ -112,7 +112,7 @@ def null_values_of_dimensions(tree: Entries) -> Iterator[ModelError]:
     """A null value of a dimension deletes."""
     for topic in sorted(_texts(tree, "state", "dimensions")):
         path: Path = ("topics", topic, "on_null")
-        if _text(tree, *path) == "row":
+        if text_at(tree, *path) == "row":
             yield ModelError(
                 f"'on_null: row' is only for events, and '{brief(topic)}' is a dimension",
                 place(tree, path),
@@ -123,9 +123,9 @@ def null_values_of_dimensions(tree: Entries) -> Iterator[ModelError]:
 
 def one_topic_for_two_uses(tree: Entries) -> Iterator[ModelError]:
     """Rows and dead letters must be told apart."""
-    letters = _text(tree, "dead_letters", "topic")
+    letters = text_at(tree, "dead_letters", "topic")
     for path, output in outputs_of(tree):
-        if letters is not None and letters == _text(output, "topic"):
+        if letters is not None and letters == text_at(output, "topic"):
             yield ModelError(
                 f"dead_letters.topic is also {dotted(path)}.topic",
                 place(tree, ("dead_letters", "topic")),
@@ -196,11 +196,6 @@ def _missing(tree: Entries, key: str) -> bool:
     """Tell whether nothing stands under a key; what is broken is reported elsewhere."""
     found = [entry.value for entry in tree.entries if entry.key == key]
     return all(isinstance(v, Scalar) and v.text is None and not v.broken for v in found)
-
-
-def _text(tree: Entries, *path: str) -> str | None:
-    node = tree.get(*path)
-    return node.text if isinstance(node, Scalar) else None
 
 
 def _texts(tree: Entries, *path: str) -> set[str]:

@@ -20,7 +20,6 @@ from kaflow_engine.operators.aggregate.entries import (
 )
 from kaflow_engine.operators.aggregate.windows import Numbers
 from kaflow_engine.operators.keyed_state import StepState
-from kaflow_engine.state.due_pages import Dues
 from kaflow_engine.state.keys import entry_key
 
 _MANY = 1000
@@ -108,7 +107,7 @@ class Groups:
         """
         new = pc.invert(known)
         if len(dues):
-            self._put_until(
+            self.put_until(
                 entries.filter(new), values.filter(new), dues[new.to_numpy(zero_copy_only=False)]
             )
         else:
@@ -164,14 +163,15 @@ class Groups:
         self._dues.update(later)
         return found
 
-    def due(self, watermark: int) -> Iterator[Dues]:
+    def due(self, watermark: int) -> Iterator[pa.BinaryArray]:
         """Yield entries that were there before the batch and may be over; the index holds them no
         longer."""
-        yield from self._state.take_due(watermark)
+        for due in self._state.take_due(watermark):
+            yield due.entries
 
-    def over(self, due: Dues, watermark: int) -> list[Over]:
+    def over(self, due: pa.BinaryArray, watermark: int) -> list[Over]:
         """Forget the groups among what is due that are over, and return them."""
-        entries: list[bytes] = due.entries.to_pylist()
+        entries: list[bytes] = due.to_pylist()
         found, later = self._over(entries, watermark)
         self._state.remove([entry for entry in entries if entry not in later])
         for entry, at in later.items():
@@ -183,19 +183,16 @@ class Groups:
         self._state.remove(entries)
         self._gone.append(entries)
 
-    def go_on(self, entries: pa.BinaryArray, values: pa.BinaryArray, overs: Numbers) -> None:
-        """Keep groups that were due, and that the batch does not change beside.
+    def put_until(self, entries: pa.BinaryArray, values: pa.BinaryArray, overs: Numbers) -> None:
+        """Keep groups of which the index holds none, and that the batch does not change beside.
 
         Args:
             entries: Their keys.
             values: What is kept of them.
             overs: The times behind which they are over.
         """
-        self._put_until(entries, values, overs)
-
-    def _put_until(self, entries: pa.BinaryArray, values: pa.BinaryArray, dues: Numbers) -> None:
         mixed = self._aggregate.window is None
-        self._state.put_until(entries, values, dues, mixed=mixed)
+        self._state.put_until(entries, values, overs, mixed=mixed)
 
     def _over(
         self, entries: Sequence[bytes], watermark: int

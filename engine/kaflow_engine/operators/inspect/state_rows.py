@@ -25,7 +25,7 @@ from kaflow_engine.operators.join.temporal_join import read_versions
 from kaflow_engine.operators.keyed_state import read_place
 from kaflow_engine.operators.outcomes.ledger import read_account
 from kaflow_engine.operators.outcomes.outcomes import class_sql
-from kaflow_engine.state.due_pages import of_index
+from kaflow_engine.state.due_index import of_index
 from kaflow_engine.state.keys import split_entry
 
 

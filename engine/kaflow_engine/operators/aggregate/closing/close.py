@@ -25,7 +25,6 @@ from kaflow_engine.operators.aggregate.workspace import Work
 from kaflow_engine.operators.handover import Changes, HandChanges, HandOn, placed
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.quarantine import DATA_ERRORS
-from kaflow_engine.state.due_pages import Dues, joined_dues
 
 
 def close(work: Work, late: LateRows, hand_on: HandOn, hand_changes: HandChanges) -> list[pa.Table]:
@@ -42,16 +41,16 @@ def close(work: Work, late: LateRows, hand_on: HandOn, hand_changes: HandChanges
     hands = (hand_on, hand_changes)
     found = _over(work, work.groups.over_already(work.watermark), late, *hands)
     looks = work.batch.may_be_due(work.chain.number)
-    one_by_one: list[Dues] = []
+    one_by_one: list[pa.BinaryArray] = []
     for each in work.groups.due(work.watermark) if looks else ():
         due, changed = late.apart(each)
         one_by_one += changed
-        at_once = _close_at_once(work, due.entries, *hands) if len(due.entries) else []
+        at_once = _close_at_once(work, due, *hands) if len(due) else []
         if at_once is None:
             at_once = _over(work, work.groups.over(due, work.watermark), late, *hands)
         found += at_once
     if one_by_one:
-        over = work.groups.over(joined_dues(one_by_one), work.watermark)
+        over = work.groups.over(pa.concat_arrays(one_by_one), work.watermark)
         found += _over(work, over, late, *hands)
     return found
 

@@ -104,7 +104,7 @@ def leave_at_once(
     staying = pa.array(stay)
     found, bad = _handed(work, over, leaving, hand_changes)
     values = group_values(stored.ts[stay], stored.columns.filter(staying))
-    work.groups.go_on(entries.filter(staying), values, later[stay])
+    work.groups.put_until(entries.filter(staying), values, later[stay])
     work.groups.forget(entries.filter(pc.invert(staying)))
     for place in (one.row for one in bad if stay[one.row]):
         columns: str = stored.columns[place].as_py()

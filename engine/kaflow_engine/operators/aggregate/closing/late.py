@@ -11,7 +11,6 @@ from kaflow_engine.flow.windows import SessionWindow
 from kaflow_engine.operators.aggregate.entries import Group, entries_of
 from kaflow_engine.operators.aggregate.windows import Numbers, assigned, ends_of
 from kaflow_engine.operators.aggregate.workspace import Work, texts
-from kaflow_engine.state.due_pages import Dues
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +40,12 @@ class LateRows:
             return False
         return bool(((times >= start - self.gap) & (times <= group.last + self.gap)).any())
 
-    def apart(self, due: Dues) -> tuple[Dues, list[Dues]]:
+    def apart(self, due: pa.BinaryArray) -> tuple[pa.BinaryArray, list[pa.BinaryArray]]:
         """Return the windows that are due and that they do not change, and those that they may."""
         if not self.entries:
             return due, []
-        names = pa.array(self.entries, pa.binary())
-        changed = pc.is_in(due.entries, names).to_numpy(zero_copy_only=False)
-        return due.filter(~changed), [due.filter(changed)] if changed.any() else []
+        changed = pc.is_in(due, pa.array(self.entries, pa.binary()))
+        return due.filter(pc.invert(changed)), [due.filter(changed)]
 
 
 def late_rows(work: Work, rows: pa.Table) -> LateRows:

@@ -19,6 +19,7 @@ from kaflow_engine.model.key_formats import (
 )
 from kaflow_engine.model.record_columns import KEY
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.planner.grouping.group_keys import key_of_group
 from kaflow_engine.plan.planner.outputs.output import BranchParts, OutputParts
 from kaflow_engine.sql.shape import OutputShape
 
@@ -112,11 +113,15 @@ def _wrong_window(
             place,
             f"write key_format: {right}_{form}",
         )
-    elif output.write.output.key is not None or any(b.shape.key is None for b in output.branches):
+    elif not all(
+        branch.key is not None and branch.key.expr.sql == key_of_group(branch.shape, said).sql
+        for branch in output.branches
+    ):
+        given = output.write.output.key is not None
         yield ModelError(
             f"keys are written as {said}, and another key is given",
-            spec.place(*output.write.at, "key"),
-            "remove key: the key is then what the query groups by, with the window",
+            spec.place(*output.write.at, "key") if given else spec.place(*output.write.query_at),
+            "remove it: the key is then what the query groups by, with the window",
         )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kaflow_engine.state.due_pages import MOST, Dues, of_index, to_pages
+from kaflow_engine.state.due_index import MOST, Dues, of_index, to_pages
 from kaflow_engine.state.keys import due_key, entry_key, split_due
 
 
