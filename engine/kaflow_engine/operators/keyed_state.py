@@ -20,7 +20,7 @@ from kaflow_engine.state.keys import (
     entry_keys,
 )
 from kaflow_engine.state.log.changes import CHANGES, to_changes
-from kaflow_engine.state.reader import read_through, successor
+from kaflow_engine.state.reader import successor
 
 DRIVER, WAITING, MATCH, KEYLESS, EMITTED = 100, 101, 102, 103, 104
 """Side bytes of entries that are not a side's own: retained driving records, waiting rows, matches
@@ -77,12 +77,11 @@ class StepState:
         """
         return self.read(entry_keys(keys, side))
 
-    def read(self, entries: pa.BinaryArray, *, dense: bool = False) -> pa.BinaryArray:
+    def read(self, entries: pa.BinaryArray) -> pa.BinaryArray:
         """Return the value of each entry key, null where there is none.
 
         Args:
             entries: Each once, in any order.
-            dense: There are few others between them, so that it is faster to read all.
         """
         order = pc.sort_indices(entries)
         entries = entries.take(order)
@@ -92,7 +91,7 @@ class StepState:
             start, stop = np.searchsorted(parts, (part, part + 1)).tolist()
             names = _objects(entries.slice(start, stop - start))
             state = self._task.state(self._step, part)
-            found += read_through(state, names) if dense else state.get(names)
+            found += state.get(names)
         back = np.empty(len(entries), np.int64)
         back[order.to_numpy()] = np.arange(len(entries))
         return pa.array(found, pa.binary()).take(pa.array(back))

@@ -1,12 +1,8 @@
 """`StateReader`: keyed state as operators see it."""
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
-
-_MANY = 50
-"""Entries of a shard from which on it may be faster to read all between them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,25 +65,3 @@ def successor(prefix: bytes) -> bytes | None:
     """
     kept = prefix.rstrip(b"\xff")
     return kept[:-1] + bytes((kept[-1] + 1,)) if kept else None
-
-
-def read_through(state: StateReader, names: Sequence[bytes]) -> list[bytes | None]:
-    """Return the values of entries, in their order, by reading what lies between them.
-
-    Where others lie between them, each is looked up.
-    """
-    found: list[bytes | None] = []
-    at = 0
-    while at < len(names):
-        stop = bisect_left(names, bytes((names[at][0] + 1,)), at) if names[at][0] < 255 else None
-        some = names[at:stop]
-        most = 2 * len(some) if len(some) >= _MANY else 0
-        near = state.range(some[0], some[-1] + b"\0", most) if most else None
-        if near is None or len(near.keys) == most:
-            found += state.get(some)
-        elif near.keys == some:
-            found += near.values
-        else:
-            found += map(dict(zip(near.keys, near.values, strict=True)).get, some)
-        at += len(some)
-    return found

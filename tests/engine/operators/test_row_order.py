@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from kaflow_engine.duck.queries import query
 from kaflow_engine.operators.rows.row_order import order_of
 
 NARROW = [-(1 << 31) + 1, (1 << 31) - 1, 0]
@@ -37,3 +38,22 @@ def test_rows_are_ordered_by_the_first_column_that_tells_them_apart(seed: int):
     tuples = list(zip(*columns.values(), strict=True))
     assert order_of(rows, names).tolist() == sorted(range(count), key=lambda n: tuples[n])
     assert order_of(rows, names).dtype == np.int64
+
+
+def numbers(rng: random.Random) -> list[int | None] | None:
+    if rng.random() < 0.1:
+        return None
+    some = [*WIDE, None, 0, 1, 2]
+    return [rng.choice(some) for _ in range(rng.randrange(4))]
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_lists_are_ordered_as_duckdb_orders_them(seed: int):
+    rng = random.Random(seed)
+    count = rng.choice([0, 1, 40])
+    a = pa.array([rng.randrange(2) for _ in range(count + 3)], pa.int64())
+    lists = pa.array([numbers(rng) for _ in range(count + 3)], pa.list_(pa.int64()))
+    rows = pa.table({"a": a, "l": lists}).slice(2, count)
+    rows = rows.append_column("n", pa.array(range(count), pa.int64()))
+    wanted = query("SELECT n FROM rows ORDER BY a, l, n", rows=rows)["n"].to_pylist()
+    assert order_of(rows, ["a", "l"]).tolist() == wanted

@@ -54,16 +54,15 @@ class Groups:
             read[entry] = None if value is None else read_group(value)
         return [self._groups[e] if e in self._groups else read[e] for e in entries]
 
-    def values(self, entries: pa.BinaryArray, *, dense: bool = False) -> pa.BinaryArray:
+    def values(self, entries: pa.BinaryArray) -> pa.BinaryArray:
         """Return what is kept under keys of entries, each once; null where there is no group.
 
         Only where the batch has put no group before.
 
         Args:
             entries: In any order.
-            dense: They are most of those that there are.
         """
-        found = self._state.read(entries, dense=dense)
+        found = self._state.read(entries)
         for gone in (*self._gone, pa.array(list(self._groups), pa.binary())):
             if len(gone):
                 nothing = pa.scalar(None, pa.binary())

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.duck.queries import query
 from kaflow_engine.flow.chains.chain import chains
 from kaflow_engine.flow.chains.names import chain_name
 from kaflow_engine.flow.flow import Backfill, Flow
@@ -18,7 +17,7 @@ from kaflow_engine.flow.records import DEAD_LETTER, OUTPUT, ROW, TABLE_ROW
 from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
 from kaflow_engine.formats.pick import keep, pick
 from kaflow_engine.model.letters import ABOUT, BACKFILL, CHAIN, PREFIX, REDRIVE, read_mark
-from kaflow_engine.operators.rows.row_order import has_members, order_of
+from kaflow_engine.operators.rows.row_order import order_of
 from kaflow_engine.operators.rows.schemas import DEAD, NO_RECORD, ORIGIN, READY, REPORT, TRIGGER
 from kaflow_engine.operators.rows.task import BatchContext, Task
 
@@ -69,16 +68,8 @@ def _by_branch(flow: Flow, sides: pa.ChunkedArray) -> pa.Array:
 def _output(flow: Flow, batch: BatchContext, ready: pa.Table) -> pa.Table:
     at = ready.column_names.index("side")
     ready = ready.set_column(at, "side", _by_branch(flow, ready["side"]))
-    if has_members(ready):
-        places = ", ".join((*_ORDER, "members", '"$n"'))  # one place: as they were sent
-        ordered = query(
-            f"SELECT {', '.join(_SENT)} FROM rows ORDER BY {places}",
-            rows=ready.drop_columns(["payload", "raw"]).append_column(
-                "$n", pa.array(np.arange(ready.num_rows))
-            ),
-        )
-    else:
-        ordered = pick(ready.select(_SENT), pa.array(order_of(ready, _ORDER)))
+    # one place: as they were sent
+    ordered = pick(ready.select(_SENT), pa.array(order_of(ready, [*_ORDER, "members"])))
     if batch.begins:
         ordered = _begun_once(flow, batch, ordered)
     count = ordered.num_rows

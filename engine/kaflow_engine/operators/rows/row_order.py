@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.duck.queries import query
-from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.formats.pick import pick
 from kaflow_engine.operators.rows.schemas import MEMBERS, ORIGIN, TAKEN, TRIGGER
 
@@ -19,8 +18,13 @@ Places = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 def order_of(rows: pa.Table, names: Sequence[str]) -> Places:
-    """Return the places of rows in ascending order of integer columns, the first one foremost."""
-    columns = [rows[name].to_numpy() for name in names]
+    """Return the places of rows in ascending order of columns, the first one foremost.
+
+    Args:
+        rows: Of which those that are equal stay as they were.
+        names: Columns of integers without null, or of lists of integers.
+    """
+    columns = [column for name in names for column in _numbers(rows[name])]
     telling = [column for column in columns if len(column) and np.any(column != column[0])]
     keys: list[Places] = []
     room = 0
@@ -40,6 +44,25 @@ def order_of(rows: pa.Table, names: Sequence[str]) -> Places:
     return np.lexsort(keys[::-1]) if keys else np.arange(rows.num_rows)
 
 
+def _numbers(column: pa.ChunkedArray) -> list[Places]:
+    """Return columns of integers that stand in the order of a column; of lists as DuckDB has it:
+    null last, and a list before those that it begins."""
+    if not pa.types.is_list(column.type):
+        return [column.to_numpy()]
+    lists = column.combine_chunks()
+    lengths = pc.fill_null(pc.list_value_length(lists), -1).to_numpy()
+    offsets, values = lists.offsets.to_numpy(), lists.values
+    found = [(lengths < 0).astype(np.int64)]
+    for place in range(lengths.max(initial=0)):
+        longer = np.flatnonzero(lengths > place)
+        some = values.take(pa.array(offsets[longer] + place))
+        there, number = np.zeros((2, len(lists)), np.int64)
+        there[longer] = pc.if_else(some.is_valid(), 1, 2).to_numpy()
+        number[longer] = pc.fill_null(some, 0).to_numpy()
+        found += [there, number]
+    return found
+
+
 def in_order(rows: pa.Table, branches: Sequence[int] = ()) -> pa.Table:
     """Return rows in the order in which they count; equal ones as they were.
 
@@ -50,7 +73,7 @@ def in_order(rows: pa.Table, branches: Sequence[int] = ()) -> pa.Table:
         rows: Schema EXCHANGE, or rows with at least its columns TRIGGER, ORIGIN and `members`.
         branches: Of a union what `side` is in each of its branches, in their order.
     """
-    names, ordered = [*TRIGGER, *ORIGIN], rows
+    names, ordered = [*TRIGGER, *ORIGIN, "members"], rows
     if len(branches) > 1:
         places = pc.index_in(rows["side"], pa.array(branches, rows["side"].type))
         ordered = rows.append_column("$branch", places)
@@ -60,12 +83,7 @@ def in_order(rows: pa.Table, branches: Sequence[int] = ()) -> pa.Table:
         ordered = ordered.append_column("$comes", pc.not_equal(rows["kind"], TAKEN).cast(pa.int8()))
         ordered = ordered.append_column("$row", pc.rank(rows["value"], tiebreaker="dense"))
         last = ["$comes", "$row"]
-    if not has_members(rows):
-        return pick(rows, pa.array(order_of(ordered, [*names, *last])))
-    numbered = ordered.select([*names, "members", *last])
-    numbered = numbered.append_column("$n", pa.array(np.arange(rows.num_rows)))
-    by = ", ".join(map(identifier, numbered.column_names))
-    return rows.take(query(f'SELECT "$n" AS n FROM rows ORDER BY {by}', rows=numbered)["n"])
+    return pick(rows, pa.array(order_of(ordered, [*names, *last])))
 
 
 def causes_of(rows: pa.Table) -> Places:
@@ -101,11 +119,6 @@ def last_of_each_key(rows: pa.Table) -> pa.Table:
     last = np.empty(len(keys.dictionary), np.int64)
     last[keys.indices.to_numpy()[order]] = order  # of duplicates numpy keeps the last write
     return rows.take(pa.array(last))
-
-
-def has_members(rows: pa.Table) -> bool:
-    """Return whether any row has met a record of an event side."""
-    return bool(pc.max(pc.list_value_length(rows["members"])).as_py())
 
 
 def with_members(rows: pa.Table, more: pa.Array | pa.ChunkedArray) -> pa.Table:

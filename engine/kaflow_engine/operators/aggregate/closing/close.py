@@ -132,7 +132,7 @@ def _close_at_once(
         return None
     if not groups.is_untouched or len(pc.unique(entries)) < len(entries):
         return None
-    values = groups.values(entries, dense=True)
+    values = groups.values(entries)
     stored = None if values.null_count else read_group_values(values)
     if stored is None:
         return None
