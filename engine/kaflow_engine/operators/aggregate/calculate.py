@@ -14,7 +14,7 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.aggregate.inputs import Inputs
 from kaflow_engine.operators.aggregate.nodes import Node, Parts, parts_of_nodes
 from kaflow_engine.operators.row_errors.quarantine import DATA_ERRORS, error_class, error_text
-from kaflow_engine.operators.rows.row_text import columns_of, pack, to_text, unpack
+from kaflow_engine.operators.rows.row_text import columns_of, from_text, pack, to_text, unpack
 from kaflow_engine.operators.rows.schemas import TAKEN
 
 _ALL = 1 << 62
@@ -205,6 +205,32 @@ def _statement_of_groups(aggregate: Aggregate) -> str:
     chosen = ", ".join([*given, *columns_of("l", [a.column for a in aggregate.accumulators])])
     lists = f"SELECT {', '.join(given)}, {unpack('columns')} AS l FROM rows"
     return f'SELECT {_result(aggregate)} AS "row" FROM (SELECT {chosen} FROM ({lists}))'
+
+
+def results_of_groups(aggregate: Aggregate) -> tuple[str, dict[str, tuple[str, str]]]:
+    """Return how the results of groups are computed as they are kept, without rows.
+
+    Returns:
+        A SELECT from the table `rows`, which holds `rn`, `keys`, `began` and `ended` as of
+        `Inputs.infos`, and the accumulators in `columns`; and of each column of the result SQL over
+        it, for the value and for its text.
+    """
+    chosen = ["rn", "k", "began", "ended"]
+    chosen += columns_of("l", [a.column for a in aggregate.accumulators])
+    lists = f"{unpack('keys')} AS k, {unpack('columns')} AS l"
+    groups = f"SELECT {', '.join(chosen)} FROM (SELECT rn, began, ended, {lists} FROM rows)"
+    made = [
+        (from_text(f"k[{i}]", column.type), f"k[{i}]") for i, column in enumerate(aggregate.keys, 1)
+    ]
+    for result in aggregate.results:
+        value = f"CAST(({result.sql}) AS {result.column.type})"
+        made.append((value, to_text(value, result.column.type)))
+    if aggregate.window is not None:
+        for at in ("began", "ended"):
+            value = f"make_timestamp({at} * 1000)"
+            made.append((value, to_text(value, "TIMESTAMP")))
+    names = [column.name for column in result_columns(aggregate)]
+    return groups, dict(zip(names, made, strict=True))
 
 
 @lru_cache(maxsize=256)

@@ -4,14 +4,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.chains.chain import chain_of
 from kaflow_engine.flow.graph import entries_of, last_level, level_of, source_of, target_of
 from kaflow_engine.flow.operators import Project
 from kaflow_engine.model.columns import Column
-from kaflow_engine.operators.aggregate.calculate import result_columns, unpacked_rows
+from kaflow_engine.operators.aggregate.calculate import (
+    result_columns,
+    results_of_groups,
+    unpacked_rows,
+)
 from kaflow_engine.operators.aggregate.called import change_called
 from kaflow_engine.operators.aggregate.entries import read_group
 from kaflow_engine.operators.aggregate.workspace import (
@@ -153,6 +159,29 @@ def append_rows(work: Work, rows: pa.Table, known: pa.Table) -> Leaving:
     )
 
 
+def final_rows(work: Work, groups: pa.Table, known: pa.Table) -> Leaving:
+    """Return the rows that groups send when they are over, computed where they are read.
+
+    Args:
+        work: The aggregate.
+        groups: As `results_of_groups` reads them.
+        known: Where they come from, by `rn`.
+    """
+    source, made = results_of_groups(work.aggregate)
+    values = ", ".join(f"{value} AS {identifier(name)}" for name, (value, _) in made.items())
+    time = batch_time_column(work.batch.batch_time)
+
+    def packed(wanted: Sequence[Column]) -> str:
+        return f"SELECT rn, {pack(made[c.name][1] for c in wanted)} AS payload FROM ({source})"
+
+    return Leaving(
+        rows=groups,
+        typed=f"SELECT rn, {time}, {values} FROM ({source})",
+        packed=packed,
+        placed=lambda found: placed(found, known),
+    )
+
+
 def _send_changed(work: Work, changed: Changed, hand_changes: HandChanges) -> list[pa.Table]:
     """Hand on what groups have become at once, and note what could not be sent.
 
@@ -160,9 +189,10 @@ def _send_changed(work: Work, changed: Changed, hand_changes: HandChanges) -> li
         Rows and dead letters, schema EXCHANGE.
     """
     differs = pc.fill_null(pc.not_equal(changed.old, changed.new), True)
-    numbers = pc.indices_nonzero(differs).cast(pa.int64())
-    if not len(numbers):
+    places = np.flatnonzero(differs)
+    if not len(places):
         return []
+    numbers = pa.array(places[np.argsort(changed.by[places], kind="stable")])
     rows = pa.table(
         {
             "rn": numbers,

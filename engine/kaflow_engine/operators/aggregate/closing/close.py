@@ -15,14 +15,14 @@ from kaflow_engine.operators.aggregate.closing.over import (
     over_groups,
     places_over,
     results_of,
-    rows_at_once,
+    stored_groups,
 )
 from kaflow_engine.operators.aggregate.entries import overs_at, read_entries, read_group_values
 from kaflow_engine.operators.aggregate.groups import Over
-from kaflow_engine.operators.aggregate.leave import append_rows, result_letters
+from kaflow_engine.operators.aggregate.leave import append_rows, final_rows, result_letters
 from kaflow_engine.operators.aggregate.windows import ends_of
 from kaflow_engine.operators.aggregate.workspace import Work
-from kaflow_engine.operators.handover import Changes, HandChanges, HandOn, placed
+from kaflow_engine.operators.handover import Changes, HandChanges, HandOn, Leaving, placed
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.quarantine import DATA_ERRORS
 
@@ -86,13 +86,13 @@ def _closed(
     if work.tells_closing:
         sent = [g.sent if g.unsent else made.rows.get(n) for n, (_, g, _) in enumerate(over)]
         return _told(work, gone, [entry for entry, _, _ in over], sent, hand_changes)
-    leaving = pa.table(
+    rows = pa.table(
         {
             "rn": pa.array(list(made.rows), pa.int64()),
             "row": pa.array(list(made.rows.values()), pa.string()),
         }
     )
-    return _sent(work, gone, leaving, bad, hand_on)
+    return _sent(work, gone, append_rows(work, rows, places_over(work, gone)), bad, hand_on)
 
 
 def _told(
@@ -125,7 +125,7 @@ def _close_at_once(
     """Forget the groups that are due, and send them, without a look at each of them.
 
     None: they must be looked at, and nothing has happened. Some of them are not over, are kept with
-    their rows, or have a result that fails.
+    their rows, or are sent as changes and have a result that fails.
     """
     aggregate, groups = work.aggregate, work.groups
     if isinstance(aggregate.window, SessionWindow) or keeps_rows(aggregate) or work.tells_closing:
@@ -145,22 +145,22 @@ def _close_at_once(
     if aggregate.leaves in ("changes", "first"):
         groups.forget(entries)
         return []
-    try:
-        if aggregate.leaves == "ended":
+    if aggregate.leaves == "ended":
+        try:
             return leave_at_once(work, entries, gone, stored, hand_changes)
-        rows = rows_at_once(work, gone, stored.columns)
-    except DATA_ERRORS:
-        return None
+        except DATA_ERRORS:
+            return None
     groups.forget(entries)
-    return _sent(work, gone, rows, [], hand_on)
+    leaving = final_rows(work, stored_groups(gone, stored.columns), places_over(work, gone))
+    return _sent(work, gone, leaving, [], hand_on)
 
 
 def _sent(
-    work: Work, gone: OverGroups, rows: pa.Table, bad: list[BadRecord], hand_on: HandOn
+    work: Work, gone: OverGroups, leaving: Leaving, bad: list[BadRecord], hand_on: HandOn
 ) -> list[pa.Table]:
     tables: list[pa.Table] = []
-    if rows.num_rows:
-        taken = hand_on(append_rows(work, rows, places_over(work, gone)))
+    if leaving.rows.num_rows:
+        taken = hand_on(leaving)
         tables.append(taken.rows)
         bad = [*bad, *taken.bad]
     if bad:

@@ -86,6 +86,24 @@ def results_of(
     return made, bad
 
 
+def stored_groups(over: OverGroups, columns: pa.StringArray) -> pa.Table:
+    """Return groups as statements read them that compute their results.
+
+    Args:
+        over: The groups.
+        columns: Their accumulators, as packed rows.
+    """
+    return pa.table(
+        {
+            "rn": pa.array(np.arange(len(over.keys))),
+            "keys": pc.binary_slice(over.keys, 1, 1 << 31).cast(pa.string()),
+            "began": over.starts,
+            "ended": over.ends,
+            "columns": columns,
+        }
+    )
+
+
 def rows_at_once(work: Work, over: OverGroups, columns: pa.StringArray) -> pa.Table:
     """Compute the results of groups without rows in one statement: `rn` and `row`.
 
@@ -93,16 +111,8 @@ def rows_at_once(work: Work, over: OverGroups, columns: pa.StringArray) -> pa.Ta
         DATA_ERRORS: Some of them fail.
     """
     assert not keeps_rows(work.aggregate)
-    groups = pa.table(
-        {
-            "keys": pc.binary_slice(over.keys, 1, 1 << 31).cast(pa.string()),
-            "began": over.starts,
-            "ended": over.ends,
-            "columns": columns,
-        }
-    )
-    numbers = pa.array(np.arange(len(over.keys)))
-    return pa.table({"rn": numbers, "row": rows_of_groups(work.aggregate, groups)})
+    groups = stored_groups(over, columns)
+    return pa.table({"rn": groups["rn"], "row": rows_of_groups(work.aggregate, groups)})
 
 
 def places_over(work: Work, over: OverGroups) -> pa.Table:

@@ -35,7 +35,8 @@ def may_be_bulk(aggregate: Aggregate) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Groups:
-    """The groups that rows go into, by their numbers, which are places in each column."""
+    """The groups that rows go into, by their numbers, which are places in each column and stand in
+    the order of the entries."""
 
     of_rows: Numbers
     """The number of the group of each row."""
@@ -119,13 +120,19 @@ def _groups(work: Work, rows: pa.Table, places: Numbers, starts: Numbers, ends: 
     some[of_rows] = np.arange(len(of_rows))  # any row of the group
     by[of_rows] = places  # for equal indices the last write stays
     own = keys.dictionary.take(keys.indices.take(pa.array(places[some])))
+    entries = entries_of(own, starts[some] if windowed else None)
+    order = pc.sort_indices(entries)  # what is read and written of them is sorted by their keys
+    numbers = order.to_numpy()
+    ranks = np.empty(count, np.int64)
+    ranks[numbers] = np.arange(count)
+    some = some[numbers]
     return _Groups(
-        of_rows=of_rows,
-        entries=entries_of(own, starts[some] if windowed else None),
-        keys=own,
+        of_rows=ranks[of_rows],
+        entries=entries.take(order),
+        keys=own.take(order),
         starts=starts[some],
         ends=ends[some],
-        by=by,
+        by=by[numbers],
     )
 
 
