@@ -24,9 +24,10 @@ from kaflow_engine.flow.timed import Runs, Throttle
 from kaflow_engine.model.columns import Column
 
 
-def decode_id(topic: str) -> str:
-    """Return the id of the operator that decodes a topic."""
-    return f"decode:{topic}"
+def decode_id(clock: str) -> str:
+    """Return the id of the operator that decodes a topic by a clock: of the first one that is the
+    name of the topic."""
+    return f"decode:{clock}"
 
 
 def inputs_of(node: Operator | Sink) -> tuple[str, ...]:
@@ -104,10 +105,26 @@ def operator_of(flow: Flow, name: str) -> Operator:
 
 
 def source_of(flow: Flow, edge: Driving | SideParams) -> TopicParams:
-    """Return the topic whose records come along an edge."""
+    """Return the topic whose records come along an edge, by the clock of the edge."""
     found = operator_of(flow, edge.input)
     assert isinstance(found, Decode)
-    return flow.sources[found.source]
+    return decoded_by(flow, found)
+
+
+def decoded_by(flow: Flow, decode: Decode) -> TopicParams:
+    """Return the topic that an operator decodes, by the clock of the operator."""
+    return flow.sources[decode.source].by(decode.clock)
+
+
+def decodes_of(flow: Flow, source: int) -> tuple[Decode, ...]:
+    """Return the operators that decode a source, in the order of its clocks."""
+    found = (each for each in flow.operators if isinstance(each, Decode) and each.source == source)
+    return tuple(sorted(found, key=lambda decode: decode.clock))
+
+
+def clocks_of_sources(flow: Flow) -> tuple[TopicParams, ...]:
+    """Return the topics by each of their clocks, in the order of the sources."""
+    return tuple(each for topic in flow.sources for each in topic.by_clock)
 
 
 def side_name(flow: Flow, side: SideParams) -> str:

@@ -16,12 +16,14 @@ from kaflow_engine.model.columns import Column
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decode:
-    """The records of a topic as rows with columns."""
+    """The records of a topic as rows with columns, by one of its clocks."""
 
     type: Literal["decode"] = "decode"
     id: str
     source: int
     """Place among the sources of the flow."""
+    clock: int = 0
+    """Which clock of the source; the operator of the first one decodes for the others, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """The sources of a flow: how the records of each topic are read."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from kaflow_engine.model.columns import Column
@@ -22,9 +22,37 @@ class HistoryParams:
     """None: all columns together."""
 
 
+CLOCK = "@"
+"""Stands between a topic and one of its event times; no name of a topic has it."""
+
+
+def topic_of_clock(clock: str) -> str:
+    """Return the topic whose records a clock times.
+
+    >>> topic_of_clock("orders"), topic_of_clock("orders@shipped")
+    ('orders', 'orders')
+    """
+    return clock.partition(CLOCK)[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherClock:
+    """Another event time of a topic, and what its records are to the queries that read by it."""
+
+    name: str
+    """`<topic>@<column>`."""
+    event_time: str | None
+    dimension: bool
+    rank: int
+    driving: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicParams:
-    """How the records of one topic are read."""
+    """How the records of one topic are read.
+
+    Event time, dimension, rank and driving are those of its first clock; `by` gives the others.
+    """
 
     name: str
     index: int
@@ -56,8 +84,42 @@ class TopicParams:
     key_format: KeyFormat = "text"
     key_type: str = TEXT
     """The type of `_key`."""
+    clock: str = ""
+    """What the watermark knows its first clock by; empty: by the name of the topic."""
+    clocks: tuple[OtherClock, ...] = ()
+    """Event times that readings of the topic have of their own."""
+
+    @property
+    def clock_name(self) -> str:
+        """What the watermark knows its first clock by."""
+        return self.clock or self.name
+
+    @property
+    def by_clock(self) -> tuple["TopicParams", ...]:
+        """The topic by each of its clocks."""
+        return tuple(self.by(number) for number in range(len(self.clocks) + 1))
+
+    def by(self, clock: int) -> "TopicParams":
+        """Return the topic as it is by one of its clocks, of which there is then no other."""
+        if clock == 0:
+            return replace(self, clocks=()) if self.clocks else self
+        other = self.clocks[clock - 1]
+        return replace(
+            self,
+            clock=other.name,
+            event_time=other.event_time,
+            dimension=other.dimension,
+            rank=other.rank,
+            driving=other.driving,
+            clocks=(),
+        )
 
     @property
     def is_kept(self) -> bool:
         """Whether its values are kept by key, and loaded before events; it may be events, too."""
-        return self.dimension or self.rank == 0
+        return any(each.dimension or each.rank == 0 for each in (self, *self.clocks))
+
+    @property
+    def drives(self) -> bool:
+        """Whether its records make rows, by any of its clocks."""
+        return any(each.driving for each in (self, *self.clocks))

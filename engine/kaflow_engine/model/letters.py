@@ -27,7 +27,8 @@ REDRIVE = "kaflow.redrive"
 CHAIN = "kaflow.chain"
 """Header of dead letters about one of several chains of a pipeline, and of their records when they
 are redriven: the first output of the chain, and which branch of it. Other chains do not see the
-record."""
+record. Of one that lacks an event time by which only some of the pipeline read its topic, `@` and
+what the watermark calls that time; what reads the topic by another one does not see the record."""
 
 
 def redrive_mark(attempt: int, pipeline: str) -> bytes:

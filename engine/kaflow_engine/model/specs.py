@@ -254,18 +254,12 @@ class PipelineSpec(Spec):
         as_said = {name: getattr(own, name) for name in OF_READINGS}
         return said.model_copy(update={**as_said, "event_time": event_time})
 
-    def clock_at(self, topic: str) -> Path:
-        """Return where the event time of a topic is said: for the topic, or for a reading of it."""
+    def event_time_at(self, topic: str, column: str) -> Path:
+        """Return where a column is said to be the event time of a topic: for the topic, or for a
+        reading of it."""
         own: Path = ("topics", topic, "event_time")
-        if self.topic(topic).event_time is not None:
+        if self.topic(topic).event_time == column:
             return own
         readings = self.readings.items()
-        said = (n for n, each in readings if each.topic == topic and each.event_time is not None)
+        said = (n for n, each in readings if each.topic == topic and each.event_time == column)
         return next((("relations", name, "event_time") for name in said), own)
-
-    def event_time(self, topic: str) -> str | None:
-        """Return the column with the event time of a topic, which all readings of it share."""
-        kind, name, _ = self.clock_at(topic)
-        if kind == "relations":
-            return self.relations[str(name)].event_time
-        return self.topic(topic).event_time

@@ -74,9 +74,11 @@ def run_level(flow: Flow, level: int, batch: BatchContext, rows: pa.Table, task:
         if at[operator.id] != level:
             continue
         match operator:
-            case Decode():
-                made = run_decode(flow, operator, batch, rows, task, partial(_take, flow))
+            case Decode(clock=0, source=source):
+                made = run_decode(flow, source, batch, rows, task, partial(_take, flow))
                 found = pa.concat_tables([found, made])
+            case Decode():
+                pass  # the one of the first clock decodes the topic once
             case KeyedJoin():
                 found = run_join(flow, operator, batch, found, task, _hand_on(flow, operator))
             case Project() | Append():

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kaflow_engine.flow.sources import TopicParams
+from kaflow_engine.flow.sources import TopicParams, topic_of_clock
 from kaflow_engine.operators.rows.reports import BatchReport
 from kaflow_engine.state.log.by_chain import from_stored, known, least, to_stored
 
@@ -15,7 +15,8 @@ Place = tuple[str, int]
 """A topic and one of its partitions."""
 
 Clocks = Mapping[int, Sequence[TopicParams]]
-"""The topics that the watermark of each chain follows, by the number of the chain."""
+"""The topics that the watermark of each chain follows, each by one of its clocks, by the number of
+the chain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +36,9 @@ class WatermarkState:
     marks: Mapping[int, Mark] = field(default_factory=lambda: {0: Mark()})
     """By the number of the chain."""
     latest: tuple[tuple[str, int, int], ...] = ()
-    """(topic, partition, greatest event time)."""
+    """(clock of a topic, partition, greatest event time)."""
     seen: tuple[tuple[str, int, int], ...] = ()
-    """(topic, partition, batch time of its last record, or of the first batch)."""
+    """(clock of a topic, partition, batch time of its last record, or of the first batch)."""
 
     @property
     def values(self) -> dict[int, int]:
@@ -86,15 +87,16 @@ def advance(
         batch_time: Epoch milliseconds.
         read_to_end: Every source partition, and whether it was read to its end.
     """
-    names = {topic.name for topics in clocks.values() for topic in _events(topics)}
-    latest = {(t, p): ts for t, p, ts in state.latest}
-    seen = {(t, p): ts for t, p, ts in state.seen}
-    for place in read_to_end:
+    names = {topic.clock_name for topics in clocks.values() for topic in _events(topics)}
+    latest = {(t, p): ts for t, p, ts in state.latest if t in names}
+    seen = {(t, p): ts for t, p, ts in state.seen if t in names}
+    for name in names:
+        for topic, partition in read_to_end:
+            if topic == topic_of_clock(name):
+                seen.setdefault((name, partition), batch_time)
+    for place, ts in report.times.items():
         if place[0] in names:
-            seen.setdefault(place, batch_time)
-    for place, partition in report.partitions.items():
-        if place[0] in names and partition.max_ts is not None:
-            latest[place] = max(latest.get(place, partition.max_ts), partition.max_ts)
+            latest[place] = max(latest.get(place, ts), ts)
             seen[place] = batch_time
     marks = {
         chain: _advanced(
@@ -148,9 +150,9 @@ def _marks(
     idle_since = 0
     for topic in events:
         active: list[int | None] = []
-        for place in (place for place in seen if place[0] == topic.name):
+        for place in (place for place in seen if place[0] == topic.clock_name):
             idle_at = seen[place] + topic.idle_timeout
-            if read_to_end.get(place, False) and batch_time >= idle_at:
+            if read_to_end.get((topic.name, place[1]), False) and batch_time >= idle_at:
                 idle_since = max(idle_since, idle_at)
             else:
                 active.append(latest.get(place))
@@ -164,8 +166,8 @@ def _marks(
 
 
 def _known(events: Sequence[TopicParams], latest: Mapping[Place, int]) -> list[int]:
-    lateness = {topic.name: topic.lateness for topic in events}
-    return [ts - lateness[topic] for (topic, _), ts in latest.items() if topic in lateness]
+    lateness = {topic.clock_name: topic.lateness for topic in events}
+    return [ts - lateness[clock] for (clock, _), ts in latest.items() if clock in lateness]
 
 
 def _events(topics: Sequence[TopicParams]) -> tuple[TopicParams, ...]:
@@ -193,9 +195,9 @@ def holder(
     seen = {(t, p): ts for t, p, ts in state.seen}
     marks: list[tuple[int, Place]] = []
     for topic in _events(clocks[last_chain(state, clocks)]):
-        for place in (place for place in seen if place[0] == topic.name):
+        for place in (place for place in seen if place[0] == topic.clock_name):
             idle = batch_time >= seen[place] + topic.idle_timeout
-            if not (idle and read_to_end.get(place, False)):
+            if not (idle and read_to_end.get((topic.name, place[1]), False)):
                 known = latest.get(place)
                 marks.append((-END if known is None else known - topic.lateness, place))
     if not marks:
@@ -224,8 +226,8 @@ def without(state: WatermarkState, places: frozenset[Place]) -> WatermarkState:
     """Return the watermarks without partitions that are no more: they would hold them for ever."""
     return replace(
         state,
-        latest=tuple(row for row in state.latest if row[:2] not in places),
-        seen=tuple(row for row in state.seen if row[:2] not in places),
+        latest=tuple(row for row in state.latest if (topic_of_clock(row[0]), row[1]) not in places),
+        seen=tuple(row for row in state.seen if (topic_of_clock(row[0]), row[1]) not in places),
     )
 
 
@@ -234,8 +236,8 @@ def of_topics(state: WatermarkState, topics: Collection[str]) -> WatermarkState:
     beginning."""
     return replace(
         state,
-        latest=tuple(row for row in state.latest if row[0] in topics),
-        seen=tuple(row for row in state.seen if row[0] in topics),
+        latest=tuple(row for row in state.latest if topic_of_clock(row[0]) in topics),
+        seen=tuple(row for row in state.seen if topic_of_clock(row[0]) in topics),
     )
 
 
@@ -244,4 +246,4 @@ def _later(value: int | None, other: int) -> int:
 
 
 def _rows(values: Mapping[Place, int]) -> tuple[tuple[str, int, int], ...]:
-    return tuple((topic, partition, ts) for (topic, partition), ts in sorted(values.items()))
+    return tuple((clock, partition, ts) for (clock, partition), ts in sorted(values.items()))

@@ -152,7 +152,10 @@ def _event_times(spec: PipelineSpec, read: _Read) -> EventTimes:
         said = as_said_by(spec, joins_said_at(spec, read.write, at))
         return said.row_time == "latest" and spec.is_event(topic)
 
-    return EventTimes(column=spec.event_time, counts=counts)
+    def column(topic: str, reading: str | None) -> str | None:
+        return spec.read_as(topic, reading).event_time
+
+    return EventTimes(column=column, counts=counts)
 
 
 def key_type(topic: TopicSpec) -> str:

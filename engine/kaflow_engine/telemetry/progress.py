@@ -74,9 +74,11 @@ class Progress:
     phases: Mapping[str, float] = field(default_factory=dict[str, float])
     """Milliseconds of the last batch by phase."""
     newest: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Topic to the greatest event time that this process has read, epoch milliseconds."""
+    """Topic to the greatest event time that this process has read, epoch milliseconds; other event
+    times of readings under `<topic>@<column>`."""
     holder: tuple[str, int] | None = None
-    """Topic and partition that hold the watermark where it is."""
+    """Topic and partition that hold the watermark where it is; under the event time of a reading
+    `<topic>@<column>`."""
     holder_at: int | None = None
     """The greatest event time of that partition; None: it has no record yet."""
     holder_newest: int | None = None

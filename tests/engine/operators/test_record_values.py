@@ -32,7 +32,7 @@ def read(topic, *records):
         {"topic": "t", "partition": 3, "offset": 7 + n, "timestamp": NOW, "value": b"{}", **record}
         for n, record in enumerate(records)
     ]
-    return read_topic(topic, pa.Table.from_pylist(rows, schema=RECORDS), NOW, str)
+    return read_topic(topic, pa.Table.from_pylist(rows, schema=RECORDS), NOW, str)[0]
 
 
 def columns(intake):
@@ -129,4 +129,4 @@ def test_nothing_but_null_values(on_null):
 def test_a_null_value_ahead_of_its_time_is_bad():
     asked = topic(on_null="row", event_time='"c.at"')
     intake = read(asked, {"value": None, "timestamp": NOW + 1001})
-    assert (len(intake.rows), [bad.phase for bad in intake.bad]) == (0, ["event_time"])
+    assert (len(intake.rows), [bad.phase for bad in intake.untimed]) == (0, ["event_time"])

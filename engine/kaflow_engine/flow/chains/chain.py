@@ -7,10 +7,10 @@ from kaflow_engine.flow.edges import Driving
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import (
     aggregates,
+    clocks_of_sources,
     operator_of,
     projections,
     projects_of,
-    side_name,
     source_of,
 )
 from kaflow_engine.flow.operators import (
@@ -157,13 +157,14 @@ def chains_below(flow: Flow, chain: Chain) -> tuple[Chain, ...]:
 
 
 def topics_of(flow: Flow, chain: Chain) -> tuple[TopicParams, ...]:
-    """Return the topics whose records reach a chain, in the order of the flow's sources."""
+    """Return the topics whose records reach a chain, by the clocks that it reads them by, in the
+    order of the flow's sources."""
     sides = (side for join in chain.joins for side in join.sides)
-    own = {source_of(flow, edge).name for edge in edges_of(flow, chain)}
-    names = own.union(side_name(flow, side) for side in sides)
+    topics = (side for side in sides if isinstance(operator_of(flow, side.input), Decode))
+    names = {source_of(flow, edge).clock_name for edge in (*edges_of(flow, chain), *topics)}
     for each in chains_below(flow, chain):
-        names |= {topic.name for topic in topics_of(flow, each)}
-    return tuple(topic for topic in flow.sources if topic.name in names)
+        names |= {topic.clock_name for topic in topics_of(flow, each)}
+    return tuple(topic for topic in clocks_of_sources(flow) if topic.clock_name in names)
 
 
 def rows_rest(edge: Driving, join: KeyedJoin) -> bool:

@@ -1,8 +1,16 @@
-"""The clocks of the chains of a flow: the topics whose event time matters to each of them."""
+"""The clocks of the chains of a flow: the topics whose event time matters to each of them, by the
+clock that it reads them by."""
 
 from kaflow_engine.flow.chains.chain import Chain, aggregates_of, chains, chains_below, topics_of
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import gathered_to, inputs_of, operator_of, source_of
+from kaflow_engine.flow.graph import (
+    clocks_of_sources,
+    decoded_by,
+    gathered_to,
+    inputs_of,
+    operator_of,
+    source_of,
+)
 from kaflow_engine.flow.operators import Decode, Operator
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.flow.tables import Append
@@ -17,22 +25,23 @@ def clocks(flow: Flow) -> dict[int, tuple[TopicParams, ...]]:
 
 
 def _clocks_of(flow: Flow, chain: Chain) -> tuple[TopicParams, ...]:
+    every = clocks_of_sources(flow)
     if chain.below:
-        found = {t.name for each in chains_below(flow, chain) for t in _clocks_of(flow, each)}
+        found = {t.clock_name for each in chains_below(flow, chain) for t in _clocks_of(flow, each)}
         found |= _timed_topics(flow, chain)
-        return tuple(topic for topic in flow.sources if topic.name in found)
+        return tuple(topic for topic in every if topic.clock_name in found)
     timed = _timed_topics(flow, chain)
     if timed:
-        return tuple(topic for topic in flow.sources if topic.name in timed)
+        return tuple(topic for topic in every if topic.clock_name in timed)
     events = _event_topics(flow, chain)
     return tuple(
-        topic for topic in topics_of(flow, chain) if topic.dimension or topic.name in events
+        topic for topic in topics_of(flow, chain) if topic.dimension or topic.clock_name in events
     )
 
 
 def _timed_topics(flow: Flow, chain: Chain) -> frozenset[str]:
-    """Return the topics whose records make changes of tables that a chain groups as rows of their
-    own."""
+    """Return the clocks of topics whose records make changes of tables that a chain groups as rows
+    of their own."""
     appends = [
         below
         for each in aggregates_of(flow, chain)
@@ -43,15 +52,16 @@ def _timed_topics(flow: Flow, chain: Chain) -> frozenset[str]:
 
 
 def _reaching(flow: Flow, operator: Operator) -> frozenset[str]:
-    """Return the topics whose records reach an operator."""
+    """Return the clocks of topics whose records reach an operator."""
     if isinstance(operator, Decode):
-        return frozenset((flow.sources[operator.source].name,))
+        return frozenset((decoded_by(flow, operator).clock_name,))
     below = (operator_of(flow, name) for name in inputs_of(operator))
     return frozenset(name for each in below for name in _reaching(flow, each))
 
 
 def _event_topics(flow: Flow, chain: Chain) -> frozenset[str]:
-    """Return the topics whose records are events of a chain: they drive it, or are joined so."""
+    """Return the clocks of topics whose records are events of a chain: they drive it, or are joined
+    so."""
     sides = (side for join in chain.joins for side in join.sides if side.role == "event")
     driving = () if chain.tables else (chain.driving,)
-    return frozenset(source_of(flow, edge).name for edge in (*driving, *sides))
+    return frozenset(source_of(flow, edge).clock_name for edge in (*driving, *sides))

@@ -12,11 +12,19 @@ import pyarrow.compute as pc
 from kaflow_engine.flow.chains.chain import chains
 from kaflow_engine.flow.chains.names import chain_name
 from kaflow_engine.flow.flow import Backfill, Flow
-from kaflow_engine.flow.graph import gathered_before, projections, projects_of, target_of
+from kaflow_engine.flow.graph import (
+    decoded_by,
+    gathered_before,
+    projections,
+    projects_of,
+    target_of,
+)
+from kaflow_engine.flow.operators import Decode
 from kaflow_engine.flow.records import DEAD_LETTER, OUTPUT, ROW, TABLE_ROW
 from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
 from kaflow_engine.formats.pick import keep, pick
 from kaflow_engine.model.letters import ABOUT, BACKFILL, CHAIN, PREFIX, REDRIVE, read_mark
+from kaflow_engine.operators.row_errors.dead_letters import clock_letters_name
 from kaflow_engine.operators.rows.row_order import order_of
 from kaflow_engine.operators.rows.schemas import DEAD, NO_RECORD, ORIGIN, READY, REPORT, TRIGGER
 from kaflow_engine.operators.rows.task import BatchContext, Task
@@ -157,6 +165,10 @@ def letters_of(flow: Flow, dead: pa.Table) -> pa.Table:
     rows = dead.select([*_LETTER, "part", "raw", "payload"]).take(places)
     about = {
         target_of(flow, chain.projections[0]): chain_name(flow, chain) for chain in chains(flow)
+    } | {
+        target_of(flow, each): clock_letters_name(decoded_by(flow, each))
+        for each in flow.operators
+        if isinstance(each, Decode)
     }
     originals: list[dict[str, Any]] = [
         json.loads(raw) if raw else {} for raw in rows["raw"].to_pylist()

@@ -10,7 +10,7 @@ from kaflow_engine.errors import SourceError
 from kaflow_engine.flow.chains.chain import Chain, chains
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import target_of
-from kaflow_engine.flow.sources import TopicParams
+from kaflow_engine.flow.sources import CLOCK, TopicParams
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.rows.partitioning import record_part
 from kaflow_engine.operators.rows.reports import exchange_rows
@@ -42,6 +42,12 @@ def letter_side(flow: Flow, chain: Chain) -> int | None:
     return target_of(flow, chain.projections[0]) if len(chains(flow)) > 1 else None
 
 
+def clock_letters_name(topic: TopicParams) -> str:
+    """Return what dead letters call a topic by one of its clocks, about which they are: no output
+    has such a name."""
+    return f"{CLOCK}{topic.clock_name}"
+
+
 def source_letters(
     flow: Flow,
     topic: TopicParams,
@@ -56,7 +62,8 @@ def source_letters(
         topic: Where the records come from.
         records: Schema RECORDS, one for each of `bad`.
         bad: Why.
-        sides: What `letter_side` says of each; None: it is about no single chain.
+        sides: What `letter_side` says of each, or the target of the Decode by whose clock alone it
+            fails; None: it is about all that read the topic.
 
     Returns:
         Schema EXCHANGE.

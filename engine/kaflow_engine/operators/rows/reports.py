@@ -19,7 +19,7 @@ class PartitionReport:
     """What a batch read of one source partition."""
 
     max_ts: int | None
-    """Greatest event time, epoch milliseconds; None without a good record."""
+    """Greatest event time by the first clock, epoch milliseconds; None without a good record."""
     first_offset: int
     last_offset: int
     count: int
@@ -32,6 +32,8 @@ class BatchReport:
     partitions: Mapping[tuple[str, int], PartitionReport] = field(
         default_factory=dict[tuple[str, int], PartitionReport]
     )
+    by_clock: Mapping[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
+    """By other clocks of topics, and partition: the greatest event time."""
     counters: Mapping[str, int] = field(default_factory=dict[str, int])
     sizes: Mapping[str, int] = field(default_factory=dict[str, int])
     """Bytes that were read of each topic: keys, values and headers."""
@@ -41,6 +43,12 @@ class BatchReport:
     """By joined topic: rows that left the join, and those of them that have a match."""
     notes: tuple[Mapping[str, Any], ...] = ()
     """Reports of the task itself, such as change files."""
+
+    @property
+    def times(self) -> Mapping[tuple[str, int], int]:
+        """The greatest event time by clock and partition; absent without a good record."""
+        first = {at: part.max_ts for at, part in self.partitions.items() if part.max_ts is not None}
+        return {**first, **self.by_clock}
 
 
 def report_rows(reports: Iterable[Mapping[str, Any]]) -> pa.Table:
@@ -61,18 +69,21 @@ def due_report(chain: int, due: int | None) -> Mapping[int, int]:
 
 
 def partition_reports(
-    topic: str, records: pa.Table, timed: pa.Table
+    topic: str, records: pa.Table, timed: Mapping[str, pa.Table]
 ) -> Iterator[Mapping[str, Any]]:
     """Report what was read of each partition of a topic.
 
     Args:
         topic: Its name.
         records: Schema RECORDS.
-        timed: rn and $ts of the records that have an event time.
+        timed: By its clocks, the first one first: rn and $ts of the records that have an event
+            time.
     """
-    timed = timed.append_column("partition", records.column("partition").take(timed.column("rn")))
-    grouped = timed.group_by("partition").aggregate([("$ts", "max")]).to_pylist()
-    latest = {row["partition"]: row["$ts_max"] for row in grouped}
+    times = {clock: _latest(records, each) for clock, each in timed.items()}
+    latest = times.get(topic, next(iter(times.values())))
+    for clock, found in times.items():
+        if clock != topic:
+            yield {"clock": [clock, sorted(found.items())]}
     offsets = records.group_by("partition").aggregate(
         [("offset", "min"), ("offset", "max"), ("offset", "count")]
     )
@@ -80,6 +91,13 @@ def partition_reports(
         place = row["partition"]
         read = [row["offset_min"], row["offset_max"], row["offset_count"]]
         yield {"partition": [topic, place, latest.get(place), *read]}
+
+
+def _latest(records: pa.Table, timed: pa.Table) -> dict[int, int]:
+    """Return the greatest event time of each partition."""
+    timed = timed.append_column("partition", records.column("partition").take(timed.column("rn")))
+    grouped = timed.group_by("partition").aggregate([("$ts", "max")]).to_pylist()
+    return {row["partition"]: row["$ts_max"] for row in grouped}
 
 
 def bytes_of(records: pa.Table) -> int:
@@ -104,6 +122,7 @@ def exchange_rows(count: int, **columns: Any) -> pa.Table:
 def read_reports(rows: pa.Table) -> BatchReport:
     """Add up the report rows of a batch."""
     partitions: dict[tuple[str, int], PartitionReport] = {}
+    by_clock: dict[tuple[str, int], int] = {}
     counters: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
     dues: dict[int, int] = {}
@@ -116,6 +135,8 @@ def read_reports(rows: pa.Table) -> BatchReport:
             partitions[(topic, partition)] = PartitionReport(
                 max_ts=max_ts, first_offset=first, last_offset=last, count=count
             )
+        for clock, times in [report["clock"]] if "clock" in report else []:
+            by_clock |= {(clock, partition): ts for partition, ts in times}
         counters.update(report.get("counters", {}))
         sizes.update(report.get("sizes", {}))
         for chain, due in report.get("due", {}).items():
@@ -127,6 +148,7 @@ def read_reports(rows: pa.Table) -> BatchReport:
             notes.append(report["note"])
     return BatchReport(
         partitions=partitions,
+        by_clock=by_clock,
         counters={name: count for name, count in sorted(counters.items()) if count},
         sizes=dict(sizes),
         next_due=dues,

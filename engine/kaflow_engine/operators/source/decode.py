@@ -21,7 +21,7 @@ from kaflow_engine.operators.source.record_values import with_record_columns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intake:
-    """The records of one topic; row i of `records` has `rn` i."""
+    """The records of one topic by one of its clocks; row i of `records` has `rn` i."""
 
     topic: TopicParams
     records: pa.Table
@@ -32,6 +32,9 @@ class Intake:
     nulls: pa.Array
     """The `rn` of null values that are no rows, whatever the role."""
     bad: tuple[BadRecord, ...]
+    """Records that cannot be read, by whatever clock."""
+    untimed: tuple[BadRecord, ...]
+    """Records that have no event time by this clock, or one too far ahead."""
     schema_by_id: SchemaById
     """Writer schemas, where they are registered."""
 
@@ -68,8 +71,9 @@ def read_topic(
     records: pa.Table,
     batch_time: int,
     schema_by_id: Callable[[int], str],
-) -> Intake:
-    """Decode the records of one topic and give each its event time and order time.
+) -> tuple[Intake, ...]:
+    """Decode the records of one topic once, and give each its event time and order time by every
+    clock of the topic.
 
     Args:
         topic: Whose records they are.
@@ -88,14 +92,41 @@ def read_topic(
     ]
     rows = decoded.table.rename_columns([f"c.{n}" for n in decoded.table.column_names])
     rows = rows.append_column("rn", places)
-    rows, untimed = _timed(topic, rows, records)
-    bad += untimed
     nulls = pa.table({"rn": missing.cast(pa.int64())})
     nulls = nulls.append_column("$ts", records.column("timestamp").take(nulls.column("rn")))
-    tombstones = nulls if topic.is_kept else nulls.slice(0, 0)
-    if topic.on_null == "row":
-        rows, missing = _with_nulls(rows, nulls), missing.slice(0, 0)
     limit = batch_time + topic.max_future
+    values_read = _Read(records=records, rows=rows, nulls=nulls, bad=tuple(bad))
+    return tuple(_timed_by(each, values_read, limit, schema_by_id) for each in topic.by_clock)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """The records of one topic, decoded."""
+
+    records: pa.Table
+    rows: pa.Table
+    """Those with a value: rn, and `c.<column>`."""
+    nulls: pa.Table
+    """The others: rn, and $ts, which is their Kafka timestamp."""
+    bad: tuple[BadRecord, ...]
+
+
+def _timed_by(
+    topic: TopicParams, read: _Read, limit: int, schema_by_id: Callable[[int], str]
+) -> Intake:
+    """Return records by the clock of a topic.
+
+    Args:
+        topic: By that clock.
+        read: Its records.
+        limit: The greatest event time that one may have, epoch milliseconds.
+        schema_by_id: Writer schemas, where they are registered.
+    """
+    records, missing = read.records, read.nulls["rn"].combine_chunks()
+    rows, untimed = _timed(topic, read.rows, records)
+    tombstones = read.nulls if topic.is_kept else read.nulls.slice(0, 0)
+    if topic.on_null == "row":
+        rows, missing = _with_nulls(rows, read.nulls), missing.slice(0, 0)
     rows, early = _future(rows, limit)
     rows, unread = with_record_columns(topic, rows, records, schema_by_id)
     tombstones, early_tombstones = _future(tombstones, limit)
@@ -105,7 +136,8 @@ def read_topic(
         rows=_ordered(rows, tombstones, records),
         tombstones=_ordered(tombstones, rows, records),
         nulls=_without(missing, early_tombstones),
-        bad=(*bad, *early, *unread, *early_tombstones),
+        bad=(*read.bad, *unread),
+        untimed=(*untimed, *early, *early_tombstones),
         schema_by_id=schema_by_id,
     )
 

@@ -10,15 +10,21 @@ from kaflow_engine.flow.chains.chain import chains
 from kaflow_engine.flow.chains.names import chain_name
 from kaflow_engine.flow.edges import Driving
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import readers_of, sides_of
+from kaflow_engine.flow.graph import decoded_by, decodes_of, readers_of, sides_of
 from kaflow_engine.flow.operators import Decode, KeyedJoin, TakesRows
 from kaflow_engine.flow.tables import Materialize
+from kaflow_engine.operators.row_errors.dead_letters import clock_letters_name
+
+ELSEWHERE = -1
+"""In place of a chain: records that are redriven for another clock of their topic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roles:
-    """The roles of one topic; each sees every record, but those that are redriven for one chain."""
+    """The roles of one topic by one of its clocks; each sees every record, but those that are
+    redriven for one chain or another clock."""
 
+    decode: Decode
     readers: Mapping[Driving, tuple[TakesRows, ...]]
     """Who takes the rows of each edge of the chains that the topic drives: a chain of tables may
     have several."""
@@ -55,37 +61,53 @@ class Roles:
         """Return those of rows with `rn` that a chain sees; None: that sides see."""
         return without(rows, self.hidden(edge)) if self.redriven else rows
 
-    def count_seen(self, edge: Driving, numbers: pa.Array) -> int:
-        """Return how many of the records with these `rn` a chain sees."""
-        seen = len(numbers)
-        if self.redriven:
-            seen -= pc.sum(pc.is_in(numbers, self.hidden(edge))).as_py() or 0
-        return seen
 
-
-def roles_of(flow: Flow, decode: Decode, meant: Mapping[int, str]) -> Roles:
-    """Return the roles of the topic that an operator decodes.
+def roles_of(flow: Flow, source: int, meant: Mapping[int, str]) -> tuple[Roles, ...]:
+    """Return the roles of a topic by each of its clocks.
 
     Args:
         flow: What runs.
-        decode: Which operator of it.
-        meant: The names of chains for which records are redriven, by `rn`; a name that is none of
-            a chain which the topic drives is no reason to hide the record.
+        source: Which topic of it.
+        meant: The names of chains, or clocks, for which records are redriven, by `rn`; a name that
+            is none of a chain which the topic drives is no reason to hide the record.
     """
-    readers: dict[Driving, tuple[TakesRows, ...]] = {}
-    for reader in readers_of(flow, decode.id):
-        if isinstance(reader.rows, Driving):
-            readers[reader.rows] = (*readers.get(reader.rows, ()), reader)
+    decodes = decodes_of(flow, source)
+    readers = {decode: _readers(flow, decode) for decode in decodes}
     redriven: dict[int, int] = {}
+    clocks: dict[str, Decode] = {}
     if meant:
-        driven = {edge.chain for edge in readers}
+        driven = {edge.chain for each in readers.values() for edge in each}
         names = {
             chain_name(flow, chain): chain.number
             for chain in chains(flow)
             if chain.number in driven
         }
         redriven = {row: names[name] for row, name in meant.items() if name in names}
-    return Roles(readers=readers, sides=sides_of(flow, decode.id), redriven=redriven)
+        clocks = {clock_letters_name(decoded_by(flow, decode)): decode for decode in decodes}
+    return tuple(
+        Roles(
+            decode=decode,
+            readers=readers[decode],
+            sides=sides_of(flow, decode.id),
+            redriven={
+                **redriven,
+                **{
+                    row: ELSEWHERE
+                    for row, name in meant.items()
+                    if clocks.get(name, decode) is not decode
+                },
+            },
+        )
+        for decode in decodes
+    )
+
+
+def _readers(flow: Flow, decode: Decode) -> dict[Driving, tuple[TakesRows, ...]]:
+    found: dict[Driving, tuple[TakesRows, ...]] = {}
+    for reader in readers_of(flow, decode.id):
+        if isinstance(reader.rows, Driving):
+            found[reader.rows] = (*found.get(reader.rows, ()), reader)
+    return found
 
 
 def without(rows: pa.Table, numbers: pa.Array) -> pa.Table:

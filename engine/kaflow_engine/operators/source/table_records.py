@@ -22,10 +22,9 @@ from kaflow_engine.operators.rows.reports import exchange_rows
 from kaflow_engine.operators.rows.schemas import EXCHANGE, READY
 from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.operators.source.decode import Intake
-from kaflow_engine.operators.source.failures import Failures
+from kaflow_engine.operators.source.failures import ByClock, Failures
 from kaflow_engine.operators.source.keys import read_keys
 from kaflow_engine.operators.source.places import places_of
-from kaflow_engine.operators.source.roles import Roles
 
 NOT_SEEN, SKIPPED, NULL_KEY, FILTERED, USED = range(5)
 """What became of a record in a table; of several tables of one chain the greatest counts."""
@@ -69,32 +68,30 @@ class TableRecords:
     Args:
         flow: What runs.
         batch: Which batch.
-        intake: The records.
-        roles: What they are to the flow.
         failures: Takes those on which the SQL fails.
     """
 
-    def __init__(
-        self, flow: Flow, batch: BatchContext, intake: Intake, roles: Roles, failures: Failures
-    ) -> None:
-        self._flow, self._batch, self._intake = flow, batch, intake
-        self._roles, self._failures = roles, failures
+    def __init__(self, flow: Flow, batch: BatchContext, failures: Failures) -> None:
+        self._flow, self._batch, self._failures = flow, batch, failures
         self._fates: dict[int, Fates] = {}
 
     def clear(self) -> None:
         """Forget what became of records."""
         self._fates.clear()
 
-    def rows(self, edge: Driving, table: Materialize, source: str, rows: pa.Table) -> pa.Table:
+    def rows(
+        self, by_clock: ByClock, edge: Driving, table: Materialize, source: str, rows: pa.Table
+    ) -> pa.Table:
         """Return the rows and deletes that records are to a table, schema EXCHANGE.
 
         Args:
+            by_clock: The records by the clock of the edge.
             edge: Along which the records come.
             table: Where they go.
             source: SELECT of `rn` and the columns `alias.column` from `rows`.
             rows: The records with a value, by `rn`.
         """
-        intake, roles = self._intake, self._roles
+        intake, roles = by_clock.intake, by_clock.roles
         given = TableInput(
             flow=self._flow,
             table=table,
@@ -115,7 +112,7 @@ class TableRecords:
     def count(self, counters: Counter[str]) -> None:
         """Count the records that are no dead letters."""
         for number, fates in self._fates.items():
-            fates[[*self._failures.of_chain(number)]] = NOT_SEEN
+            fates[[*self._failures.lost(number)]] = NOT_SEEN
             counts = np.bincount(fates, minlength=USED + 1).tolist()
             counters["used"] += counts[USED]
             counters["filtered"] += counts[FILTERED]

@@ -14,7 +14,14 @@ from kaflow_engine.flow.chains.chain import Chain, chains
 from kaflow_engine.flow.chains.names import chain_called
 from kaflow_engine.flow.edges import SideParams
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import decode_id, operator_of, projects_of, source_of, throttle_of
+from kaflow_engine.flow.graph import (
+    decode_id,
+    decoded_by,
+    operator_of,
+    projects_of,
+    source_of,
+    throttle_of,
+)
 from kaflow_engine.flow.numbers import join_id, ledger_id, state_in
 from kaflow_engine.flow.operators import Decode, KeyedJoin, Project
 from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
@@ -44,6 +51,8 @@ ADDED_TO_TOPICS: Mapping[str, Any] = {
     "on_null": "skip",
     "key_format": "text",
     "key_type": TEXT,
+    "clock": "",
+    "clocks": (),
 }
 ADDED_TO_FINISH: Mapping[str, Any] = {
     "key_in_value": True,
@@ -106,7 +115,7 @@ def _rows_of(flow: Flow, chain: Chain) -> dict[str, Any]:
     edge, steps = chain.driving, chain.joins
     rows = {**asdict(edge), "topic": source_of(flow, edge).index}
     return {
-        "driving": {name: rows[name] for name in _OF_DRIVING},
+        "driving": {**{name: rows[name] for name in _OF_DRIVING}, **_clock(flow, edge.input)},
         "steps": [
             _step(flow, step, next_one)
             for step, next_one in zip(steps, (*steps[1:], None), strict=False)
@@ -201,7 +210,16 @@ def _side(flow: Flow, side: SideParams) -> dict[str, Any]:
     alias = found.pop("alias")
     below = operator_of(flow, side.input)
     read = flow.sources[below.source].index if isinstance(below, Decode) else below.id
-    return {"alias": alias, "topic": read, **_without(ADDED_TO_SIDES, found)}
+    clock = _clock(flow, side.input)
+    return {"alias": alias, "topic": read, **clock, **_without(ADDED_TO_SIDES, found)}
+
+
+def _clock(flow: Flow, read: str) -> dict[str, str]:
+    """Return by which clock of its topic records are read, where that is not the first one."""
+    below = operator_of(flow, read)
+    if not isinstance(below, Decode) or not below.clock:
+        return {}
+    return {"clock": decoded_by(flow, below).clock_name}
 
 
 def _columns(columns: Sequence[Any]) -> list[dict[str, Any]]:

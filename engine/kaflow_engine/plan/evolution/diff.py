@@ -11,6 +11,7 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.rows.layout import is_gone
 from kaflow_engine.plan.evolution.aggregates import kept_of, settled
 from kaflow_engine.plan.evolution.chain import Document, chains_of, document_of, ends_of
+from kaflow_engine.plan.evolution.clocks import other_times, several_times
 from kaflow_engine.plan.evolution.diff_text import differences
 from kaflow_engine.plan.evolution.evolution import has_joins_of, inherit, keeps_rows, pairs_of
 from kaflow_engine.plan.evolution.left_behind import left_behind
@@ -82,11 +83,12 @@ def obstacles(old: Flow, new: Flow) -> tuple[str, ...]:
     groups = [list(plan.get("aggregates", ())) for plan in (was, now)]
     groups[1] = settled(*groups)
     stay = {e["state"] for e in groups[0]} & {e["state"] for e in groups[1]}
+    several = several_times(old, new)
     kept = [
         {**_kept(plan, parts, resting, clocks, tables), **_kept_of_groups(some, stay)}
         for plan, parts, clocks, some in (
-            (was, before, _clocks(old, new, [a for a, _ in pairs]), groups[0]),
-            (now, after, _clocks(new, old, [b for _, b in pairs], alike), groups[1]),
+            (was, before, _clocks(old, new, [a for a, _ in pairs]) - several, groups[0]),
+            (now, after, _clocks(new, old, [b for _, b in pairs], alike) - several, groups[1]),
         )
     ]
     if "chains" in was or "chains" in now:
@@ -97,7 +99,7 @@ def obstacles(old: Flow, new: Flow) -> tuple[str, ...]:
     else:
         kept = [_flat(plan) for plan in kept]
     found = () if json.dumps(kept[0]) == json.dumps(kept[1]) else differences(*kept) or REORDERED
-    return (*found, *left_behind(old, new))
+    return (*found, *other_times(old, new, pairs, several), *left_behind(old, new))
 
 
 def _clocks(

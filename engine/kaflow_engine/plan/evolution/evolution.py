@@ -20,6 +20,7 @@ from kaflow_engine.model.durations import format_duration
 from kaflow_engine.operators.rows.layout import is_gone
 from kaflow_engine.plan.evolution.aggregates import begun_and_dropped, inherit_aggregates
 from kaflow_engine.plan.evolution.begun import beginning_with, with_beginnings
+from kaflow_engine.plan.evolution.clocks import inherit_clocks
 from kaflow_engine.plan.evolution.layout import inherited
 from kaflow_engine.plan.evolution.numbering import numbers_of
 from kaflow_engine.plan.evolution.tables import inherit_tables, tables_dropped
@@ -42,6 +43,7 @@ def inherit(old: Flow, new: Flow) -> Flow:
         old: The plan of the state.
         new: The plan of the file; chains whose joins are others keep their columns as they are.
     """
+    new = inherit_clocks(old, new)
     new = renumbered(new, numbers_of(old, new, has_joins_of))
     gone = used_numbers(old) - {chain.number for chain in chains(new)}
     new = replace(new, partitions=old.partitions, retired=tuple(sorted(gone)))

@@ -38,7 +38,7 @@ from kaflow_engine.plan.planner.pipeline_plan import (
     check_pipeline,
     declared_columns,
 )
-from kaflow_engine.plan.planner.topics import TopicRole, timed_topics, topic_roles
+from kaflow_engine.plan.planner.roles import TopicRole, timed_topics, topic_roles
 from kaflow_engine.sql.chain_shapes import BranchShape, ChainShape, chain_shapes
 from kaflow_engine.sql.pipeline import pipeline_topics, topics_of
 from kaflow_engine.sql.scope import NeedsSchema

@@ -18,6 +18,8 @@ class TopicPart:
     format: str
     event_time: str | None
     """The column; None: the Kafka timestamp."""
+    other_times: tuple[tuple[str | None, tuple[str, ...]], ...] = ()
+    """Columns that readings have instead, with the names of these."""
     ttl: int | None
     """None: kept for ever."""
     ttl_from: str | None

@@ -60,7 +60,9 @@ def topic_rows(topic: TopicPart) -> Rows:
         yield "lookup", f"the version of the event's time; versions are kept {kept}"
     elif topic.lookup == "current":
         yield "lookup", "the value at the time of processing"
-    yield "time", f"column {topic.event_time}" if topic.event_time else "Kafka timestamp"
+    yield "time", _time(topic.event_time)
+    for column, readings in topic.other_times:
+        yield "", f"{_time(column)}, as {' and '.join(readings)}"
     if topic.roles not in (("dimension",), ("table",)):
         yield (
             "watermark",
@@ -75,6 +77,10 @@ def topic_rows(topic: TopicPart) -> Rows:
         yield "schemas", ON_SCHEMA_CHANGE[topic.on_schema_change]
     yield "nulls", topic.tombstones or NOT_KNOWN
     yield "columns", _columns(topic.columns)
+
+
+def _time(column: str | None) -> str:
+    return f"column {column}" if column else "Kafka timestamp"
 
 
 def reading(chain: ChainPart) -> Rows:

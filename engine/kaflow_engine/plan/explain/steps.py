@@ -10,7 +10,7 @@ from kaflow_engine.plan.explain.explanation import ChainPart, SidePart, StepPart
 from kaflow_engine.plan.explain.groups import names_of_groups, shown
 from kaflow_engine.plan.explain.tables import table_boxes
 from kaflow_engine.plan.planner.events.matching import Matching, matching_of, with_emission
-from kaflow_engine.plan.planner.topics import TopicRole
+from kaflow_engine.plan.planner.roles import TopicRole
 from kaflow_engine.plan.planner.wiring import relation_of
 from kaflow_engine.sql.chain_shapes import ChainShape, common_filters, common_key
 from kaflow_engine.sql.shape import MATCHED, Expr, JoinShape, QueryShape

@@ -6,7 +6,7 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config, topic_format
 from kaflow_engine.model.specs import PipelineSpec, TopicSpec
 from kaflow_engine.plan.explain.explanation import TopicPart
-from kaflow_engine.plan.planner.topics import TopicRole
+from kaflow_engine.plan.planner.roles import TopicRole
 from kaflow_engine.sql.chain_shapes import ChainShape
 from kaflow_engine.sql.shape import QueryShape
 
@@ -42,7 +42,11 @@ def topic_part(
         roles=tuple(name for name, has in names if has),
         format=topic_format(spec, config, role.name),
         keys=_keys(topic),
-        event_time=spec.event_time(role.name),
+        event_time=role.clocks[0].column,
+        other_times=tuple(
+            (each.column, tuple(name or role.name for name in each.readings))
+            for each in role.clocks[1:]
+        ),
         ttl=role.ttl if event else None,
         ttl_from=role.ttl_from if event else None,
         lateness=topic.lateness,

@@ -19,6 +19,7 @@ from kaflow_engine.plan.planner.outputs.output import BranchParts, OutputParts
 from kaflow_engine.plan.planner.outputs.sink import sink_of
 from kaflow_engine.plan.planner.outputs.throttle import throttled
 from kaflow_engine.plan.planner.refusals import refuse_final, refuse_reemit
+from kaflow_engine.plan.planner.roles import TopicRole
 from kaflow_engine.plan.planner.steps import (
     keyed_joins,
     left_events,
@@ -26,7 +27,6 @@ from kaflow_engine.plan.planner.steps import (
     present,
     required,
 )
-from kaflow_engine.plan.planner.topics import TopicRole
 from kaflow_engine.plan.planner.wiring import (
     ChainOperators,
     in_order,
@@ -80,7 +80,7 @@ def assemble(parts: PlanParts) -> Flow:
         pipeline=spec.id,
         name=spec.name,
         sources=parts.topics,
-        operators=in_order([topic.name for topic in parts.topics], chains, throttles),
+        operators=in_order(parts.topics, chains, throttles),
         sinks=sinks,
         partitions=spec.partitions or min(os.cpu_count() or 1, MAX_DEFAULT_PARTITIONS),
         dead_letter_topic=spec.dead_letter_topic,
@@ -122,7 +122,7 @@ def _chain(
     beside: Collection[QueryShape],
 ) -> tuple[ChainOperators, list[InUnion]]:
     if parts.shape.is_table:
-        return of_tables(spec, parts, tables, beside)
+        return of_tables(spec, parts, roles, tables, beside)
     shape, steps, number = parts.shape, parts.steps, parts.queries.number
     alias = shape.driving.alias
     shared = common_filters([branch.shape for branch in parts.branches])
@@ -155,7 +155,7 @@ def _chain(
     ]
     role = next(role for role in roles if role.name == shape.driving.topic)
     driving = Driving(
-        input=decode_id(role.name),
+        input=decode_id(role.clock(shape.driving)),
         alias=alias,
         columns=(),
         filter=" AND ".join(f"({part.sql})" for part in before) or None,

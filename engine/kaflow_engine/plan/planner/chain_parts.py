@@ -15,6 +15,7 @@ from kaflow_engine.plan.planner.grouping.places import Places, places_of_join
 from kaflow_engine.plan.planner.grouping.settings import coalescing
 from kaflow_engine.plan.planner.grouping.unions import InUnion, first_shared
 from kaflow_engine.plan.planner.outputs.output import BranchParts
+from kaflow_engine.plan.planner.roles import TopicRole
 from kaflow_engine.plan.planner.steps import KeyStep
 from kaflow_engine.plan.planner.tables.chain import Tables
 from kaflow_engine.plan.planner.tables.keys import TableKeys
@@ -45,6 +46,7 @@ class ChainParts:
 def of_tables(
     spec: PipelineSpec,
     parts: ChainParts,
+    roles: Sequence[TopicRole],
     groups: Mapping[QueryShape, str],
     beside: Collection[QueryShape],
 ) -> tuple[ChainOperators, list[InUnion]]:
@@ -53,6 +55,7 @@ def of_tables(
     Args:
         spec: What the author wrote.
         parts: What is known of the chain.
+        roles: The topics.
         groups: The ids of the aggregates whose groups are joined.
         beside: As in `ended`.
     """
@@ -67,6 +70,7 @@ def of_tables(
         each=any(_shows_each(spec, branch) for branch in parts.branches),
         at=spec.place(*parts.branches[0].write.query_at),
         groups=groups,
+        clocks={role.name: role.clock for role in roles},
     )
     read = [expr for own in where for expr in own]
     read += [expr for branch in parts.branches for expr in branch.finishing]

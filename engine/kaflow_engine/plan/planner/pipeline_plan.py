@@ -29,20 +29,15 @@ from kaflow_engine.plan.planner.outputs.output import (
 from kaflow_engine.plan.planner.outputs.typed import output_parts
 from kaflow_engine.plan.planner.planned import PlannedPipeline
 from kaflow_engine.plan.planner.refusals import wrong_roles, wrong_tables
+from kaflow_engine.plan.planner.roles import timed_topics, topic_roles
 from kaflow_engine.plan.planner.steps import key_steps
 from kaflow_engine.plan.planner.tables.keys import TableKeys, table_keys
 from kaflow_engine.plan.planner.tables.operations import columns_beside
 from kaflow_engine.plan.planner.tables.topics import (
-    wrong_readings,
     wrong_settings,
     wrong_table_topics,
 )
-from kaflow_engine.plan.planner.topics import (
-    check_topic_names,
-    timed_topics,
-    topic_params,
-    topic_roles,
-)
+from kaflow_engine.plan.planner.topics import check_topic_names, topic_params
 from kaflow_engine.sql.chain_shapes import ChainShape, chain_shapes
 from kaflow_engine.sql.groups.event_time import TIME
 from kaflow_engine.sql.pipeline import key_type, names_written, pipeline_topics
@@ -215,7 +210,7 @@ def _plan(
     for topic in row_times(spec, chains, roles):
         used[topic].add(TIME)
     params = mistakes.attempt(lambda: topic_params(spec, config, roles, used, schemas))
-    mistakes.found += [*wrong_tables(spec, chains), *wrong_readings(spec, chains)]
+    mistakes.found += wrong_tables(spec, chains)
     mistakes.found += wrong_keys(spec, outputs, keys)
     mistakes.found += [e for output in outputs for e in wrong_key_formats(spec, output)]
     mistakes.raise_all()

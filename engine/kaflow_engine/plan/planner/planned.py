@@ -7,7 +7,7 @@ from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import with_avro_ids
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.plan.planner.topics import TopicRole
+from kaflow_engine.plan.planner.roles import TopicRole
 from kaflow_engine.sql.chain_shapes import ChainShape
 
 

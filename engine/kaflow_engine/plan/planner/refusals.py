@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from kaflow_engine.errors import ModelError, SqlError
 from kaflow_engine.model.pipelines.own_settings import as_said_by
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.planner.roles import TopicRole
 from kaflow_engine.plan.planner.steps import KeyStep, event_aliases
-from kaflow_engine.plan.planner.topics import TopicRole
 from kaflow_engine.sql.chain_shapes import ChainShape
 from kaflow_engine.sql.shape import QueryShape
 

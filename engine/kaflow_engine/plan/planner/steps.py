@@ -11,8 +11,8 @@ from kaflow_engine.flow.operators import KeyedJoin
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.layout import key_text
+from kaflow_engine.plan.planner.roles import TopicRole
 from kaflow_engine.plan.planner.tables.record_keys import is_record_key
-from kaflow_engine.plan.planner.topics import TopicRole
 from kaflow_engine.sql.shape import MATCHED, Expr, JoinShape, OutputShape, QueryShape
 from kaflow_engine.sql.tables.operations import operation_sql
 from kaflow_engine.sql.types.bind import Binder
@@ -220,7 +220,7 @@ def _side(
         conditions.append(f"({operation}) <> 'd'")
     return SideParams(
         alias=join.alias,
-        input=decode_id(source.topic),
+        input=decode_id(role.clock(source)),
         role="dimension" if source.table or role.dimension else "event",
         kind=kind,
         columns=columns,

@@ -16,6 +16,7 @@ from kaflow_engine.flow.operators import (
     Project,
     Unnest,
 )
+from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.flow.tables import Materialize, TableJoin
 from kaflow_engine.flow.timed import Throttle
 from kaflow_engine.model.columns import Column
@@ -158,9 +159,11 @@ class ChainOperators:
 
 
 def in_order(
-    topics: Sequence[str], chains: Sequence[ChainOperators], throttles: Sequence[Throttle] = ()
+    topics: Sequence[TopicParams],
+    chains: Sequence[ChainOperators],
+    throttles: Sequence[Throttle] = (),
 ) -> tuple[Operator, ...]:
-    """Return the operators in topological order, with one that decodes each topic.
+    """Return the operators in topological order, with one that decodes each topic by each clock.
 
     Projections stand in the order of the outputs and their branches: rows of one record leave so.
     """
@@ -175,7 +178,11 @@ def in_order(
     ended = {each.id for each in ends.values()}
     return _behind_inputs(
         (
-            *(Decode(id=decode_id(topic), source=i) for i, topic in enumerate(topics)),
+            *(
+                Decode(id=decode_id(each.clock_name), source=i, clock=n)
+                for i, topic in enumerate(topics)
+                for n, each in enumerate(topic.by_clock)
+            ),
             *(table for chain in chains for table in chain.tables),
             *(join for chain in chains for join in chain.joins),
             *(ends[place] for place in sorted(ends)),

@@ -158,7 +158,8 @@ def _newest_of_last(marks: WatermarkState, newest: Mapping[str, int], plan: Flow
     """Return the greatest event time of the topics that the least watermark follows."""
     followed = clocks(plan)
     topics = followed[last_chain(marks, followed)]
-    return max((newest[topic.name] for topic in topics if topic.name in newest), default=None)
+    names = [topic.clock_name for topic in topics]
+    return max((newest[name] for name in names if name in newest), default=None)
 
 
 def _waited(at: Position, plan: Flow) -> int | None:
@@ -176,9 +177,8 @@ def _waited(at: Position, plan: Flow) -> int | None:
 
 def _newest(known: Mapping[str, int], done: BatchDone) -> dict[str, int]:
     found = dict(known)
-    for (topic, _), part in done.report.partitions.items():
-        if part.max_ts is not None:
-            found[topic] = max(found.get(topic, part.max_ts), part.max_ts)
+    for (clock, _), ts in done.report.times.items():
+        found[clock] = max(found.get(clock, ts), ts)
     return found
 
 

@@ -138,7 +138,7 @@ def new_backfill_state(
             goal |= _at(kafka, only, until, last, earlier)
     refuse_removed(plan, wanted, start, first)
     if taken is not None:
-        for driven in (topic.name for topic in plan.sources if topic.driving):
+        for driven in (topic.name for topic in plan.sources if topic.drives):
             mine = taken.offsets.get(driven, {})
             ends = goal[driven].items()
             goal[driven] = {p: max(start[driven][p], min(end, mine.get(p, 0))) for p, end in ends}

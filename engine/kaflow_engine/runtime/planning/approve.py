@@ -79,5 +79,5 @@ def approve(found: Outlook, begin: Begin, by: str, at: str) -> Approval:
 
 def _twofold(plan: Flow) -> Iterator[str]:
     for topic in plan.sources:
-        if topic.is_kept and topic.driving:
+        if topic.is_kept and topic.drives:
             yield topic.name

@@ -26,6 +26,9 @@ _OF_TOPICS: dict[str, Any] = {"left": {"filter"}, "right": {"filter"}}
 """Where only tables of topics are joined, plans are written as before groups were."""
 _OF_ITS_ROWS: dict[str, Any] = {"chain": True}
 """Where operators belong to the chains of their rows, plans are written as before others could."""
+_OF_ONE_CLOCK: dict[str, Any] = {"clock": True}
+"""Where a topic has one event time, which bears its name, plans are written as before others could
+have several."""
 _WITHOUT_AGGREGATES: dict[str, Any] = {"retired_states": True}
 _WITHOUT_BEGINNINGS: dict[str, Any] = {"begins": True}
 
@@ -37,11 +40,20 @@ def plan_text(plan: Flow) -> str:
     joined = [each for each in plan.operators if isinstance(each, TableJoin)]
     grouped = any(e.chain is not None or e.left.filter or e.right.filter for e in joined)
     united = any(isinstance(e, Aggregate | Runs) and e.chain is not None for e in plan.operators)
+    several = any(topic.clocks for topic in plan.sources)
+    timed = {
+        place: {
+            **({"clock": True} if not topic.clock else {}),
+            **({"clocks": True} if not topic.clocks else {}),
+        }
+        for place, topic in enumerate(plan.sources)
+    }
     of_operators = {
         **({} if numbered else _UNNUMBERED),
         **(_TRAVELLING if travelling else {}),
         **({} if grouped else _OF_TOPICS),
         **({} if grouped or united else _OF_ITS_ROWS),
+        **({} if several else _OF_ONE_CLOCK),
     }
     gathering = {  # as before unions could be grouped
         place: {"chain": True}
@@ -50,6 +62,7 @@ def plan_text(plan: Flow) -> str:
     }
     by_operator = {**({"__all__": of_operators} if of_operators else {}), **gathering}
     left_out: dict[str, Any] = {
+        "sources": timed,
         **({} if numbered else {"retired": True}),
         **({"operators": by_operator} if by_operator else {}),
         **({} if plan.retired_states else _WITHOUT_AGGREGATES),

@@ -220,7 +220,7 @@ def partitions_of(plan: Flow, counts: Mapping[str, int]) -> dict[str, int]:
         sink.topic: max(counts[topic.name] for topic in driving_topics(plan, sink))
         for sink in topic_sinks(plan)
     }
-    most = max(counts[topic.name] for topic in plan.sources if topic.driving)
+    most = max(counts[topic.name] for topic in plan.sources if topic.drives)
     return {**found, plan.dead_letter_topic: most}
 
 

@@ -17,8 +17,9 @@ TIME = "_time"
 class EventTimes:
     """What is known of the event times of topics."""
 
-    column: Callable[[str], str | None] = lambda _: None
-    """The column of a topic that holds its event time; None: that of Kafka."""
+    column: Callable[[str, str | None], str | None] = lambda _, reading: None
+    """The column of a topic that holds its event time, as it is read under the name of a reading or
+    its own; None: that of Kafka."""
     counts: Callable[[str, int | None], bool] = lambda _, line: False
     """Whether the time of a record of a topic that is joined in a line counts for the row, too,
     which then has the greatest one."""
@@ -106,7 +107,7 @@ def clock_of(tree: exp.Expr, rows: Flat, schemas: Schemas, event_times: EventTim
     columns = {column.name.lower(): column for column in schemas(topic) or ()}
     if name == TIME and TIME not in columns:
         return Clock(type="TIMESTAMP")
-    said = event_times.column(topic)
+    said = event_times.column(topic, rows.readings.get(driving))
     if said is None or said.lower() != name.lower():
         return None
     found = columns.get(name.lower())

@@ -12,7 +12,13 @@ from kaflow_engine.model.lenses.grammar.syntax import Insert, Setting, Statement
 from kaflow_engine.model.lenses.lowering.formats import key_format, value_format
 from kaflow_engine.model.lenses.lowering.queries import LoweredQuery, lower_query
 from kaflow_engine.model.lenses.lowering.settings import Settings, read_settings
-from kaflow_engine.model.lenses.lowering.sources import Declared, Reading, Sources
+from kaflow_engine.model.lenses.lowering.sources import (
+    Declared,
+    Reading,
+    Sources,
+    Ways,
+    event_time_of,
+)
 from kaflow_engine.model.pipelines.contract import IsFunction, no_function
 from kaflow_engine.model.record_columns import KEY
 
@@ -54,7 +60,7 @@ def lower_processor(
         declared=declared,
         is_function=is_function,
         later={each.name.text for each in withs},
-        in_both_ways=_in_both_ways(statements),
+        ways=_ways(statements),
     )
     parts = _Parts()
     for statement in statements:
@@ -94,17 +100,20 @@ def _read_and_written(statements: tuple[Statement, ...], sources: Sources) -> It
             )
 
 
-def _in_both_ways(statements: tuple[Statement, ...]) -> frozenset[str]:
-    """Return the names of topics that are read as streams and as tables."""
+def _ways(statements: tuple[Statement, ...]) -> dict[str, Ways]:
+    """Return how each topic is read."""
     withs = {each.name.text for each in statements if isinstance(each, With)}
-    kinds: dict[str, set[str]] = {}
+    found: dict[str, Ways] = {}
     for statement in statements:
         if isinstance(statement, Setting):
             continue
         query = statement.query
         for source in (query.source, *(join.source for join in query.joins)):
-            kinds.setdefault(source.name.text, set()).add(query.kind)
-    return frozenset(name for name, of in kinds.items() if len(of) > 1 and name not in withs)
+            name = source.name.text
+            if name not in withs:
+                ways = found.get(name, Ways())
+                found[name] = ways.also(query.kind, event_time_of(query, source))
+    return found
 
 
 def _with(statement: With, sources: Sources, parts: _Parts) -> None:
@@ -187,7 +196,10 @@ def _tree(parts: _Parts, sources: Sources, settings: Settings, start: Location) 
 
 def _reading(name: str, reading: Reading) -> Entry:
     if reading.topic:
-        return _entry(name, {"topic": reading.of, "table": True}, reading.at)
+        said: dict[str, object] = {"topic": reading.of}
+        said |= {"table": True} if reading.table else {}
+        said |= {"event_time": reading.event_time} if reading.event_time else {}
+        return _entry(name, said, reading.at)
     return _entry(name, {"from": reading.of, "as": "table", "key": [KEY]}, reading.at)
 
 

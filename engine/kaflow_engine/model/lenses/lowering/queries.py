@@ -52,7 +52,7 @@ def lower_query(query: Query, sources: Sources, *, writes: bool) -> LoweredQuery
         outer=any(join.side == "FULL" for join in query.joins),
         elements=tuple(lateral.name.text for lateral in query.laterals),
     )
-    sources.take_event_time(query, inputs)
+    sources.check_event_time(query, inputs)
     _check_clauses(query, scope)
     _check_joins(query, inputs, sources)
     items = items_of(query, scope)

@@ -1,12 +1,12 @@
 """What the sources of SELECTs are: topics in their roles, and the WITHs before."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.model.durations import format_duration
 from kaflow_engine.model.lenses.grammar.source_text import SourceText
-from kaflow_engine.model.lenses.grammar.syntax import Duration, Field, Kind, Name, Query
+from kaflow_engine.model.lenses.grammar.syntax import Duration, Field, Kind, Name, Query, Source
 from kaflow_engine.model.lenses.lowering.scope import FACETS, Input, Shape
 from kaflow_engine.model.pipelines.contract import IsFunction
 
@@ -35,11 +35,33 @@ class Relation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """A topic or a WITH that is read as a table beside being read as a stream."""
+    """A topic or a WITH that is read in another way than elsewhere: as a table, or by another event
+    time."""
 
     of: str
     topic: bool
     at: Location
+    table: bool = True
+    event_time: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ways:
+    """How the SELECTs of a processor read a topic."""
+
+    kinds: frozenset[Kind] = frozenset()
+    event_times: frozenset[str | None] = frozenset()
+    """What EVENTTIME BY names; None: a SELECT without it."""
+
+    def also(self, kind: Kind, event_time: str | None) -> "Ways":
+        """Return these and one more."""
+        times = self.event_times | {event_time}
+        return Ways(kinds=self.kinds | {kind}, event_times=times)
+
+    @property
+    def event_time(self) -> str | None:
+        """The event time of the topic, where all SELECTs have the same."""
+        return next(iter(self.event_times)) if len(self.event_times) == 1 else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +100,8 @@ class Sources:
     later: set[str]
     """WITHs that stand further down."""
     is_function: IsFunction
-    in_both_ways: frozenset[str]
-    """Topics that are read as a stream here and as a table there."""
+    ways: Mapping[str, Ways]
+    """Of topics."""
     relations: dict[str, Relation] = field(default_factory=dict[str, Relation])
     roles: dict[str, Role] = field(default_factory=dict[str, Role])
     readings: dict[str, Reading] = field(default_factory=dict[str, Reading])
@@ -97,7 +119,8 @@ class Sources:
         sources = (query.source, *(join.source for join in query.joins))
         found: list[Input] = []
         for source in sources:
-            relation, name = self._relation(source.name, query.kind, joined=joined)
+            time = event_time_of(query, source)
+            relation, name = self._relation(source.name, query.kind, time, joined=joined)
             called = (source.alias or source.name).text
             if any(called == other.called for other in found):
                 raise self._wrong(
@@ -117,7 +140,9 @@ class Sources:
             return known
         return self._as_table(known) if known else self._topic(of.name.text, of.shape.kind)
 
-    def _relation(self, name: Name, kind: Kind, *, joined: bool) -> tuple[Relation, str]:
+    def _relation(
+        self, name: Name, kind: Kind, event_time: str | None, *, joined: bool
+    ) -> tuple[Relation, str]:
         """Return what a name means, and what it is called in DuckDB's SQL."""
         if name.text in self.later:
             raise self._wrong(
@@ -133,13 +158,26 @@ class Sources:
                 "write SELECT TABLE: its changes leave as they arise",
             )
         if known is not None:
-            return self._as_table(known), self._read_as_table(name, topic=False)
-        twice = name.text in self.in_both_ways
-        at = self.source.place(name.offset)
-        self.roles.setdefault(name.text, Role(kind="STREAM" if twice else kind, at=at))
-        table = twice and kind == "TABLE"
-        called = self._read_as_table(name, topic=True) if table else name.text
-        return self._topic(name.text, kind), called
+            at = self.source.place(name.offset)
+            return self._as_table(known), self._read_as(Reading(of=name.text, topic=False, at=at))
+        return self._topic(name.text, kind), self._read(name, kind, event_time)
+
+    def _read(self, name: Name, kind: Kind, event_time: str | None) -> str:
+        """Return what a topic is called as it is read: by its own name in one way, the others are
+        readings."""
+        ways, at = self.ways[name.text], self.source.place(name.offset)
+        twice = len(ways.kinds) > 1
+        role = Role(kind="STREAM" if twice else kind, at=at, event_time=ways.event_time)
+        self.roles.setdefault(name.text, role)
+        reading = Reading(
+            of=name.text,
+            topic=True,
+            at=at,
+            table=kind == "TABLE",
+            event_time=None if event_time == role.event_time else event_time,
+        )
+        as_topic = kind == role.kind and reading.event_time is None
+        return name.text if as_topic else self._read_as(reading)
 
     def wait_for_matches(self, at: Location, grace: Duration | None) -> None:
         """Take down that events of a join wait for their matches.
@@ -156,9 +194,9 @@ class Sources:
             )
         self.matches = self.matches or Matches(at=at, grace=milliseconds)
 
-    def _read_as_table(self, name: Name, *, topic: bool) -> str:
-        reading = Reading(of=name.text, topic=topic, at=self.source.place(name.offset))
-        called = f"{name.text}_table"
+    def _read_as(self, reading: Reading) -> str:
+        called = f"{reading.of}_table" if reading.table else reading.of
+        called = f"{called}_by_{reading.event_time}" if reading.event_time else called
         while called in self.relations or called in self.roles or called in self.later:
             called += "_"
         self.readings.setdefault(called, reading)
@@ -176,8 +214,8 @@ class Sources:
             format=declared.format,
         )
 
-    def take_event_time(self, query: Query, inputs: tuple[Input, ...]) -> None:
-        """Take EVENTTIME BY down as the event time of the topic.
+    def check_event_time(self, query: Query, inputs: tuple[Input, ...]) -> None:
+        """Check what EVENTTIME BY names.
 
         Raises:
             SqlError: It is no column of a topic's value.
@@ -185,7 +223,8 @@ class Sources:
         said = query.event_time
         if said is None:
             return
-        of, path = _owner(said, inputs)
+        owner, path = _owner(said, [each.called for each in inputs])
+        of = next(each for each in inputs if each.called == owner)
         if of.name.text in self.relations:
             raise self._wrong(
                 of.name,
@@ -198,14 +237,6 @@ class Sources:
                 "EVENTTIME BY needs one field of the value",
                 "write EVENTTIME BY <field>, of type LONG, in ms, or TIMESTAMP",
             )
-        role = self.roles[of.name.text]
-        if role.event_time not in (None, path[0].text):
-            raise self._wrong(
-                path[0],
-                f"topic '{of.name.text}' has the event time '{role.event_time}' elsewhere",
-                "a topic has one event time in a processor",
-            )
-        role.event_time = path[0].text
 
     def keep(self, topics: Iterable[str], within: Duration) -> None:
         """Take down how long events of topics are kept for a join.
@@ -228,12 +259,28 @@ class Sources:
         return SqlError(message, self.source.place(name.offset), hint)
 
 
-def _owner(said: Field, inputs: tuple[Input, ...]) -> tuple[Input, tuple[Name, ...]]:
-    """Return the source of a field, and its path there."""
+def event_time_of(query: Query, source: Source) -> str | None:
+    """Return what EVENTTIME BY of a SELECT names of one of its sources; None: nothing."""
+    said = query.event_time
+    if said is None:
+        return None
+    sources = [query.source, *(join.source for join in query.joins)]
+    names = [_called(each) for each in sources]
+    owner, path = _owner(said, names)
+    return path[0].text if path and owner == _called(source) else None
+
+
+def _called(source: Source) -> str:
+    return (source.alias or source.name).text
+
+
+def _owner(said: Field, names: Sequence[str]) -> tuple[str, tuple[Name, ...]]:
+    """Return what the source of a field is called, the first one where it says none, and its path
+    there."""
     parts = said.parts
-    of = next((each for each in inputs if each.called == parts[0].text), None)
+    of = parts[0].text if parts[0].text in names else None
     if of is not None:
         parts = parts[1:]
     if parts and parts[0].text == "_value":
         parts = parts[1:]
-    return of or inputs[0], parts
+    return of or names[0], parts

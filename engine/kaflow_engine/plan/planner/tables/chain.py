@@ -1,6 +1,6 @@
 """The tables of a chain: a topic's rows by key, joins of tables, and joined rows by their key."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kaflow_engine.errors import Location
@@ -55,6 +55,8 @@ class Tables:
     """Where the query begins."""
     groups: Mapping[QueryShape, str]
     """The ids of the aggregates whose groups are joined."""
+    clocks: Mapping[str, Callable[[SourceShape], str]]
+    """By topic: names the clock by which it is read."""
 
     def __post_init__(self) -> None:
         """Begin without any."""
@@ -116,7 +118,7 @@ class Tables:
         alias, key = source.alias, self.keys(source)
         kept = sorted({name for other, name in uses if other == alias}.union(key or ()))
         return Driving(
-            input=decode_id(source.topic),
+            input=decode_id(self.clocks[source.topic](source)),
             alias=alias,
             columns=tuple(Column(name, self.types[alias, name]) for name in kept),
             filter=" AND ".join(f"({part.sql})" for part in source.filter) or None,

@@ -62,25 +62,6 @@ def _wrong_columns(
         )
 
 
-def wrong_readings(spec: PipelineSpec, chains: Sequence[ChainShape]) -> Iterator[ModelError]:
-    """Yield an error for each reading of a topic that has another event time than the others."""
-    read = [source for chain in chains for source in chain.shape.read]
-    for topic, reading in dict.fromkeys((source.topic, source.reading) for source in read):
-        clock, own = spec.event_time(topic), spec.read_as(topic, reading).event_time
-        if own == clock:
-            continue
-        column = f"column '{own}'" if own else "the Kafka timestamp"
-        where = spec.place(*spec.clock_at(topic))
-        place = ("relations", reading) if reading else ("topics", topic)
-        yield ModelError(
-            f"the event time of topic '{topic}' is {column} here, and column '{clock}' at {where}: "
-            "a topic is read once, with one event time",
-            spec.place(*place, "event_time"),
-            f"write event_time under topics.{topic}: it holds for all that read the topic; or read "
-            "the topic the other way in a pipeline of its own",
-        )
-
-
 def _changes_alone(spec: PipelineSpec, chains: Sequence[ChainShape]) -> Iterator[ModelError]:
     """A null value is a delete to changes, and no row to events: a topic is read in one way."""
     read = dict.fromkeys(s for chain in chains for s in chain.shape.read)
