@@ -16,7 +16,7 @@ import yaml
 from tests.reference.authored import declared, duration, oracle_pipeline
 from tests.reference.interpreter import Oracle
 from tests.reference.pipeline import HOUR
-from tests.reference.readings import Part, parts_of
+from tests.reference.readings import Part, once_each, parts_of
 from tests.reference.records import Batch, BatchResult, DeadLetter, Emitted, Record
 from tests.reference.table_interpreter import TableOracle
 from tests.reference.table_sql import is_over_tables, read_tables
@@ -73,7 +73,7 @@ def _together(of_parts: Sequence[Sequence[BatchResult]], count: int) -> Iterator
         so_far = [results[min(number, len(results) - 1)] for results in of_parts if results]
         yield BatchResult(
             rows=tuple(row for each in here for row in each.rows),
-            dead_letters=tuple(letter for each in here for letter in each.dead_letters),
+            dead_letters=tuple(once_each(x for each in here for x in each.dead_letters)),
             counters=sum((Counter(each.counters) for each in so_far), Counter[str]()),
             watermarks=tuple(mark for each in so_far for mark in each.watermarks),
         )

@@ -1,18 +1,19 @@
 """Topics that are read in several ways, in the oracle's terms: as many topics with equal records.
 
-A record comes to the copies of its topic at one time, tables first. The oracle then says the same
-as of one topic, as long as records of other places have other times.
+A record comes to the copies of its topic each at the time that its reading has, at one time tables
+first. The oracle then says the same as of one topic, as long as records of other places have other
+times.
 """
 
 # pyright: basic
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlglot import exp, parse_one
 
-from tests.reference.records import Batch, BatchResult, Record
+from tests.reference.records import Batch, BatchResult, DeadLetter, Record
 from tests.reference.table_sql import is_over_tables
 from tests.reference.unions import NotExpressible
 
@@ -59,8 +60,26 @@ class Part:
         if self.copies is None:
             return result
         topics = {name: topic for topic, names in self.copies.items() for name in names}
-        letters = [replace(x, topic=topics[x.topic]) for x in result.dead_letters]
-        return replace(result, dead_letters=tuple(letters))
+        letters = [
+            replace(x, topic=topics[x.topic], chain=self._clock(x) or x.chain)
+            for x in result.dead_letters
+        ]
+        return replace(result, dead_letters=tuple(once_each(letters)))
+
+    def _clock(self, letter: DeadLetter) -> str | None:
+        """Return by which time a record is bad, of one that has none."""
+        said = self.author["topics"].get(letter.topic, {})
+        return f"@{said.get('event_time')}" if letter.phase == "event_time" else None
+
+
+def once_each(letters: Iterable[DeadLetter]) -> Iterator[DeadLetter]:
+    """Yield dead letters, those of records on their arrival once: a topic is read once, however
+    many readings it has, and once by each event time."""
+    known: set[DeadLetter] = set()
+    for letter in letters:
+        if letter.phase not in ("decode", "event_time") or letter not in known:
+            yield letter
+        known.add(letter)
 
 
 def parts_of(author: Author, columns: Columns | None) -> Iterator[Part]:

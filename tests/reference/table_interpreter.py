@@ -54,15 +54,14 @@ class TableOracle:
         for one, outs in self._chains:
             for changes in one.expire(mark):
                 rows.extend(_taken(outs, changes))
-        for record in _in_order(batch):
-            good = record.raw is None and operation_of(self._topics[record.topic], record) != "bad"
+        timed = [_timed(self._topics[record.topic], record) for record in batch.records]
+        for record, phase in _in_order(timed):
             for one, outs in self._chains:
-                if good:
+                if phase is None:
                     rows.extend(_taken(outs, one.take(record)))
                 else:
                     one.refuse(record)
-            if not good:
-                phase = "sql" if record.raw is None else "decode"
+            if phase is not None:
                 dead.append(DeadLetter(record.topic, record.partition, record.offset, phase))
         for one, outs in self._chains:
             for out in outs:
@@ -100,16 +99,31 @@ def _taken(outs: Iterable[RowsOut | GroupsOut], changes: list[Change]) -> list[E
     return rows
 
 
-def _in_order(batch: Batch) -> Iterator[Record]:
+def _timed(topic: TableTopic, record: Record) -> tuple[Record, str | None]:
+    """Return a record with its event time, and the phase in which it is bad."""
+    if record.raw is not None:
+        return record, "decode"
+    if topic.event_time is not None and record.value is not None:
+        ts = record.value.get(topic.event_time)
+        if not isinstance(ts, int):
+            return record, "event_time"
+        record = replace(record, ts=ts)
+    return record, "sql" if operation_of(topic, record) == "bad" else None
+
+
+def _in_order(
+    records: Iterable[tuple[Record, str | None]],
+) -> Iterator[tuple[Record, str | None]]:
     """Yield the records in the one order: a partition's time never goes back."""
     latest: dict[tuple[str, int], int] = {}
-    placed: list[tuple[tuple[int, str, int, int], Record]] = []
-    for record in sorted(batch.records, key=lambda r: (r.topic, r.partition, r.offset)):
+    placed: list[tuple[tuple[int, str, int, int], tuple[Record, str | None]]] = []
+    for each in sorted(records, key=lambda r: (r[0].topic, r[0].partition, r[0].offset)):
+        record, phase = each
         part = record.topic, record.partition
-        if record.raw is None:
+        if phase not in ("decode", "event_time"):
             latest[part] = max(record.ts, latest.get(part, record.ts))
-        placed.append(((latest.get(part, record.ts), *part, record.offset), record))
-    yield from (record for _, record in sorted(placed, key=lambda each: each[0]))
+        placed.append(((latest.get(part, record.ts), *part, record.offset), each))
+    yield from (each for _, each in sorted(placed, key=lambda each: each[0]))
 
 
 def _out(write: TableWrite, one: OneTables, key: tuple[Part, ...]):

@@ -36,6 +36,8 @@ class TableTopic:
     operation: str | None = None
     """`header:<name>` or `column:<name>`."""
     retain: int | None = None
+    event_time: str | None = None
+    """The column, in ms; None: the Kafka timestamp."""
     partitions: int = 1
 
     @property

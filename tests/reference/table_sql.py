@@ -46,6 +46,7 @@ def read_tables(
             primary_key=tuple(spec.get("primary_key", ())),
             operation=spec.get("operation"),
             retain=duration(spec["retain"]) if "retain" in spec else None,
+            event_time=spec.get("event_time"),
             partitions=partitions.get(name, 1),
         )
         for name, spec in author["topics"].items()

@@ -124,6 +124,8 @@ BEYOND_THE_ORACLE = {
     "changes whose keys are Avro records",
     "windows in the keys",
     "sessions in the keys",
+    "branches of a union by two event times are counted in common windows",
+    "a record that is redriven for one event time is seen by its readings alone",
     "KS25 topics with - and ., EXTRACT, IS DISTINCT FROM, FROM inside a string",
 }
 
