@@ -16,7 +16,6 @@ from kaflow_engine.flow.edges import SideParams
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import (
     decode_id,
-    decoded_by,
     operator_of,
     projects_of,
     source_of,
@@ -28,6 +27,7 @@ from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
 from kaflow_engine.flow.timed import Throttle
 from kaflow_engine.model.key_formats import TEXT
 from kaflow_engine.plan.evolution.aggregates import documents_of
+from kaflow_engine.plan.evolution.clocks import read_by, with_times
 from kaflow_engine.plan.evolution.timed import documents_of_runs
 from kaflow_engine.plan.planner.outputs.sink import sink_id
 from kaflow_engine.state.log.batch_log import plan_mark
@@ -51,8 +51,6 @@ ADDED_TO_TOPICS: Mapping[str, Any] = {
     "on_null": "skip",
     "key_format": "text",
     "key_type": TEXT,
-    "clock": "",
-    "clocks": (),
 }
 ADDED_TO_FINISH: Mapping[str, Any] = {
     "key_in_value": True,
@@ -77,7 +75,10 @@ def document_of(flow: Flow) -> dict[str, Any]:
     return {
         "pipeline": flow.pipeline,
         "name": flow.name,
-        "topics": [_without(ADDED_TO_TOPICS, topic) for topic in whole["sources"]],
+        "topics": [
+            _without(ADDED_TO_TOPICS, with_times(topic, flow.sources[number]))
+            for number, topic in enumerate(whole["sources"])
+        ],
         **(
             _rows_of(flow, found[0])
             if one
@@ -115,7 +116,7 @@ def _rows_of(flow: Flow, chain: Chain) -> dict[str, Any]:
     edge, steps = chain.driving, chain.joins
     rows = {**asdict(edge), "topic": source_of(flow, edge).index}
     return {
-        "driving": {**{name: rows[name] for name in _OF_DRIVING}, **_clock(flow, edge.input)},
+        "driving": {**{name: rows[name] for name in _OF_DRIVING}, **read_by(flow, edge.input)},
         "steps": [
             _step(flow, step, next_one)
             for step, next_one in zip(steps, (*steps[1:], None), strict=False)
@@ -210,16 +211,8 @@ def _side(flow: Flow, side: SideParams) -> dict[str, Any]:
     alias = found.pop("alias")
     below = operator_of(flow, side.input)
     read = flow.sources[below.source].index if isinstance(below, Decode) else below.id
-    clock = _clock(flow, side.input)
+    clock = read_by(flow, side.input)
     return {"alias": alias, "topic": read, **clock, **_without(ADDED_TO_SIDES, found)}
-
-
-def _clock(flow: Flow, read: str) -> dict[str, str]:
-    """Return by which clock of its topic records are read, where that is not the first one."""
-    below = operator_of(flow, read)
-    if not isinstance(below, Decode) or not below.clock:
-        return {}
-    return {"clock": decoded_by(flow, below).clock_name}
 
 
 def _columns(columns: Sequence[Any]) -> list[dict[str, Any]]:

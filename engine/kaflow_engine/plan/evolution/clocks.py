@@ -4,14 +4,16 @@ watermark knows it."""
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from kaflow_engine.flow.chains.chain import Chain, edges_of
 from kaflow_engine.flow.chains.names import chain_called
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import operator_of, source_of
+from kaflow_engine.flow.graph import decoded_by, operator_of, source_of
 from kaflow_engine.flow.operators import Decode
 from kaflow_engine.flow.sources import CLOCK, TopicParams
 
+KAFKA_TIME = "the Kafka timestamp"
 _COLUMN = re.compile(r'"c\.(.+)"')
 
 
@@ -56,6 +58,22 @@ def other_times(
                 )
 
 
+def with_times(document: dict[str, Any], topic: TopicParams) -> dict[str, Any]:
+    """Return the document of a topic with all of its event times, and without the names that the
+    watermark has for them."""
+    found = {name: value for name, value in document.items() if name not in ("clock", "clocks")}
+    times = sorted(each.event_time or KAFKA_TIME for each in topic.by_clock)
+    return {**found, "event_time": " and ".join(times)} if topic.clocks else found
+
+
+def read_by(flow: Flow, read: str) -> dict[str, str]:
+    """Return by which event time of its topic a Decode reads records, where that has several."""
+    below = operator_of(flow, read)
+    if not isinstance(below, Decode) or not flow.sources[below.source].clocks:
+        return {}
+    return {"event_time": decoded_by(flow, below).event_time or KAFKA_TIME}
+
+
 def _named(before: TopicParams | None, topic: TopicParams) -> TopicParams:
     if before is None or not (before.clocks or before.clock or topic.clocks):
         return topic
@@ -89,7 +107,7 @@ def _times(flow: Flow, chain: Chain) -> dict[str, tuple[str, str | None]]:
 
 def _said(event_time: str | None) -> str:
     column = _column(event_time)
-    return f"column '{column}'" if event_time else "the Kafka timestamp"
+    return f"column '{column}'" if event_time else KAFKA_TIME
 
 
 def _column(event_time: str | None) -> str:

@@ -55,8 +55,10 @@ class Ways:
 
     def also(self, kind: Kind, event_time: str | None) -> "Ways":
         """Return these and one more."""
-        times = self.event_times | {event_time}
-        return Ways(kinds=self.kinds | {kind}, event_times=times)
+        return Ways(
+            kinds=frozenset((*self.kinds, kind)),
+            event_times=frozenset((*self.event_times, event_time)),
+        )
 
     @property
     def event_time(self) -> str | None:
