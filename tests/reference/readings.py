@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
 
+from tests.reference.grouped import parsed
 from tests.reference.records import Batch, BatchResult, DeadLetter, Record
 from tests.reference.table_sql import is_over_tables
 from tests.reference.unions import NotExpressible
@@ -127,7 +128,7 @@ def parts_of(author: Author, columns: Columns | None) -> Iterator[Part]:
 def _names(sql: str, queries: Mapping[str, Any]) -> set[str]:
     """Return the topics and readings behind a query."""
     found: set[str] = set()
-    for table in parse_one(sql, dialect="duckdb").find_all(exp.Table):
+    for table in parsed(sql).find_all(exp.Table):
         name = ".".join(part.name for part in table.parts)
         found |= _names(queries[name]["query"], queries) if name in queries else {name}
     return found

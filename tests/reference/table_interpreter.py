@@ -54,7 +54,7 @@ class TableOracle:
         for one, outs in self._chains:
             for changes in one.expire(mark):
                 rows.extend(_taken(outs, changes))
-        timed = [_timed(self._topics[record.topic], record) for record in batch.records]
+        timed = [_timed(self._topics[r.topic], r, batch.time) for r in batch.records]
         for record, phase in _in_order(timed):
             for one, outs in self._chains:
                 if phase is None:
@@ -99,13 +99,13 @@ def _taken(outs: Iterable[RowsOut | GroupsOut], changes: list[Change]) -> list[E
     return rows
 
 
-def _timed(topic: TableTopic, record: Record) -> tuple[Record, str | None]:
+def _timed(topic: TableTopic, record: Record, now: int) -> tuple[Record, str | None]:
     """Return a record with its event time, and the phase in which it is bad."""
     if record.raw is not None:
         return record, "decode"
     if topic.event_time is not None and record.value is not None:
         ts = record.value.get(topic.event_time)
-        if not isinstance(ts, int):
+        if not isinstance(ts, int) or ts > now + topic.max_future:
             return record, "event_time"
         record = replace(record, ts=ts)
     return record, "sql" if operation_of(topic, record) == "bad" else None

@@ -38,6 +38,7 @@ class TableTopic:
     retain: int | None = None
     event_time: str | None = None
     """The column, in ms; None: the Kafka timestamp."""
+    max_future: int = 86_400_000
     partitions: int = 1
 
     @property

@@ -47,6 +47,7 @@ def read_tables(
             operation=spec.get("operation"),
             retain=duration(spec["retain"]) if "retain" in spec else None,
             event_time=spec.get("event_time"),
+            max_future=duration(spec.get("max_future", "1d")),
             partitions=partitions.get(name, 1),
         )
         for name, spec in author["topics"].items()
