@@ -2,7 +2,7 @@
 
 The engine is compared with itself, and with the reference interpreter where that can read the
 queries: a pipeline over readings of one topic gives the rows, dead letters, counts and watermarks
-of one in which each event time has a topic, in any batches, with replays, crashes and several tasks.
+of one in which each event time has a topic, in any batches, with replays, crashes and many tasks.
 Times of different columns differ, so that no order is left to the names of topics.
 """
 
