@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
+from kaflow_engine.flow.decodes import decoded_by
 from kaflow_engine.flow.edges import Driving, Rows, SideParams
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.operators import (
@@ -109,22 +110,6 @@ def source_of(flow: Flow, edge: Driving | SideParams) -> TopicParams:
     found = operator_of(flow, edge.input)
     assert isinstance(found, Decode)
     return decoded_by(flow, found)
-
-
-def decoded_by(flow: Flow, decode: Decode) -> TopicParams:
-    """Return the topic that an operator decodes, by the clock of the operator."""
-    return flow.sources[decode.source].by(decode.clock)
-
-
-def decodes_of(flow: Flow, source: int) -> tuple[Decode, ...]:
-    """Return the operators that decode a source, in the order of its clocks."""
-    found = (each for each in flow.operators if isinstance(each, Decode) and each.source == source)
-    return tuple(sorted(found, key=lambda decode: decode.clock))
-
-
-def clocks_of_sources(flow: Flow) -> tuple[TopicParams, ...]:
-    """Return the topics by each of their clocks, in the order of the sources."""
-    return tuple(each for topic in flow.sources for each in topic.by_clock)
 
 
 def side_name(flow: Flow, side: SideParams) -> str:

@@ -3,16 +3,10 @@
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from kaflow_engine.flow.decodes import clocks_of_sources
 from kaflow_engine.flow.edges import Driving
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import (
-    aggregates,
-    clocks_of_sources,
-    operator_of,
-    projections,
-    projects_of,
-    source_of,
-)
+from kaflow_engine.flow.graph import aggregates, operator_of, projections, projects_of, source_of
 from kaflow_engine.flow.operators import (
     Aggregate,
     Decode,

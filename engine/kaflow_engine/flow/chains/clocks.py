@@ -2,15 +2,9 @@
 clock that it reads them by."""
 
 from kaflow_engine.flow.chains.chain import Chain, aggregates_of, chains, chains_below, topics_of
+from kaflow_engine.flow.decodes import clocks_of_sources, decoded_by
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import (
-    clocks_of_sources,
-    decoded_by,
-    gathered_to,
-    inputs_of,
-    operator_of,
-    source_of,
-)
+from kaflow_engine.flow.graph import gathered_to, inputs_of, operator_of, source_of
 from kaflow_engine.flow.operators import Decode, Operator
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.flow.tables import Append

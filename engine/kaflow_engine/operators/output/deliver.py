@@ -11,14 +11,9 @@ import pyarrow.compute as pc
 
 from kaflow_engine.flow.chains.chain import chains
 from kaflow_engine.flow.chains.names import chain_name
+from kaflow_engine.flow.decodes import decoded_by
 from kaflow_engine.flow.flow import Backfill, Flow
-from kaflow_engine.flow.graph import (
-    decoded_by,
-    gathered_before,
-    projections,
-    projects_of,
-    target_of,
-)
+from kaflow_engine.flow.graph import gathered_before, projections, projects_of, target_of
 from kaflow_engine.flow.operators import Decode
 from kaflow_engine.flow.records import DEAD_LETTER, OUTPUT, ROW, TABLE_ROW
 from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink

@@ -8,9 +8,10 @@ import pyarrow.compute as pc
 
 from kaflow_engine.flow.chains.chain import chains
 from kaflow_engine.flow.chains.names import chain_name
+from kaflow_engine.flow.decodes import decoded_by, decodes_of
 from kaflow_engine.flow.edges import Driving
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import decoded_by, decodes_of, readers_of, sides_of
+from kaflow_engine.flow.graph import readers_of, sides_of
 from kaflow_engine.flow.operators import Decode, KeyedJoin, TakesRows
 from kaflow_engine.flow.tables import Materialize
 from kaflow_engine.operators.row_errors.dead_letters import clock_letters_name

@@ -8,8 +8,9 @@ from typing import Any
 
 from kaflow_engine.flow.chains.chain import Chain, edges_of
 from kaflow_engine.flow.chains.names import chain_called
+from kaflow_engine.flow.decodes import decoded_by
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import decoded_by, operator_of, source_of
+from kaflow_engine.flow.graph import operator_of, source_of
 from kaflow_engine.flow.operators import Decode
 from kaflow_engine.flow.sources import CLOCK, TopicParams
 
