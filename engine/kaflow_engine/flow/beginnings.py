@@ -80,6 +80,12 @@ def readings_of(flow: Flow, table: MakesChanges) -> Iterator[Reading]:
         yield Reading(table=table, reader=join, side=side)
 
 
+def inner_readings(flow: Flow, table: MakesChanges) -> tuple[Reading, ...]:
+    """Return the ways on which operators read a table, without those to sinks."""
+    found = readings_of(flow, table)
+    return tuple(each for each in found if not isinstance(each.reader, Sink))
+
+
 def _through(flow: Flow, table: MakesChanges, project: Project) -> Reading:
     reader = taker_of(flow, project)
     if isinstance(reader, Aggregate | Append):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Literal, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -114,8 +114,10 @@ class Changes:
     """Named `alias.column`."""
     placed: Callable[[pa.Table], pa.Table]
     """As of Leaving."""
-    closing: bool = False
-    """The rows, each `old` and `new`, are the last of their groups: what is held of them leaves."""
+    because: Literal["changed", "closed", "forgotten"] = "changed"
+    """Closed: the rows, each `old` and `new`, are the last of their groups, and what is held of
+    them leaves. Forgotten: groups are no more for the operators that read them; to sinks nothing
+    goes."""
     stays: bool
     """Where a reader fails on a row, the one before it stays with all readers, as a result of a
     group does; else it is for this reader as if there were no row."""

@@ -7,7 +7,7 @@ from typing import assert_never
 
 import pyarrow as pa
 
-from kaflow_engine.flow.beginnings import Reading, readings_of
+from kaflow_engine.flow.beginnings import Reading, inner_readings, readings_of
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import (
     last_level,
@@ -128,8 +128,13 @@ def _take_changes(flow: Flow, table: MakesChanges, changes: Changes) -> Taken:
     What fails for one reader still goes to others, unless the row before stays: then all of them
     keep that one.
     """
-    if changes.closing:
-        return run_changes(flow, throttled_readers(flow, table.id), changes)
+    match changes.because:
+        case "closed":
+            return run_changes(flow, throttled_readers(flow, table.id), changes)
+        case "forgotten":
+            return _read(flow, inner_readings(flow, table), changes)
+        case "changed":
+            pass
     taken = _taken_changes(flow, table, changes)
     if changes.stays and taken.bad:
         return replace(_taken_changes(flow, table, changes.without(taken.bad)), bad=taken.bad)

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from kaflow_engine.flow.beginnings import inner_readings
 from kaflow_engine.flow.chains.chain import Chain, chain_of
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import throttled_readers
@@ -107,9 +108,15 @@ class Work:
 
     @cached_property
     def tells_closing(self) -> bool:
-        """Whether changes of its groups are held back, and leave when a window is closed."""
-        windows = self.aggregate.is_table and self.aggregate.window is not None
-        return windows and bool(throttled_readers(self.flow, self.aggregate.id))
+        """Whether others hear that a group is over: those who hold its changes back, which leave
+        when its window is closed, or those who read a group that is forgotten as a row."""
+        if not self.aggregate.is_table:
+            return False
+        if self.aggregate.window is None:
+            return self.aggregate.ttl is not None and bool(
+                inner_readings(self.flow, self.aggregate)
+            )
+        return bool(throttled_readers(self.flow, self.aggregate.id))
 
     @property
     def count(self) -> int:

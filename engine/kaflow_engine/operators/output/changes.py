@@ -64,7 +64,7 @@ def _shown(reader: Project, sink: Sink, sides: BeforeAfter) -> _Shown:
         project=reader,
         sink=sink,
         moves=sides.every(done.rows)
-        if sides.changes.closing
+        if sides.changes.because == "closed"
         else sides.moves(done.rows, "out_key", coalesced=_is_coalesced(sink)),
         bad=sides.bad_of(done.bad),
     )
@@ -92,7 +92,7 @@ def _addressed(flow: Flow, shown: _Shown, changes: Changes) -> pa.Table:
         kept.num_rows,
         target=target_of(flow, throttle or shown.sink),
         part=part,
-        kind=CLOSED if changes.closing else READY,
+        kind=CLOSED if changes.because == "closed" else READY,
         side=target_of(flow, shown.project),
         key=kept["out_key"],
         value=kept["value"],

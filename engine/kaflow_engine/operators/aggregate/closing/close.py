@@ -25,12 +25,15 @@ from kaflow_engine.operators.aggregate.workspace import Work
 from kaflow_engine.operators.handover import Changes, HandChanges, HandOn, Leaving, placed
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.quarantine import DATA_ERRORS
+from kaflow_engine.operators.watermark import END
 
 
 def close(work: Work, late: LateRows, hand_on: HandOn, hand_changes: HandChanges) -> list[pa.Table]:
     """Forget the groups that are over, and send those that are final; schema EXCHANGE.
 
-    Where changes of windows are held back, those who hold them hear that a window is closed.
+    Where changes of windows are held back, those who hold them hear that a window is closed; those
+    who read groups as a table hear that one is forgotten. The end of a bounded run is not a time at
+    which groups without a window are.
 
     Args:
         work: The aggregate.
@@ -38,6 +41,8 @@ def close(work: Work, late: LateRows, hand_on: HandOn, hand_changes: HandChanges
         hand_on: Takes append rows.
         hand_changes: Takes changes.
     """
+    if work.aggregate.window is None and work.watermark >= END:
+        return []
     hands = (hand_on, hand_changes)
     found = _over(work, work.groups.over_already(work.watermark), late, *hands)
     looks = work.batch.may_be_due(work.chain.number)
@@ -102,10 +107,13 @@ def _told(
     sent: Sequence[str | None],
     hand_changes: HandChanges,
 ) -> list[pa.Table]:
-    """Tell who holds changes back that windows are closed, with the row that each sent last."""
+    """Tell who holds changes back that windows are closed, and who reads groups that they are
+    forgotten, with the row that each sent last."""
+    forgotten = work.aggregate.window is None
     row = pa.array(sent, pa.string())
     rows = {"rn": pa.array(np.arange(len(sent))), "group": pa.array(entries, pa.binary())}
-    there = pa.table({**rows, "old": row, "new": row}).filter(row.is_valid())
+    new = pa.nulls(len(row), pa.string()) if forgotten else row
+    there = pa.table({**rows, "old": row, "new": new}).filter(row.is_valid())
     if not there.num_rows:
         return []
     known = places_over(work, gone)
@@ -114,7 +122,7 @@ def _told(
         columns=result_columns(work.aggregate),
         placed=lambda found: placed(found, known),
         stays=False,
-        closing=True,
+        because="forgotten" if forgotten else "closed",
     )
     return [hand_changes(changes).rows]
 

@@ -144,20 +144,12 @@ def _grouped_twice(spec: PipelineSpec, branch: BranchParts) -> Iterator[ModelErr
             continue
         if not before.settings.is_table:
             continue
-        place = place_of(spec, branch.write, group.shape)
         if group.shape.window is not None:
             yield SqlError(
                 "a window over groups without a window is not supported: such groups change, and "
                 "are at no time over",
-                place,
+                place_of(spec, branch.write, group.shape),
                 "add the window to the GROUP BY inside, or write it to a topic of its own",
-            )
-        if before.settings.ttl is not None or group.settings.ttl is not None:
-            yield SqlError(
-                "aggregation.ttl does not work where groups are grouped again: what was counted of "
-                "a group would stay when it is forgotten",
-                place,
-                "remove it, or write the GROUP BY inside to a topic of its own",
             )
 
 
@@ -243,6 +235,11 @@ def _aggregation(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterato
             owner = owner_of(spec, branch.write, group.shape, "aggregation")
             own.setdefault(owner, []).append(group.shape)
         tables += groups_of_tables(branch.shape)
+        tables += [
+            group.shape
+            for before, group in zip(branch.groups, branch.groups[1:], strict=False)
+            if before.settings.is_table
+        ]
     for owner in ((), *owners(spec, "aggregation")):
         aggregation, groups = as_said_by(spec, owner).aggregation, own.get(owner, [])
         path: Path = (*owner, "aggregation")

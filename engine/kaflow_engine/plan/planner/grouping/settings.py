@@ -86,6 +86,7 @@ def group_settings(
         leaves = _leaves(spec, write, group, later)
         appended = bool(later) and later[0].append is not None
         in_order = any(follows_order(each) for each in later)
+        of_rows_that_go = group in of_tables or (bool(found) and found[-1].is_table)
         found.append(
             GroupSettings(
                 leaves=leaves,
@@ -93,7 +94,7 @@ def group_settings(
                 and (is_looked_up or appended or in_order or coalescing(spec, write) == "none"),
                 grace=said.grace if group.window else 0,
                 on_late=said.on_late if group.window else "drop",
-                ttl=None if group.window or group.append or group in of_tables else said.ttl,
+                ttl=None if group.window or group.append or of_rows_that_go else said.ttl,
             )
         )
     return tuple(found)
