@@ -6,12 +6,15 @@ from tests.reference.grouping import START, Entry
 from tests.reference.level import Change, Keys, Level
 from tests.reference.pipeline import Write
 from tests.reference.records import DeadLetter, Emitted, Record
+from tests.reference.unions import NotExpressible
 
 
 class Groups:
     """What an output with GROUP BY makes of the rows that its joins and WHERE let through."""
 
     def __init__(self, write: Write, chain: str) -> None:
+        if any(not (by.final or by.distinct) for by in write.groups[:-1]):
+            raise NotExpressible("groups of groups that change")
         self._write, self._chain = write, chain
         self._levels = [Level(grouping) for grouping in write.groups]
         self._letters: list[DeadLetter] = []

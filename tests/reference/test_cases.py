@@ -13,7 +13,7 @@ from tests.reference.unions import NotExpressible
 FOLDER = Path(__file__).parents[1] / "engine" / "testing" / "cases"
 BEYOND_THE_ORACLE = {
     "a forgotten group is found no more, and one that begins again is",
-    "a forgotten group goes out of a join of tables, and nothing is said to an output of the groups",
+    "a forgotten group goes out of a join of tables, an output of the groups gets nothing",
     "a forgotten group is taken out of the groups that count it",
     "a forgotten group is a delete among the changes that are rows",
     "the last row of a key gives way to another group when its group is forgotten",
