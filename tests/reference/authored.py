@@ -85,8 +85,8 @@ def _read_writes(author: Mapping[str, Any], columns: Columns) -> tuple[Write, ..
         raise NotExpressible("runs of rows, which tests.reference.runs makes")
     if any(key in spec for spec in queries for key in ("emission", "within", "row_time")):
         raise NotExpressible("when the rows of one query leave")
-    if any("aggregation" in output for output in author.get("outputs", ())):
-        raise NotExpressible("how long the groups of one output last")
+    if any("aggregation" in spec for spec in queries):
+        raise NotExpressible("how long the groups of one query last")
     relations = {name: spec["query"] for name, spec in author.get("relations", {}).items()}
     given = author.get("outputs") or [{"query": author["query"], **author["output"]}]
     read = [

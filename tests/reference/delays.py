@@ -34,6 +34,8 @@ def _ttl_of(chain: OracleChain) -> int:
 def _delayed(groups: tuple[Grouping, ...], delay: int, ttl: int) -> tuple[Grouping, ...]:
     found: list[Grouping] = []
     for group in groups:
+        if group.passed_on:  # it is over right after the groups whose window it has
+            delay = found[-1].delay + max(0, found[-1].grace - group.grace)
         found.append(replace(group, delay=delay, remembers=ttl))
         match group.window:
             case Hop(size=length) | Session(gap=length):

@@ -44,16 +44,17 @@ class GroupReader:
 
     Args:
         tree: The query.
-        named: Its rows have names already, because it reads another GROUP BY.
+        below: The GROUP BY whose rows it reads, which have names already; None: it reads others.
     """
 
-    def __init__(self, tree: exp.Select, named: bool) -> None:
-        self._tree, self._named = tree, named
+    def __init__(self, tree: exp.Select, below: Grouping | None) -> None:
+        self._tree, self._below = tree, below
         self._items = [(item.alias_or_name, item.unalias()) for item in tree.expressions]
         self._entry: dict[str, exp.Expr] = {}
         self._keys: dict[str, str] = {}
         self._calls: list[GroupCall] = []
         self._window: Hop | Session | None = None
+        self._passed_on = False
         distinct = tree.args.get("distinct") is not None
         if distinct and tree.args.get("group") is not None:
             raise NotExpressible(tree.sql())
@@ -61,8 +62,9 @@ class GroupReader:
             self._add_key(node)
         select = tuple((name, self._value(node)) for name, node in self._items)
         self.grouping = Grouping(
-            keys=tuple(self._keys.values()),
+            keys=tuple(key for key in self._keys.values() if key != START),
             window=self._window,
+            passed_on=self._passed_on,
             having=self._having(),
             calls=tuple(self._calls),
             select=select,
@@ -110,10 +112,23 @@ class GroupReader:
                 case _:
                     raise NotExpressible(node.sql())
             return
+        if self._is_window_below(node):
+            assert self._below is not None
+            self._window, self._passed_on = self._below.window, True
+            self._keys[node.sql()] = START
+            return
         self._keys[node.sql()] = self._enter("g", node)
 
+    def _is_window_below(self, node: exp.Expr) -> bool:
+        """Tell whether it is the start of a window that does not overlap others, as it leaves."""
+        below = self._below
+        if below is None or not isinstance(below.window, Hop) or not isinstance(node, exp.Column):
+            return False
+        tumbles = below.window.size == below.window.advance
+        return tumbles and (node.name, START) in below.select
+
     def _enter(self, prefix: str, node: exp.Expr) -> str:
-        if self._named:
+        if self._below is not None:
             if not isinstance(node, exp.Column):
                 raise NotExpressible(node.sql())
             return node.name
@@ -126,8 +141,11 @@ class GroupReader:
         if node.sql() in self._keys:
             return self._keys[node.sql()]
         column = node.find(exp.Column)
-        if column is not None and column.name in _BOUNDS and not node.find(exp.AggFunc):
-            return column.name
+        if column is not None and not node.find(exp.AggFunc):
+            if column.name in _BOUNDS:
+                return column.name
+            if self._keys.get(column.sql()) == START:
+                return START
         return self._call(node)
 
     def _call(self, node: exp.Expr) -> str:

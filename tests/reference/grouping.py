@@ -88,6 +88,8 @@ class Grouping:
     """Names of grouping values in the entry row."""
     window: Hop | Session | None
     calls: tuple[GroupCall, ...]
+    passed_on: bool = False
+    """The window is that of the groups before it."""
     select: tuple[tuple[str, str], ...]
     """What is selected: its name, and the key, call or bound of the window that it is."""
     having: tuple[Condition, ...] = ()

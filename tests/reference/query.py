@@ -104,7 +104,7 @@ def _grouped(
 ) -> tuple[Query, ...]:
     inner = [read_query(relations[name], columns, relations) for name in named]
     grouped = [each for queries in inner for each in queries if each.groups]
-    reader = GroupReader(tree, named=bool(grouped))
+    reader = GroupReader(tree, next((each.groups[-1] for each in grouped), None))
     below = grouped or _read(reader.below, columns, relations)
     if len(below) != 1 or (grouped and (tree.args.get("where") or tree.args.get("joins"))):
         raise NotExpressible(tree.sql())

@@ -108,6 +108,7 @@ BEYOND_THE_ORACLE = {
     "a result that fails leaves once a late record has made it another one",
     "windows that are open, windows that are closed, and totals",
     "groups that are forgotten beside groups that stay",
+    "groups by the start of a window wait for the grace of that window",
     "windows that change are grouped again, because their own query says so",
     "late rows change a window whose query says so, below groups",
     "the same join under four emissions",

@@ -37,6 +37,7 @@ class Group:
     alias: str
     keys: dict[str, exp.Expr] = field(default_factory=dict[str, exp.Expr])
     window: Window | None = None
+    passed_on: bool = False
     calls: list[CallShape] = field(default_factory=list[CallShape])
     where: list[exp.Expr] = field(default_factory=list[exp.Expr])
     named: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
@@ -62,6 +63,7 @@ class Group:
             alias=self.alias,
             keys=tuple((name, frozen(tree)) for name, tree in self.keys.items()),
             window=self.window,
+            passed_on=self.passed_on,
             calls=tuple(self.calls),
             where=_frozen(self.where),
             distinct=self.distinct,

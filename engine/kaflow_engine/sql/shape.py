@@ -131,6 +131,8 @@ class GroupShape:
     keys: tuple[tuple[str, Expr], ...]
     """What a grouping value is called, and what it is; without the window."""
     window: Window | None
+    passed_on: bool = False
+    """The window is that of the rows before it, by the start that they name."""
     calls: tuple[CallShape, ...]
     where: tuple[Expr, ...]
     """Conjuncts over its rows: HAVING, and WHERE of a query around it."""

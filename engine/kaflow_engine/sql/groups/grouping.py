@@ -128,6 +128,7 @@ class _Columns:
 
     def set_window(self, item: Item, found: Found) -> None:
         self.group.window = found.window
+        self.group.passed_on |= found.passed_on
         self.known[text_of(item.tree)] = self._start(found)
 
     def read(self, tree: exp.Expr, line: int | None) -> exp.Expr:

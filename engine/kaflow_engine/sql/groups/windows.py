@@ -43,6 +43,8 @@ class Found:
     type: str
     """Of the expression, which is the window's start."""
     explicit: bool
+    passed_on: bool = False
+    """It is the window of the rows, as they name it."""
 
 
 def function_named(node: exp.Expr) -> str | None:
@@ -76,7 +78,9 @@ def window_of(tree: exp.Expr, clock_of: ClockOf, at: Location | None) -> Found |
     if clock is None or window is None or not clock.covers(window):
         return None
     kind = _type_of(tree, clock)
-    return None if kind is None else Found(window=window, type=kind, explicit=False)
+    if kind is None:
+        return None
+    return Found(window=window, type=kind, explicit=False, passed_on=window is clock.within)
 
 
 def _explicit(

@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import assert_never
 
 from kaflow_engine.flow.edges import Driving, Rows
 from kaflow_engine.flow.numbers import RUNS, aggregate_state, timed_state
 from kaflow_engine.flow.operators import Aggregate, Gathers, KeyedJoin, Project
 from kaflow_engine.flow.tables import Append
 from kaflow_engine.flow.timed import Runs
-from kaflow_engine.flow.windows import SessionWindow, span_of
+from kaflow_engine.flow.windows import SessionWindow
 from kaflow_engine.model.columns import Column
 from kaflow_engine.plan.planner.grouping.accumulators import accumulate
+from kaflow_engine.plan.planner.grouping.delays import delay_behind, delay_into
 from kaflow_engine.plan.planner.grouping.places import (
     Places,
     own_shard,
@@ -122,7 +122,7 @@ class Aggregates:
             ledger=self.ledger if before is None else None,
             chain=self.chain,
             depth=depth,
-            delay=self.delay if before is None else before.delay,
+            delay=self.delay if before is None else delay_into(group, before),
             retracts=self.of_table if before is None else before.aggregate.is_table,
             ttl=self.ttl,
             places=self.places if before is None else before.places,
@@ -168,7 +168,7 @@ class Aggregates:
             depth=depth,
             entries=tuple(each.entry for each in inflows),
             aggregate=aggregate,
-            delay=_delay_behind(aggregate, delay),
+            delay=delay_behind(aggregate, delay),
             places=places_of_groups(aggregate, group.keys, places)
             if isinstance(aggregate, Aggregate)
             else None,
@@ -254,20 +254,6 @@ def _append(group: GroupParts, append: AppendShape, id: str, inputs: tuple[str, 
         columns=tuple(column for column, _ in group.keys),
         deletes=append.deletes,
     )
-
-
-def _delay_behind(gathers: Gathers, delay: int) -> int:
-    """Return how far rows may be behind the watermark when they leave, of those that may be so far
-    when they come; no window stands behind runs."""
-    match gathers:
-        case Runs():
-            return 0
-        case Append():
-            return delay
-        case Aggregate(window=window, grace=grace):
-            return delay if window is None else delay + span_of(window) + grace
-        case _:
-            assert_never(gathers)
 
 
 def behind_group(
