@@ -84,7 +84,8 @@ def _read(topic: Topic, record: Record) -> Record:
     every = dict(
         _key=record.key, _topic=record.topic, _partition=record.partition, _offset=record.offset
     )
-    return replace(record, value={**every, **(record.value or {})})
+    is_null = record.value is None
+    return replace(record, value={**every, **(record.value or {})}, is_null=is_null)
 
 
 def _breaks(kind: str, value: object) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tests.reference.conditions import Condition, Term, aliases_of, column_of
+from tests.reference.conditions import Column, Condition, Term, aliases_of, column_of
 from tests.reference.pipeline import (
     Chain,
     Emission,
@@ -33,6 +33,8 @@ class OracleChain:
     reemit: bool
     within: Within
     latest: bool
+    copies: tuple[Write, ...]
+    """The queries that select all columns of a topic, and nothing else."""
 
     @classmethod
     def all_of(cls, pipeline: OraclePipeline) -> tuple["OracleChain", ...]:
@@ -49,6 +51,11 @@ class OracleChain:
                 reemit=pipeline.reemit,
                 within=pipeline.within or Within(),
                 latest=pipeline.latest,
+                copies=tuple(
+                    only
+                    for (only, *more) in pipeline.outputs
+                    if not more and only.chain == chain and _is_copy(only, pipeline.topics)
+                ),
             )
             for chain in pipeline.chains
         )
@@ -172,3 +179,12 @@ def _name(pipeline: OraclePipeline, chain: Chain) -> str:
     """Return what the first query of a chain writes, and which branch of it that is."""
     first = next(write for write in pipeline.writes if write.chain == chain)
     return f"{first.topic}#{first.branch}" if first.branch else first.topic
+
+
+def _is_copy(write: Write, topics: Mapping[str, Topic]) -> bool:
+    chain = write.chain
+    if chain.joins or write.unnests or write.groups:
+        return False
+    own = [each for each in write.select if write.key_in_value or each.name != write.key]
+    columns = [(name, Column(chain.driving, name)) for name in topics[chain.driving_topic].columns]
+    return [(each.name, each.term) for each in own] == columns

@@ -37,4 +37,5 @@ def _taken(chain: OracleChain, write: Write, row: Row, values: Values) -> Emitte
         raise NotTaken("encode")
     members = [each.ts for each in row.members.values() if each] if chain.latest else []
     time = max([row.fact.ts, *members])
-    return Emitted(topic=write.topic, key=key, value=value, timestamp=time)
+    is_null = row.fact.record.is_null and write in chain.copies
+    return Emitted(topic=write.topic, key=key, value=None if is_null else value, timestamp=time)

@@ -20,6 +20,8 @@ class Record:
     raw: bytes | None = None
     """Bytes that cannot be decoded, instead of a value."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    is_null: bool = False
+    """It had no value, and is a row of NULLs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

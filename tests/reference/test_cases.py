@@ -70,6 +70,7 @@ BEYOND_THE_ORACLE = {
     "a derived table that is joined has them, too; one with a join has those of its driving record",
     "AS _key below the outermost SELECT is what _key means above, and no part of *",
     "a null value is a row of NULLs under on_null row, at its place and with its Kafka timestamp",
+    "a null value is written as one where nothing but * is selected",
     "records of a topic go to the outputs whose WHERE they fulfil",
     "a row that one output cannot take goes to none",
     "each output has the rows of its own query, in its own form",

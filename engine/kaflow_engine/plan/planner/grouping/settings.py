@@ -15,6 +15,7 @@ from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.table_rows import GROUP
 from kaflow_engine.plan.planner.grouping.accumulators import follows_order
 from kaflow_engine.plan.planner.grouping.group_keys import key_of_group
+from kaflow_engine.plan.planner.outputs.null_values import passing_null_values
 from kaflow_engine.plan.planner.tables.keys import (
     TableKeys,
     has_columns,
@@ -181,7 +182,9 @@ def keyed_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[tuple[QueryShape
             if shape.driving.changes
             else shape
             if len(branches) > 1 and shape.discriminator is None
-            else with_own_key(write, shape, keys, schemas)
+            else passing_null_values(
+                spec, write, with_own_key(write, shape, keys, schemas), schemas
+            )
             for shape in branches
         )
         for write, branches in zip(spec.writes, found, strict=True)

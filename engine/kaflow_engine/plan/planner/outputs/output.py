@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import cast
 
 from kaflow_engine.errors import ModelError, Problems, SqlError, UnknownName
-from kaflow_engine.flow.sinks import OPERATION, TableParams
+from kaflow_engine.flow.sinks import TableParams
 from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.checks import conditions, wrong_checks
 from kaflow_engine.model.columns import Column
@@ -76,7 +76,7 @@ class OutputParts:
     @property
     def has_operations(self) -> bool:
         """Whether rows say themselves what they do to those of their key."""
-        return any(column.name == OPERATION for column, _ in self.branches[0].columns)
+        return self.branches[0].shape.driving.changes
 
     def branch(self, number: int) -> BranchParts:
         """Return a branch, or a query below them, by its number (see BranchShape)."""
