@@ -71,6 +71,8 @@ BEYOND_THE_ORACLE = {
     "AS _key below the outermost SELECT is what _key means above, and no part of *",
     "a null value is a row of NULLs under on_null row, at its place and with its Kafka timestamp",
     "a null value is written as one where nothing but * is selected",
+    "_key of groups is what they are grouped by, of several columns a STRUCT",
+    "a column _key of the value beside the key of groups, of a table and of changes",
     "records of a topic go to the outputs whose WHERE they fulfil",
     "a row that one output cannot take goes to none",
     "each output has the rows of its own query, in its own form",

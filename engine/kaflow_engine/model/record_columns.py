@@ -6,6 +6,8 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.model.key_formats import TEXT
 
 KEY = "_key"
+HIDDEN_KEY = "$key"
+"""What the key of an output is called where it selects another column as `_key`."""
 HEADERS = "_headers"
 NULL_VALUE = Column("$null", "BOOLEAN")
 """Whether a record has no value; of rows of changes, and for no author to name."""

@@ -54,11 +54,27 @@ class Group:
         """Return the expression that a column of its rows is."""
         return element(self.alias, name)
 
-    def shape(self, outputs: Mapping[str, exp.Expr]) -> GroupShape:
-        """Return it as frozen data, under the names that outputs give its grouping values."""
+    def key(self, outputs: Mapping[str, exp.Expr]) -> exp.Expr | None:
+        """Return what the key of its rows is: its grouping value, or a STRUCT of several under the
+        names that outputs give them, a window last; None: it has none."""
+        values = [self.column(key) for _, key in self.named]
+        if len(values) < 2:
+            return next(iter(values), None)
+        fields = (
+            exp.PropertyEQ(this=exp.to_identifier(name, quoted=True), expression=value)
+            for name, value in zip(self._called(outputs), values, strict=True)
+        )
+        return exp.Struct(expressions=list(fields))
+
+    def _called(self, outputs: Mapping[str, exp.Expr]) -> list[str]:
+        """Return the names that outputs give its grouping values, a window last."""
         names = {tree: name for name, tree in reversed(list(outputs.items()))}
         called = [names.get(self.column(key), said) for said, key in self.named if key in self.keys]
-        called += [said for said, key in self.named if key not in self.keys]
+        return called + [said for said, key in self.named if key not in self.keys]
+
+    def shape(self, outputs: Mapping[str, exp.Expr]) -> GroupShape:
+        """Return it as frozen data, under the names that outputs give its grouping values."""
+        called = self._called(outputs)
         return GroupShape(
             alias=self.alias,
             keys=tuple((name, frozen(tree)) for name, tree in self.keys.items()),

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.durations import format_duration
+from kaflow_engine.model.record_columns import HIDDEN_KEY, KEY
 from kaflow_engine.plan.explain.explanation import (
     BranchPart,
     ChainPart,
@@ -15,7 +16,6 @@ from kaflow_engine.plan.explain.explanation import (
     TopicPart,
 )
 from kaflow_engine.plan.explain.groups import group_rows, taken_rows
-from kaflow_engine.plan.planner.grouping.settings import KEY
 
 NOT_KNOWN = "not known yet"
 
@@ -204,7 +204,7 @@ def written(output: OutputPart) -> Rows:
 
 def _key(output: OutputPart) -> str:
     written = f", as {output.key_format}" if output.key_format else ""
-    if output.key == KEY and any(branch.groups for branch in output.branches):
+    if output.key in (KEY, HIDDEN_KEY) and any(branch.groups for branch in output.branches):
         return f"the group{written}"
     return f"{output.key}{written}" if output.key else "none: records go to any partition"
 

@@ -7,6 +7,7 @@ from sqlglot import exp
 
 from kaflow_engine.errors import Location, ModelError, SqlError
 from kaflow_engine.flow.windows import WINDOW_END, WINDOW_START, CalendarWindow, FixedWindow
+from kaflow_engine.model.record_columns import KEY
 from kaflow_engine.sql.flat import Flat, Group
 from kaflow_engine.sql.groups.calls import Calls, aggregates_in, function_of, line_near
 from kaflow_engine.sql.groups.event_time import TIME
@@ -84,7 +85,8 @@ class Grouper:
                     self.wrong.append(error)
         group.calls = of.calls.found
         flat.groups.append(group)
-        flat.record = {TIME: group.column(TIME)}
+        key = group.key(outputs)
+        flat.record = {TIME: group.column(TIME), **({KEY: key} if key is not None else {})}
         return outputs
 
     def _window(self, items: list[Item], clock_of: ClockOf) -> list[tuple[Item, Found]]:

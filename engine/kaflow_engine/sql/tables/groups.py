@@ -7,6 +7,7 @@ from sqlglot import exp
 
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import Location, SqlError
+from kaflow_engine.model.record_columns import KEY
 from kaflow_engine.sql.flat import Flat, Group
 from kaflow_engine.sql.scope import Relation, element
 from kaflow_engine.sql.shape import HERE, ROW, CallShape, Expr, KeyPair
@@ -26,7 +27,9 @@ def looked_up(side: Flat, relation: Relation) -> tuple[Flat, Relation]:
         discriminator=side.discriminator,
         alike=side.alike,
     )
-    return groups, replace(relation, base=alias, record={}, present=None)
+    key = relation.record.get(KEY)
+    record = {KEY: key} if isinstance(key, exp.Column) else {}
+    return groups, replace(relation, base=alias, record=record, present=None)
 
 
 def as_table(side: Flat, relation: Relation) -> tuple[Flat, Relation]:

@@ -23,6 +23,7 @@ from kaflow_engine.plan.planner.tables.keys import (
     query_key,
     table_keys,
 )
+from kaflow_engine.plan.planner.tables.record_keys import own_key_name
 from kaflow_engine.plan.planner.tables.upserts import as_changes, refuse_upserts
 from kaflow_engine.sql.chain_shapes import groups_of_tables
 from kaflow_engine.sql.pipeline import pipeline_shapes
@@ -30,9 +31,6 @@ from kaflow_engine.sql.scope import Schemas
 from kaflow_engine.sql.shape import Expr, GroupShape, OutputShape, QueryShape
 from kaflow_engine.sql.syntax import at_line
 from kaflow_engine.sql.types.groups import GroupColumns, arguments_of
-
-KEY = "_key"
-"""What the key of records is called where the group is the key; of a table it is `GROUP`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +200,7 @@ def with_own_key(write: Write, shape: QueryShape, keys: TableKeys, schemas: Sche
     if shape.groups:
         if shape.groups[-1].appends:
             return shape
-        name = KEY if write.is_keyed else GROUP
+        name = own_key_name(shape.outputs) if write.is_keyed else GROUP
         key = OutputShape(name=name, expr=key_of_group(shape, form), is_key=True)
     elif shape.is_table and write.is_keyed and has_columns(shape, keys, schemas):
         key = key_output(query_key(shape, keys), shape.outputs, shape.discriminator, form)

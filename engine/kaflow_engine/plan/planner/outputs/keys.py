@@ -17,7 +17,7 @@ from kaflow_engine.model.key_formats import (
     of_value,
     window_of,
 )
-from kaflow_engine.model.record_columns import KEY
+from kaflow_engine.model.record_columns import HIDDEN_KEY, KEY
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.grouping.group_keys import key_of_group
 from kaflow_engine.plan.planner.outputs.output import BranchParts, OutputParts
@@ -87,7 +87,7 @@ def wrong_key_formats(spec: PipelineSpec, output: OutputParts) -> Iterator[Model
 
 
 def _way_out(key: OutputShape, form: PlainKeyFormat) -> str:
-    if key.is_key and key.name == KEY:
+    if key.is_key and key.name in (KEY, HIDDEN_KEY):
         return f"a key of one value that is {KEY_TYPES[form]} can be"
     return f"select it as {'VARCHAR' if form == 'bytes' else KEY_TYPES[form]}"
 

@@ -9,6 +9,7 @@ from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.model.key_formats import WrittenKeyFormat
 from kaflow_engine.model.record_columns import readable
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.planner.tables.record_keys import own_key_name
 from kaflow_engine.sql.pipeline import table_key
 from kaflow_engine.sql.scope import Schemas
 from kaflow_engine.sql.shape import (
@@ -248,7 +249,7 @@ def key_output(
     pairs = [(name, part.sql) for name, part in zip(shown, key, strict=True)]
     sql = record_key(pairs, discriminator, form)
     uses = tuple(sorted({use for part in key for use in part.uses}))
-    return OutputShape(name="_key", expr=Expr(sql=sql, uses=uses), is_key=True)
+    return OutputShape(name=own_key_name(outputs), expr=Expr(sql=sql, uses=uses), is_key=True)
 
 
 def record_key(

@@ -1,14 +1,14 @@
-"""The key of a table, as the Kafka key of a record gives it: of a record without value."""
+"""The key of a table, as the Kafka key of a record gives it, and as that of an output is called."""
 
 from collections.abc import Sequence
 
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.formats.types import Decimal, Scalar, fields_of, parse_type
 from kaflow_engine.model.columns import Column
-from kaflow_engine.model.record_columns import KEY
+from kaflow_engine.model.record_columns import HIDDEN_KEY, KEY
 from kaflow_engine.model.specs import TopicSpec
 from kaflow_engine.sql.pipeline import key_type
-from kaflow_engine.sql.shape import JoinShape
+from kaflow_engine.sql.shape import JoinShape, OutputShape
 
 
 def from_record_key(alias: str, key: Sequence[Column], kind: str) -> tuple[str, ...] | None:
@@ -40,3 +40,8 @@ def is_record_key(join: JoinShape, topic: TopicSpec) -> bool:
         return False
     # an expression over that column is another key
     return topic.key is None or own == [identifier(f"{join.alias}.{topic.key}").lower()]
+
+
+def own_key_name(outputs: Sequence[OutputShape]) -> str:
+    """Return what the key of records is called that is no part of their value: not as a column."""
+    return HIDDEN_KEY if any(output.name.lower() == KEY for output in outputs) else KEY

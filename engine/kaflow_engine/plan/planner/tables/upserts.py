@@ -12,7 +12,7 @@ from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.record_columns import KEY, NULL_VALUE, readable
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.tables.keys import record_key
-from kaflow_engine.plan.planner.tables.record_keys import from_record_key
+from kaflow_engine.plan.planner.tables.record_keys import from_record_key, own_key_name
 from kaflow_engine.sql.pipeline import key_type
 from kaflow_engine.sql.scope import Schemas, to_expr
 from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape
@@ -112,7 +112,9 @@ def as_changes(spec: PipelineSpec, write: Write, shape: QueryShape, schemas: Sch
     key = None
     if write.output.key is None and shape.key is None:
         key = OutputShape(
-            name=KEY, expr=_record_key(list(keys.values()), write.output.key_format), is_key=True
+            name=own_key_name(outputs),
+            expr=_record_key(list(keys.values()), write.output.key_format),
+            is_key=True,
         )
         outputs = (*outputs, key)
     else:
