@@ -93,6 +93,9 @@ def _read_writes(author: Mapping[str, Any], columns: Columns) -> tuple[Write, ..
         read_query(output.get("query") or _named(output["from"], relations), columns, relations)
         for output in given
     ]
+    for output, branches in zip(given, read, strict=True):
+        if "schema" in output and any(query.groups for query in branches):
+            raise NotExpressible("results that a schema cannot hold")
     return tuple(
         Write(
             topic=output["topic"],

@@ -73,6 +73,8 @@ def read_query(
 def _read(tree: exp.Expr, columns: Columns, relations: Mapping[str, str]) -> tuple[Query, ...]:
     if isinstance(tree, exp.Query) and tree.ctes:
         private = {cte.alias: cte.this.sql(dialect="duckdb") for cte in tree.ctes}
+        if private.keys() & relations.keys():
+            raise NotExpressible("a name of WITH that is a relation, too")
         tree.set("with_", None)
         return _read(tree, columns, {**relations, **private})
     if isinstance(tree, exp.Union) and not tree.args.get("distinct"):
