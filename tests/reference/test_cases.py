@@ -12,6 +12,8 @@ from tests.reference.unions import NotExpressible
 
 FOLDER = Path(__file__).parents[1] / "engine" / "testing" / "cases"
 BEYOND_THE_ORACLE = {
+    "the start of a window that changes is a grouping value like others",
+    "_key of first rows is what they are the first of",
     "a name after FROM is that of WITH, else a relation, else a topic",
     "groups by aliases, places, ALL, and expressions over calls",
     "where HAVING fails, the last result stays, and one dead letter of a batch names the group",

@@ -38,6 +38,10 @@ class Group:
     keys: dict[str, exp.Expr] = field(default_factory=dict[str, exp.Expr])
     window: Window | None = None
     passed_on: bool = False
+    window_of: exp.Expr | None = None
+    """What names the window, where that is no call of a window function."""
+    window_at: int = 0
+    """How many grouping values stand before it."""
     calls: list[CallShape] = field(default_factory=list[CallShape])
     where: list[exp.Expr] = field(default_factory=list[exp.Expr])
     named: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
@@ -80,6 +84,8 @@ class Group:
             keys=tuple((name, frozen(tree)) for name, tree in self.keys.items()),
             window=self.window,
             passed_on=self.passed_on,
+            window_of=None if self.window_of is None else frozen(self.window_of),
+            window_at=self.window_at,
             calls=tuple(self.calls),
             where=_frozen(self.where),
             distinct=self.distinct,

@@ -133,6 +133,10 @@ class GroupShape:
     window: Window | None
     passed_on: bool = False
     """The window is that of the rows before it, by the start that they name."""
+    window_of: Expr | None = None
+    """What names the window, where it is an expression like others over rows that change."""
+    window_at: int = 0
+    """How many grouping values stand before it."""
     calls: tuple[CallShape, ...]
     where: tuple[Expr, ...]
     """Conjuncts over its rows: HAVING, and WHERE of a query around it."""

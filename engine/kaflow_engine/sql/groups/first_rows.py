@@ -10,6 +10,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from kaflow_engine.errors import Location, SqlError
+from kaflow_engine.model.record_columns import KEY
 from kaflow_engine.sql.flat import Flat, Group
 from kaflow_engine.sql.groups.calls import Calls
 from kaflow_engine.sql.groups.event_time import TIME
@@ -74,9 +75,11 @@ def first_rows(
             field = [row.copy(), exp.Literal.string(name)]
             found = exp.Anonymous(this="struct_extract", expressions=field)
             known.setdefault(text_of(tree), found)
+    outputs = {name: known[text_of(tree)].copy() for name, tree in flat.outputs.items()}
+    key = group.key(outputs)
     flat.groups.append(group)
-    flat.record = {TIME: group.column(TIME)}
-    return {name: known[text_of(tree)].copy() for name, tree in flat.outputs.items()}
+    flat.record = {TIME: group.column(TIME), **({} if key is None else {KEY: key})}
+    return outputs
 
 
 def _order(window: exp.Window, scope: Scope) -> list[exp.Ordered]:

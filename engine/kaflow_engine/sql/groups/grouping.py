@@ -122,6 +122,8 @@ class _Columns:
     def add_key(self, item: Item) -> None:
         text = text_of(item.tree)
         if text in self.known:
+            if item.tree is self.group.window_of:
+                self.group.window_at = len(self.group.keys)
             return
         name = f"k{len(self.group.keys)}"
         self.group.keys[name] = item.tree
@@ -131,6 +133,7 @@ class _Columns:
     def set_window(self, item: Item, found: Found) -> None:
         self.group.window = found.window
         self.group.passed_on |= found.passed_on
+        self.group.window_of = None if found.explicit else item.tree
         self.known[text_of(item.tree)] = self._start(found)
 
     def read(self, tree: exp.Expr, line: int | None) -> exp.Expr:

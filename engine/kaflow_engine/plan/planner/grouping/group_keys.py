@@ -27,7 +27,8 @@ def key_of_group(shape: QueryShape, form: WrittenKeyFormat | None) -> Expr:
     group = shape.groups[-1]
     if window_of(form) is not None and group.window is not None:
         return _with_window(shape, form)
-    parts = [(called, name) for called, name in group.named if name != WINDOW_START]
+    values = {name for name, _ in group.keys}
+    parts = [(called, name) for called, name in group.named if name in values]
     pairs = [(called, identifier(f"{group.alias}.{name}")) for called, name in parts]
     uses = [(group.alias, name) for _, name in parts]
     if group.window is not None:

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import Location
 from kaflow_engine.flow.operators import Leaves
+from kaflow_engine.flow.windows import WINDOW_END, WINDOW_START
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.pipelines.own_settings import as_said_by, owner_at, owner_of_rows
@@ -26,6 +28,7 @@ from kaflow_engine.plan.planner.tables.keys import (
 from kaflow_engine.plan.planner.tables.record_keys import own_key_name
 from kaflow_engine.plan.planner.tables.upserts import as_changes, refuse_upserts
 from kaflow_engine.sql.chain_shapes import groups_of_tables
+from kaflow_engine.sql.groups.event_time import TIME
 from kaflow_engine.sql.pipeline import pipeline_shapes
 from kaflow_engine.sql.scope import Schemas
 from kaflow_engine.sql.shape import Expr, GroupShape, OutputShape, QueryShape
@@ -174,6 +177,10 @@ def keyed_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[tuple[QueryShape
     found, keys = pipeline_shapes(spec, schemas), table_keys(spec, schemas)
     for write, branches in zip(spec.writes, found, strict=True):
         refuse_upserts(spec, write, branches)
+    found = tuple(
+        tuple(_without_windows(spec, write, shape) for shape in branches)
+        for write, branches in zip(spec.writes, found, strict=True)
+    )
     return tuple(
         tuple(
             as_changes(spec, write, shape, schemas)
@@ -187,6 +194,39 @@ def keyed_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[tuple[QueryShape
         )
         for write, branches in zip(spec.writes, found, strict=True)
     )
+
+
+def _without_windows(spec: PipelineSpec, write: Write, shape: QueryShape) -> QueryShape:
+    """Return a query in which groups of rows that change have no windows: what names one is a
+    grouping value like others. The end of a window is none; where it is read, it stays a window."""
+    done: list[GroupShape] = []
+    for number, group in enumerate(shape.groups):
+        changes = number > 0 and group_settings(spec, write, shape)[number - 1].is_table
+        if changes and group.window_of is not None and _is_value(shape, number):
+            start = identifier(f"{group.alias}.{WINDOW_START}")
+            named = {each.expr.sql: each.name for each in reversed(shape.outputs)}
+            at, own = group.window_at, (named.get(start, WINDOW_START), WINDOW_START)
+            group = replace(
+                group,
+                keys=(*group.keys[:at], (WINDOW_START, group.window_of), *group.keys[at:]),
+                window=None,
+                window_of=None,
+                passed_on=False,
+                named=(*group.named[:at], own, *group.named[at:-1]),
+            )
+            shape = replace(shape, groups=(*done, group, *shape.groups[number + 1 :]))
+        done.append(group)
+    return shape
+
+
+def _is_value(shape: QueryShape, number: int) -> bool:
+    """Tell whether the window of a group is named by a column, and its end is not read."""
+    group, later = shape.groups[number], shape.groups[number + 1 :]
+    read = [expr for each in later for expr in (*each.expressions, *each.where)]
+    read += [*group.where, *(output.expr for output in shape.outputs)]
+    ends = any(use == (group.alias, WINDOW_END) for expr in read for use in expr.uses)
+    named = group.window_of.uses if group.window_of else ()
+    return not ends and all(name != TIME for _, name in named)
 
 
 def with_own_key(write: Write, shape: QueryShape, keys: TableKeys, schemas: Schemas) -> QueryShape:
