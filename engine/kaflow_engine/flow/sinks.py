@@ -52,6 +52,8 @@ class TopicSink:
     passes_key: bool = False
     """The key is that of the driving record: one that has none makes records without a key."""
     key_format: WrittenKeyFormat = "text"
+    headers: str | None = None
+    """The column that has the headers of records, and is no part of the value."""
 
     @property
     def target(self) -> str:
@@ -118,10 +120,12 @@ def value_columns(sink: Sink, columns: Sequence[Column]) -> tuple[Column, ...]:
     """Return those columns of rows that a sink writes as value of a record, or as row."""
     match sink:
         case TableSink(table=table):
-            own_key = table.grouped
-        case TopicSink(key_in_value=in_value) | ConnectorSink(key_in_value=in_value):
+            own_key, headers = table.grouped, None
+        case TopicSink(key_in_value=in_value, headers=headers):
             own_key = not in_value
+        case ConnectorSink(key_in_value=in_value):
+            own_key, headers = not in_value, None
         case _:
             assert_never(sink)
-    beside = {OPERATION, *([sink.key] if own_key else [])}
+    beside = {OPERATION, headers, *([sink.key] if own_key else [])}
     return tuple(column for column in columns if column.name not in beside)

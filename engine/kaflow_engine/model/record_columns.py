@@ -1,6 +1,7 @@
 """What every record has besides its value: columns that a query may use without declaring them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.key_formats import TEXT
@@ -9,6 +10,10 @@ KEY = "_key"
 HIDDEN_KEY = "$key"
 """What the key of an output is called where it selects another column as `_key`."""
 HEADERS = "_headers"
+Role = Literal["value", "key", "headers"]
+"""What of an output record a column becomes: a member of its value, its key, or its headers."""
+ROLES: Mapping[str, Role] = {KEY: "key", HEADERS: "headers"}
+"""What a column becomes whose name after AS is that of a record column."""
 NULL_VALUE = Column("$null", "BOOLEAN")
 """Whether a record has no value; of rows of changes, and for no author to name."""
 

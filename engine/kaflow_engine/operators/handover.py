@@ -57,7 +57,7 @@ class Taken:
     """The `rn` of each of `rows`; several have the same one where lists were unnested."""
     passed: pa.Table
     """`rn` of the rows that were taken, each once, and what `placed` adds; of projections for sinks
-    `out_key` and `value`, too."""
+    `out_key`, `value` and `headers`, too."""
     bit: int
     """What that is to their driving records, as a bit (see `outcomes`)."""
     bad: tuple[BadRecord, ...]

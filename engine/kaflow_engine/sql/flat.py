@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from kaflow_engine.flow.windows import Window
+from kaflow_engine.model.record_columns import ROLES, Role
 from kaflow_engine.sql.scope import element, to_expr
 from kaflow_engine.sql.shape import (
     AppendShape,
@@ -121,8 +122,8 @@ class Flat:
     groups: list[Group] = field(default_factory=list[Group])
     record: dict[str, exp.Expr] = field(default_factory=dict[str, exp.Expr])
     """Record columns of its rows: those of the driving record, and a key of its own."""
-    key: str | None = None
-    """The output that gives its rows another key: `AS _key`."""
+    sets: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of each record column that its rows have another one of, the output: `AS _key`."""
     union_of: "Flat | None" = None
     """The first branch, where these are the rows of all branches of a union."""
     discriminator: tuple[str, exp.Expr] | None = None
@@ -163,8 +164,9 @@ class Flat:
 
     @property
     def values(self) -> dict[str, exp.Expr]:
-        """The outputs that are no key."""
-        return {name: tree for name, tree in self.outputs.items() if name != self.key}
+        """The outputs that are neither key nor headers."""
+        beside = set(self.sets.values())
+        return {name: tree for name, tree in self.outputs.items() if name not in beside}
 
     @property
     def conditions(self) -> list[exp.Expr]:
@@ -192,6 +194,7 @@ class Flat:
 
     def shape(self) -> QueryShape:
         """Return it as frozen data."""
+        roles: dict[str, Role] = {name: ROLES[column] for column, name in self.sets.items()}
         return QueryShape(
             sources=tuple(
                 SourceShape(
@@ -209,7 +212,7 @@ class Flat:
             joins=tuple(self.joins),
             where=_frozen(self.where),
             outputs=tuple(
-                OutputShape(name=name, expr=frozen(tree), is_key=name == self.key)
+                OutputShape(name=name, expr=frozen(tree), role=roles.get(name, "value"))
                 for name, tree in self.outputs.items()
             ),
             unnests=tuple(

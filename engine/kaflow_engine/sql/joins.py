@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from kaflow_engine.errors import Location, ModelError, SqlError
-from kaflow_engine.model.record_columns import KEY
 from kaflow_engine.sql.flat import Flat
 from kaflow_engine.sql.scope import Relation, Scope, matched, to_expr
 from kaflow_engine.sql.select_list import conjuncts, resolved
@@ -225,15 +224,13 @@ def check_joinable(side: Flat, alias: str, before: Flat, at: Location | None) ->
 
 def derived(flat: Flat, alias: str) -> tuple[Flat, Relation]:
     """Return a query that stands after FROM or JOIN with the relation that it is there."""
-    record = flat.record
-    if flat.key is not None:
-        record = {**record, KEY: flat.outputs[flat.key]}
+    own = {column: flat.outputs[name] for column, name in flat.sets.items()}
     relation = Relation(
         alias=alias,
         topics=tuple(topic for _, topic in flat.sources),
         outputs=flat.values,
         base=flat.sources[0][0],
-        record=record,
+        record={**flat.record, **own},
         present=present(flat),
     )
     return flat, relation

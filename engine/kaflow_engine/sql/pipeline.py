@@ -13,7 +13,7 @@ from kaflow_engine.model.files.yaml_file import raise_all
 from kaflow_engine.model.key_formats import KEY_TYPES, TEXT
 from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.pipelines.own_settings import as_said_by, joins_said_at
-from kaflow_engine.model.record_columns import KEY
+from kaflow_engine.model.record_columns import KEY, Role
 from kaflow_engine.model.specs import PipelineSpec, TopicSpec
 from kaflow_engine.sql.chain_shapes import with_said_at
 from kaflow_engine.sql.groups.event_time import EventTimes
@@ -66,7 +66,7 @@ def pipeline_topics(spec: PipelineSpec) -> tuple[str, ...]:
 def pipeline_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[tuple[QueryShape, ...], ...]:
     """Read the query of each output into the shapes of its branches, with relations merged into it.
 
-    `AS _key` is the key of records where `output.key` is not given.
+    `AS _key` is the key of records where `output.key` is not given, `AS _headers` their headers.
 
     Raises:
         ModelError: As `pipeline_topics`, or a query cannot run on a stream.
@@ -93,7 +93,7 @@ def pipeline_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[tuple[QuerySh
         except ModelError as error:
             wrong.append(error)
         else:
-            found.append(tuple(_keyed(each.write, shape) for shape in branches))
+            found.append(tuple(_in_roles(each.write, shape) for shape in branches))
     raise_all(_once(wrong))
     if unknown:
         raise unknown[0]
@@ -174,11 +174,18 @@ def table_key(topic: TopicSpec) -> tuple[str, ...] | None:
     return (topic.primary_key or (KEY,)) if topic.table else None
 
 
-def _keyed(write: Write, shape: QueryShape) -> QueryShape:
-    """Where the key is given, or rows have none, `AS _key` is a column like others."""
+def _in_roles(write: Write, shape: QueryShape) -> QueryShape:
+    """Where the key is given, or rows have none, `AS _key` is a column like others; where they are
+    no records of a topic, so is `AS _headers`."""
+    roles: set[Role] = {"value"}
     if write.is_keyed and write.output.key is None:
-        return shape
-    columns = tuple(replace(output, is_key=False) for output in shape.outputs)
+        roles.add("key")
+    if write.output.topic is not None:
+        roles.add("headers")
+    columns = tuple(
+        output if output.role in roles else replace(output, role="value")
+        for output in shape.outputs
+    )
     return replace(shape, outputs=columns)
 
 

@@ -34,7 +34,7 @@ from kaflow_engine.sql.scope import (
     named_by,
     topic_relation,
 )
-from kaflow_engine.sql.select_list import conjuncts, key_of, resolved
+from kaflow_engine.sql.select_list import columns_set, conjuncts, resolved
 from kaflow_engine.sql.shape import JoinShape, QueryShape
 from kaflow_engine.sql.streamable import is_unnest, line_of, refusals, reject_clauses
 from kaflow_engine.sql.syntax import at_line
@@ -91,16 +91,16 @@ class _Reader:
             self._rows(query, driving, joins, flat, relation, known, swapped=swapped)
             for flat, relation in below
         ]
-        key, line = key_of(query.expressions), line_of(query)
+        sets, line = columns_set(query.expressions), line_of(query)
         if len(rows) > 1 and gathers(query):
             branches, scopes = zip(*rows, strict=True)
-            gathered = Flat(key=key, line=line, union_of=branches[0])
+            gathered = Flat(sets=sets, line=line, union_of=branches[0])
             union = union_rows(branches, scopes, gathered)
             clocks = partial(union.clock_of, schemas=self.schemas, event_times=self.event_times)
             self._selecting(clocks, union.typed).select(query, union.scope, union.flat)
             return [union.gathered(self.at)]
         for flat, scope in rows:
-            flat.key, flat.line = key, line
+            flat.sets, flat.line = sets, line
             clocks = partial(
                 clock_of, rows=flat, schemas=self.schemas, event_times=self.event_times
             )

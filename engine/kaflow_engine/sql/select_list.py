@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from kaflow_engine.duck.functions.catalogue import plain
 from kaflow_engine.errors import ModelError, SqlError
-from kaflow_engine.model.record_columns import HEADERS, KEY
+from kaflow_engine.model.record_columns import ROLES
 from kaflow_engine.sql.scope import NeedsSchema, Scope
 from kaflow_engine.sql.streamable import line_of
 from kaflow_engine.sql.syntax import DIALECT, at_line
@@ -15,10 +15,11 @@ from kaflow_engine.sql.syntax import DIALECT, at_line
 T = TypeVar("T")
 
 
-def key_of(items: Iterable[exp.Expr]) -> str | None:
-    """Return `_key` as it is written after AS: the key of the rows, and no column of theirs."""
-    names = (item.alias for item in items if isinstance(item, exp.Alias))
-    return next((name for name in names if name.lower() == KEY), None)
+def columns_set(items: Iterable[exp.Expr]) -> dict[str, str]:
+    """Return the record columns that stand after AS, each as it is written: what the rows have in
+    their place, and no column of theirs."""
+    names = [item.alias for item in items if isinstance(item, exp.Alias)]
+    return {name.lower(): name for name in names if name.lower() in ROLES}
 
 
 def selected_columns(
@@ -91,11 +92,5 @@ def _projected(node: exp.Expr, scope: Scope) -> dict[str, exp.Expr]:
     if not name:
         shown = plain(node.sql(dialect=DIALECT))
         raise SqlError(f"the output column {shown} has no name", at, "give it one with AS")
-    if isinstance(node, exp.Alias) and name.lower() == HEADERS:
-        raise SqlError(
-            f"AS {HEADERS} cannot set the headers of output records yet",
-            at,
-            "give the column another name: it is then part of the value",
-        )
     body = node.this if isinstance(node, exp.Alias) else node
     return {name: scope.resolve(body)}

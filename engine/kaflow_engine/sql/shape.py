@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kaflow_engine.flow.windows import Window
+from kaflow_engine.model.record_columns import Role
 from kaflow_engine.model.spec import Path
 from kaflow_engine.sql.groups.shapes import AppendShape, RunShape
 
@@ -96,8 +97,7 @@ class OutputShape:
 
     name: str
     expr: Expr
-    is_key: bool = False
-    """The key of the output record, and no part of its value: `AS _key`."""
+    role: Role = "value"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +211,15 @@ class QueryShape:
     @property
     def key(self) -> OutputShape | None:
         """The column that is the key and no part of the value."""
-        return next((output for output in self.outputs if output.is_key), None)
+        return self._in_role("key")
+
+    @property
+    def headers(self) -> OutputShape | None:
+        """The column that has the headers of records, and is no part of the value."""
+        return self._in_role("headers")
+
+    def _in_role(self, role: Role) -> OutputShape | None:
+        return next((output for output in self.outputs if output.role == role), None)
 
     def column(self, name: str) -> OutputShape | None:
         """Return a column of the result, in whatever case its name is written."""

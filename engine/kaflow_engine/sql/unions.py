@@ -1,11 +1,12 @@
 """UNION ALL: its branches, with columns that have the same names and types in all of them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 
 from kaflow_engine.errors import Location, ModelError, SqlError
+from kaflow_engine.model.record_columns import HEADERS, KEY
 from kaflow_engine.sql.flat import Flat
 from kaflow_engine.sql.scope import Schemas
 from kaflow_engine.sql.shape import OutputShape, QueryShape
@@ -14,7 +15,11 @@ from kaflow_engine.sql.types.bind import Binder, common_type, expressions, with_
 from kaflow_engine.sql.types.groups import source_columns
 
 _AS_MANY = "select as many columns in each branch; NULL AS name stands for one that is missing"
-_KEYS = "write AS _key in each branch, or in none and output.key"
+_IN_EACH: Mapping[str, str] = {
+    KEY: "write AS _key in each branch, or in none and output.key",
+    HEADERS: "write AS _headers in each branch, NULL AS _headers where there are none",
+}
+"""The way out where only some branches have a column AS a record column."""
 
 
 def aligned(branches: Sequence[Flat], readable: Schemas, at: Location | None) -> list[Flat]:
@@ -50,8 +55,9 @@ def aligned(branches: Sequence[Flat], readable: Schemas, at: Location | None) ->
 
 
 def _check_columns(first: Flat, other: Flat, at: Location | None) -> None:
-    if (first.key is None) != (other.key is None):
-        raise SqlError("only some branches of this UNION ALL have a column AS _key", at, _KEYS)
+    for column in sorted({*first.sets} ^ {*other.sets}):
+        text = f"only some branches of this UNION ALL have a column AS {column}"
+        raise SqlError(text, at, _IN_EACH[column])
     if len(first.outputs) != len(other.outputs):
         raise SqlError(
             f"the first branch of this UNION ALL has {_columns(first)}, and this one "
@@ -67,13 +73,11 @@ def _columns(branch: Flat) -> str:
 
 
 def _named(branch: Flat, first: Flat) -> Flat:
-    """Give columns the names of the first branch by their position, and the key its place."""
+    """Give columns the names of the first branch by their position, key and headers their place."""
     values = iter(branch.values.values())
-    outputs = {
-        name: branch.outputs[branch.key or ""] if name == first.key else next(values)
-        for name in first.outputs
-    }
-    return replace(branch, outputs=outputs, key=first.key)
+    own = {name: branch.outputs[branch.sets[column]] for column, name in first.sets.items()}
+    outputs = {name: own[name] if name in own else next(values) for name in first.outputs}
+    return replace(branch, outputs=outputs, sets=first.sets)
 
 
 def _binder(shape: QueryShape, readable: Schemas, at: Location | None) -> Binder | None:
@@ -99,6 +103,12 @@ def _kind(
         return None
     if len(set(kinds)) == 1:
         return None
+    if outputs[0].role == "headers" and len(maps := {e for e in kinds if e.startswith("MAP")}) > 1:
+        raise SqlError(
+            f"the headers of this UNION ALL are {' and '.join(sorted(maps))}",
+            at_line(at, outputs[0].expr.line),
+            "give values one type in all branches: encode(…) makes a BLOB of text",
+        )
     common = common_type(parts)
     for (binder, expr), kind in zip(parts, kinds, strict=True):
         if kind != common and not binder.becomes(expr, common):

@@ -51,5 +51,6 @@ def test_a_sum_with_more_digits_than_a_table_keeps_is_a_bad_row():
     large = "rn::HUGEINT * 100000000000000000000000000000000000000"
     sql = f"""SELECT rn, 'x' AS "o.k", {large} AS "o.s", 'g' AS "o._group" FROM rows"""
     done = encode_rows(sink(), columns, sql, pa.table({"rn": pa.array([0, 1], pa.int64())}))
-    assert done.rows.to_pylist() == [{"rn": 0, "out_key": b"g", "value": b'["x","0"]'}]
+    [row] = done.rows.drop_columns("headers").to_pylist()
+    assert row == {"rn": 0, "out_key": b"g", "value": b'["x","0"]'}
     assert [(bad.row, bad.phase) for bad in done.bad] == [(1, "sql")]

@@ -22,8 +22,8 @@ from kaflow_engine.operators.keyed_state import EMITTED
 from kaflow_engine.operators.rows.schemas import SIDE
 from kaflow_engine.state.keys import entry_keys
 
-_FINISHED = ["rn", "out_key", "value"]
-_DIGEST = "md5(coalesce(hex(out_key), '-') || hex(value))"
+_FINISHED = ["rn", "out_key", "value", "headers"]
+_DIGEST = "md5(coalesce(hex(out_key), '-') || hex(value) || coalesce(headers, ''))"
 
 
 def load_emitted(
@@ -63,7 +63,7 @@ def reemit(work: JoinWorkspace, emitted: pa.Table, stored: pa.Table) -> pa.Table
 
     Args:
         work: Tables as at the end of the join.
-        emitted: What this batch emitted: rn (of g), out_key, value, and more.
+        emitted: What this batch emitted: rn (of g), out_key, value, headers, and more.
         stored: What earlier batches emitted.
 
     Returns:

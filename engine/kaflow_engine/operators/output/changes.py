@@ -82,6 +82,7 @@ def _addressed(flow: Flow, shown: _Shown, changes: Changes) -> pa.Table:
             "rn": moves.numbers,
             "out_key": moves.rows["out_key"],
             "value": moves.coming("value"),
+            "headers": moves.coming("headers"),
         }
     )
     kept = changes.placed(made)
@@ -96,5 +97,6 @@ def _addressed(flow: Flow, shown: _Shown, changes: Changes) -> pa.Table:
         side=target_of(flow, shown.project),
         key=kept["out_key"],
         value=kept["value"],
+        payload=kept["headers"],
         **position_of(kept),
     )

@@ -17,6 +17,7 @@ from kaflow_engine.flow.graph import gathered_before, projections, projects_of, 
 from kaflow_engine.flow.operators import Decode
 from kaflow_engine.flow.records import DEAD_LETTER, OUTPUT, ROW, TABLE_ROW
 from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
+from kaflow_engine.formats.headers import headers_of
 from kaflow_engine.formats.pick import keep, pick
 from kaflow_engine.model.letters import ABOUT, BACKFILL, CHAIN, PREFIX, REDRIVE, read_mark
 from kaflow_engine.operators.row_errors.dead_letters import clock_letters_name
@@ -28,7 +29,7 @@ _ORDER = (*TRIGGER, "side", *ORIGIN)
 """What one record triggers leaves a union branch by branch."""
 _LETTER = ("t_topic", "t_part", "t_off", "side")
 _NO_CHAIN = -1
-_SENT = ["part", "target", "key", "value", "ts", "d_part", "d_off"]
+_SENT = ["part", "target", "key", "value", "payload", "ts", "d_part", "d_off"]
 _WHY = ("phase", "error", "message")
 _HEADERS = [f"{PREFIX}{name}" for name in ABOUT]
 
@@ -82,7 +83,7 @@ def _output(flow: Flow, batch: BatchContext, ready: pa.Table) -> pa.Table:
         "key": ordered["key"],
         "value": ordered["value"],
         "timestamp": ordered["ts"],
-        "headers": _mark(flow.backfill, count),
+        "headers": _headers(flow.backfill, ordered["payload"]),
         "partition": pa.nulls(count, pa.int32()),
         "kind": _of_sinks(flow, ordered["target"], [_kind(sink) for sink in flow.sinks]),
         "source_partition": ordered["d_part"],
@@ -143,13 +144,16 @@ def _kafka_times(dead: pa.Table) -> pa.Array:
     return pc.fill_null(pa.array(times, pa.int64()), -1)
 
 
-def _mark(backfill: Backfill | None, count: int) -> pa.Array:
-    """Return the headers of rows: those of a backfill say so."""
+def _headers(backfill: Backfill | None, texts: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    """Return the headers of rows: those that they set, and behind them that of a backfill."""
     kind = OUTPUT.field("headers").type
+    found = headers_of(texts, kind)
     if backfill is None:
-        return pa.nulls(count, kind)
-    value = [{"key": BACKFILL, "value": str(backfill).encode()}]
-    return pa.repeat(pa.scalar(value, kind), count)
+        return found
+    mark = {"key": BACKFILL, "value": str(backfill).encode()}
+    if found.null_count == len(found):
+        return pa.repeat(pa.scalar([mark], kind), len(found))
+    return pa.array([[*(pairs or ()), mark] for pairs in found.to_pylist()], kind)
 
 
 def letters_of(flow: Flow, dead: pa.Table) -> pa.Table:

@@ -18,6 +18,7 @@ from kaflow_engine.flow.sinks import (
     value_columns,
 )
 from kaflow_engine.formats.contract import Encoder, IdSchema, format_of
+from kaflow_engine.formats.headers import headers_sql
 from kaflow_engine.formats.keys import key_bytes_sql
 from kaflow_engine.formats.pick import keep
 from kaflow_engine.model.columns import Column
@@ -33,7 +34,8 @@ class Encoded:
     """What became of rows; those in neither part were filtered."""
 
     rows: pa.Table
-    """rn int64, out_key binary, value binary, and the column of places, where there is one."""
+    """rn int64, out_key binary, value binary, headers as text (see `formats.headers`), and the
+    column of places, where there is one."""
     bad: tuple[BadRecord, ...]
 
 
@@ -52,20 +54,22 @@ def encode_rows(
         places: A column that `sql` selects, too: with `rn`, it tells rows of one `rn` apart.
     """
     numbers = ["rn", *([places] if places else [])]
-    key = _key_sql(sink, columns)
+    beside = {"$key": _key_sql(sink, columns), "$headers": _headers_sql(sink, columns)}
     changes = any(column.name == OPERATION for column in columns)
     columns = value_columns(sink, columns)
     value, encoder = _value(sink, columns)
     if changes and value is not None:
         value = f"CASE WHEN {identifier(f'o.{OPERATION}')} <> 'd' THEN {value} END"
-    chosen = "*" if value is None else ", ".join(map(identifier, numbers))
-    encoded = "" if value is None else f', {value} AS "$value"'
-    found, failed = guarded(f'SELECT {chosen}, {key} AS "$key"{encoded} FROM ({sql})', rows)
+    made = {**beside, **({} if value is None else {"$value": value})}
+    chosen = ["*"] if value is None else [*map(identifier, numbers)]
+    chosen += [f"{part} AS {identifier(name)}" for name, part in made.items()]
+    found, failed = guarded(f"SELECT {', '.join(chosen)} FROM ({sql})", rows)
     bad = bad_records(failed)
     if encoder is not None:
-        gone = _deletes(found, numbers) if changes else None
+        kept = [*numbers, *beside]
+        gone = _deletes(found, kept) if changes else None
         found = found if gone is None else keep(found, pc.invert(_is_delete(found)))
-        found, unencoded = _encoded(encoder, columns, found, numbers)
+        found, unencoded = _encoded(encoder, columns, found, kept)
         bad += unencoded
         if gone is not None:
             both = pa.concat_tables([found, gone.cast(found.schema)])
@@ -91,6 +95,7 @@ def encode_rows(
             "rn": found.column("rn").cast(pa.int64()),
             "out_key": found.column("$key").cast(pa.binary()),
             "value": found.column("$value").cast(pa.binary()),
+            "headers": found.column("$headers").cast(pa.string()),
         }
     )
     return Encoded(rows=done, bad=tuple(sorted(whole.values(), key=lambda b: b.row)))
@@ -105,13 +110,20 @@ def _key_sql(sink: Sink, columns: Sequence[Column]) -> str:
     return key_bytes_sql(form, column.type, selected(column))
 
 
+def _headers_sql(sink: Sink, columns: Sequence[Column]) -> str:
+    """Return an expression of the headers as text."""
+    named = sink.headers if isinstance(sink, TopicSink) else None
+    column = next((column for column in columns if column.name == named), None)
+    return "NULL::VARCHAR" if column is None else headers_sql(column.type, selected(column))
+
+
 def _is_delete(found: pa.Table) -> pa.ChunkedArray:
     return pc.equal(found[f"o.{OPERATION}"], "d")
 
 
 def _deletes(found: pa.Table, kept: Sequence[str]) -> pa.Table:
     """Return the rows that delete: without a value."""
-    gone = keep(found, _is_delete(found)).select([*kept, "$key"])
+    gone = keep(found, _is_delete(found)).select(kept)
     return gone.append_column("$value", pa.nulls(gone.num_rows, pa.binary()))
 
 
@@ -156,7 +168,7 @@ def _encoded(
         BadRecord(row=numbers[b.row], phase="encode", error=b.error, message=b.message)
         for b in encoded.bad
     ]
-    table = found.select([*kept, "$key"]).append_column("$value", encoded.array)
+    table = found.select(kept).append_column("$value", encoded.array)
     return table.filter(pc.is_valid(table.column("$value"))), bad
 
 

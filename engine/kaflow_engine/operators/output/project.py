@@ -41,6 +41,7 @@ def run_project(flow: Flow, project: Project, sink: Sink, leaving: Leaving) -> T
         side=target_of(flow, project),
         key=kept["out_key"],
         value=kept["value"],
+        payload=kept["headers"],
         **position_of(kept),
     )
     return Taken(rows=rows, numbers=kept["rn"], passed=passed, bit=EMITTED, bad=done.bad)

@@ -9,7 +9,8 @@ driving record, `t_off` by how many its waiting rows changed), a row that is tak
 aggregate, and a finished row of which no more changes come, so that what is held of it leaves.
 `side` of a finished row is the target of its projection, also while a ledger has it; of a dead
 letter about one of several chains, the target of that chain's first projection. A row of a table
-that an aggregate takes has its identity in `value`."""
+that an aggregate takes has its identity in `value`. The headers of a row for a topic, as text, are
+its `payload`."""
 
 LETTERS, REPORTS = -1, -2
 """Targets that are no operator: dead letters leave at the last level, reports go to the driver."""

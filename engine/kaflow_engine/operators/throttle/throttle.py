@@ -1,6 +1,7 @@
 """A throttle in one task: of each key a change leaves, or is held until its time has come."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -72,13 +73,16 @@ class _Came:
         self.last = {behind_shard(name): place for name, place in last.items()}
         self.closed = {behind_shard(name): place for name, place in closed.items()}
         self._values: list[bytes | None] = self._rows["value"].to_pylist()
+        self._headers: list[str | None] = self._rows["payload"].to_pylist()
         self._times: list[int] = self._rows["ts"].to_pylist()
         self._leaving: dict[int, Held] = {}
 
     def change(self, key: bytes) -> Held | None:
         """Return the change of a key; None: it has none."""
         place = self.last.get(key)
-        return None if place is None else Held(self._values[place], self._times[place])
+        if place is None:
+            return None
+        return Held(self._values[place], self._times[place], self._headers[place])
 
     def send(self, key: bytes, change: Held) -> bool:
         """Let a change leave in the place of what came under its key; false where nothing did."""
@@ -96,6 +100,7 @@ class _Came:
         columns = {
             "kind": pa.repeat(pa.scalar(READY, pa.int32()), len(some)),
             "value": pa.array([each.value for each in some], pa.binary()),
+            "payload": pa.array([each.headers for each in some], pa.string()),
             "ts": pa.array([each.ts for each in some], pa.int64()),
         }
         for name, column in columns.items():
@@ -126,7 +131,7 @@ class _Throttling:
         key = split_entry(entry)[0]
         self._seen.add(key)
         change = self.came.change(key) or known.held
-        if change is None or change.value == known.value:
+        if change is None or known.shows(change):
             self.state.remove([entry])
             return
         if not self.came.send(key, change):
@@ -136,7 +141,7 @@ class _Throttling:
             self.state.remove([entry])
         else:
             self.state.postpone(entry, until)
-            self.state.put(entry, sent_value(SentKey(until, change.value, None)))
+            self.state.put(entry, sent_value(_sent(until, change)))
 
     def take_others(self) -> None:
         """Send or hold what came under other keys."""
@@ -149,18 +154,18 @@ class _Throttling:
                 self.came.send(key, change)
                 until = self._until(key)
                 if until is not None:
-                    self.state.put(entry, sent_value(SentKey(until, change.value, None)), until)
+                    self.state.put(entry, sent_value(_sent(until, change)), until)
 
     def _hold(self, key: bytes, entry: bytes, known: SentKey) -> None:
         """Hold the change of a key that may not send yet, unless the key is closed."""
         change = self.came.change(key) or known.held
         if key in self.came.closed:
-            if change is not None and change.value != known.value:
+            if change is not None and not known.shows(change):
                 self.came.send(key, change)
             self.state.forget([(known.until, entry)])
             return
-        held = None if change is None or change.value == known.value else change
-        self.state.put(entry, sent_value(SentKey(known.until, known.value, held)))
+        held = None if change is None or known.shows(change) else change
+        self.state.put(entry, sent_value(replace(known, held=held)))
 
     def _until(self, key: bytes) -> int | None:
         """Return when a key that sends now may send again; None: that need not be known."""
@@ -180,6 +185,7 @@ class _Throttling:
             side=target_of(self._flow, first),
             key=pa.array([key[1:] for _, key, _ in some], pa.binary()),
             value=pa.array([change.value for _, _, change in some], pa.binary()),
+            payload=pa.array([change.headers for _, _, change in some], pa.string()),
             ts=pa.array([change.ts for _, _, change in some], pa.int64()),
             t_phase=0,
             t_time=times,
@@ -192,6 +198,10 @@ class _Throttling:
             d_part=NO_RECORD,
             d_off=NO_RECORD,
         )
+
+
+def _sent(until: int, change: Held) -> SentKey:
+    return SentKey(until, change.value, None, change.headers)
 
 
 def _parts(flow: Flow, keys: Iterable[bytes]) -> list[int]:

@@ -56,6 +56,7 @@ ADDED_TO_FINISH: Mapping[str, Any] = {
     "key_in_value": True,
     "every": None,
     "key_format": "text",
+    "headers": None,
 }
 ADDED_TO_SIDES: Mapping[str, Any] = {"within": None}
 ADDED_TO_STEPS: Mapping[str, Any] = {"time": None}
@@ -255,6 +256,7 @@ def _finish(projects: Sequence[Project], sink: Sink, throttle: Throttle | None) 
         "table": table and _without({"grouped": False}, table),
         "key_in_value": topic.key_in_value if topic else True,
         "key_format": topic.key_format if topic else "text",
+        "headers": topic.headers if topic else None,
         **({"sink": other} if other else {}),
         "every": None if throttle is None else throttle.every,
     }

@@ -21,6 +21,7 @@ from kaflow_engine.plan.planner.grouping.settings import (
 )
 from kaflow_engine.plan.planner.mistakes import Mistakes
 from kaflow_engine.plan.planner.outputs.connector import wrong_sinks
+from kaflow_engine.plan.planner.outputs.headers import wrong_headers
 from kaflow_engine.plan.planner.outputs.keys import wrong_key_formats
 from kaflow_engine.plan.planner.outputs.output import (
     OutputParts,
@@ -42,7 +43,7 @@ from kaflow_engine.sql.chain_shapes import ChainShape, chain_shapes
 from kaflow_engine.sql.groups.event_time import TIME
 from kaflow_engine.sql.pipeline import key_type, names_written, pipeline_topics
 from kaflow_engine.sql.scope import NeedsSchema
-from kaflow_engine.sql.shape import OutputShape, QueryShape
+from kaflow_engine.sql.shape import QueryShape
 from kaflow_engine.sql.types.bind import (
     check_types,
     normal_type,
@@ -127,7 +128,7 @@ def _check(spec: PipelineSpec, config: Config, *, whole: bool) -> tuple[ModelErr
         mistakes.found += [error, *wrong_names(spec, written, error)]
         mistakes.raise_all()
         raise
-    mistakes.found += wrong_names(spec, _names(shapes), keys=_keys(shapes))
+    mistakes.found += wrong_names(spec, _names(shapes), beside=_beside(shapes))
     known = {topic: columns for topic, columns in schemas.items() if columns is not None}
     if len(known) < len(schemas):
         mistakes.raise_all()
@@ -163,7 +164,7 @@ def build_plan(
         *check_topic_names(spec, list(read)),
         *wrong_table_topics(spec, schemas),
         *wrong_sinks(spec, config),
-        *wrong_names(spec, _names(shapes), keys=_keys(shapes)),
+        *wrong_names(spec, _names(shapes), beside=_beside(shapes)),
     ]
     planned = _plan(spec, config, schemas, shapes, Mistakes(found=found), whole=True)
     assert planned is not None
@@ -177,8 +178,8 @@ def _names(shapes: Sequence[Sequence[QueryShape]]) -> list[list[str]]:
     ]
 
 
-def _keys(shapes: Sequence[Sequence[QueryShape]]) -> list[OutputShape | None]:
-    return [branches[0].key for branches in shapes]
+def _beside(shapes: Sequence[Sequence[QueryShape]]) -> list[set[str]]:
+    return [{e.name for e in branches[0].outputs if e.role != "value"} for branches in shapes]
 
 
 def _plan(
@@ -213,6 +214,7 @@ def _plan(
     mistakes.found += wrong_tables(spec, chains)
     mistakes.found += wrong_keys(spec, outputs, keys)
     mistakes.found += [e for output in outputs for e in wrong_key_formats(spec, output)]
+    mistakes.found += [e for output in outputs for e in wrong_headers(spec, output)]
     mistakes.raise_all()
     if not whole:
         return None  # how topics are joined and rows emitted may be what is left out

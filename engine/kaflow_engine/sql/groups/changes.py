@@ -75,5 +75,5 @@ def rows_of_changes(
     )
     flat.groups.append(group)
     flat.record = {OP: group.column(APPEND_OP), TIME: group.column(APPEND_TIME)}
-    flat.key = None
+    flat.sets = {}
     return {name: group.column(name) for name in group.keys}

@@ -95,7 +95,7 @@ def rows_of_runs(
         ),
     )
     flat.groups.append(group)
-    flat.record, flat.key = {}, None
+    flat.record, flat.sets = {}, {}
     return {column.name: group.column(column.name) for column in results}
 
 

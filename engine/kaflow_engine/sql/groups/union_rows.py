@@ -82,7 +82,7 @@ class UnionRows:
         last = first.groups[-1]
         last.where = group.where
         last.beside = [
-            replace(each, outputs={}, record={}, key=None, discriminator=None, alike=None)
+            replace(each, outputs={}, record={}, sets={}, discriminator=None, alike=None)
             for each in others
         ]
         return replace(
@@ -90,7 +90,7 @@ class UnionRows:
             outputs=self.flat.outputs,
             groups=[*first.groups, *behind],
             record=self.flat.record,
-            key=self.flat.key,
+            sets=self.flat.sets,
             line=self.flat.line,
             aliases=self.flat.aliases,
             discriminator=None,

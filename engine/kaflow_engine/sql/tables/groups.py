@@ -18,7 +18,7 @@ def looked_up(side: Flat, relation: Relation) -> tuple[Flat, Relation]:
     if not side.groups:
         return side, relation
     alias = side.groups[-1].alias
-    query = replace(side, outputs={}, key=None, discriminator=None).shape()
+    query = replace(side, outputs={}, sets={}, discriminator=None).shape()
     groups = Flat(
         sources=[(alias, "")],
         queries={alias: query},

@@ -81,6 +81,7 @@ def _rows(case: Case, outcome: Outcome, as_given: bool) -> Difference | None:
             value=value,
             batch=spec.in_batch if numbered else None,
             at=spec.at,
+            headers=None if spec.headers is None else tuple(spec.headers.items()),
         )
         for spec, value in zip(case.expect, case.values, strict=True)
     ]
@@ -137,8 +138,8 @@ def _aligned(
         for row, other in zip_longest(expected[start:stop], actual[first:last]):
             pairs.append(
                 Pair(
-                    expected=row and _shown(row, numbered, row.at),
-                    actual=other and _shown(other, numbered, row and row.at),
+                    expected=row and _shown(row, numbered, row),
+                    actual=other and _shown(other, numbered, row),
                     equal=tag == "equal" and _in_place(row, other),
                 )
             )
@@ -151,17 +152,25 @@ def _sorted(rows: Sequence[Row], values: Sequence[Hashable]) -> tuple[list[Row],
 
 
 def _in_place(expected: Row | None, actual: Row | None) -> bool:
-    """Tell whether a row came in the batch, and has the time, that are asked for."""
+    """Tell whether a row came in the batch, and has the time and headers, that are asked for."""
     if expected is None or actual is None:
         return True
-    return expected.batch in (None, actual.batch) and expected.at in (None, actual.at)
+    return (
+        expected.batch in (None, actual.batch)
+        and expected.at in (None, actual.at)
+        and expected.headers in (None, actual.headers)
+    )
 
 
-def _shown(row: Row, numbered: bool, at: int | None) -> str:
+def _shown(row: Row, numbered: bool, asked: Row | None) -> str:
+    """Show a row, with the time and the headers where one asks for them."""
     place = f" (batch {row.batch})" if numbered and row.batch is not None else ""
-    time = "" if at is None or row.at is None else f" at {instant(row.at)}"
+    timed = asked is not None and asked.at is not None and row.at is not None
+    time = f" at {instant(row.at)}" if timed and row.at is not None else ""
     key = "no key" if row.key is None else row.key
-    return f"{row.topic} {key}{place}{time} {json_text(row.value)}"
+    headers = asked is not None and asked.headers is not None and row.headers is not None
+    beside = f" {json_text(dict(row.headers or ()))}" if headers else ""
+    return f"{row.topic} {key}{place}{time}{beside} {json_text(row.value)}"
 
 
 def _raw(case: Case, outcome: Outcome, keeps_order: bool) -> Difference | None:

@@ -145,6 +145,7 @@ def emitted_rows(wire: Wire, output: pa.Table, batch: int) -> list[tuple[Row, by
                 value=value,
                 batch=batch,
                 at=row["timestamp"],
+                headers=_shown_headers(row["headers"]),
             ),
             row["value"],
         )
@@ -235,6 +236,12 @@ def _letter(headers: Sequence[Mapping[str, Any]]) -> Letter:
         offset=int(about["kaflow.offset"]),
         phase=about["kaflow.phase"].decode(),
     )
+
+
+def _shown_headers(headers: Sequence[Mapping[str, Any]] | None) -> tuple[tuple[str, Any], ...]:
+    """Return headers as people read them: bytes that are no text are escaped."""
+    found = ((each["key"], each["value"]) for each in headers or ())
+    return tuple((name, _text("text", value)) for name, value in found)
 
 
 def _text(form: WrittenKeyFormat, key: bytes | None) -> str | None:

@@ -63,6 +63,8 @@ class RowSpec(Spec):
     in_batch: int | None = Field(default=None, gt=0)
     at: Instant | None = None
     """The timestamp of the record; None: any."""
+    headers: dict[str, str | None] | None = None
+    """In their order; None: any."""
 
 
 class LastSpec(Spec):
@@ -150,6 +152,8 @@ class Row:
     """The number of the batch that emits it; None where that does not matter."""
     at: int | None = None
     """Its timestamp; None where that does not matter."""
+    headers: tuple[tuple[str, str | None], ...] | None = None
+    """None where they do not matter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -241,7 +241,7 @@ def with_own_key(write: Write, shape: QueryShape, keys: TableKeys, schemas: Sche
         if shape.groups[-1].appends:
             return shape
         name = own_key_name(shape.outputs) if write.is_keyed else GROUP
-        key = OutputShape(name=name, expr=key_of_group(shape, form), is_key=True)
+        key = OutputShape(name=name, expr=key_of_group(shape, form), role="key")
     elif shape.is_table and write.is_keyed and has_columns(shape, keys, schemas):
         key = key_output(query_key(shape, keys), shape.outputs, shape.discriminator, form)
     else:

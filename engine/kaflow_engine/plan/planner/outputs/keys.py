@@ -54,7 +54,7 @@ def passes_key(output: OutputParts) -> bool:
 
 def _passes_key(branch: BranchParts) -> bool:
     key, shape = branch.key, branch.shape
-    if key is None or not key.is_key or branch.groups or branch.is_table:
+    if key is None or key.role != "key" or branch.groups or branch.is_table:
         return False
     return key.expr.sql == identifier(f"{shape.driving.alias}.{KEY}")
 
@@ -87,7 +87,7 @@ def wrong_key_formats(spec: PipelineSpec, output: OutputParts) -> Iterator[Model
 
 
 def _way_out(key: OutputShape, form: PlainKeyFormat) -> str:
-    if key.is_key and key.name in (KEY, HIDDEN_KEY):
+    if key.role == "key" and key.name in (KEY, HIDDEN_KEY):
         return f"a key of one value that is {KEY_TYPES[form]} can be"
     return f"select it as {'VARCHAR' if form == 'bytes' else KEY_TYPES[form]}"
 

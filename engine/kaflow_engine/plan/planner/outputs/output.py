@@ -1,7 +1,7 @@
 """What the author says of the output, checked against the query: types, and an Avro schema."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import cast
@@ -74,6 +74,11 @@ class OutputParts:
         return self.branches[0].key
 
     @property
+    def headers(self) -> OutputShape | None:
+        """The column that has the headers of records."""
+        return self.branches[0].shape.headers
+
+    @property
     def has_operations(self) -> bool:
         """Whether rows say themselves what they do to those of their key."""
         return self.branches[0].shape.driving.changes
@@ -87,7 +92,7 @@ def wrong_names(
     spec: PipelineSpec,
     names: Sequence[Sequence[str] | None],
     wrong: ModelError | None = None,
-    keys: Sequence[OutputShape | None] = (),
+    beside: Sequence[Collection[str]] = (),
 ) -> list[ModelError]:
     """Return an error for each output column that is named and not there, and each wrong check.
 
@@ -95,11 +100,11 @@ def wrong_names(
         spec: What the author wrote.
         names: The columns of each output; None: not known.
         wrong: A mistake in a query: columns that it misspells are known by their right names.
-        keys: Of each output the column that is no part of the value: checks do not see it.
+        beside: Of each output the columns that are no part of the value: checks do not see them.
     """
     meant = list(_meant(wrong))
     found: list[ModelError] = []
-    for write, columns, key in zip_longest(spec.writes, names, keys):
+    for write, columns, others in zip_longest(spec.writes, names, beside):
         if columns is None:
             found += wrong_checks(spec, write, None)
             continue
@@ -108,7 +113,7 @@ def wrong_names(
         if write.output.key is not None:
             wanted = [(write.output.key, (*write.at, "key")), *wanted]
         found += _unknown(spec, wanted, known, columns)
-        seen = [name for name in known if key is None or name != key.name]
+        seen = [name for name in known if name not in (others or ())]
         found += wrong_checks(spec, write, seen)
     if all(columns is not None for columns in names):
         every = list(dict.fromkeys(name for columns in names for name in columns or ()))

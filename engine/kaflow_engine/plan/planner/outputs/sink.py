@@ -43,7 +43,7 @@ def sink_of(spec: PipelineSpec, output: OutputParts, chains: Sequence[ChainOpera
         return TableSink(
             id=sink_id(table.name), inputs=inputs, exchange=exchange, key=name, table=table
         )
-    in_value = key is None or not key.is_key
+    in_value = key is None or key.role == "value"
     changes = any(branch.is_table for branch in output.branches)
     coalesced = changes and coalescing(spec, output.write) == "batch"
     if (sink := output.write.sink) is not None:
@@ -76,6 +76,7 @@ def sink_of(spec: PipelineSpec, output: OutputParts, chains: Sequence[ChainOpera
         passes_key=passes_key(output),
         key_format=key_format(spec, output),
         coalesced=coalesced,
+        headers=headers.name if (headers := output.headers) else None,
     )
 
 

@@ -56,11 +56,11 @@ def output_parts(
     )
     first = branches[0]
     found = [column for column, _ in first.columns]
-    own_key = first.shape.key
+    beside = [each.expr for each in first.shape.outputs if each.role != "value"]
     values = [
         column
         for column, expr in first.columns
-        if column.name != OPERATION and (own_key is None or expr is not own_key.expr)
+        if column.name != OPERATION and all(expr is not each for each in beside)
     ]
     mistakes.found += wrong_types(spec, write, found)
     if len(found) == len(first.shape.outputs):

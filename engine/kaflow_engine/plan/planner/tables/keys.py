@@ -249,7 +249,7 @@ def key_output(
     pairs = [(name, part.sql) for name, part in zip(shown, key, strict=True)]
     sql = record_key(pairs, discriminator, form)
     uses = tuple(sorted({use for part in key for use in part.uses}))
-    return OutputShape(name=own_key_name(outputs), expr=Expr(sql=sql, uses=uses), is_key=True)
+    return OutputShape(name=own_key_name(outputs), expr=Expr(sql=sql, uses=uses), role="key")
 
 
 def record_key(

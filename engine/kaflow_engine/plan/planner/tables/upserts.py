@@ -114,7 +114,7 @@ def as_changes(spec: PipelineSpec, write: Write, shape: QueryShape, schemas: Sch
         key = OutputShape(
             name=own_key_name(outputs),
             expr=_record_key(list(keys.values()), write.output.key_format),
-            is_key=True,
+            role="key",
         )
         outputs = (*outputs, key)
     else:
@@ -151,7 +151,9 @@ def _reads(operation: Expr, part: Expr) -> bool:
 
 
 def _output(output: OutputShape, keys: Keys, now: Expr) -> OutputShape:
-    """Return a column: of a delete there are those of the key alone."""
+    """Return a column: of a delete there are those of the key alone, and the headers."""
+    if output.role == "headers":
+        return output
     if output.expr.sql in keys:
         return replace(output, expr=replace(keys[output.expr.sql][1], line=output.expr.line))
     uses = tuple(sorted({*output.expr.uses, *now.uses}))
