@@ -9,6 +9,7 @@ from typing import Literal, assert_never
 
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.key_formats import WrittenKeyFormat
+from kaflow_engine.model.record_columns import KEY_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +51,9 @@ class TopicSink:
     coalesced: bool = False
     """Of a table one change leaves for each key and batch, also where more of them come."""
     passes_key: bool = False
-    """The key is that of the driving record: one that has none makes records without a key."""
+    """A row that has no key makes a record without one, as its driving record was."""
     key_format: WrittenKeyFormat = "text"
+    """Of a key that passes as bytes: the format in which it came."""
     headers: str | None = None
     """The column that has the headers of records, and is no part of the value."""
 
@@ -59,6 +61,11 @@ class TopicSink:
     def target(self) -> str:
         """The name of the topic."""
         return self.topic
+
+    @property
+    def takes_bytes(self) -> bool:
+        """Whether the key is that of rows, as bytes: no output column is."""
+        return self.key == KEY_BYTES.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

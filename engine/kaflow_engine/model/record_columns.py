@@ -10,12 +10,15 @@ KEY = "_key"
 HIDDEN_KEY = "$key"
 """What the key of an output is called where it selects another column as `_key`."""
 HEADERS = "_headers"
-Role = Literal["value", "key", "headers"]
-"""What of an output record a column becomes: a member of its value, its key, or its headers."""
+Role = Literal["value", "key", "own_key", "headers"]
+"""What of an output record a column becomes: a member of its value, its key, or its headers. The
+own key of rows is that of an output which names none: where it is NULL, records have none."""
 ROLES: Mapping[str, Role] = {KEY: "key", HEADERS: "headers"}
 """What a column becomes whose name after AS is that of a record column."""
 NULL_VALUE = Column("$null", "BOOLEAN")
 """Whether a record has no value; of rows of changes, and for no author to name."""
+KEY_BYTES = Column("$key", "BLOB")
+"""The key of a record as it came, and of an output that names no key; for no author to name."""
 
 RECORD_COLUMNS = (
     Column(KEY, TEXT),

@@ -115,9 +115,9 @@ def is_timed(shape: QueryShape) -> bool:
 
 
 def common_key(keys: Sequence[OutputShape | None]) -> OutputShape | None:
-    """Return the key of all outputs; None where one has none, or another one."""
+    """Return the key that all outputs name; None where one names none, or another one."""
     first = keys[0]
-    if first is None:
+    if first is None or first.role == "own_key":
         return None
     same = all(key is not None and key.expr.sql == first.expr.sql for key in keys)
     return first if same else None

@@ -1,12 +1,12 @@
 """A SELECT with everything below it merged into it, and how that is frozen into its shape."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from kaflow_engine.flow.windows import Window
-from kaflow_engine.model.record_columns import ROLES, Role
+from kaflow_engine.model.record_columns import KEY, ROLES, Role
 from kaflow_engine.sql.scope import element, to_expr
 from kaflow_engine.sql.shape import (
     AppendShape,
@@ -191,6 +191,11 @@ class Flat:
         self.called.update(side.called)
         self.filters.update(side.filters)
         self.filters.setdefault(alias, []).extend(side.where)
+
+    def whole_shape(self) -> QueryShape:
+        """Return it as frozen data, with what `_key` means of its rows: an output writes it."""
+        key = self.record.get(KEY)
+        return replace(self.shape(), row_key=None if key is None else frozen(key))
 
     def shape(self) -> QueryShape:
         """Return it as frozen data."""

@@ -89,10 +89,28 @@ def split_full(shape: QueryShape, at: Location | None) -> tuple[QueryShape, ...]
         turned=True,
     )
     first, second, *others = shape.sources
+    left, right = (_key_of_half(shape, is_left=is_left) for is_left in (True, False))
     return (
-        _driven(replace(shape, joins=(replace(full, kind="LEFT"), *joins))),
-        _driven(replace(shape, sources=(second, first, *others), joins=(turned, *joins))),
+        _driven(replace(shape, joins=(replace(full, kind="LEFT"), *joins), row_key=left)),
+        _driven(
+            replace(shape, sources=(second, first, *others), joins=(turned, *joins), row_key=right)
+        ),
     )
+
+
+def _key_of_half(shape: QueryShape, *, is_left: bool) -> Expr | None:
+    """Return what `_key` means of the rows that have a left record, or of those that have none."""
+    there, key = f"{shape.driving.alias}.{MATCHED}", shape.row_key
+
+    def chosen(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Case) or len(node.args["ifs"]) != 1:
+            return node
+        part: exp.If = node.args["ifs"][0]
+        if not isinstance(part.this, exp.Column) or part.this.name != there:
+            return node
+        return part.args["true"] if is_left else node.args.get("default") or exp.null()
+
+    return key and to_expr(parse_expression(key.sql).transform(chosen), key.line)
 
 
 def _driven(shape: QueryShape) -> QueryShape:
@@ -116,6 +134,7 @@ def _driven(shape: QueryShape) -> QueryShape:
         where=all_of((*driving.filter, *shape.where)),
         outputs=tuple(_output(output, aliases) for output in shape.outputs),
         unnests=tuple(_unnest(unnest, aliases) for unnest in shape.unnests),
+        row_key=shape.row_key and present_in(shape.row_key, aliases),
     )
 
 

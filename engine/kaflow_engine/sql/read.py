@@ -295,6 +295,6 @@ def read_branches(
         raise_all([*reader.wrong, error])
         raise
     raise_all([*reader.wrong, *wrong_keys_of_branches(found, at)])
-    shapes = tuple(shape for flat in found for shape in split_full(flat.shape(), at))
+    shapes = tuple(shape for flat in found for shape in split_full(flat.whole_shape(), at))
     raise_all([e for shape in shapes for e in (*wrong_times(shape, at), *wrong_tables(shape, at))])
     return shapes

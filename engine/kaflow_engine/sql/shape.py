@@ -197,6 +197,8 @@ class QueryShape:
     discriminator: OutputShape | None = None
     """Of a branch of a UNION ALL of tables: a column with a literal that no other branch has, which
     is a part of the key of its rows."""
+    row_key: Expr | None = None
+    """What `_key` means of its rows; None: they have none."""
 
     @property
     def driving(self) -> SourceShape:
@@ -211,15 +213,15 @@ class QueryShape:
     @property
     def key(self) -> OutputShape | None:
         """The column that is the key and no part of the value."""
-        return self._in_role("key")
+        return self._in_role("key", "own_key")
 
     @property
     def headers(self) -> OutputShape | None:
         """The column that has the headers of records, and is no part of the value."""
         return self._in_role("headers")
 
-    def _in_role(self, role: Role) -> OutputShape | None:
-        return next((output for output in self.outputs if output.role == role), None)
+    def _in_role(self, *roles: Role) -> OutputShape | None:
+        return next((output for output in self.outputs if output.role in roles), None)
 
     def column(self, name: str) -> OutputShape | None:
         """Return a column of the result, in whatever case its name is written."""

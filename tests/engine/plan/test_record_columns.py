@@ -67,22 +67,22 @@ def test_types_are_known_when_a_file_is_checked():
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        ("SELECT id FROM orders", {"orders": []}),
-        ("SELECT * FROM orders", {"orders": []}),
-        ("SELECT id FROM orders WHERE _OFFSET > 1", {"orders": ["_offset"]}),
-        ("SELECT o._headers['a'] AS a FROM orders o", {"orders": ["_headers"]}),
+        ("SELECT id FROM orders", {"orders": ["$key"]}),
+        ("SELECT * FROM orders", {"orders": ["$key"]}),
+        ("SELECT id FROM orders WHERE _OFFSET > 1", {"orders": ["_offset", "$key"]}),
+        ("SELECT o._headers['a'] AS a FROM orders o", {"orders": ["_headers", "$key"]}),
         (
             "SELECT o.id, _offset AS x FROM orders o JOIN users u ON u._key = o.user_id",
-            {"orders": [], "users": ["_key"]},
+            {"orders": ["$key"], "users": ["_key"]},
         ),
         (
             "SELECT a._offset AS x FROM orders a JOIN orders b ON a._key = b._key "
             "WHERE b._partition = 1",
-            {"orders": ["_key", "_partition", "_offset"]},
+            {"orders": ["_key", "_partition", "_offset", "$key"]},
         ),
         (
             "WITH x AS (SELECT id FROM orders) SELECT _time AS t FROM (SELECT id FROM x) y",
-            {"orders": ["_time"]},
+            {"orders": ["_time", "$key"]},
         ),
     ],
 )
@@ -92,7 +92,7 @@ def test_only_those_that_are_used_are_made(query, expected):
 
 def test_an_own_column_wins_however_it_is_spelled():
     flow = plan("SELECT _offset AS x, * FROM users")
-    assert made(flow) == {"users": []}
+    assert made(flow) == {"users": ["$key"]}
     assert columns(flow) == [("x", "VARCHAR"), ("name", "VARCHAR"), ("_Offset", "VARCHAR")]
 
 
@@ -110,13 +110,16 @@ def test_lineage_shows_them_as_columns_of_the_topic():
         ("SELECT id AS _key, user_id FROM orders", None, "_key", ["user_id"]),
         ("SELECT id AS _KEY, user_id FROM orders", None, "_KEY", ["user_id"]),
         ("SELECT id AS _KEY FROM orders", {"topic": "o", "key": "_key"}, "_KEY", ["_KEY"]),
-        ("SELECT _Key AS k FROM (SELECT id AS _KEY FROM orders) x", None, None, ["k"]),
+        ("SELECT _Key AS k FROM (SELECT id AS _KEY FROM orders) x", None, "$key", ["k"]),
         ("SELECT _key AS _key, * FROM orders", None, "_key", ["id", "user_id"]),
-        ("SELECT _key, id FROM orders", None, None, ["_key", "id"]),
+        ("SELECT _key, id FROM orders", None, "$key", ["_key", "id"]),
         ("SELECT id AS _key FROM orders", {"topic": "o", "key": "_key"}, "_key", ["_key"]),
         ("SELECT id AS _key FROM orders", {"table": "t"}, None, ["_key"]),
-        ("SELECT * FROM (SELECT id AS _key, user_id FROM orders) x", None, None, ["user_id"]),
-        ("SELECT _key AS k FROM (SELECT id AS _key FROM orders) x", None, None, ["k"]),
+        ("SELECT id FROM orders", {"table": "t"}, None, ["id"]),
+        ("SELECT id FROM orders", {"type": "console"}, None, ["id"]),
+        ("SELECT DISTINCT id FROM orders", None, None, ["id"]),
+        ("SELECT * FROM (SELECT id AS _key, user_id FROM orders) x", None, "$key", ["user_id"]),
+        ("SELECT _key AS k FROM (SELECT id AS _key FROM orders) x", None, "$key", ["k"]),
     ],
 )
 def test_what_sets_the_key(query, output, key, value):

@@ -154,4 +154,6 @@ def test_models_may_be_unions(tmp_path: Path) -> None:
     flow = build_plan(spec, Config(), dict.fromkeys(pipeline_topics(spec), COLUMNS)).plan
     (sink,) = flow.sinks
     assert sink.inputs == ("project:m", "project:m#1", "project:m#2")
-    assert columns_shown(flow) == 'id VARCHAR: "a.id" | "b.k" | "c.id"\n'
+    assert columns_shown(flow) == (
+        'id VARCHAR: "a.id" | "b.k" | "c.id"\n$key BLOB: "a.$key" | "b.$key" | "c.$key"\n'
+    )

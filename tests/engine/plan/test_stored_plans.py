@@ -82,3 +82,18 @@ def test_pinned_schemas_are_found_in_both_forms(tmp_path) -> None:
 def test_a_plan_of_another_version_is_refused(text: str) -> None:
     with pytest.raises(StateError, match="another version of kaflow wrote it"):
         plan_of(text)
+
+
+def test_a_stored_plan_whose_output_had_no_key_goes_on_and_its_key_is_said(tmp_path) -> None:
+    stored = stored_plan("without_key/filter")
+    old = plan_of(stored.text)
+    assert old != stored.flow
+    found = StoredState(directory=tmp_path, state=state_of(stored.text), committed=3)
+    verdict = judge(found, old, inherit(old, stored.flow))
+    assert (verdict.status, verdict.batch) == ("kept", 4)
+    assert verdict.reasons == (
+        "exchange by output key is on, was off",
+        "topic 'a': key of the record was added (BLOB)",
+        "output: key is that of the record, was not set",
+        "output: key of the record was added (BLOB a.$key)",
+    )

@@ -17,6 +17,7 @@ from kaflow_engine.flow.chains.chain import Chain, chain_of
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import source_of, taker_of, target_of
 from kaflow_engine.flow.operators import Gathers, Ledger
+from kaflow_engine.flow.sinks import TopicSink
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.operators.keyed_state import StepState, place_suffix
 from kaflow_engine.operators.outcomes.outcomes import (
@@ -28,7 +29,13 @@ from kaflow_engine.operators.outcomes.outcomes import (
 )
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.dead_letters import refusal
-from kaflow_engine.operators.rows.partitioning import SHARDS, output_parts, parts_of, record_part
+from kaflow_engine.operators.rows.partitioning import (
+    SHARDS,
+    output_parts,
+    own_parts,
+    parts_of,
+    record_part,
+)
 from kaflow_engine.operators.rows.reports import due_report, report_rows
 from kaflow_engine.operators.rows.schemas import DEAD, EXCHANGE, LETTERS, NOTE, READY
 from kaflow_engine.operators.rows.task import BatchContext, Task
@@ -147,8 +154,14 @@ def _onward(flow: Flow, chain: Chain, topic: TopicParams, sent: pa.Table) -> pa.
     places = pc.index_in(ready["side"], projects)
     takers = pa.array([target_of(flow, node) for node in nodes])
     grouped = pa.array([isinstance(node, Gathers) for node in nodes])
+    own = pa.array([isinstance(node, TopicSink) and node.takes_bytes for node in nodes])
     of_groups = parts_of(ready["key"], ready["d_part"], flow.partitions)
-    parts = pc.if_else(grouped.take(places), of_groups, output_parts(ready["key"], flow.partitions))
+    of_sinks = pc.if_else(
+        own.take(places),
+        own_parts(ready, "key", flow.partitions),
+        output_parts(ready["key"], flow.partitions),
+    )
+    parts = pc.if_else(grouped.take(places), of_groups, of_sinks)
     return pa.concat_tables(
         [
             _addressed(ready, takers.take(places), parts),

@@ -22,6 +22,7 @@ from kaflow_engine.formats.headers import headers_sql
 from kaflow_engine.formats.keys import key_bytes_sql
 from kaflow_engine.formats.pick import keep
 from kaflow_engine.model.columns import Column
+from kaflow_engine.model.key_formats import WrittenKeyFormat
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.quarantine import bad_records, guarded
 from kaflow_engine.operators.rows.layout import selected
@@ -106,7 +107,9 @@ def _key_sql(sink: Sink, columns: Sequence[Column]) -> str:
     column = next((column for column in columns if column.name == sink.key), None)
     if column is None:
         return "NULL::BLOB"
-    form = sink.key_format if isinstance(sink, TopicSink) else "text"
+    form: WrittenKeyFormat = "text"
+    if isinstance(sink, TopicSink):
+        form = "bytes" if sink.takes_bytes else sink.key_format
     return key_bytes_sql(form, column.type, selected(column))
 
 

@@ -6,7 +6,7 @@ from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import target_of
 from kaflow_engine.flow.operators import Project
-from kaflow_engine.flow.sinks import Sink
+from kaflow_engine.flow.sinks import Sink, TopicSink
 from kaflow_engine.operators.handover import Leaving, Taken, position_of
 from kaflow_engine.operators.outcomes.outcomes import EMITTED, Address, by_ledger
 from kaflow_engine.operators.output.encode import encode_rows
@@ -17,7 +17,7 @@ from kaflow_engine.operators.output.unnest import (
     unnested,
 )
 from kaflow_engine.operators.rows.layout import selected
-from kaflow_engine.operators.rows.partitioning import output_parts
+from kaflow_engine.operators.rows.partitioning import output_parts, own_parts
 from kaflow_engine.operators.rows.reports import exchange_rows
 from kaflow_engine.operators.rows.schemas import READY
 
@@ -65,5 +65,9 @@ def _address(flow: Flow, project: Project, sink: Sink, rows: pa.Table) -> Addres
     to_sink = target_of(flow, sink)
     if not sink.exchange:
         return to_sink, rows["part"]
-    part = output_parts(rows["out_key"], flow.partitions)
+    own = isinstance(sink, TopicSink) and sink.takes_bytes
+    if own:
+        part = own_parts(rows, "out_key", flow.partitions)
+    else:
+        part = output_parts(rows["out_key"], flow.partitions)
     return by_ledger(flow, project, rows, to_sink, part)

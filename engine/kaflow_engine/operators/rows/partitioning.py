@@ -52,6 +52,15 @@ def output_parts(keys: pa.ChunkedArray, partitions: int) -> pa.ChunkedArray:
     return query(sql, rows=pa.table({"key": keys}))["part"]
 
 
+def own_parts(rows: pa.Table, key: str, partitions: int) -> pa.ChunkedArray:
+    """Return the partition of each row by the key that it has, which many rows may lack."""
+    parts = output_parts(rows[key], partitions)
+    if not rows[key].null_count:
+        return parts
+    others = spread(rows["d_part"], rows["d_off"], partitions)
+    return pc.if_else(rows[key].is_valid(), parts, others)
+
+
 def spread(partition: pa.ChunkedArray, offset: pa.ChunkedArray, partitions: int) -> pa.ChunkedArray:
     """Return a partition for rows without a key, the same at every replay.
 

@@ -9,7 +9,7 @@ from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.formats.contract import SchemaById
 from kaflow_engine.formats.pick import pick
-from kaflow_engine.model.record_columns import HEADERS, KEY, NULL_VALUE
+from kaflow_engine.model.record_columns import HEADERS, KEY, KEY_BYTES, NULL_VALUE
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.quarantine import guarded
 from kaflow_engine.operators.source.keys import read_keys
@@ -47,7 +47,7 @@ def with_record_columns(
     if not topic.record_columns:
         return rows, []
     names = [column.name for column in topic.record_columns]
-    asked = [(name, *_SQL[name]) for name in names if name != KEY]
+    asked = [(name, *_SQL[name]) for name in names if name in _SQL]
     raw = {"rn": rows["rn"], "$ts": rows["$ts"]}
     raw |= {of: pick(records[of], rows["rn"]) for _, of, _ in asked if of != "$ts"}
     chosen = ", ".join(["rn", *(f"{sql} AS {identifier(f'c.{n}')}" for n, _, sql in asked)])
@@ -56,6 +56,9 @@ def with_record_columns(
     found, failed = guarded(f"SELECT {chosen} FROM rows", given) if asked else (only, [])
     bad = [BadRecord(row=b.row, phase="decode", error=b.error, message=b.message) for b in failed]
     rows = _without(rows, [b.row for b in failed])
+    if KEY_BYTES.name in names:
+        came = pick(records["key"], rows["rn"])
+        found = found.append_column(f"c.{KEY_BYTES.name}", came)
     if KEY in names:
         keys = read_keys(topic, pick(records["key"], rows["rn"]), schema_by_id)
         found = found.append_column(f"c.{KEY}", keys.values)

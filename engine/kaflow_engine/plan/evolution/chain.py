@@ -254,7 +254,7 @@ def _finish(projects: Sequence[Project], sink: Sink, throttle: Throttle | None) 
         "avro_schema": topic.avro_schema if topic else None,
         "avro_id": topic.avro_id if topic else None,
         "table": table and _without({"grouped": False}, table),
-        "key_in_value": topic.key_in_value if topic else True,
+        "key_in_value": topic.key_in_value or topic.takes_bytes if topic else True,
         "key_format": topic.key_format if topic else "text",
         "headers": topic.headers if topic else None,
         **({"sink": other} if other else {}),

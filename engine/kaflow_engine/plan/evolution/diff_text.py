@@ -9,6 +9,7 @@ from kaflow_engine.duck.functions.catalogue import with_versions
 from kaflow_engine.flow.windows import window_of, window_text
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.durations import LONGEST, format_duration
+from kaflow_engine.model.record_columns import KEY_BYTES
 from kaflow_engine.operators.rows.layout import is_gone
 from kaflow_engine.plan.evolution.chain import (
     ADDED_TO_FINISH,
@@ -223,8 +224,15 @@ def _end(end: Document, topics: Sequence[str]) -> dict[str, str]:
     found |= _table(cast(Document, end.get("table") or {}))
     found |= _sink(cast(Document, end.get("sink") or {}))
     for column, sql in cast(Sequence[tuple[Document, str]], end.get("outputs", ())):
-        found[f"column '{column['name']}'"] = f"{column['type']} {_plain(sql)}"
+        found[_named("column", column["name"])] = f"{column['type']} {_plain(sql)}"
     return found
+
+
+def _named(kind: str, column: str) -> str:
+    """Name a column, which may be one that no author has named."""
+    if column.endswith(KEY_BYTES.name):
+        return kind.replace("column", "key of the record")
+    return f"{kind} '{column}'"
 
 
 def _unnests(end: Document) -> Iterator[str]:
@@ -266,7 +274,7 @@ def _fields(part: Document, topics: Sequence[str], without: Sequence[str] = ()) 
             for column in cast(Sequence[Document], value or ()):
                 if is_gone(Column(column["name"], column["type"])):
                     continue
-                found[f"{kind} '{column['name']}'"] = str(column["type"])
+                found[_named(kind, column["name"])] = str(column["type"])
         else:
             found[word] = _shown(name, value)
     return found
@@ -285,6 +293,8 @@ def _shown(name: str, value: object) -> str:
     if isinstance(value, Mapping):  # the history of a topic
         where = cast(Document, value)
         return f"{where['path']} ({where['format']})"
+    if name == "key" and value == KEY_BYTES.name:
+        return "that of the record"
     if value is None:
         return "not set"
     return _plain(value) if isinstance(value, str) else str(value)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import projects_of, topic_sinks
+from kaflow_engine.flow.graph import columns_of, projects_of, topic_sinks
 from kaflow_engine.flow.sinks import TopicSink
 
 
@@ -81,10 +81,12 @@ class _Written:
 
 
 def _written(flow: Flow, sink: TopicSink) -> _Written:
-    branches = [project.columns for project in projects_of(flow, sink)]
+    names = {column.name for column in columns_of(flow, sink)}
+    columns = (project.columns for project in projects_of(flow, sink))
+    branches = [[each for each in some if each[0].name in names] for some in columns]
     return _Written(
         format=sink.format,
-        key=sink.key,
+        key="_key" if sink.takes_bytes else sink.key,
         key_format=sink.key_format,
         columns={
             parts[0][0].name: (parts[0][0].type, tuple(sql for _, sql in parts))
@@ -108,7 +110,7 @@ def _changes(old: _Written, new: _Written, used: frozenset[str]) -> Iterator[tup
     for name in new.columns:
         if name not in old.columns:
             yield False, f"column '{name}' is added"
-    if old.key_format != new.key_format:
+    if old.key_format != new.key_format and old.key is not None:
         yield True, f"keys are {new.key_format} from now on, {old.key_format} before"
     if old.key != new.key:
         yield False, f"the key is '{new.key}', was '{old.key}'"

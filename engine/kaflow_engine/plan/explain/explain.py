@@ -18,7 +18,7 @@ from kaflow_engine.flow.sinks import OPERATION, Sink, TopicSink
 from kaflow_engine.flow.tables import TableJoin
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.outputs.output_specs import Write
-from kaflow_engine.model.record_columns import NULL_VALUE
+from kaflow_engine.model.record_columns import KEY, KEY_BYTES, NULL_VALUE
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.explain.explanation import (
     BranchPart,
@@ -201,7 +201,13 @@ def _output(
         guarantee=guarantee(spec, write),
         last_exchange=sink.exchange if sink else None,
         every=pace(spec, write),
+        headers=_headers(in_order[0][1].shape if in_order else None),
     )
+
+
+def _headers(shape: QueryShape | None) -> str | None:
+    headers = shape.headers if shape else None
+    return None if headers is None else text_of(headers.expr)
 
 
 def _key_format(write: Write, sink: Sink | None) -> str | None:
@@ -245,13 +251,15 @@ def _aggregates(plan: Flow, sink: Sink, branch: BranchShape) -> Sequence[Gathers
 
 def _key_name(write: Write, shape: QueryShape | None) -> str | None:
     named = shape.key if shape else None
+    if named is not None and named.role == "own_key":
+        return KEY
     return named.name if named else write.output.key
 
 
 def _lineage(shape: QueryShape) -> tuple[LineagePart, ...]:
     found: list[LineagePart] = []
     beside = (MATCHED, NULL_VALUE.name)
-    for output in (each for each in shape.outputs if each.name != OPERATION):
+    for output in (e for e in shape.outputs if e.name not in (OPERATION, KEY_BYTES.name)):
         read = {each for each in _origins(shape, output.expr) if each[1] not in beside}
         found.append(LineagePart(column=output.name, sources=tuple(sorted(read))))
     return tuple(found)

@@ -208,6 +208,8 @@ class OutputPart:
     """Rows travel once more, to the writer of their key."""
     every: int | None = None
     """Milliseconds for which a key that sent a change holds the next one back."""
+    headers: str | None = None
+    """Of records, as SQL of the first branch; None: a query sets none."""
 
     @property
     def target(self) -> str:
@@ -237,8 +239,9 @@ class OutputPart:
                 del found[name]
         if self.sink is None:
             del found["sink"]
-        if self.every is None:
-            del found["every"]
+        for name in ("every", "headers"):
+            if found[name] is None:
+                del found[name]
         if len(branches) == 1:
             own = {name: branches[0][name] for name in ("unnests", "where", "groups", "lineage")}
             return {**found, **own}

@@ -191,6 +191,8 @@ def written(output: OutputPart) -> Rows:
             yield "rows", "replaced and deleted by their key"
     else:
         yield "key", _key(output)
+        if output.headers is not None:
+            yield "headers", output.headers
         yield "format", output.format
     if output.every is not None:
         wait = format_duration(output.every)

@@ -197,8 +197,8 @@ def _uncertain_keys(
     """Return the keys of outputs that may be NULL in a finished row."""
     complete = spec.emission.on_expiry == "drop"
     certain = {column.expr.sql for column in wanted} if complete else set[str]()
-    keys = (branch.key.expr for branch in branches if branch.key is not None and not branch.groups)
-    return [key for key in keys if key.sql not in certain]
+    keys = (branch.key for branch in branches if branch.key is not None and not branch.groups)
+    return [e.expr for e in keys if e.role != "own_key" and e.expr.sql not in certain]
 
 
 def _lists(branch: BranchParts) -> list[Expr]:

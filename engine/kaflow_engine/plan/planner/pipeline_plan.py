@@ -8,7 +8,7 @@ from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.files.yaml_file import raise_all
-from kaflow_engine.model.record_columns import KEY, NULL_VALUE, readable
+from kaflow_engine.model.record_columns import KEY, KEY_BYTES, NULL_VALUE, readable
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.assemble import PlanParts, assemble
 from kaflow_engine.plan.planner.chain_parts import ChainParts
@@ -173,7 +173,7 @@ def build_plan(
 
 def _names(shapes: Sequence[Sequence[QueryShape]]) -> list[list[str]]:
     return [
-        [output.name for output in branches[0].outputs if output.name != OPERATION]
+        [e.name for e in branches[0].outputs if e.name not in (OPERATION, KEY_BYTES.name)]
         for branches in shapes
     ]
 
@@ -195,7 +195,7 @@ def _plan(
     reads = [sources for chain in chains if (sources := chain.shape.read)]
     topics = dict.fromkeys(source.topic for sources in reads for source in sources)
     columns = {
-        topic: (*readable(schemas[topic], key_type(spec.topic(topic))), NULL_VALUE)
+        topic: (*readable(schemas[topic], key_type(spec.topic(topic))), NULL_VALUE, KEY_BYTES)
         for topic in topics
     }
     outputs = [

@@ -9,7 +9,7 @@ from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config, topic_format
 from kaflow_engine.model.formats import WITH_SCHEMA, one_of
-from kaflow_engine.model.record_columns import NULL_VALUE, record_columns
+from kaflow_engine.model.record_columns import KEY_BYTES, NULL_VALUE, record_columns
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.history import history_params
 from kaflow_engine.plan.planner.roles import ClockRole, TopicRole
@@ -142,7 +142,9 @@ def topic_params(
                 format=form,
                 columns=tuple(c for c in columns if every or c.name.lower() in names),
                 record_columns=tuple(
-                    c for c in (*record_columns(columns, kind), NULL_VALUE) if c.name in names
+                    c
+                    for c in (*record_columns(columns, kind), NULL_VALUE, KEY_BYTES)
+                    if c.name in names
                 ),
                 key_format=topic.key_format,
                 key_type=kind,

@@ -12,6 +12,7 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.pipelines.own_settings import as_said_by, owner_at, owner_of_rows
 from kaflow_engine.model.query_settings import AggregationSpec
+from kaflow_engine.model.record_columns import KEY, KEY_BYTES
 from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.table_rows import GROUP
@@ -168,7 +169,7 @@ def is_table(shape: QueryShape, settings: Sequence[GroupSettings]) -> bool:
 
 def keyed_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[tuple[QueryShape, ...], ...]:
     """Read the queries of the outputs; where nothing else is the key of records, a group is, or the
-    key of a table. Those of a union have none in common, unless all branches are tables.
+    key of a table, or that of the driving record.
 
     Raises:
         ModelError: As `pipeline_shapes`.
@@ -182,18 +183,28 @@ def keyed_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[tuple[QueryShape
         for write, branches in zip(spec.writes, found, strict=True)
     )
     return tuple(
-        tuple(
-            as_changes(spec, write, shape, schemas)
-            if shape.driving.changes
-            else shape
-            if len(branches) > 1 and shape.discriminator is None
-            else passing_null_values(
-                spec, write, with_own_key(write, shape, keys, schemas), schemas
-            )
-            for shape in branches
-        )
+        tuple(_keyed(spec, write, shape, branches, keys, schemas) for shape in branches)
         for write, branches in zip(spec.writes, found, strict=True)
     )
+
+
+def _keyed(
+    spec: PipelineSpec,
+    write: Write,
+    shape: QueryShape,
+    branches: Sequence[QueryShape],
+    keys: TableKeys,
+    schemas: Schemas,
+) -> QueryShape:
+    if shape.driving.changes:
+        return as_changes(spec, write, shape, schemas)
+    if all(each.row_key for each in branches) and not shape.is_table:
+        made = with_row_key(write, shape)
+    elif len(branches) > 1 and shape.discriminator is None:
+        return shape
+    else:
+        made = with_own_key(write, shape, keys, schemas)
+    return made if len(branches) > 1 else passing_null_values(spec, write, made, schemas)
 
 
 def _without_windows(spec: PipelineSpec, write: Write, shape: QueryShape) -> QueryShape:
@@ -227,6 +238,24 @@ def _is_value(shape: QueryShape, number: int) -> bool:
     ends = any(use == (group.alias, WINDOW_END) for expr in read for use in expr.uses)
     named = group.window_of.uses if group.window_of else ()
     return not ends and all(name != TIME for _, name in named)
+
+
+def with_row_key(write: Write, shape: QueryShape) -> QueryShape:
+    """Return a query whose rows go to a topic with the key that they have, where no other is given:
+    the bytes of the driving record's, or the text of one that the query made."""
+    said = write.output
+    if said.topic is None or said.key is not None or said.key_format is not None:
+        return shape
+    if shape.key is not None or shape.row_key is None:
+        return shape
+    alias, made = shape.driving.alias, shape.row_key
+    if made.sql == identifier(f"{alias}.{KEY}"):
+        use = (alias, KEY_BYTES.name)
+        expr = Expr(sql=identifier(".".join(use)), uses=(use,))
+    else:
+        expr = Expr(sql=f"encode(CAST({made.sql} AS VARCHAR))", uses=made.uses)
+    key = OutputShape(name=KEY_BYTES.name, expr=expr, role="own_key")
+    return replace(shape, outputs=(*shape.outputs, key))
 
 
 def with_own_key(write: Write, shape: QueryShape, keys: TableKeys, schemas: Schemas) -> QueryShape:

@@ -17,7 +17,7 @@ from kaflow_engine.model.key_formats import (
     of_value,
     window_of,
 )
-from kaflow_engine.model.record_columns import HIDDEN_KEY, KEY
+from kaflow_engine.model.record_columns import HIDDEN_KEY, KEY, KEY_BYTES
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.grouping.group_keys import key_of_group
 from kaflow_engine.plan.planner.outputs.output import BranchParts, OutputParts
@@ -38,22 +38,29 @@ def key_format(spec: PipelineSpec, output: OutputParts) -> WrittenKeyFormat:
     said = output.write.output.key_format
     if said is not None:
         return said
-    if not passes_key(output):
+    if not all(map(_is_of_record, output.branches)):
         return "text"
     read: set[KeyFormat] = {
         spec.topic(branch.shape.driving.topic).key_format for branch in output.branches
     }
     form = read.pop() if len(read) == 1 else "text"
-    return "json" if form == "avro" else form
+    if form == "avro":
+        return "bytes" if output.key is not None and output.key.role == "own_key" else "json"
+    return form
 
 
 def passes_key(output: OutputParts) -> bool:
-    """Tell whether the key of each row is that of its driving record as it is: `_key AS _key`."""
-    return output.key is not None and all(map(_passes_key, output.branches))
+    """Tell whether a row may have no key: that is the own one of rows, or of their driving records
+    as it is, by `_key AS _key`."""
+    key = output.key
+    return key is not None and (key.role == "own_key" or all(map(_is_of_record, output.branches)))
 
 
-def _passes_key(branch: BranchParts) -> bool:
+def _is_of_record(branch: BranchParts) -> bool:
+    """Tell whether the key of rows is that of their driving records."""
     key, shape = branch.key, branch.shape
+    if key is not None and key.role == "own_key":
+        return key.expr.sql == identifier(f"{shape.driving.alias}.{KEY_BYTES.name}")
     if key is None or key.role != "key" or branch.groups or branch.is_table:
         return False
     return key.expr.sql == identifier(f"{shape.driving.alias}.{KEY}")

@@ -28,7 +28,7 @@ def passing_null_values(
     if source.table or source.changes or shape.joins or shape.groups or shape.unnests:
         return shape
     columns = [column.name for column in schemas(source.topic) or ()]
-    shown = [(each.name, each.expr.sql) for each in shape.outputs if not each.is_key]
+    shown = [(each.name, each.expr.sql) for each in shape.outputs if each.role == "value"]
     if not columns or shown != [(name, identifier(f"{source.alias}.{name}")) for name in columns]:
         return shape
     null = Expr(
