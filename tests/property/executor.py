@@ -4,7 +4,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -63,7 +63,8 @@ def seen_by_oracle(scenario: Scenario, said: Interpreted) -> Seen:
     for result in said.results:
         by_key: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
         for row in result.rows:
-            by_key[f"{row.topic} {row.key}"].append((_json(row.value), row.timestamp))
+            shown = _shown(row.value, row.headers)
+            by_key[f"{row.topic} {row.key}"].append((shown, row.timestamp))
         rows.append(_in_order(by_key, ordered))
     return Seen(
         rows=tuple(rows),
@@ -175,20 +176,20 @@ def seen_by_engine(
 
 
 def _ordered(scenario: Scenario) -> frozenset[str]:
-    """The topics whose rows have keys."""
+    """The topics whose rows have keys, and those of them whose rows may lack one, with `?`."""
     writes = scenario.pipeline.writes
-    return frozenset(
-        write.topic
-        for write in writes
-        if write.key is not None or (write.groups and not write.groups[-1].distinct)
-    )
+    keyed = (w for w in writes if not w.groups or not w.groups[-1].distinct)
+    own = (w.topic for w in writes if w.key is None and not w.groups)
+    return frozenset([*(write.topic for write in keyed), *(f"{topic}?" for topic in own)])
 
 
 def _rows(output: list[dict], ordered: frozenset[str]) -> Mapping[str, list[tuple[str, int]]]:
     by_key: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
     for row in output:
         if row["kind"] == _ROW:
-            value = _json(row["value"] and json.loads(row["value"]))
+            pairs = [(h["key"], h["value"]) for h in row["headers"] or ()]
+            headers = [(name, None if value is None else value.decode()) for name, value in pairs]
+            value = _shown(row["value"] and json.loads(row["value"]), headers)
             key = "None" if row["key"] is None else row["key"].decode()
             by_key[f"{row['topic']} {key}"].append((value, row["timestamp"]))
     return _in_order(by_key, ordered)
@@ -198,9 +199,12 @@ def _in_order(
     by_key: Mapping[str, list[tuple[str, int]]], ordered: frozenset[str]
 ) -> Mapping[str, list[tuple[str, int]]]:
     """Rows of one key have an order; rows without a key have none."""
-    return {
-        key: rows if key.split()[0] in ordered else sorted(rows) for key, rows in by_key.items()
-    }
+    found: dict[str, list[tuple[str, int]]] = {}
+    for place, rows in by_key.items():
+        topic, _, key = place.partition(" ")
+        lacks = key == "None" and f"{topic}?" in ordered
+        found[place] = rows if topic in ordered and not lacks else sorted(rows)
+    return found
 
 
 def _finite(watermark: float | None) -> int | None:
@@ -215,7 +219,7 @@ def _dead_letters(output: list[dict]) -> list[Letter]:
     found: list[Letter] = []
     for row in output:
         if row["kind"] != _ROW:
-            place = {header["key"]: header["value"].decode() for header in row["headers"]}
+            place = {each["key"]: (each["value"] or b"").decode() for each in row["headers"]}
             found.append(
                 (
                     place["kaflow.topic"],
@@ -239,7 +243,8 @@ def _table(records: tuple[Record, ...]) -> pa.Table:
             "key": None if record.key is None else record.key.encode(),
             "value": _original(record),
             "headers": [
-                {"key": name, "value": value.encode()} for name, value in record.headers.items()
+                {"key": name, "value": None if value is None else value.encode()}
+                for name, value in record.headers.items()
             ]
             or None,
         }
@@ -252,6 +257,10 @@ def _original(record: Record) -> bytes | None:
     if record.raw is not None or record.value is None:
         return record.raw
     return json.dumps(record.value).encode()
+
+
+def _shown(value: object, headers: Sequence[tuple[str, str | None]]) -> str:
+    return _json([value, list(map(list, headers))] if headers else value)
 
 
 def _json(value: object) -> str:

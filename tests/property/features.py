@@ -10,7 +10,16 @@ from tests.property.features_of_outputs import EXPECTED_OF_OUTPUTS, features_of_
 from tests.property.pipelines import RECORD_COLUMNS, has_early_events
 from tests.property.scenario import Scenario
 from tests.property.sql import is_right, is_using
-from tests.reference.conditions import AnyOf, Call, IsNull, Negated, aliases_of, column_of
+from tests.reference.beside import Made
+from tests.reference.conditions import (
+    AnyOf,
+    Call,
+    Column,
+    IsNull,
+    Negated,
+    aliases_of,
+    column_of,
+)
 from tests.reference.pipeline import DAY, Chain, OraclePipeline, Write
 from tests.reference.records import Record
 
@@ -26,6 +35,7 @@ EXPECTED = (
     within:some within:grace within:uneven row_time:latest
     on_expiry:drop on_expiry:emit on_expiry:dead_letter reemit:on lookup:as_of history:some
     history:forever tombstones:named key:id key:other key:absent
+    headers:passed headers:made headers:none
     select:coalesce select:upper select:plus select:integer
     where:none where:driving where:side where:or where:not where:null
     unnest:one unnest:several unnest:driving unnest:side unnest:key unnest:where
@@ -133,6 +143,13 @@ def _rules(pipeline: OraclePipeline) -> Iterator[str]:
 
 def _write(write: Write) -> Iterator[str]:
     yield "key:absent" if write.key is None else "key:id" if write.key == "id" else "key:other"
+    match write.headers:
+        case Column():
+            yield "headers:passed"
+        case Made(pairs=pairs):
+            yield "headers:made" if pairs else "headers:none"
+        case None:
+            pass
     for output in write.select:
         if isinstance(output.term, Call):
             yield f"select:{output.term.function}"

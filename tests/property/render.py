@@ -141,6 +141,7 @@ def to_case(scenario: Scenario, name: str = "random") -> dict[str, Any]:
                 "topic": row.topic,
                 "key": None if row.key is None else str(row.key),
                 "value": None if row.value is None else dict(row.value),
+                **({"headers": dict(row.headers)} if row.headers else {}),
             }
             for row in said.rows
         ],
@@ -166,6 +167,8 @@ def _given(record: Record) -> dict[str, Any]:
         "at": _instant(record.ts),
         "key": record.key,
     }
+    if record.headers:
+        given["headers"] = dict(record.headers)
     if record.raw is not None:
         return given | {"raw_base64": b64encode(record.raw).decode()}
     return given | {"value": None if record.value is None else dict(record.value)}

@@ -10,6 +10,7 @@ from tests.property.executor import How
 from tests.property.scenario import Scenario, Writing
 from tests.property.strategies import with_items
 from tests.property.unions import with_types
+from tests.reference.beside import NONE, columns_in
 from tests.reference.conditions import Column, aliases_of, column_of
 from tests.reference.delays import with_delays
 from tests.reference.grouping import Grouping
@@ -137,6 +138,8 @@ def _simpler(pipeline: OraclePipeline) -> Iterator[OraclePipeline]:
         for gone in branches[0].select:
             if gone.name != branches[0].key and len(branches[0].select) > 1:
                 yield from _with_writes(pipeline, _without_column(pipeline, branches, gone))
+    if any(write.headers is not None for write in pipeline.writes):
+        yield replace(pipeline, writes=tuple(replace(w, headers=None) for w in pipeline.writes))
     for gone in pipeline.require:
         yield replace(pipeline, require=tuple(n for n in pipeline.require if n != gone))
     if pipeline.reemit:
@@ -265,4 +268,6 @@ def _write_without(write: Write, alias: str, in_union: bool) -> Write:
         else each
         for each in write.unnests
     )
-    return replace(write, select=select, where=where, unnests=unnests)
+    reads = alias in {column.alias for column in columns_in(write.headers)}
+    headers = NONE if reads else write.headers
+    return replace(write, select=select, where=where, unnests=unnests, headers=headers)

@@ -7,6 +7,7 @@ from typing import assert_never
 from tests.property.grouped_sql import grouped
 from tests.property.scenario import Writing
 from tests.property.unions import common_where
+from tests.reference.beside import Headers
 from tests.reference.conditions import (
     AllOf,
     AnyOf,
@@ -95,6 +96,7 @@ class Queries:
             (write,) = branches
             name, below = self._shared.get(write.chain, ("", None))
             same = below and (below.select, below.where) == (write.select, write.where)
+            same = same and write.headers is None
             if same and not write.groups:
                 return {"from": name} if not write.unnests else {"query": self._sql(write)}
             return {"query": self._sql(write)}
@@ -107,11 +109,12 @@ class Queries:
         ]
         name = f"united_{number}"
         self.relations[name] = self._union(below)
-        if not common[0]:
+        own = "" if branches[0].headers is None else ", _headers AS _headers"
+        if not common[0] and not own:
             return {"from": name}
         shown = {each.term: each.name for each in reversed(branches[0].select)}
         where = _where(common[0], lambda column: shown[column])
-        return {"query": "\n".join([f"SELECT * FROM {name}", *where])}
+        return {"query": "\n".join([f"SELECT *{own} FROM {name}", *where])}
 
     def _union(self, branches: Sequence[Write]) -> str:
         return "\nUNION ALL\n".join(self._sql(write) for write in branches)
@@ -167,8 +170,23 @@ def _on(chain: Chain, join: Join, writing: Writing) -> str:
 def _selected(write: Write, writing: Writing, named: Named) -> str:
     """Write the columns; a union has the names of its first branch, whatever others say."""
     more = f"_{write.branch}" if write.branch and writing.turned else ""
-    columns = (f"{_term(each.term, named)} AS {each.name}{more}" for each in write.select)
+    columns = [f"{_term(each.term, named)} AS {each.name}{more}" for each in write.select]
+    if write.headers is not None:
+        columns.append(f"{_headers(write.headers, named)} AS _headers")
     return "SELECT\n  " + ",\n  ".join(columns)
+
+
+def _headers(headers: Headers, named: Named) -> str:
+    """Write headers: those of the driving record pass through whatever stands between."""
+    if isinstance(headers, Column):
+        return _column(headers) if named is _column else headers.name
+    pairs = (
+        f"'{name}': CAST({named(part)} AS VARCHAR)"
+        if isinstance(part, Column)
+        else f"'{name}': {_literal(part)}"
+        for name, part in headers.pairs
+    )
+    return "map {" + ", ".join(pairs) + "}" if headers.pairs else "NULL"
 
 
 def _unnests(write: Write, named: Named = _column) -> list[str]:

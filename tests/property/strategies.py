@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.property.dice import Dice
 from tests.property.groups import with_groups
+from tests.property.headers import with_headers
 from tests.property.lists import with_lists
 from tests.property.pipelines import AT, SECONDS, random_pipeline, random_writing
 from tests.property.scenario import Item, Scenario
@@ -36,7 +37,8 @@ def random_scenario(seed: int) -> Scenario:
     if Dice(f"tables {seed}").one_in(3):
         scenario = replace(scenario, writing=replace(scenario.writing, tables=True))
     scenario = with_lists(Dice(f"lists {seed}"), scenario)
-    return with_groups(Dice(f"groups {seed}"), scenario, always=alone)
+    scenario = with_groups(Dice(f"groups {seed}"), scenario, always=alone)
+    return with_headers(Dice(f"headers {seed}"), scenario)
 
 
 def _joins(scenario: Scenario) -> bool:

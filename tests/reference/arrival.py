@@ -82,7 +82,11 @@ def _read(topic: Topic, record: Record) -> Record:
     if record.value is None and topic.on_null == "skip":
         return record
     every = dict(
-        _key=record.key, _topic=record.topic, _partition=record.partition, _offset=record.offset
+        _key=record.key,
+        _topic=record.topic,
+        _partition=record.partition,
+        _offset=record.offset,
+        _headers=record.headers,
     )
     is_null = record.value is None
     return replace(record, value={**every, **(record.value or {})}, is_null=is_null)

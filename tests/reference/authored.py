@@ -107,6 +107,8 @@ def _read_writes(author: Mapping[str, Any], columns: Columns) -> tuple[Write, ..
             where=query.where,
             unnests=query.unnests,
             groups=query.groups,
+            own_key=query.own_key,
+            headers=query.headers,
         )
         for output, branches in zip(given, read, strict=True)
         for branch, query in enumerate(branches)
@@ -137,7 +139,9 @@ def _emitted(write: Write, author: Mapping[str, Any]) -> Write:
 
 
 def _named(name: str, relations: Mapping[str, str]) -> str:
-    return relations.get(name) or f'SELECT * FROM "{name}"'
+    """Return the query of an output that writes a relation; a key that this makes may be NULL."""
+    own = relations.get(name, "")
+    return own if own and "AS _key" not in own else f'SELECT * FROM "{name}"'
 
 
 def _topic(

@@ -159,6 +159,10 @@ def differences(case: Case, ran: Ran) -> list[str]:
         at, batch = _ms(row["at"]) if "at" in row else None, row.get("in_batch")
         if not any(batch in (None, n) and at in (None, time) for n, time in found):
             wrong.append(f"in batches and at {found}: {row}")
+    for row in (row for row in case.get("expect", []) if "headers" in row):
+        came = [r.headers for _, r in placed if _actual(r) == _expected(row, topics)]
+        if tuple(row["headers"].items()) not in came:
+            wrong.append(f"headers {came}: {row}")
     if "expect_table" in case:
         last = {(row.topic, _text(row.key)): row.value for _, row in placed if row.key is not None}
         came = {place: _json(value) for place, value in last.items() if value is not None}

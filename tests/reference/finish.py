@@ -1,5 +1,6 @@
 """Finished rows and the outputs that take them."""
 
+from tests.reference.beside import headers_of
 from tests.reference.chain import OracleChain
 from tests.reference.conditions import SqlFailure, Values, passes
 from tests.reference.pipeline import Write
@@ -32,10 +33,16 @@ def _taken(chain: OracleChain, write: Write, row: Row, values: Values) -> Emitte
         value = {output.name: output.of(values) for output in write.select}
     except SqlFailure as failure:
         raise NotTaken("sql") from failure
-    key, value = write.keyed(value)
+    key, value = write.keyed(value, values)
     if key is None and write.key is not None and not write.groups:
         raise NotTaken("encode")
     members = [each.ts for each in row.members.values() if each] if chain.latest else []
     time = max([row.fact.ts, *members])
     is_null = row.fact.record.is_null and write in chain.copies
-    return Emitted(topic=write.topic, key=key, value=None if is_null else value, timestamp=time)
+    return Emitted(
+        topic=write.topic,
+        key=key,
+        value=None if is_null else value,
+        timestamp=time,
+        headers=headers_of(write.headers, values),
+    )

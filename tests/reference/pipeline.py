@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
+from tests.reference.beside import Headers, columns_in
 from tests.reference.conditions import (
     Column,
     Condition,
@@ -172,7 +173,7 @@ class Write:
     chain: Chain
     select: tuple[Output, ...]
     key: str | None = None
-    """Name of the output column that is the Kafka key; None: rows without a key."""
+    """Name of the output column that is the Kafka key; None: rows have their own one."""
     key_in_value: bool = True
     where: tuple[Condition, ...] = ()
     """Conditions that are AND-ed."""
@@ -183,23 +184,32 @@ class Write:
     """Place in the union."""
     groups: tuple[Grouping, ...] = ()
     """GROUP BY, one behind the other; `select` holds the entry rows of the first."""
+    own_key: Term | None = None
+    """The own key of rows, where a query below has made it; None: that of the driving record."""
+    headers: Headers | None = None
+    """Of the records."""
 
     @property
     def key_term(self) -> Term | None:
         """What the key is computed from."""
         return next((output.term for output in self.select if output.name == self.key), None)
 
-    def keyed(self, row: Mapping[str, object]) -> tuple[object, Mapping[str, object]]:
-        """Return the key and the value of a row."""
+    def keyed(
+        self, row: Mapping[str, object], values: Values
+    ) -> tuple[object, Mapping[str, object]]:
+        """Return the key and the value of a row, which is made of values."""
         if self.groups:
             return None, row
-        if self.key is None or self.key_in_value:
-            return None if self.key is None else row[self.key], row
+        if self.key is None:
+            return (self.own_key or Column(self.chain.driving, "_key")).of(values), row
+        if self.key_in_value:
+            return row[self.key], row
         return row[self.key], {name: each for name, each in row.items() if name != self.key}
 
     def columns(self) -> Iterator[Column]:
         """Yield the columns that the output reads; of elements that of their list."""
-        terms = (column_of(output.term) for output in self.select)
+        terms = [column_of(output.term) for output in self.select]
+        terms += [*columns_in(self.headers), *([column_of(self.own_key)] if self.own_key else [])]
         asked = (column for condition in self.where for column in columns_of(condition))
         yield from (self.list_behind(column) for column in (*terms, *asked))
         yield from (self.list_behind(each.list) for each in self.unnests)

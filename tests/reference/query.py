@@ -4,11 +4,12 @@ This is a reader for tests, made for tidy queries; it does not say what is wrong
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from sqlglot import exp
 
+from tests.reference.beside import HEADERS
 from tests.reference.conditions import (
     AllOf,
     AnyOf,
@@ -22,27 +23,10 @@ from tests.reference.conditions import (
 )
 from tests.reference.full_joins import of_full_join
 from tests.reference.grouped import GroupReader, is_grouped, parsed
-from tests.reference.grouping import Grouping
 from tests.reference.literals import literal
 from tests.reference.pipeline import Chain, Join, Output, Unnest
+from tests.reference.read_query import Query, read_headers
 from tests.reference.unions import OF_RECORDS, Columns, NotExpressible, united
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
-    """A query without UNION, read."""
-
-    chain: Chain
-    select: tuple[Output, ...]
-    where: tuple[Condition, ...]
-    unnests: tuple[Unnest, ...]
-    sets_key: bool
-    """The select list has `AS _key`."""
-    groups: tuple[Grouping, ...] = ()
-    """GROUP BY, one behind the other; the rest is about the rows that go into the first."""
-    full: bool = False
-    """Its first join keeps the rows of both sides."""
-
 
 _OPS: dict[type[Any], tuple[Any, Any]] = {
     exp.EQ: ("=", "="),
@@ -126,12 +110,22 @@ class _Reader:
 
     def over(self, below: Query) -> Query:
         """Read a query over the rows of another one."""
-        self._below = {output.name: output for output in below.select}
+        self._below = {
+            output.name: output
+            for output in below.select
+            if output.name != "_key" or not below.sets_key
+        }
         self._read_unnests()
         select, where = self._select(), (*below.where, *self._where())
         unnests = (*below.unnests, *self._unnests.values())
         return replace(
-            below, select=select, where=where, unnests=unnests, sets_key=self._sets_key()
+            below,
+            select=select,
+            where=where,
+            unnests=unnests,
+            sets_key=self._sets_key(),
+            own_key=below.key,
+            headers=read_headers(self._tree, self._column),
         )
 
     def read(self) -> Query:
@@ -167,13 +161,15 @@ class _Reader:
             unnests=tuple(self._unnests.values()),
             sets_key=self._sets_key(),
             full=self._full,
+            headers=read_headers(self._tree, self._column),
         )
 
     def _sets_key(self) -> bool:
         return any(item.alias == "_key" for item in self._tree.expressions)
 
     def _select(self) -> tuple[Output, ...]:
-        return tuple(output for item in self._tree.expressions for output in self._item(item))
+        items = (item for item in self._tree.expressions if item.alias != HEADERS)
+        return tuple(output for item in items for output in self._item(item))
 
     def _where(self) -> tuple[Condition, ...]:
         where = self._tree.args.get("where")
@@ -257,7 +253,7 @@ class _Reader:
         if alias in self._unnests:
             return name == self._unnests[alias].name
         known = self._columns[self._topics[alias]] if alias in self._topics else None
-        return known is not None and (name in known or name in OF_RECORDS)
+        return known is not None and (name in known or name in (*OF_RECORDS, HEADERS))
 
     def _item(self, item: exp.Expr) -> list[Output]:
         if isinstance(item, exp.Star) and self._below:

@@ -19,7 +19,7 @@ class Record:
     value: Mapping[str, object] | None = None
     raw: bytes | None = None
     """Bytes that cannot be decoded, instead of a value."""
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    headers: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
     is_null: bool = False
     """It had no value, and is a row of NULLs."""
 
@@ -46,6 +46,7 @@ class Emitted:
     value: Mapping[str, object] | None
     """None: a delete."""
     timestamp: int
+    headers: tuple[tuple[str, str | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, order=True)
