@@ -125,7 +125,7 @@ class _Reader:
             unnests=unnests,
             sets_key=self._sets_key(),
             own_key=below.key,
-            headers=read_headers(self._tree, self._column),
+            headers=read_headers(self._tree, self._column, below),
         )
 
     def read(self) -> Query:

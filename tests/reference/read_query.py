@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from tests.reference.beside import HEADERS, Headers, Made
+from tests.reference.beside import HEADERS, NONE, Headers, Made
 from tests.reference.conditions import Column, Condition, Term
 from tests.reference.grouping import Grouping
 from tests.reference.pipeline import Chain, Output, Unnest
@@ -38,29 +38,30 @@ class Query:
         return next(own, None) if self.sets_key else self.own_key
 
 
-def read_headers(select: exp.Select, column: Callable[[exp.Expr], Column]) -> Headers | None:
+def read_headers(
+    select: exp.Select, column: Callable[[exp.Expr], Column], below: Query | None = None
+) -> Headers | None:
     """Read `AS _headers`; None where a query has none.
 
     Args:
         select: The query.
         column: Reads a column.
+        below: The query whose rows it reads, if it does not read topics.
 
     Raises:
         NotExpressible: They are made of more than columns and texts.
     """
-    for item in select.expressions:
-        if item.alias == HEADERS:
-            return _headers(item.unalias(), column)
-    return None
-
-
-def _headers(node: exp.Expr, column: Callable[[exp.Expr], Column]) -> Headers | None:
+    node = next((item.unalias() for item in select.expressions if item.alias == HEADERS), None)
     match node:
-        case exp.Null():
+        case None:
             return None
+        case exp.Null():
+            return NONE
         case exp.ToMap(this=exp.Struct() as struct):
             return Made(tuple(_pair(part, column) for part in struct.expressions))
-        case exp.Column():
+        case exp.Column(name="_headers") if below is not None:
+            return below.headers or Column(below.chain.driving, HEADERS)
+        case exp.Column(name="_headers"):
             return column(node)
         case _:
             raise NotExpressible(node.sql())

@@ -2,9 +2,6 @@
 
 from collections.abc import Mapping
 
-import pyarrow as pa
-
-from kaflow_engine.duck.queries import query
 from kaflow_engine.duck.quoting import literal
 from kaflow_engine.model.letters import PREFIX
 
@@ -29,19 +26,3 @@ def headers_sql(kind: str, sql: str) -> str:
     others = f"list_filter(map_entries({sql}), lambda e: NOT starts_with(e.key, {literal(PREFIX)}))"
     pair = f"lambda e: [e.key, to_base64({_BYTES[kind]})]"
     return f"CAST(to_json(list_transform({others}, {pair})) AS VARCHAR)"
-
-
-def headers_of(texts: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    """Return what `headers_sql` made as lists of names and values.
-
-    Args:
-        texts: Null where there are none.
-        kind: Of the lists: structs of `key` and `value`.
-    """
-    if texts.null_count == len(texts):
-        return pa.chunked_array([pa.nulls(len(texts), kind)])
-    pairs = """from_json(h, '[["VARCHAR"]]')"""
-    entry = "lambda e: {'key': e[1], 'value': from_base64(e[2])}"
-    rows = pa.table({"h": texts})
-    found = query(f"SELECT list_transform({pairs}, {entry}) AS h FROM rows", rows=rows)
-    return found["h"].cast(kind)

@@ -17,9 +17,9 @@ from kaflow_engine.flow.graph import gathered_before, projections, projects_of, 
 from kaflow_engine.flow.operators import Decode
 from kaflow_engine.flow.records import DEAD_LETTER, OUTPUT, ROW, TABLE_ROW
 from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
-from kaflow_engine.formats.headers import headers_of
 from kaflow_engine.formats.pick import keep, pick
 from kaflow_engine.model.letters import ABOUT, BACKFILL, CHAIN, PREFIX, REDRIVE, read_mark
+from kaflow_engine.operators.output.record_headers import headers_of
 from kaflow_engine.operators.row_errors.dead_letters import clock_letters_name
 from kaflow_engine.operators.rows.row_order import order_of
 from kaflow_engine.operators.rows.schemas import DEAD, NO_RECORD, ORIGIN, READY, REPORT, TRIGGER

@@ -1,15 +1,12 @@
 """Differences between two plans, in words."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
-from kaflow_engine.duck.functions.catalogue import with_versions
 from kaflow_engine.flow.windows import window_of, window_text
 from kaflow_engine.model.columns import Column
-from kaflow_engine.model.durations import LONGEST, format_duration
-from kaflow_engine.model.record_columns import KEY_BYTES
+from kaflow_engine.model.durations import format_duration
 from kaflow_engine.operators.rows.layout import is_gone
 from kaflow_engine.plan.evolution.chain import (
     ADDED_TO_FINISH,
@@ -18,49 +15,10 @@ from kaflow_engine.plan.evolution.chain import (
     chains_of,
     ends_of,
 )
+from kaflow_engine.plan.evolution.diff_words import WORDS, named, plain, shown
 
 WHOLE = "pipeline"
 """The part that everything belongs to which is no part of its own."""
-
-WORDS: Mapping[str, str] = {
-    "after": "columns that travel on",
-    "avro_id": "id of the Avro schema",
-    "avro_schema": "Avro schema",
-    "before": "columns that arrive",
-    "columns": "columns",
-    "dead_letter_topic": "dead letter topic",
-    "driving": "role",
-    "each": "every change leaves",
-    "emission": "emission type",
-    "idle_timeout": "idle timeout",
-    "keep": "time that versions are kept",
-    "key_in_value": "key column in the value",
-    "last_exchange": "exchange by output key",
-    "max_future": "greatest time ahead",
-    "needs": "columns that must not be NULL",
-    "next_key": "key of the next step",
-    "on_data_loss": "treatment of lost records",
-    "on_error": "treatment of bad records",
-    "on_expiry": "treatment of incomplete rows",
-    "on_late": "treatment of late records",
-    "on_null": "treatment of null values",
-    "partitions": "state partitions",
-    "pipeline": "id",
-    "rank": "order among topics",
-    "raw": "records whose bytes travel along",
-    "registry": "schema registry",
-    "reemit": "emission on dimension updates",
-    "require": "columns that must not be NULL",
-    "sides": "order of sides",
-    "time": "event time of rows",
-    "tombstones": "deletion by null values",
-    "ttl": "TTL",
-}
-"""Names of fields in words, where they differ from the field's own name."""
-
-DURATIONS = frozenset(
-    {"ttl", "lateness", "idle_timeout", "max_future", "keep", "grace", "delay", "every"}
-)
 
 _OF_GROUPS = ("keys", "results", "window", "where", "unnests", "joins")
 
@@ -167,7 +125,7 @@ def _parts(plan: Document, naming: _Naming) -> Parts:
     if naming.chains is not None:
         for number, called in naming.chains.items():
             ledger = chains_of(plan)[number].get("ledger")
-            parts[f"{called}, rows"] = {"ledger": _shown("ledger", ledger)}
+            parts[f"{called}, rows"] = {"ledger": shown("ledger", ledger)}
     return parts
 
 
@@ -189,12 +147,12 @@ def _aggregates(plan: Document, naming: _Naming) -> Parts:
     parts: Parts = {}
     for each in _list(plan, "aggregates"):
         found = _fields(each, (), without=(*_OF_GROUPS, "state", "called"))
-        found["groups"] = ", ".join(_plain(sql) for _, sql in each["keys"]) or "none"
+        found["groups"] = ", ".join(plain(sql) for _, sql in each["keys"]) or "none"
         for column, *sql in each["results"]:
-            found[f"'{column['name']}'"] = " ".join([column["type"], *map(_plain, sql)])
+            found[f"'{column['name']}'"] = " ".join([column["type"], *map(plain, sql)])
         window = each["window"]
         found["window"] = window_text(window_of(window)) if window else "none"
-        found["WHERE"] = " AND ".join(map(_plain, each["where"])) or "none"
+        found["WHERE"] = " AND ".join(map(plain, each["where"])) or "none"
         found["unnested lists"] = ", then ".join(_unnests(each)) or "none"
         found["joins"] = ", ".join(f"{kind} {alias}" for alias, _, _, kind in each["joins"])
         parts[naming.aggregates[each["state"]]] = found
@@ -224,28 +182,21 @@ def _end(end: Document, topics: Sequence[str]) -> dict[str, str]:
     found |= _table(cast(Document, end.get("table") or {}))
     found |= _sink(cast(Document, end.get("sink") or {}))
     for column, sql in cast(Sequence[tuple[Document, str]], end.get("outputs", ())):
-        found[_named("column", column["name"])] = f"{column['type']} {_plain(sql)}"
+        found[named("column", column["name"])] = f"{column['type']} {plain(sql)}"
     return found
-
-
-def _named(kind: str, column: str) -> str:
-    """Name a column, which may be one that no author has named."""
-    if column.endswith(KEY_BYTES.name):
-        return kind.replace("column", "key of the record")
-    return f"{kind} '{column}'"
 
 
 def _unnests(end: Document) -> Iterator[str]:
     for unnest in _list(end, "unnests"):
-        where = f" where {_plain(unnest['where'])}" if unnest["where"] else ""
+        where = f" where {plain(unnest['where'])}" if unnest["where"] else ""
         pairs = cast(Sequence[tuple[str, str]], unnest["lists"])
-        yield ", ".join(f"{_plain(sql)} as {name}" for name, sql in pairs) + where
+        yield ", ".join(f"{plain(sql)} as {name}" for name, sql in pairs) + where
 
 
 def _sink(sink: Document) -> dict[str, str]:
     if not sink:
         return {}
-    settings = {name: _shown(name, value) for name, value in sink["settings"]}
+    settings = {name: shown(name, value) for name, value in sink["settings"]}
     return {"sink": f"'{sink['target']}'", **settings}
 
 
@@ -274,34 +225,10 @@ def _fields(part: Document, topics: Sequence[str], without: Sequence[str] = ()) 
             for column in cast(Sequence[Document], value or ()):
                 if is_gone(Column(column["name"], column["type"])):
                     continue
-                found[_named(kind, column["name"])] = str(column["type"])
+                found[named(kind, column["name"])] = str(column["type"])
         else:
-            found[word] = _shown(name, value)
+            found[word] = shown(name, value)
     return found
-
-
-def _shown(name: str, value: object) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if name in DURATIONS and isinstance(value, int):
-        return "for ever" if value > LONGEST else format_duration(value)
-    if name == "registry":
-        return re.sub(r"//[^/@']*@", "//", str(value))  # without credentials
-    if name == "within" and isinstance(value, Mapping):
-        apart = cast(Mapping[str, int], value)
-        return ", ".join(f"{format_duration(apart[side])} {side}" for side in ("before", "after"))
-    if isinstance(value, Mapping):  # the history of a topic
-        where = cast(Document, value)
-        return f"{where['path']} ({where['format']})"
-    if name == "key" and value == KEY_BYTES.name:
-        return "that of the record"
-    if value is None:
-        return "not set"
-    return _plain(value) if isinstance(value, str) else str(value)
-
-
-def _plain(sql: str) -> str:
-    return with_versions(sql).replace('"', "")
 
 
 def _list(part: Document, name: str) -> Sequence[Document]:
