@@ -46,11 +46,12 @@ PURCHASE = "{user_id: VARCHAR, order_id: VARCHAR, timestamp: BIGINT, price: DOUB
 
 
 def filtering(name: str, clicks: str, output: str) -> str:
-    """Filter and project, no key."""
+    """Filter and project; rows have the keys of their records, and do not travel by them."""
     return _file(
         name,
         FILTER.format(clicks=clicks),
         f"output: {{topic: {output}, format: json}}",
+        "ordered: false",
         f"topics:\n  {clicks}: {{columns: {CLICK}}}",
     )
 

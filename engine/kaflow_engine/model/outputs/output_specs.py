@@ -39,7 +39,7 @@ class OutputSpec(Spec):
     topic: Topic | None = None
     format: FormatName = "json"
     key: Filled | None = None
-    """The output column that becomes the record's key; None: records without a key."""
+    """The output column that becomes the record's key; None: records have that of their row."""
     key_format: WrittenKeyFormat | None = None
     """None: that of a record's key which passes as it is, else text."""
     schema_: SchemaSpec | None = Field(default=None, alias="schema")
