@@ -68,6 +68,9 @@ def _shown(batch):
         SentKey(7, b"", Held(b"", 5)),
         SentKey(7, None, Held(b"y", -5)),
         SentKey(1 << 60, b"x", Held(None, 5)),
+        SentKey(7, b"x", Held(b"y", 5, '[["a",null]]'), ""),
+        SentKey(7, b"x", Held(b"", 5), "[]"),
+        SentKey(7, None, Held(None, 5, "[]")),
     ],
 )
 def test_what_is_kept_of_a_key_is_read_as_it_was_written(kept):

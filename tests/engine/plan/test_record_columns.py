@@ -9,6 +9,7 @@ from kaflow_engine.flow.graph import columns_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
+from kaflow_engine.model.project import load_project
 from kaflow_engine.plan.evolution.chain import document_of, flow_of_chain
 from kaflow_engine.plan.evolution.diff_text import differences
 from kaflow_engine.plan.explain.draw import draw
@@ -160,3 +161,13 @@ def test_a_topic_may_have_no_other_columns():
 def test_null_values_as_rows_are_drawn():
     found = explain(spec("SELECT id FROM orders", topics={"orders": {"on_null": "row"}}), Config())
     assert "a record without a value is a row of NULLs" in "\n".join(draw(found))
+
+
+def test_a_model_sets_headers_and_keeps_keys_as_a_file_does(tmp_path):
+    (tmp_path / "models").mkdir()
+    text = "SELECT id, _headers AS _headers FROM orders WHERE user_id > ''"
+    (tmp_path / "models" / "passed.sql").write_text(text)
+    (found,) = load_project([tmp_path], None, {}).pipelines
+    flow = build_plan(found, Config(), SCHEMAS).plan
+    (sink,) = flow.sinks
+    assert (sink.headers, sink.key, columns(flow)) == ("_headers", "$key", [("id", "VARCHAR")])
