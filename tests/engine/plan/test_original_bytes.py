@@ -50,3 +50,40 @@ def test_rows_whose_key_may_be_null_carry_them(
     spec = pipeline_from_mapping(mapping, Location("p"), {})
     (chain,) = chains(build_plan(spec, Config(), SCHEMAS).plan)
     assert chain.driving.raw == raw
+
+
+@pytest.mark.parametrize(
+    ("select", "raw"),
+    [
+        ("o._headers AS _headers", None),
+        ("map_concat(o._headers, map {'a': encode(u.name), 'b': NULL}) AS _headers", None),
+        ("map {'a': CAST(o.id AS VARCHAR)} AS _headers", None),
+        ("map {'a': u.name, 'a': u.name} AS _headers", "TRUE"),
+        ("map {'a': CAST(CAST(u.name AS INTEGER) AS VARCHAR)} AS _headers", "TRUE"),
+        ("map {u.name: 'a'} AS _headers", "TRUE"),
+    ],
+)
+def test_rows_carry_them_whose_headers_may_not_be_made(select: str, raw: str | None) -> None:
+    query = f"SELECT u.name, {select} FROM orders o LEFT JOIN users u ON o.user_id = u.id"
+    assert raw_of(query) == raw
+
+
+@pytest.mark.parametrize(
+    ("made", "raw"), [("o.user_id", None), ("CAST(o.user_id AS INTEGER)", "TRUE")]
+)
+def test_rows_carry_them_whose_own_key_may_not_be_made(made: str, raw: str | None) -> None:
+    below = f"SELECT o.id, o.user_id, {made} AS _key FROM orders o"
+    query = f"SELECT r.id, u.name FROM ({below}) r LEFT JOIN users u ON r.user_id = u.id"
+    assert raw_of(query) == raw
+
+
+def raw_of(query: str) -> str | None:
+    mapping = {
+        "name": "p",
+        "query": query,
+        "output": {"topic": "out"},
+        "state": {"dimensions": ["users"]},
+    }
+    spec = pipeline_from_mapping(mapping, Location("p"), {})
+    (chain,) = chains(build_plan(spec, Config(), SCHEMAS).plan)
+    return chain.driving.raw

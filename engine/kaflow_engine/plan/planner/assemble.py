@@ -135,19 +135,24 @@ def _chain(
     needs, matching = required(spec, steps, wanted), matching_of(spec, shape, roles)
     if matching is not None:
         needs = matching.needs(needs, steps)
-    finishing = [
-        (expr, branch.binder)
+    finish = [
+        expr
         for branch, own in zip(parts.branches, after, strict=True)
         for expr in (*own, *_lists(branch), *branch.finishing)
     ]
     later = [
-        *finishing,
+        *(
+            (expr, branch.binder)
+            for branch, own in zip(parts.branches, after, strict=True)
+            for expr in (*own, *_lists(branch), *branch.computed)
+        ),
         *((e, parts.binder) for n in needs.steps for e in n),
         *((e, parts.binder) for s in steps[1:] for e in s.outer),
     ]
     writes = [branch.write for branch in parts.branches]
     uncertain = _uncertain_keys(spec, parts.branches, wanted)
-    raw = raw_condition(spec, writes, alias, uncertain, later) if steps else None
+    headers = [expr for branch in parts.branches for expr in branch.headers]
+    raw = raw_condition(spec, writes, alias, uncertain, later, headers) if steps else None
     late = [
         g.settings.on_late == "dead_letter" or g.shape.run is not None
         for b in parts.branches
@@ -168,7 +173,7 @@ def _chain(
         reemit=spec.on_dimension_update == "reemit",
         chain=number,
     )
-    finish = [expr for expr, _ in finishing] + list(matching.times if matching else ())
+    finish += matching.times if matching else ()
     driving, joined = keyed_joins(
         spec, shape, steps, needs, finish, roles, parts.types, driving, tables
     )

@@ -15,6 +15,8 @@ _HARMLESS = (
     exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Case, exp.If, exp.Coalesce,
     exp.And, exp.Or, exp.Not, exp.Is, exp.Paren, exp.Upper, exp.Lower, exp.Trim, exp.Nullif,
 )  # fmt: skip
+_OF_HEADERS = (exp.Struct, exp.PropertyEQ, exp.Encode, exp.DataType)
+"""What does not fail either, of maps whose names are different literals."""
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 _WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT"}
 
@@ -25,6 +27,7 @@ def raw_condition(
     driving: str,
     keys: Sequence[Expr],
     later: Iterable[tuple[Expr, Binder]],
+    headers: Iterable[Expr] = (),
 ) -> str | None:
     """Return SQL over the driving record: where true, the original bytes travel; None: never.
 
@@ -35,6 +38,7 @@ def raw_condition(
         keys: The expressions of the output keys that may be NULL in a finished row.
         later: Expressions that are computed after the records are decoded, each with what knows
             the types of its comparisons.
+        headers: Those of output records: most only put texts into a map.
     """
     if spec.emission.type == "smart" and spec.emission.on_expiry == "dead_letter":
         return "TRUE"
@@ -42,6 +46,8 @@ def raw_condition(
     if any(schema is not None and schema.fields is not None for schema in schemas):
         return "TRUE"
     if any(not _harmless(expr, binder) for expr, binder in later):
+        return "TRUE"
+    if not all(map(_harmless_headers, headers)):
         return "TRUE"
     if not keys:
         return None
@@ -64,6 +70,25 @@ def _harmless(expr: Expr, binder: Binder) -> bool:
         elif not isinstance(node, _HARMLESS):
             return False
     return True
+
+
+def _harmless_headers(expr: Expr) -> bool:
+    """Tell whether headers can be made of any values."""
+    return all(map(_harmless_part, parse_expression(expr.sql).walk()))
+
+
+def _harmless_part(node: exp.Expr) -> bool:
+    match node:
+        case exp.ToMap():
+            names = [pair.this for pair in node.this.expressions]
+            literal = all(isinstance(name, exp.Literal) for name in names)
+            return literal and len({name.name for name in names}) == len(names)
+        case exp.Cast():
+            return node.to.is_type("VARCHAR", "TEXT")
+        case exp.Anonymous():
+            return node.name.lower() == "map_concat"
+        case _:
+            return isinstance(node, (*_HARMLESS, *_OF_HEADERS))
 
 
 def _kind(binder: Binder, tree: exp.Expr) -> str:

@@ -45,6 +45,21 @@ class BranchParts:
         return tuple(e for _, e in (self.groups[0].entered if self.groups else self.columns))
 
     @property
+    def computed(self) -> tuple[Expr, ...]:
+        """What may fail of that: not headers, nor that the own key of rows is written as bytes."""
+        apart = [each.expr for each in self.shape.outputs if each.role in ("headers", "own_key")]
+        found = tuple(e for e in self.finishing if all(e is not each for each in apart))
+        made, key = self.shape.row_key, self.key
+        own = made is not None and key is not None and key.role == "own_key"
+        return (*found, made) if made is not None and own else found
+
+    @property
+    def headers(self) -> tuple[Expr, ...]:
+        """What the headers of joined rows are."""
+        headers = self.shape.headers
+        return () if headers is None or self.groups else (headers.expr,)
+
+    @property
     def is_table(self) -> bool:
         """Changes leave, not rows of their own."""
         return is_table(self.shape, [group.settings for group in self.groups])
