@@ -11,6 +11,7 @@ from math import inf
 import pyarrow as pa
 
 from kaflow_engine.errors import Location, SourceError
+from kaflow_engine.flow.chains.chain import chains
 from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
@@ -27,6 +28,7 @@ from tests.reference.records import Batch, Record
 COUNTED = (
     "read",
     "late",
+    "used",
     *CLASSES,
     "null_key",
     "tombstones_ignored",
@@ -141,8 +143,10 @@ def seen_by_engine(
         name: tuple(Column(column, kind) for column, kind in topic.columns.items())
         for name, topic in topics.items()
     }
+    plan = build_plan(spec, Config(), schemas).plan
+    joining = sorted(chain.number for chain in chains(plan) if not chain.tables)
     pipeline = LocalPipeline(
-        build_plan(spec, Config(), schemas).plan,
+        plan,
         {name: range(topic.partitions) for name, topic in topics.items()},
         spread=how.spread,
         replay=how.replay,
@@ -166,7 +170,7 @@ def seen_by_engine(
         dead_letters=tuple(_dead_letters(output) for output in outputs),
         counters={name: pipeline.counters[name] for name in COUNTED},
         watermarks=tuple(
-            _watermarks(batch, marks, len(scenario.pipeline.chains))
+            _watermarks(batch, marks, joining)
             for batch, marks in zip(
                 said.batches, [{}, *(each.watermarks for each in done)], strict=False
             )
@@ -211,8 +215,10 @@ def _finite(watermark: float | None) -> int | None:
     return None if watermark is None or watermark == inf else int(watermark)
 
 
-def _watermarks(batch: Batch, marks: Mapping[int, int], chains: int) -> tuple[int | None, ...]:
-    return tuple(None if batch.last else marks.get(number) for number in range(chains))
+def _watermarks(
+    batch: Batch, marks: Mapping[int, int], numbers: Sequence[int]
+) -> tuple[int | None, ...]:
+    return tuple(None if batch.last else marks.get(number) for number in numbers)
 
 
 def _dead_letters(output: list[dict]) -> list[Letter]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from tests.property.pipelines import has_early_events
 from tests.property.render import to_mapping, written_tables
 from tests.property.scenario import Scenario
+from tests.property.several_rows import finds_several
 from tests.property.unions import common_where
 from tests.reference.pipeline import OraclePipeline, Write
 from tests.reference.unions import kind_of
@@ -22,7 +23,7 @@ EXPECTED_OF_OUTPUTS = frozenset(
     chains:undecodable_in_both chains:waits_in_one
     union:2 union:3 union:of_one_chain union:of_chains union:of_topics union:beside_an_output
     union:over_relations union:relation union:asked_of_all union:as_text union:types
-    outputs:look_up_tables
+    outputs:look_up_tables outputs:find_several_rows
     union:unnest_in_one union:unnest_in_all union:key_differs union:record_in_branches
     """.split()
 )
@@ -36,6 +37,8 @@ def features_of_outputs(scenario: Scenario) -> Iterator[str]:
         yield from _chains(scenario)
     if written_tables(scenario):
         yield "outputs:look_up_tables"
+    if finds_several(pipeline):
+        yield "outputs:find_several_rows"
     for branches in pipeline.outputs:
         if len(branches) > 1:
             yield from _union(scenario, branches)

@@ -66,6 +66,10 @@ def to_mapping(scenario: Scenario) -> dict[str, Any]:
 def written_tables(scenario: Scenario) -> dict[str, dict[str, Any]]:
     """Return the dimensions that are written as tables, with how their key is written."""
     pipeline, found = scenario.pipeline, dict[str, dict[str, Any]]()
+    for topic in pipeline.topics.values():
+        if topic.primary:
+            primary = {} if topic.primary == ("_key",) else {"primary_key": [*topic.primary]}
+            found[topic.name] = {"table": True, **primary}
     if not scenario.writing.tables or scenario.writing.right or pipeline.reemit:
         return found
     driving = {chain.driving_topic for chain in pipeline.chains}

@@ -11,6 +11,7 @@ from tests.property.headers import with_headers
 from tests.property.lists import with_lists
 from tests.property.pipelines import AT, SECONDS, random_pipeline, random_writing
 from tests.property.scenario import Item, Scenario
+from tests.property.several_rows import with_tables
 from tests.reference.pipeline import OraclePipeline, Topic
 from tests.reference.records import Record
 
@@ -36,6 +37,9 @@ def random_scenario(seed: int) -> Scenario:
         scenario = _scenario(Dice(f"{seed} {again}"))
     if Dice(f"tables {seed}").one_in(3):
         scenario = replace(scenario, writing=replace(scenario.writing, tables=True))
+    if Dice(f"rows {seed}").one_in(2):
+        as_tables = with_tables(Dice(f"keys {seed}"), scenario)
+        scenario = as_tables if _outputs(as_tables) <= MOST_OUTPUTS else scenario
     scenario = with_lists(Dice(f"lists {seed}"), scenario)
     scenario = with_groups(Dice(f"groups {seed}"), scenario, always=alone)
     return with_headers(Dice(f"headers {seed}"), scenario)

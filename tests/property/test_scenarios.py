@@ -22,7 +22,7 @@ def test_every_driving_record_is_in_one_class(seeds: range) -> None:
         said = random_scenario(seed).interpret()
         for result in said.results:
             counters = result.counters
-            assert counters["read"] == sum(counters[name] for name in CLASSES), seed
+            assert counters["read"] == sum(counters[name] for name in (*CLASSES, "used")), seed
             assert all(count >= 0 for count in counters.values()), seed
         for chain in zip(*(result.watermarks for result in said.results), strict=True):
             marks = [mark for mark in chain if mark is not None]

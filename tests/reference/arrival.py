@@ -36,6 +36,11 @@ def arrive(pipeline: OraclePipeline, number: int, batch: Batch) -> Arrivals:
     seen: dict[tuple[str, int], int] = {}
     used = {name: pipeline.used(name) for name in pipeline.topics}
     drive = {chain.driving_topic for chain in pipeline.chains}
+    drive |= {
+        name
+        for name, topic in pipeline.topics.items()
+        if any(map(topic.finds_several, pipeline.sides_of(name)))
+    }
     for record in sorted(batch.records, key=lambda r: (r.topic, r.partition, r.offset)):
         topic = pipeline.topics[record.topic]
         what = _judge(topic, record, batch.time, used[record.topic])

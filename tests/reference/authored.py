@@ -173,4 +173,5 @@ def _topic(
         partitions=partitions,
         on_error=spec.get("on_error", "dead_letter"),
         on_null=spec.get("on_null", "skip"),
+        primary=tuple(spec.get("primary_key", ["_key"])) if spec.get("table") else (),
     )

@@ -44,7 +44,7 @@ class OracleChain:
                 chain=chain,
                 topics=pipeline.topics,
                 writes=tuple(write for write in pipeline.writes if write.chain == chain),
-                name=_name(pipeline, chain) if len(pipeline.chains) > 1 else "",
+                name=_name(pipeline, chain) if _are_several(pipeline) else "",
                 emission=_emission(pipeline, chain),
                 require=pipeline.require,
                 on_expiry=pipeline.on_expiry,
@@ -123,6 +123,12 @@ class OracleChain:
         """Yield the joins that read a topic."""
         return self.chain.sides_of(topic)
 
+    def shown_of(self, join: Join) -> frozenset[str]:
+        """Return the columns of a joined side that are read beside its own key."""
+        later = [column_of(term) for each in self.joins for term in each.key]
+        columns = [*later, *(column for write in self.writes for column in write.columns())]
+        return frozenset(column.name for column in columns if column.alias == join.alias)
+
     def event_topics(self) -> tuple[Topic, ...]:
         """The topics that hold the watermark of the chain."""
         topics = (self.topics[name] for name in sorted(self.chain.topics))
@@ -159,6 +165,14 @@ class OracleChain:
             elif behind.alias != self.driving:
                 terms.append(behind)
         return tuple(terms)
+
+
+def _are_several(pipeline: OraclePipeline) -> bool:
+    """Tell whether there are several chains; a table that is looked up by other columns than its
+    key is one of its own."""
+    joins = (join for chain in pipeline.chains for join in chain.joins)
+    several = any(pipeline.topics[join.topic].finds_several(join) for join in joins)
+    return several or len(pipeline.chains) > 1
 
 
 def _emission(pipeline: OraclePipeline, chain: Chain) -> Emission:

@@ -45,8 +45,8 @@ Several chains
 
 Groups
 - What leaves the joins of an output with GROUP BY goes into its groups, rows of a record together:
-  under `each` they make one change. Under a batch, groups that close send their change first, the
-  others at the end.
+  under `each` they make one change; of a record whose time is up each row makes one. Under a batch,
+  groups that close send their change first, the others at the end.
 - A row of phase 0 is never late. A delete has the greatest `ts` of the rows that it was made of.
 - A record that changes several windows first sends deletes, by start, then what is there.
 """
@@ -59,12 +59,13 @@ from operator import itemgetter
 from tests.reference.arrival import arrive
 from tests.reference.chain import OracleChain
 from tests.reference.groups import Groups
+from tests.reference.looked_up import LookedUp
 from tests.reference.one_chain import CLASSES, OneChain, Out
 from tests.reference.pipeline import OraclePipeline
 from tests.reference.records import Batch, BatchResult, DeadLetter, Emitted
 
 COUNTED = (
-    *("read", "late", *CLASSES),
+    *("read", "late", "used", *CLASSES),
     *("null_key", "tombstones_ignored", "skipped_side", "side_dead_letters", "late_rows"),
 )
 
@@ -76,6 +77,7 @@ class Oracle:
         self._pipeline = pipeline
         shapes = OracleChain.all_of(pipeline)
         self._chains = [OneChain(shape) for shape in shapes]
+        self._tables = LookedUp(pipeline)
         self._numbers = count()
         self._side_counters: Counter[str] = Counter()
         self._groups: dict[str, tuple[OneChain, Groups]] = {}
@@ -98,8 +100,13 @@ class Oracle:
         self._side_counters += arrivals.side_counters
         for chain in self._chains:
             chain.receive(arrivals)
+        for record, what in arrivals.refused:
+            self._tables.refuse(record, what)
         for fact in arrivals.facts:
-            rows.extend(self._leave(out for chain in self._chains for out in chain.take(fact)))
+            changes = self._tables.take(fact)
+            rows.extend(
+                self._leave(out for chain in self._chains for out in chain.take(fact, changes))
+            )
         dead = [
             DeadLetter(record.topic, record.partition, record.offset, phase)
             for record, phase in arrivals.refused
@@ -129,6 +136,7 @@ class Oracle:
 
     def _totals(self) -> dict[str, int]:
         found = sum((chain.counters for chain in self._chains), self._side_counters)
+        found += self._tables.counters
         found["late_rows"] = sum(groups.late for _, groups in self._groups.values())
         return {name: found[name] for name in COUNTED}
 
@@ -145,12 +153,22 @@ class Oracle:
         return rows
 
     def _leave(self, found: Iterable[Out], early: bool = False) -> list[Emitted]:
-        """Return what the rows of one record send: they themselves, or the groups they go into."""
+        """Return what the rows of one record send: they themselves, or the groups they go into.
+
+        Each row that is sent `early`, in phase 0, makes its own change of a group.
+        """
         rows: list[Emitted] = []
-        for out in sorted(found, key=lambda out: (out.branch, out.order)):
-            if out.emitted.topic in self._groups:
-                _, groups = self._groups[out.emitted.topic]
-                groups.take(out.emitted, out.record, early=early)
-            else:
-                rows.append(out.emitted)
-        return rows + [row for _, each in self._groups.values() for row in each.end_record()]
+        ordered = sorted(found, key=_place)
+        for _, some in groupby(ordered, key=_place if early else lambda _: None):
+            for out in some:
+                if out.emitted.topic in self._groups:
+                    _, groups = self._groups[out.emitted.topic]
+                    groups.take(out.emitted, out.record, early=early)
+                else:
+                    rows.append(out.emitted)
+            rows += [row for _, each in self._groups.values() for row in each.end_record()]
+        return rows
+
+
+def _place(out: Out) -> tuple[int, str, tuple[object, ...]]:
+    return out.branch, out.emitted.topic, out.order  # orders of other chains do not compare

@@ -1,12 +1,32 @@
 """The sides of all steps, as of the record that is being taken."""
 
 from collections import Counter
+from collections.abc import Iterator
+from itertools import product
+from typing import NamedTuple
 
 from tests.reference.chain import OracleChain
 from tests.reference.conditions import Column, Values
+from tests.reference.looked_up import Changes
 from tests.reference.pipeline import Join, Step
 from tests.reference.records import Fact
-from tests.reference.sides import DimensionSide, EventSide, Key, Version, expired
+from tests.reference.sides import (
+    DimensionSide,
+    EventSide,
+    Key,
+    RowSide,
+    TableRow,
+    Version,
+    expired,
+)
+
+
+class Found(NamedTuple):
+    """A value of each dimension of a step, by alias."""
+
+    values: Values
+    places: dict[str, Key]
+    """Where several rows have the join key, the own key of this one."""
 
 
 class Memory:
@@ -18,9 +38,12 @@ class Memory:
         self._watermark: float | None = None
         self._events: dict[str, EventSide] = {}
         self._dimensions: dict[str, DimensionSide] = {}
+        self._tables: dict[str, RowSide] = {}
         for join in chain.joins:
             topic = chain.topics[join.topic]
-            if topic.dimension:
+            if topic.finds_several(join):
+                self._tables[join.alias] = RowSide()
+            elif topic.dimension:
                 self._dimensions[join.alias] = DimensionSide(topic)
             else:
                 self._events[join.alias] = EventSide()
@@ -29,10 +52,14 @@ class Memory:
         """Fix the watermark for one batch."""
         self._watermark = watermark
 
-    def update(self, fact: Fact) -> dict[str, Key]:
-        """Bring a record to every side that reads it; return its keys by alias."""
+    def update(self, fact: Fact, changes: Changes) -> dict[str, Key]:
+        """Bring a record, and what it changes of tables, to every side that reads it; return its
+        keys by alias."""
         touched: dict[str, Key] = {}
         for join in self._chain.sides_of(fact.record.topic):
+            if join.alias in self._tables:
+                touched.update(self._changed(join, changes))
+                continue
             value = fact.record.value
             if value is None:
                 self._bury(fact, join)
@@ -64,15 +91,37 @@ class Memory:
             if self._chain.near(driving.ts, join.topic, fact.ts)
         ]
 
-    def look_up(self, step: Step, key: Key, driving_ts: int, latest: int | None) -> Values:
-        """The dimension values of a step, by alias."""
-        return {
+    def look_up(self, step: Step, key: Key, driving_ts: int, latest: int | None) -> Iterator[Found]:
+        """Yield the dimension values of a step: once for each row that a table has."""
+        known = {
             join.alias: None
             if None in key
             else self._dimensions[join.alias].value(key, driving_ts, self._watermark, latest)
             for join in step.joins
             if join.alias in self._dimensions
         }
+        tables = [join.alias for join in step.joins if join.alias in self._tables]
+        rows = [[] if None in key else self._tables[a].rows(key, latest) for a in tables]
+        for each in product(*(some or [None] for some in rows)):
+            met = dict(zip(tables, each, strict=True))
+            yield Found(
+                {**known, **{alias: row and row[1].value for alias, row in met.items()}},
+                {alias: row[0] for alias, row in met.items() if row},
+            )
+
+    def _changed(self, join: Join, changes: Changes) -> Iterator[tuple[str, Key]]:
+        """Bring changes of a table to its side; yield the join keys under which rows came."""
+        for change in changes[join.alias, join.topic]:
+            value = change.new and change.new.row[join.alias]
+            if value is None or change.new is None:
+                self._tables[join.alias].put(change.key, None)
+                continue
+            key = tuple(term.of({join.alias: value}) for term in join.own)
+            shown = {name: value[name] for name in self._chain.shown_of(join) if name in value}
+            row = TableRow(key=key, value=value, shown=shown, ts=change.new.ts)
+            came = self._tables[join.alias].put(change.key, None if None in key else row)
+            if came and None not in key:
+                yield join.alias, key
 
     def _bury(self, fact: Fact, join: Join) -> None:
         """Delete the entry that a tombstone names by its Kafka key."""

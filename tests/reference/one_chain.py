@@ -10,6 +10,7 @@ from tests.reference.chain import OracleChain
 from tests.reference.completeness import Completeness
 from tests.reference.conditions import Values, passes
 from tests.reference.finish import NotTaken, finish
+from tests.reference.looked_up import Changes
 from tests.reference.memory import Memory
 from tests.reference.records import DeadLetter, Emitted, Fact, Record
 from tests.reference.rows import Combination, Driving, Retained, Row
@@ -70,9 +71,9 @@ class OneChain:
                 if fact.record.value is not None:
                     self._drives[id(fact)] = driving
 
-    def take(self, fact: Fact) -> list[Out]:
+    def take(self, fact: Fact, changes: Changes) -> list[Out]:
         """Take one record: update the sides, form rows, then let it drive."""
-        touched = self._memory.update(fact)
+        touched = self._memory.update(fact, changes)
         for number, before in enumerate([list(step) for step in self._retained]):
             for retained in before:
                 self._meet(number, retained, fact, touched)
@@ -200,7 +201,7 @@ class OneChain:
         if not self._chain.reemit:
             return
         for combination in filter(retained.is_current, emitted):
-            row = self._form(number, retained, combination, fresh=False)
+            (row,) = self._forms(number, retained, combination, fresh=False)
             if self._complete.may_leave(self._steps[number], row.values):
                 again = self._finish(row, unlike=combination.last)
                 combination.last = again or combination.last
@@ -209,9 +210,11 @@ class OneChain:
         self, number: int, retained: Retained, formed: list[Combination], fresh: bool
     ) -> None:
         for combination in formed:
-            row = self._form(number, retained, combination, fresh)
-            if self._complete.may_leave(self._steps[number], row.values):
+            rows = self._forms(number, retained, combination, fresh)
+            complete = [r for r in rows if self._complete.may_leave(self._steps[number], r.values)]
+            if complete:
                 retained.leave(combination)
+            for row in complete:
                 combination.last = self._pass_on(number, row, fresh, forced=False)
 
     def _expire(self, driving: Driving, kept: Kept, fresh: bool) -> None:
@@ -243,12 +246,12 @@ class OneChain:
     def _send_all(self, number: int, retained: Retained, fresh: bool) -> None:
         """Send waiting rows on as they are, save those with an unmatched INNER side."""
         for combination in [each for each in retained.combinations if each.waits]:
-            row = self._form(number, retained, combination, fresh)
             retained.leave(combination)
-            if self._complete.inner_matched(self._steps[number], row.values):
-                self._pass_on(number, row, fresh, forced=True)
-            else:
-                row.driving.expired = True
+            for row in self._forms(number, retained, combination, fresh):
+                if self._complete.inner_matched(self._steps[number], row.values):
+                    self._pass_on(number, row, fresh, forced=True)
+                else:
+                    row.driving.expired = True
 
     def _pass_on(self, number: int, row: Row, fresh: bool, forced: bool) -> Emitted | None:
         if number + 1 == len(self._steps):
@@ -256,19 +259,15 @@ class OneChain:
         self._enter(number + 1, row, fresh=fresh, forced=forced)
         return None
 
-    def _form(self, number: int, retained: Retained, combination: Combination, fresh: bool) -> Row:
-        """Form a row with the dimension values of this moment."""
+    def _forms(
+        self, number: int, retained: Retained, combination: Combination, fresh: bool
+    ) -> list[Row]:
+        """Form a row with the dimension values of this moment, or one with each row of a table."""
         row, step = retained.row, self._steps[number]
         members = dict(zip(retained.matches, combination.members, strict=True))
-        found = {alias: fact and fact.record.value for alias, fact in members.items()}
         latest = None if fresh else row.driving.due
-        looked_up = self._memory.look_up(step, retained.key, row.fact.ts, latest)
-        return Row(
-            driving=row.driving,
-            fact=row.fact,
-            values={**row.values, **found, **looked_up},
-            members={**row.members, **members},
-        )
+        found = self._memory.look_up(step, retained.key, row.fact.ts, latest)
+        return [row.joined(members, each) for each in found]
 
     def _finish(self, row: Row, unlike: Emitted | None = None) -> Emitted | None:
         """Give a finished row to the outputs, unless it equals the one before."""

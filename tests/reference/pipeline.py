@@ -58,6 +58,13 @@ class Topic:
     partitions: int = 1
     on_error: OnError = "dead_letter"
     on_null: Literal["skip", "row"] = "skip"
+    primary: tuple[str, ...] = ()
+    """The columns that are the key of its rows where it is read as a table."""
+
+    def finds_several(self, join: "Join") -> bool:
+        """Tell whether a join looks up all rows of the table with its key, not the one of a key."""
+        one = len(self.primary) == 1 and join.own == (Column(join.alias, self.primary[0]),)
+        return bool(self.primary) and not one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,6 +278,8 @@ class OraclePipeline:
         """The columns of a topic that the queries read; no other is looked at."""
         clock = self.topics[topic].event_time
         found = {clock} if clock else set[str]()
+        if any(map(self.topics[topic].finds_several, self.sides_of(topic))):
+            found |= {*self.topics[topic].primary}
         for chain in self.chains:
             topics = {join.alias: join.topic for join in chain.joins}
             topics[chain.driving] = chain.driving_topic

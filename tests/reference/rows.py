@@ -1,10 +1,11 @@
 """Driving records and the combinations that are formed of them."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 from tests.reference.chain import OracleChain
+from tests.reference.memory import Found
 from tests.reference.records import DeadLetter, Emitted, Fact, Record
 from tests.reference.sides import Key
 
@@ -57,15 +58,31 @@ class Row:
     values: Mapping[str, Mapping[str, object] | None]
     members: Mapping[str, Fact | None]
     """The event sides."""
+    places: Mapping[str, Key] = field(default_factory=dict[str, Key])
+    """Of tables of which several rows may have the join key, the own key of the row."""
+
+    def joined(self, members: Mapping[str, Fact | None], found: Found) -> "Row":
+        """Return the row with what it has met in a step."""
+        events = {alias: fact and fact.record.value for alias, fact in members.items()}
+        return replace(
+            self,
+            values={**self.values, **events, **found.values},
+            members={**self.members, **members},
+            places={**self.places, **found.places},
+        )
 
     def order(self, chain: OracleChain) -> tuple[object, ...]:
-        """The position without its trigger: driving record, then the event sides, step by step.
+        """The position without its trigger: driving record, then the event sides and the rows of
+        tables, step by step.
 
         NULL comes first.
         """
         joins = [join for step in chain.steps for join in step.joins]
-        sides = [self.members.get(join.alias) for join in joins]
-        return (self.fact.position, *(side.position if side else () for side in sides))
+        return (self.fact.position, *(self._place(join.alias) for join in joins))
+
+    def _place(self, alias: str) -> tuple[object, ...]:
+        side = self.members.get(alias)
+        return self.places.get(alias, ()) if side is None else side.position
 
 
 @dataclass(slots=True)

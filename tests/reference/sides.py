@@ -10,6 +10,43 @@ Key = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class TableRow:
+    """A row of a table as a join has it."""
+
+    key: Key
+    """Of the join."""
+    value: Mapping[str, object]
+    shown: Mapping[str, object]
+    """What the chain reads of it beside its key: as long as that stays, it is no other row."""
+    ts: int
+
+
+class RowSide:
+    """The rows of a table, of which several may have one join key."""
+
+    def __init__(self) -> None:
+        self._rows: dict[Key, TableRow] = {}
+
+    def put(self, own: Key, row: TableRow | None) -> bool:
+        """Note what the row of a key of the table is, None where there is none; tell whether it is
+        another one."""
+        before = self._rows.get(own)
+        if row is None:
+            return self._rows.pop(own, None) is not None
+        if before is not None and (before.key, before.shown) == (row.key, row.shown):
+            return False
+        self._rows[own] = row
+        return True
+
+    def rows(self, key: Key, latest: int | None) -> list[tuple[Key, TableRow]]:
+        """Return the rows with a join key that are not later than `latest`, each with its own key,
+        in the order of these."""
+        found = [(own, row) for own, row in self._rows.items() if row.key == key]
+        kept = [(own, row) for own, row in found if latest is None or row.ts <= latest]
+        return sorted(kept, key=lambda each: each[0])  # no part of a key is NULL
+
+
+@dataclass(frozen=True, slots=True)
 class Version:
     """One value of a dimension entry; None is a tombstone."""
 

@@ -48,6 +48,9 @@ BEYOND_THE_ORACLE = {
     "closed windows of one topic are counted with the events of another",
     "a union is joined, filtered and grouped in one query",
     "events look up groups of a union",
+    "rows that are found are grouped, as each is one",
+    "groups that are looked up by a part of what they are grouped by, by what they calculate, and "
+    "all of them",
     "the same branch three times counts three times, and a result that stands twice is one",
     "an expression that a derived table names keeps its brackets where the name is used",
     "RA28 runs of 3 rows over 8 records, the last one when its time has come",

@@ -77,3 +77,11 @@ class SideParams:
     """A null value deletes the entry under the record's Kafka key."""
     within: Within | None = None
     """Which events match; None: where the later one comes within the TTL of the earlier one."""
+    rows: tuple[Column, ...] | None = None
+    """Of a table of which all rows with the join key match: the columns of its own key, which tells
+    these rows apart; None: there is one row for each join key."""
+
+    @property
+    def parts(self) -> bool:
+        """Whether a row that meets it becomes several."""
+        return self.role == "event" or self.rows is not None

@@ -38,11 +38,11 @@ def state_fingerprint(flow: Flow, operator: Operator) -> str | None:
                 "before": [asdict(column) for column in before],
                 "require": require,
                 "sides": [_side(flow, side) for side in sides],
-                "passed": [len(join.events) for join in joins_before(flow, operator)],
+                "passed": [len(join.parting) for join in joins_before(flow, operator)],
             }
         case Ledger():
             chain = chain_of(flow, operator)
-            passed = [len(join.events) for join in chain.joins]
+            passed = [len(join.parting) for join in chain.joins]
             found = {**_driving(flow, chain), "passed": passed}
         case Aggregate():
             found = {**_own(operator), **_gathered(flow, operator)}
@@ -138,4 +138,6 @@ def _side(flow: Flow, side: SideParams) -> dict[str, Any]:
         del found["keep"]
     if side.within is None:
         del found["within"]
+    if side.rows is None:
+        del found["rows"]
     return found

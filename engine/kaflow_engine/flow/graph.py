@@ -113,8 +113,10 @@ def source_of(flow: Flow, edge: Driving | SideParams) -> TopicParams:
 
 
 def side_name(flow: Flow, side: SideParams) -> str:
-    """Return what a joined side reads: the name of a topic, or the id of a table."""
+    """Return what a joined side reads: the name of a topic, or the id of what makes its rows."""
     found = operator_of(flow, side.input)
+    if isinstance(found, Materialize) and isinstance(found.rows, Driving):
+        found = operator_of(flow, found.rows.input)
     return flow.sources[found.source].name if isinstance(found, Decode) else found.id
 
 

@@ -51,6 +51,11 @@ class KeyedJoin:
         return tuple(i for i, side in enumerate(self.sides) if side.role == "event")
 
     @property
+    def parting(self) -> tuple[int, ...]:
+        """The sides of which a row may meet several rows, each of which is a member then."""
+        return tuple(i for i, side in enumerate(self.sides) if side.parts)
+
+    @property
     def inner(self) -> tuple[int, ...]:
         """The INNER sides."""
         return tuple(i for i, side in enumerate(self.sides) if side.kind == "INNER")

@@ -20,6 +20,11 @@ class BranchShape:
     them -1, -2 and so on."""
     shape: QueryShape
 
+    @property
+    def is_looked_up(self) -> bool:
+        """Whether it is a table of which events look up rows."""
+        return self.branch < 0 and not self.shape.groups
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainShape:
@@ -32,6 +37,11 @@ class ChainShape:
     def shape(self) -> QueryShape:
         """The first query: its sources and joins are those of all."""
         return self.branches[0].shape
+
+    @property
+    def is_looked_up(self) -> bool:
+        """Whether it is a table of which events look up rows, and nothing else."""
+        return all(each.is_looked_up for each in self.branches)
 
 
 def chain_shapes(outputs: Sequence[Sequence[QueryShape]]) -> tuple[ChainShape, ...]:

@@ -38,13 +38,13 @@ from kaflow_engine.sql.select_list import columns_set, conjuncts, resolved
 from kaflow_engine.sql.shape import JoinShape, QueryShape
 from kaflow_engine.sql.streamable import is_unnest, line_of, refusals, reject_clauses
 from kaflow_engine.sql.syntax import at_line
-from kaflow_engine.sql.tables.groups import as_table, check_looked_up, looked_up
+from kaflow_engine.sql.tables.groups import as_table, looked_up
 from kaflow_engine.sql.tables.joined import as_called, before_join, present, said_kind
+from kaflow_engine.sql.tables.looked_up import as_looked_up
 from kaflow_engine.sql.tables.names import Named, Names, ReadTopic, Topics, topic_of
 from kaflow_engine.sql.tables.operations import OP, change_of
 from kaflow_engine.sql.tables.refused import (
     check_kind,
-    check_look_up,
     wrong_kinds,
     wrong_tables,
 )
@@ -244,16 +244,15 @@ class _Reader:
             return
         keys = split_condition(conditions, relation.base, flat, at)
         keys = where_present(keys, frozenset(each.base for each in missing))
-        if not flat.is_table:
-            check_looked_up(side, relation.alias, keys, at)
         turned = turned and not flat.joins and not side.is_table
-        found = JoinShape(alias=relation.base, kind=kind, keys=keys, line=line, turned=turned)
+        side, several = as_looked_up(side, relation, keys, by_events=not flat.is_table)
+        found = JoinShape(
+            alias=relation.base, kind=kind, keys=keys, line=line, turned=turned, several=several
+        )
         if kind in ("RIGHT", "FULL"):
             refuse_kept_side(flat, relation.alias, at)
         if flat.is_table or kind == "FULL":
             before_join(kind, scope, flat, relation, at)
-        elif side.is_table:
-            check_look_up(found, relation.alias, side.tables[relation.base], at)
         flat.add_side(side, relation.base)
         flat.joins.append(found)
 

@@ -57,9 +57,10 @@ class SourceShape:
     changes: bool = False
     """Its records are changes of rows, which have a key; the row before is not known."""
     query: "QueryShape | None" = None
-    """Whose groups are looked up or joined, no topic: their alias is the alias here."""
+    """Whose groups are joined, or the table that is looked up by other columns than its key: their
+    alias is the alias here, and there is no topic."""
     called: str = ""
-    """What the author calls these groups."""
+    """What the author calls these groups, or that table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +81,8 @@ class JoinShape:
     line: int | None = None
     turned: bool = False
     """The joined side was written first, before a RIGHT JOIN."""
+    several: bool = False
+    """Events look up all rows with the key of the join, which is not the key of these rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,9 +244,15 @@ class QueryShape:
         """The sources that are topics; the first drives."""
         return tuple(source for source in self.sources if source.query is None)
 
+    def behind(self, alias: str, name: str) -> tuple[Expr, ...]:
+        """Return of what a column is made that readers call so: of its groups, or of its table."""
+        if self.groups:
+            return self.groups[-1].behind(name)
+        return () if name == MATCHED else (Expr(sql="", uses=((alias, name),)),)
+
     @property
     def looked_up(self) -> tuple["QueryShape", ...]:
-        """The queries whose groups are joined, each behind those that it looks up itself."""
+        """The queries whose rows are joined, each behind those that it looks up itself."""
         found = (source.query for source in self.sources if source.query is not None)
         return tuple(each for query in found for each in (*query.looked_up, query))
 
@@ -282,7 +291,7 @@ class QueryShape:
             queries[alias].reads(part)
             for alias, name in uses
             if alias in queries
-            for part in queries[alias].groups[-1].behind(name)
+            for part in queries[alias].behind(alias, name)
         )
         read = {use for use in uses if use[0] not in queries}.union(*below)
         own = frozenset(use for use in read if use not in self._lists)

@@ -53,6 +53,11 @@ class Chain:
         return self.driving.chain
 
     @property
+    def head(self) -> Project | Materialize | TableJoin:
+        """The operator by which dead letters name it on their way."""
+        return self.projections[0] if self.projections else self.tables[0]
+
+    @property
     def ends(self) -> tuple[Project, ...]:
         """The projections of the joined rows, or of tables, for sinks and aggregates."""
         before = {each.id for each in (*self.joins, *self.tables)}
@@ -67,9 +72,10 @@ def chains(flow: Flow) -> tuple[Chain, ...]:
     """Return the chains, in the order of the first projections of each; those last that are only
     looked up."""
     written = [project for project in projections(flow) if _is_written(flow, project)]
+    tables = (each for each in flow.operators if isinstance(each, Materialize))
     edges: dict[int, Driving] = {}
-    for project in (*written, *projections(flow)):
-        edge = driving_of(flow, project)
+    for operator in (*written, *projections(flow), *tables):
+        edge = driving_of(flow, operator)
         edges.setdefault(edge.chain, edge)
     return tuple(_chain(flow, edge) for edge in edges.values())
 

@@ -30,7 +30,7 @@ def chain_name(flow: Flow, chain: Chain) -> str:
     projections are called: `sales#1` is the second one."""
     fed = feeds(flow, chain)
     if not fed:
-        return next(iter(_looked_up(flow, chain)), chain.projections[0].id)
+        return next(iter(_looked_up(flow, chain)), chain.head.id)
     sink, branch = fed[0]
     return f"{sink.target}#{branch}" if branch else sink.target
 

@@ -52,8 +52,8 @@ def _beside_table(tree: Entries, called: str, topic: Entries) -> Iterator[ModelE
             yield ModelError(
                 f"topic '{name}' is both a table and in state.dimensions",
                 place(tree, ("state", "dimensions", i)),
-                "keep one of the two: events look up a table by its key, a dimension by any "
-                "columns, and only a table makes rows of its own",
+                "keep one of the two: events find the rows of a table that have a join key, of a "
+                "dimension the last value under it, and only a table makes rows of its own",
             )
     if tree.get("state", "events", "overrides", called) is not None:
         yield ModelError(

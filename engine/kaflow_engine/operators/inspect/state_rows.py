@@ -57,6 +57,8 @@ def decode(flow: Flow, side: StateSide, keys: Sequence[bytes], values: Sequence[
             return decode_writers(keys, values)
         case "throttled":
             return decode_sent(keys, values)
+        case "found":
+            return _found(flow, side, keys, values)
         case "dimension":
             return _versions(flow, side, keys, values)
         case "events":
@@ -74,6 +76,16 @@ def _versions(
     nothing = [None] * len(keys)
     rows = entry_rows(key_texts(keys), nothing, stamps, nothing, s=texts)
     return decoded(rows, [("s", _named(_params(flow, side)))])
+
+
+def _found(flow: Flow, side: StateSide, keys: Sequence[bytes], values: Sequence[bytes]) -> Decoded:
+    """Decode rows of a table by a join key; `row` is the key of the row."""
+    stamps, texts = read_versions(pa.array(values, pa.binary()))
+    nothing = [None] * len(keys)
+    names = pa.array([split_entry(key)[2].decode() for key in keys], pa.string())
+    rows = entry_rows(key_texts(keys), nothing, stamps, nothing, s=texts, name=names)
+    named = _named(_params(flow, side))
+    return decoded(rows, [("s", named)], [(Column("row", "VARCHAR"), "name")])
 
 
 def _events(flow: Flow, side: StateSide, keys: Sequence[bytes], values: Sequence[bytes]) -> Decoded:
@@ -116,7 +128,7 @@ def _matches(
 ) -> Decoded:
     join = _join(flow, side)
     suffixes = [split_entry(key)[2] for key in keys]
-    width = 12 * (1 + sum(len(earlier.events) for earlier in joins_before(flow, join)))
+    width = 12 * (1 + sum(len(earlier.parting) for earlier in joins_before(flow, join)))
     owners = [suffix[width] for suffix in suffixes]
     _, orders, texts = read_events(values)
     packed = {

@@ -6,7 +6,7 @@ from typing import Literal, assert_never
 
 from kaflow_engine.flow.chains.chain import chain_of, chains, driving_of
 from kaflow_engine.flow.chains.names import chain_called
-from kaflow_engine.flow.edges import Driving
+from kaflow_engine.flow.edges import Driving, SideParams
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import aggregates, operator_of_state, side_name, source_of, throttles
 from kaflow_engine.flow.operators import Aggregate, KeyedJoin, Ledger
@@ -23,6 +23,7 @@ from kaflow_engine.state.keys import DUE
 
 Kind = Literal[
     "dimension",
+    "found",
     "events",
     "kept",
     "waiting",
@@ -75,7 +76,7 @@ def state_sides(flow: Flow) -> tuple[StateSide, ...]:
                     StateSide(
                         step=join.state,
                         byte=byte,
-                        kind="dimension" if side.role == "dimension" else "events",
+                        kind=_of_side(side),
                         name=side_name(flow, side),
                         alias=side.alias,
                     )
@@ -101,6 +102,12 @@ def state_sides(flow: Flow) -> tuple[StateSide, ...]:
             if chain_of(flow, throttle).number == chain.number:
                 found += [_own(throttle.state, SENT, "throttled"), _own(throttle.state, DUE, "due")]
     return tuple(found)
+
+
+def _of_side(side: SideParams) -> Kind:
+    if side.rows is not None:
+        return "found"
+    return "dimension" if side.role == "dimension" else "events"
 
 
 def _of_groups(aggregate: Aggregate) -> list[StateSide]:
@@ -144,6 +151,8 @@ def describe(side: StateSide, flow: Flow) -> str:
     match side.kind:
         case "dimension":
             return f"value of dimension '{side.name}'"
+        case "found":
+            return f"rows of '{side.name}' by a join key"
         case "events":
             return f"events of '{side.name}'"
         case "kept":

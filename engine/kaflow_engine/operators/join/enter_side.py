@@ -1,29 +1,40 @@
 """Changes of a table on their way to a join that looks its rows up, over the key of the join."""
 
+from collections.abc import Sequence
+
+import pyarrow as pa
 import pyarrow.compute as pc
 
+from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import target_of
 from kaflow_engine.flow.operators import KeyedJoin
 from kaflow_engine.formats.pick import keep
+from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.handover import Changes, Taken
 from kaflow_engine.operators.output.before_after import before_after
 from kaflow_engine.operators.row_errors.quarantine import guarded
-from kaflow_engine.operators.rows.layout import keyed, packed
+from kaflow_engine.operators.rows.layout import identity, keyed, packed
 from kaflow_engine.operators.rows.schemas import SIDE
 
 
 def enter_side(flow: Flow, join: KeyedJoin, index: int, changes: Changes) -> Taken:
-    """Take changes of a table whose key is that of the join: a row that is gone deletes.
+    """Take changes of a table: a row that is gone deletes, and one whose join key changes leaves
+    the one and comes to the other, with one trigger.
 
-    A row that does not pass the filter of the side is none, nor one without a key.
+    A row that does not pass the filter of the side is none, nor one without a join key. Where all
+    rows with a join key match, each travels with its own key.
     """
     side, sides = join.sides[index], before_after(changes)
     kept = f" WHERE {side.filter}" if side.filter else ""
     chosen = f"{side.key} AS k, {packed(side.alias, side.columns)} AS payload"
-    sql = f"SELECT rn, {chosen} FROM ({sides.typed}){kept}"
-    made, failed = guarded(f"SELECT rn, {keyed('k')} AS key, payload FROM ({sql})", sides.rows)
+    own = "" if side.rows is None else f", encode({_row_key(side.alias, side.rows)}) AS row"
+    sql = f"SELECT rn, {chosen}{own} FROM ({sides.typed}){kept}"
+    made, failed = guarded(f"SELECT * EXCLUDE (k), {keyed('k')} AS key FROM ({sql})", sides.rows)
     moves = sides.moves(keep(made, pc.is_valid(made["key"])), "key")
+    rows: dict[str, pa.Array] = {}
+    if side.rows is not None:
+        rows = {"value": moves.rows["row"].combine_chunks()}
     return sides.taken(
         moves,
         moves.rows["key"].combine_chunks(),
@@ -33,4 +44,9 @@ def enter_side(flow: Flow, join: KeyedJoin, index: int, changes: Changes) -> Tak
         kind=SIDE,
         side=index,
         payload=moves.coming("payload"),
+        **rows,
     )
+
+
+def _row_key(alias: str, columns: Sequence[Column]) -> str:
+    return identity([(column, identifier(f"{alias}.{column.name}")) for column in columns])

@@ -31,6 +31,8 @@ from kaflow_engine.operators.row_errors.dead_letters import expiry_letter
 from kaflow_engine.operators.rows.schemas import EXCHANGE
 from kaflow_engine.state.keys import entry_keys, split_entry
 
+_RECORDS = EXCHANGE.append(pa.field("pos", pa.int64())).append(pa.field("rn", pa.int64()))
+"""Table r, which has no rows when the time of others is up."""
 _UNSETTLED = f"flags & {EMITTED | FILTERED} = 0"
 """No row of the driving record was emitted or filtered."""
 
@@ -54,7 +56,7 @@ def _expire(
     work.load("d", waited(due.drivers, due.rows))
     if not work.final:
         work.run("UPDATE d SET waited = 1 WHERE key IS NULL")
-    work.load("r", EXCHANGE.append(pa.field("pos", pa.int64())).empty_table())
+    work.load("r", _RECORDS.empty_table())
     found: list[pa.Table] = []
     settled = FATES.empty_table()
     if work.final or work.driving.on_expiry == "emit":

@@ -21,7 +21,7 @@ from kaflow_engine.operators.join.interval_join import (
     load_matches,
     pair,
 )
-from kaflow_engine.operators.join.lookup_join import can_settle_at_once, settle_at_once
+from kaflow_engine.operators.join.lookup_join import only_looks_up, settle_at_once
 from kaflow_engine.operators.join.readiness import choose, departing, inner_matched
 from kaflow_engine.operators.join.retain import remember
 from kaflow_engine.operators.join.row_codec import load_stored, row_table, waited
@@ -80,7 +80,7 @@ def run_join(
         found += expire(work, counters)
         settled, rest = settle_at_once(work, here, counters)
         found += settled
-        if rest.num_rows and not (can_settle_at_once(work) and _only_kept(work, rest)):
+        if rest.num_rows and not (only_looks_up(work) and _only_kept(work, rest)):
             found += _records(work, rest, counters)
         store_versions(work, here)
         due = work.state.write()

@@ -58,7 +58,12 @@ def settle_at_once(
 
 
 def can_settle_at_once(work: JoinWorkspace) -> bool:
-    """Return whether only current dimension values are looked at, and rows end here or go on.
+    """Return whether there is one value for each row, so that it needs no tables."""
+    return only_looks_up(work) and not work.several
+
+
+def only_looks_up(work: JoinWorkspace) -> bool:
+    """Return whether only what dimensions are now is looked at, and rows end here or go on.
 
     Rows that may be formed again, and rows of which a ledger keeps account, take the long way.
     """

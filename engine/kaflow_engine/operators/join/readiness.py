@@ -12,7 +12,8 @@ OPEN_MEMBER = "[-1, -1, -1, -1]::BIGINT[]"
 
 
 def choose(work: JoinWorkspace, every: bool = False) -> list[BadRow]:
-    """Build g: of f, the first place at which each combination is complete.
+    """Build g: of f, the first place at which each combination is complete, with all rows that are
+    so there.
 
     Args:
         work: Where f and d stand.
@@ -25,7 +26,7 @@ def choose(work: JoinWorkspace, every: bool = False) -> list[BadRow]:
     ready = f"{inner_matched(work)} AND did NOT IN (SELECT did FROM d WHERE doomed)"
     first = ""
     if work.can_wait and not every:
-        first = " QUALIFY row_number() OVER (PARTITION BY cid ORDER BY q) = 1"
+        first = " QUALIFY q = min(q) OVER (PARTITION BY cid)"
     if work.join.require is None or work.final:
         work.build("g", f"SELECT * FROM f WHERE {ready}{first}")
         return []
@@ -56,7 +57,10 @@ def departing(
         forced: They leave with what there is.
     """
     sides = "".join(f", g.s{i}" for i in range(len(work.join.sides)))
-    members = "".join(f", coalesce(c.o{i}, {OPEN_MEMBER})" for i in work.events)
+    members = "".join(
+        f", coalesce({'c' if i in work.events else 'g'}.o{i}, {OPEN_MEMBER})"
+        for i in work.join.parting
+    )
     if expired:
         triggers = ["0", "d.due", "0", str(work.topic.index), "d.d_part", "d.d_off"]
         trigger = ", ".join(f"{sql} AS {name}" for sql, name in zip(triggers, TRIGGER, strict=True))
@@ -67,7 +71,7 @@ def departing(
         join = f"JOIN (SELECT pos, {first} FROM r GROUP BY pos) t ON t.pos = g.q"
     origin = ", ".join(f"d.{name}" for name in ORIGIN)
     counted = "d.counted"
-    if work.events and not work.last and work.ledger is None:
+    if work.join.parting and not work.last and work.ledger is None:
         counted = (
             "(d.counted AND g.q = d.pos AND "
             "row_number() OVER (PARTITION BY g.did, g.q ORDER BY members) = 1)"

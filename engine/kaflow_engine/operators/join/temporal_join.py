@@ -1,4 +1,7 @@
-"""Dimension sides: their versions, and what a row sees of them at a place."""
+"""Dimension sides: their versions, and what a row sees of them at a place.
+
+Under a join key there is one value, or there are several rows, which their own key tells apart.
+"""
 
 from collections.abc import Sequence
 
@@ -6,10 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.operators.join.workspace import JoinWorkspace
+from kaflow_engine.formats.pick import pick
+from kaflow_engine.operators.join.workspace import NEVER, JoinWorkspace
 from kaflow_engine.operators.keyed_state import stamp_suffix
-from kaflow_engine.operators.rows.row_order import last_of_each_key
-from kaflow_engine.operators.rows.schemas import SIDE
+from kaflow_engine.operators.rows.row_order import last_of_each_key, order_of
+from kaflow_engine.operators.rows.row_text import from_text, unpack
+from kaflow_engine.operators.rows.schemas import SIDE, TRIGGER
 from kaflow_engine.state.binary_columns import fixed, heads, joined
 from kaflow_engine.state.keys import entry_key, entry_keys
 
@@ -18,11 +23,48 @@ _STAMP = np.dtype([("ts", ">i8")])
 
 
 def load_versions(work: JoinWorkspace, keys: list[bytes]) -> None:
-    """Build v<j> (key, pos, ts, s): stored versions under `keys` at place 0, then the batch's."""
+    """Build v<j> (key, pos, ts, s): stored versions under `keys` at place 0, then the batch's.
+
+    Where there are several rows, those have `nr`, which stands in the order of their keys, and
+    `until`, the place at which the next version of the row comes.
+    """
     for j in work.dimensions:
+        if j in work.several:
+            _load_rows(work, j, keys)
+            continue
         own = f"SELECT key, pos, ts, payload FROM r WHERE kind = {SIDE} AND side = {j}"
         more = f" UNION ALL {own}" if j in work.moved else ""
         work.build(f"v{j}", f"SELECT key, pos, ts, s FROM incoming{more}", _stored(work, j, keys))
+
+
+def _load_rows(work: JoinWorkspace, j: int, keys: Sequence[bytes]) -> None:
+    columns = work.join.sides[j].rows or ()
+    index, suffixes, found = work.state.entries(j, keys)
+    values = pa.array(found, pa.binary())
+    stored = pa.table(
+        {
+            "key": pa.array([keys[i] for i in index], pa.binary()),
+            "own": pa.array(suffixes, pa.binary()),
+            "pos": pa.repeat(0, len(index)),
+            "rn": pa.repeat(0, len(index)),
+            "ts": _stamps(values),
+            "s": _texts(values),
+        }
+    )
+    batch = (
+        "SELECT key, value AS own, pos, rn, ts, payload AS s FROM r "
+        f"WHERE kind = {SIDE} AND side = {j}"
+    )
+    parts = [f"{from_text(f'l[{i}]', c.type)} ASC NULLS LAST" for i, c in enumerate(columns, 1)]
+    by = ", ".join([*parts, "own"])
+    work.build(
+        f"v{j}",
+        f"SELECT key, pos, ts, s, dense_rank() OVER (ORDER BY {by}) AS nr, "
+        f"lead(pos, 1, {NEVER}) OVER (PARTITION BY key, own ORDER BY pos, rn) AS until "
+        f"FROM (SELECT *, {unpack('decode(own)')} AS l FROM "
+        f"(SELECT * FROM incoming UNION ALL {batch}))",
+        stored,
+    )
 
 
 def current_texts(work: JoinWorkspace, j: int, keys: pa.BinaryArray) -> pa.StringArray:
@@ -81,9 +123,22 @@ def store_versions(work: JoinWorkspace, here: pa.Table) -> None:
         if work.join.sides[j].lookup == "as_of":
             _store_history(work, j, rows)
             continue
+        if j in work.several:
+            _store_rows(work, j, rows)
+            continue
         last = last_of_each_key(rows).combine_chunks()
         values = _versions(last["ts"].combine_chunks(), last["payload"].combine_chunks())
         work.state.change(entry_keys(last["key"].combine_chunks(), j), values)
+
+
+def _store_rows(work: JoinWorkspace, j: int, rows: pa.Table) -> None:
+    rows = pick(rows, pa.array(order_of(rows, TRIGGER))).combine_chunks()
+    entries = entry_keys(rows["key"].combine_chunks(), j, rows["value"].combine_chunks())
+    last = {entry: place for place, entry in enumerate(entries.to_pylist())}
+    places = pa.array(sorted(last.values()), pa.int64())
+    found = pick(rows, places).combine_chunks()
+    values = _versions(found["ts"].combine_chunks(), found["payload"].combine_chunks())
+    work.state.change(entries.take(places), values)
 
 
 def _store_history(work: JoinWorkspace, j: int, rows: pa.Table) -> None:
@@ -117,7 +172,8 @@ def look_up(work: JoinWorkspace, places: str) -> None:
     """Build f: (rn, cid, did, q, d, s0, s1, …) from c, d and the dimension versions.
 
     A value whose `ts` lies after `due` counts as absent for a row that is formed after its driving
-    record was processed.
+    record was processed. Where several rows have the join key, f has one for each, and which one it
+    is in their order as the member o<j>.
 
     Args:
         work: Where c, d and v<j> stand.
@@ -132,8 +188,11 @@ def look_up(work: JoinWorkspace, places: str) -> None:
     steps = [f"f AS MATERIALIZED ({found})"]
     name = "f"
     for j in work.dimensions:
-        of = _as_of if work.join.sides[j].lookup == "as_of" else _current
-        steps.append(f"f{j} AS ({of(work, j, name)})")
+        if j in work.several:
+            steps.append(f"f{j} AS MATERIALIZED ({_rows_of(work, j, name)})")
+        else:
+            of = _as_of if work.join.sides[j].lookup == "as_of" else _current
+            steps.append(f"f{j} AS ({of(work, j, name)})")
         name = f"f{j}"
     work.build("f", f"WITH {', '.join(steps)} SELECT * FROM {name}")
 
@@ -144,6 +203,19 @@ def _current(work: JoinWorkspace, j: int, name: str) -> str:
     return (
         f"SELECT f.*, CASE WHEN f.later AND v.ts > f.due THEN NULL ELSE v.s END AS s{j} "
         f"FROM {name} f {join} v{j} v ON {on}"
+    )
+
+
+def _rows_of(work: JoinWorkspace, j: int, name: str) -> str:
+    """All rows with the join key; equality and comparisons alone, which DuckDB joins by hashing."""
+    place = "row_number() OVER (PARTITION BY f.rn ORDER BY v.nr)"
+    there = " AND v.pos <= f.q AND f.q < v.until" if j in work.moved else ""
+    latest = f"CASE WHEN f.later THEN f.due ELSE {NEVER} END"
+    return (
+        f"SELECT row_number() OVER () AS rn, f.* EXCLUDE (rn), v.s AS s{j}, "
+        f"CASE WHEN v.s IS NOT NULL THEN [0, 0, 0, {place}]::BIGINT[] END AS o{j} "
+        f"FROM {name} f LEFT JOIN (SELECT * FROM v{j} WHERE s IS NOT NULL) v "
+        f"ON f.key = v.key{there} AND v.ts <= {latest}"
     )
 
 

@@ -7,7 +7,8 @@ e<i>     records of event side i, new and stored (pos 0)
 p<i>     pairs of a driving row and a record of side i that exist since place `ppos`
 c        combinations of a driving row with a record or NULL of each event side, formed at place q0
 v<j>     versions of dimension side j
-f        combinations at the places at which they are looked at, with all sides
+f        combinations at the places at which they are looked at, with all sides: several rows each
+         where several rows of a side have the join key
 """
 
 from collections import Counter
@@ -112,6 +113,11 @@ class JoinWorkspace:
         return tuple(i for i, side in enumerate(self.join.sides) if side.role == "dimension")
 
     @property
+    def several(self) -> tuple[int, ...]:
+        """The dimension sides of which all rows with the join key match."""
+        return tuple(i for i in self.dimensions if self.join.sides[i].rows is not None)
+
+    @property
     def final(self) -> bool:
         """One decision per driving record."""
         return self.driving.emission == "final"
@@ -149,7 +155,7 @@ class JoinWorkspace:
     def driver_width(self) -> int:
         """Bytes of the suffix that tells driving rows of one key apart."""
         earlier = joins_before(self.flow, self.join)
-        return 12 * (1 + sum(len(join.events) for join in earlier))
+        return 12 * (1 + sum(len(join.parting) for join in earlier))
 
     @cached_property
     def last(self) -> bool:

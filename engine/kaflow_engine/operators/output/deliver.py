@@ -162,9 +162,7 @@ def letters_of(flow: Flow, dead: pa.Table) -> pa.Table:
     dead = dead.set_column(at, "side", pc.fill_null(dead["side"], _NO_CHAIN))
     places = pa.array(order_of(dead, _LETTER))
     rows = dead.select([*_LETTER, "part", "raw", "payload"]).take(places)
-    about = {
-        target_of(flow, chain.projections[0]): chain_name(flow, chain) for chain in chains(flow)
-    } | {
+    about = {target_of(flow, chain.head): chain_name(flow, chain) for chain in chains(flow)} | {
         target_of(flow, each): clock_letters_name(decoded_by(flow, each))
         for each in flow.operators
         if isinstance(each, Decode)

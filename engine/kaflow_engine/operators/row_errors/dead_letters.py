@@ -39,7 +39,7 @@ def expiry_letter(ttl: int) -> BadRecord:
 
 def letter_side(flow: Flow, chain: Chain) -> int | None:
     """Return the `side` of dead letters about a chain; None where it is the only one."""
-    return target_of(flow, chain.projections[0]) if len(chains(flow)) > 1 else None
+    return target_of(flow, chain.head) if len(chains(flow)) > 1 else None
 
 
 def clock_letters_name(topic: TopicParams) -> str:

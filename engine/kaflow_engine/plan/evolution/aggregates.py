@@ -253,7 +253,7 @@ def _joins(flow: Flow, chain: Chain) -> list[list[str]]:
         [side.alias, side_name(flow, side), side.role, side.kind]
         for join in chain.joins
         for side in join.sides
-        if side.kind == "INNER" or side.role == "event"
+        if side.kind == "INNER" or side.parts
     ]
 
 

@@ -24,6 +24,7 @@ from kaflow_engine.flow.graph import (
 from kaflow_engine.flow.numbers import join_id, ledger_id, state_in
 from kaflow_engine.flow.operators import Decode, KeyedJoin, Project
 from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
+from kaflow_engine.flow.tables import Materialize
 from kaflow_engine.flow.timed import Throttle
 from kaflow_engine.model.key_formats import TEXT
 from kaflow_engine.plan.evolution.aggregates import documents_of
@@ -58,7 +59,7 @@ ADDED_TO_FINISH: Mapping[str, Any] = {
     "key_format": "text",
     "headers": None,
 }
-ADDED_TO_SIDES: Mapping[str, Any] = {"within": None}
+ADDED_TO_SIDES: Mapping[str, Any] = {"within": None, "rows": None}
 ADDED_TO_STEPS: Mapping[str, Any] = {"time": None}
 """Fields that stored chains do not have, with what their absence means."""
 CALLED_ALONE = ""
@@ -210,10 +211,23 @@ def _side(flow: Flow, side: SideParams) -> dict[str, Any]:
     found = asdict(side)
     del found["input"]
     alias = found.pop("alias")
-    below = operator_of(flow, side.input)
-    read = flow.sources[below.source].index if isinstance(below, Decode) else below.id
+    if side.rows is not None:
+        found["rows"] = ", ".join(f"{column.name} {column.type}" for column in side.rows)
     clock = read_by(flow, side.input)
+    read = _read(flow, side)
     return {"alias": alias, "topic": read, **clock, **_without(ADDED_TO_SIDES, found)}
+
+
+def _read(flow: Flow, side: SideParams) -> int | str:
+    """Return which topic a side reads, or what it calls the rows that it looks up; tables have
+    their chain in their ids, whose number another plan may change, and not their state."""
+    match operator_of(flow, side.input):
+        case Decode(source=source):
+            return flow.sources[source].index
+        case Materialize(id=name, state=state):
+            return f"{name.partition('#')[0]} ({state})"
+        case below:
+            return below.id
 
 
 def _columns(columns: Sequence[Any]) -> list[dict[str, Any]]:

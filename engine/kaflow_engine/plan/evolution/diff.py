@@ -21,7 +21,10 @@ WAY_OUT = "keep the file as it was, or give it a new `id:` to start afresh"
 
 KEPT_OF_PLAN = ("pipeline",)
 KEPT_OF_TOPIC = ("name", "event_time")
-KEPT_OF_SIDE = ("alias", "topic", "role", "columns", "key", "filter", "lookup", "tombstones")
+KEPT_OF_SIDE = (
+    *("alias", "topic", "role", "columns", "key", "filter", "lookup", "tombstones"),
+    "rows",
+)
 KEPT_OF_TABLE = ("name", "partition")
 """What every state depends on: how its keys and entries are written, and the clock of topics."""
 
@@ -237,7 +240,8 @@ def _settled(old: Document, new: Document, rows: Sequence[bool]) -> Document:
     """Return a chain without those differences that do no harm: stored columns, more dimensions.
 
     Nothing is stored of a dimension that is new, and it is loaded before events go on. Where rows
-    rest, it must not be one that they have to wait for.
+    rest, it must not be one that they have to wait for; where they rest behind it, none that makes
+    several rows of one.
     """
     steps: list[Document] = []
     for n, step in enumerate(new["steps"]):
@@ -257,7 +261,9 @@ def _settled(old: Document, new: Document, rows: Sequence[bool]) -> Document:
         more = [
             side
             for side in step["sides"][len(sides) :]
-            if side["role"] == "event" or (rows[n] and side["kind"] == "INNER")
+            if side["role"] == "event"
+            or (rows[n] and side["kind"] == "INNER")
+            or (any(rows[n + 1 :]) and "rows" in side)  # rows that wait have no place for it
         ]
         before = _harmless(known["before"], step["before"])
         steps.append({**step, "before": before, "sides": [*sides, *more]})

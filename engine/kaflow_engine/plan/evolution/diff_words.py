@@ -37,6 +37,7 @@ WORDS: Mapping[str, str] = {
     "registry": "schema registry",
     "reemit": "emission on dimension updates",
     "require": "columns that must not be NULL",
+    "rows": "key of the rows that are found",
     "sides": "order of sides",
     "time": "event time of rows",
     "tombstones": "deletion by null values",

@@ -12,6 +12,7 @@ from kaflow_engine.plan.explain.rows import (
     conditions,
     finished,
     lineage_text,
+    looked_up,
     order_text,
     reading,
     selecting,
@@ -143,7 +144,7 @@ def _chains(explanation: Explanation) -> list[str]:
         for output in explanation.outputs:
             for branch in output.looked_up:
                 if branch.chain == place:
-                    lines += box(f"looked up for {_title(output)}", table([*selecting(branch)]))
+                    lines += box(f"looked up for {_title(output)}", table([*looked_up(branch)]))
             for branch in output.gathered:
                 if branch.chain == place:
                     title = f"in a UNION ALL for {_title(output)}"

@@ -38,7 +38,12 @@ from kaflow_engine.plan.planner.pipeline_plan import (
     check_pipeline,
     declared_columns,
 )
-from kaflow_engine.plan.planner.roles import TopicRole, timed_topics, topic_roles
+from kaflow_engine.plan.planner.roles import (
+    TopicRole,
+    timed_topics,
+    topic_roles,
+    topics_of_rows,
+)
 from kaflow_engine.sql.chain_shapes import BranchShape, ChainShape, chain_shapes
 from kaflow_engine.sql.pipeline import pipeline_topics, topics_of
 from kaflow_engine.sql.scope import NeedsSchema
@@ -75,7 +80,7 @@ def explain(spec: PipelineSpec, config: Config, columns: Columns | None = None) 
     read = topics_of(spec)
     every = [SourceShape(alias=n, topic=n, table=read(n).key is not None) for n in names]
     reads = [sources for each in queries if (sources := each.shape.read)] or [every]
-    roles = topic_roles(spec, config, reads, timed_topics(queries))
+    roles = topic_roles(spec, config, reads, timed_topics(queries), topics_of_rows(queries))
     return _explanation(spec, config, queries, roles, schemas, notices, None)
 
 
@@ -242,6 +247,8 @@ def _aggregates(plan: Flow, sink: Sink, branch: BranchShape) -> Sequence[Gathers
     """Return the operators of each GROUP BY of a query."""
     if branch.branch >= 0:
         return gathered_before(plan, projects_of(plan, sink)[branch.branch])
+    if not branch.shape.groups:
+        return ()
     alias = branch.shape.groups[-1].alias
     every = (each for each in plan.operators if isinstance(each, KeyedJoin | TableJoin))
     found = (operator_of(plan, side.input) for join in every for side in join.sides)

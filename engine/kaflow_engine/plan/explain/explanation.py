@@ -55,6 +55,8 @@ class SidePart:
     filter: tuple[str, ...]
     within: tuple[int, int] | None = None
     """Milliseconds that an event may be before and after its driving record; None: by TTLs."""
+    several: bool = False
+    """Of what is looked up all rows with the join key match."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +198,8 @@ class OutputPart:
     branches: tuple[BranchPart, ...]
     """Several where it writes a union; their rows leave in this order."""
     looked_up: tuple[BranchPart, ...]
-    """Queries whose groups they look up."""
+    """Queries whose groups they look up, and tables whose rows they find by other columns than the
+    key."""
     gathered: tuple[BranchPart, ...] = ()
     """Branches of unions whose rows the groups of others take; their last group is that one."""
     columns: tuple[Column, ...] | None

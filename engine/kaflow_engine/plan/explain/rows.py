@@ -96,6 +96,8 @@ def step_rows(explanation: Explanation, chain: ChainPart, step: StepPart) -> Row
         what = f"{side.topic} {side.alias} ({side.role})" if side.topic else "groups, looked up"
         yield f"{side.kind} JOIN", what
         yield "  on", " AND ".join(side.on)
+        if side.several:
+            yield "  finds", "all rows with that key, in the order of their own keys"
         for condition in side.filter:
             yield "  only", condition
         if side.within is not None:
@@ -150,6 +152,13 @@ def taken(branch: BranchPart) -> Rows:
     """What happens to rows of a union until the group that takes those of all branches."""
     yield from selecting(replace(branch, groups=branch.groups[:-1]))
     yield from taken_rows(branch.groups[-1])
+
+
+def looked_up(branch: BranchPart) -> Rows:
+    """What a chain does with rows that others look up."""
+    yield from selecting(branch)
+    if not branch.groups:
+        yield "found", "by other columns than the key"
 
 
 def conditions(where: Sequence[str]) -> Rows:

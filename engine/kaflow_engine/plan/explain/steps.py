@@ -129,7 +129,8 @@ def _steps_of(
 
 
 def _called(shape: QueryShape, join: JoinShape) -> str:
-    return join.alias if shape.source(join.alias).query is None else "the groups"
+    query = shape.source(join.alias).query
+    return "the groups" if query is not None and query.groups else join.alias
 
 
 def _key(join: JoinShape) -> tuple[str, ...]:
@@ -146,9 +147,11 @@ def _side(
     shape: QueryShape, join: JoinShape, dimensions: set[str], matching: Matching | None
 ) -> SidePart:
     source, named = shape.source(join.alias), dict[str, str]()
-    if source.query is not None:
-        named = names_of_groups(source.query)
-    role = "dimension" if source.topic in dimensions else "event"
+    role, filters = "dimension" if source.topic in dimensions else "event", source.filter
+    if source.query is not None and source.query.groups:
+        named, role = names_of_groups(source.query), "groups"
+    elif source.query is not None:
+        source = source.query.driving
     if source.table:
         role = "table"
     within = matching.within.get(join.alias) if matching else None
@@ -156,10 +159,11 @@ def _side(
         alias=join.alias,
         topic=source.topic,
         kind=join.kind,
-        role=role if source.query is None else "groups",
+        role=role,
         on=tuple(f"{text_of(p.outer)} = {shown(p.inner.sql, named)}" for p in join.keys),
-        filter=tuple(shown(part.sql, named) for part in source.filter),
+        filter=tuple(shown(part.sql, named) for part in filters),
         within=None if within is None else (within.before, within.after),
+        several=join.several,
     )
 
 

@@ -12,6 +12,7 @@ from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.layout import key_text
 from kaflow_engine.plan.planner.chain_parts import Behind, ChainParts, ended, of_tables
 from kaflow_engine.plan.planner.events.matching import matching_of, with_emission
+from kaflow_engine.plan.planner.events.sides import left_events, parts_early
 from kaflow_engine.plan.planner.grouping.refused_groups import refuse_better_rows
 from kaflow_engine.plan.planner.grouping.unions import InUnion, Unions
 from kaflow_engine.plan.planner.original_bytes import raw_condition
@@ -22,8 +23,6 @@ from kaflow_engine.plan.planner.refusals import refuse_final, refuse_reemit
 from kaflow_engine.plan.planner.roles import TopicRole
 from kaflow_engine.plan.planner.steps import (
     keyed_joins,
-    left_events,
-    parts_early,
     present,
     required,
 )
@@ -34,6 +33,7 @@ from kaflow_engine.plan.planner.wiring import (
 )
 from kaflow_engine.sql.chain_shapes import common_filters, common_key
 from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape
+from kaflow_engine.sql.types.bind import expressions
 
 MAX_DEFAULT_PARTITIONS = 4
 
@@ -106,7 +106,7 @@ def _chains(parts: PlanParts, joining: Sequence[PipelineSpec]) -> list[ChainOper
             if all(each in tables for branch in chain.branches for each in branch.shape.looked_up)
         )
         left.remove((own, chain))
-        made, waiting = _chain(own, parts.roles, chain, tables, beside)
+        made, waiting = _chain(own, parts, chain, tables, beside)
         found[made.number] = made
         unions.take(waiting)
         tables |= {**made.looked_up, **unions.looked_up}
@@ -116,13 +116,14 @@ def _chains(parts: PlanParts, joining: Sequence[PipelineSpec]) -> list[ChainOper
 
 def _chain(
     spec: PipelineSpec,
-    roles: tuple[TopicRole, ...],
+    whole: PlanParts,
     parts: ChainParts,
     tables: Mapping[QueryShape, str],
     beside: Collection[QueryShape],
 ) -> tuple[ChainOperators, list[InUnion]]:
+    roles = whole.roles
     if parts.shape.is_table:
-        return of_tables(spec, parts, roles, tables, beside)
+        return of_tables(spec, parts, roles, tables, beside, _looking_up(whole, parts))
     shape, steps, number = parts.shape, parts.steps, parts.queries.number
     alias = shape.driving.alias
     shared = common_filters([branch.shape for branch in parts.branches])
@@ -175,7 +176,7 @@ def _chain(
     )
     finish += matching.times if matching else ()
     driving, joined = keyed_joins(
-        spec, shape, steps, needs, finish, roles, parts.types, driving, tables
+        spec, shape, steps, needs, finish, roles, parts.types, driving, tables, parts.keys
     )
     if matching is not None:
         joined = matching.applied(joined)
@@ -194,6 +195,18 @@ def _chain(
         ),
         beside,
     )
+
+
+def _looking_up(whole: PlanParts, table: ChainParts) -> list[Expr]:
+    """Return the expressions of the queries that look rows of a table up."""
+    own = {each.shape for each in table.queries.branches if each.is_looked_up}
+    shapes = [each.shape for chain in whole.chains for each in chain.queries.branches]
+    return [
+        expr
+        for shape in shapes
+        if any(source.query in own for source in shape.sources)
+        for expr in expressions(shape)
+    ]
 
 
 def _uncertain_keys(

@@ -49,6 +49,7 @@ def of_tables(
     roles: Sequence[TopicRole],
     groups: Mapping[QueryShape, str],
     beside: Collection[QueryShape],
+    looking_up: Sequence[Expr],
 ) -> tuple[ChainOperators, list[InUnion]]:
     """Lay out a chain whose rows are those of tables.
 
@@ -58,6 +59,7 @@ def of_tables(
         roles: The topics.
         groups: The ids of the aggregates whose groups are joined.
         beside: As in `ended`.
+        looking_up: What others that look its rows up read.
     """
     where = [branch.shape.where for branch in parts.branches]
     tables = Tables(
@@ -73,7 +75,7 @@ def of_tables(
         clocks={role.name: role.clock for role in roles},
     )
     read = [expr for own in where for expr in own]
-    read += [expr for branch in parts.branches for expr in branch.finishing]
+    read += [*looking_up, *(expr for branch in parts.branches for expr in branch.finishing)]
     behind = Behind(rows=tables.make(read))
     return ended(spec, parts, where, behind, beside, tables=tuple(tables.found))
 
@@ -140,6 +142,10 @@ def ended(
         relation = relation_of(spec, branch.place, in_union=branch.shape in beside)
         unnests = branch.shape.unnests
         columns = tuple((column, expr.sql) for column, expr in branch.columns)
+        if branch.place[1] < 0 and not branch.groups:
+            assert isinstance(rows, Rows)
+            looked_up[branch.shape] = rows.input
+            continue
         if not branch.groups:
             project = projection(relation, rows, own, columns, unnests)
             ends[branch.place] = projects[branch.place] = project

@@ -30,7 +30,7 @@ from kaflow_engine.plan.planner.outputs.output import (
 from kaflow_engine.plan.planner.outputs.typed import output_parts
 from kaflow_engine.plan.planner.planned import PlannedPipeline
 from kaflow_engine.plan.planner.refusals import wrong_roles, wrong_tables
-from kaflow_engine.plan.planner.roles import timed_topics, topic_roles
+from kaflow_engine.plan.planner.roles import timed_topics, topic_roles, topics_of_rows
 from kaflow_engine.plan.planner.steps import key_steps
 from kaflow_engine.plan.planner.tables.keys import TableKeys, table_keys
 from kaflow_engine.plan.planner.tables.operations import columns_beside
@@ -204,7 +204,7 @@ def _plan(
     ]
     keys = table_keys(spec, schemas.get)
     parts = [_chain(chain, outputs, columns, keys, mistakes) for chain in chains]
-    roles = topic_roles(spec, config, reads, timed_topics(chains))
+    roles = topic_roles(spec, config, reads, timed_topics(chains), topics_of_rows(chains))
     used = used_columns(shape for branches in shapes for shape in branches)
     for source in (source for sources in reads for source in sources if source.table):
         used[source.topic] |= columns_beside(spec, source, keys)

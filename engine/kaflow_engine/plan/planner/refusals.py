@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from kaflow_engine.errors import ModelError, SqlError
 from kaflow_engine.model.pipelines.own_settings import as_said_by
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.planner.events.sides import event_aliases
 from kaflow_engine.plan.planner.roles import TopicRole
-from kaflow_engine.plan.planner.steps import KeyStep, event_aliases
+from kaflow_engine.plan.planner.steps import KeyStep
 from kaflow_engine.sql.chain_shapes import ChainShape
 from kaflow_engine.sql.shape import QueryShape
 
@@ -14,14 +15,25 @@ from kaflow_engine.sql.shape import QueryShape
 def refuse_final(
     spec: PipelineSpec, shape: QueryShape, steps: Sequence[KeyStep], roles: Sequence[TopicRole]
 ) -> None:
-    """Refuse final emission of a chain in which a side's records would be gone before the decision.
+    """Refuse final emission of a chain in which a side's records would be gone before the decision,
+    or its rows part before it.
 
     Raises:
         SqlError: with the way out.
     """
-    if spec.emission.type == "final" and len(steps) > 1 and event_aliases(shape, roles):
+    if spec.emission.type != "final" or len(steps) < 2:
+        return
+    if event_aliases(shape, roles):
         raise SqlError(
             "final emission with event sides works over one join key only",
+            spec.place("emission", "type"),
+            "split the pipeline in two, or use smart emission",
+        )
+    several = next((join.alias for join in shape.joins if join.several), None)
+    if several is not None:
+        raise SqlError(
+            f"final emission with a look-up by other columns than the key ('{several}') works over "
+            "one join key only",
             spec.place("emission", "type"),
             "split the pipeline in two, or use smart emission",
         )
@@ -41,6 +53,14 @@ def refuse_reemit(spec: PipelineSpec, chains: Sequence[ChainShape], steps: int) 
     if spec.on_dimension_update != "reemit":
         return
     place = spec.place("on_dimension_update")
+    for join in (join for chain in chains for join in chain.shape.joins if join.several):
+        raise ModelError(
+            f"'on_dimension_update: reemit' forms a row again, and '{join.alias}' is looked up by "
+            "other columns than its key: a record has as many rows as it finds there",
+            place,
+            "remove it; or declare topics: <topic>: table: true for each topic of the join, whose "
+            "rows then change with either one",
+        )
     if len(spec.writes) > 1:
         raise ModelError(
             "'on_dimension_update: reemit' works with one output only",
@@ -101,7 +121,7 @@ def wrong_tables(spec: PipelineSpec, chains: Sequence[ChainShape]) -> list[Model
         driving = {
             chain.shape.driving.topic
             for chain in chains
-            if any(branch.output == output for branch in chain.branches)
+            if any(each.output == output and not each.is_looked_up for each in chain.branches)
         }
         if len(driving) > 1:
             names = " and ".join(f"'{name}'" for name in sorted(driving))

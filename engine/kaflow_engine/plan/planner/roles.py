@@ -87,6 +87,7 @@ def topic_roles(
     config: Config,
     chains: Sequence[Sequence[SourceShape]],
     timed: Collection[Way],
+    rows: Collection[Way],
 ) -> tuple[TopicRole, ...]:
     """Return the roles of the topics of a pipeline, ordered by code point.
 
@@ -95,10 +96,11 @@ def topic_roles(
         config: For the default TTL.
         chains: Of each the topics as its query reads them; the first drives.
         timed: Tables whose changes are grouped as rows of their own.
+        rows: Tables whose rows a query is about.
     """
     roles: list[TopicRole] = []
     every = {way_of(source) for sources in chains for source in sources}
-    found = _Found.of(chains, timed)
+    found = _Found.of(chains, timed, rows)
     for name in sorted({topic for topic, _ in every}):
         ways = {way for way in every if way[0] == name}
         dimension = name in spec.state.dimensions
@@ -128,13 +130,18 @@ class _Found:
     timed: frozenset[Way]
 
     @classmethod
-    def of(cls, chains: Sequence[Sequence[SourceShape]], timed: Collection[Way]) -> "_Found":
+    def of(
+        cls,
+        chains: Sequence[Sequence[SourceShape]],
+        timed: Collection[Way],
+        rows: Collection[Way],
+    ) -> "_Found":
         events = [sources for sources in chains if not sources[0].table]
         return cls(
             tables=_ways(s for sources in chains for s in sources if s.table),
             joined=_ways(s for sources in events for s in sources[1:] if not s.table),
             driving=_ways(sources[0] for sources in events),
-            rows=_ways(s for sources in chains if sources[0].table for s in sources),
+            rows=frozenset(rows),
             timed=frozenset(timed),
         )
 
@@ -197,3 +204,9 @@ def timed_topics(chains: Sequence[ChainShape]) -> frozenset[Way]:
         for source in each.sources
         if source.query is None
     )
+
+
+def topics_of_rows(chains: Sequence[ChainShape]) -> frozenset[Way]:
+    """Return the topics of tables whose rows a query is about, each as it is read."""
+    shapes = (each.shape for each in chains if each.shape.is_table and not each.is_looked_up)
+    return _ways(source for shape in shapes for source in shape.read)

@@ -12,6 +12,7 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.layout import key_text
 from kaflow_engine.plan.planner.roles import TopicRole
+from kaflow_engine.plan.planner.tables.keys import TableKeys, source_key
 from kaflow_engine.plan.planner.tables.record_keys import is_record_key
 from kaflow_engine.sql.shape import MATCHED, Expr, JoinShape, OutputShape, QueryShape
 from kaflow_engine.sql.tables.operations import operation_sql
@@ -132,6 +133,7 @@ def keyed_joins(
     types: dict[tuple[str, str], str],
     driving: Driving,
     tables: Mapping[QueryShape, str],
+    keys: TableKeys,
 ) -> tuple[Driving, tuple[KeyedJoin, ...]]:
     """Lay out the columns of each join.
 
@@ -144,7 +146,8 @@ def keyed_joins(
         roles: The topics, in the order of their indices.
         types: DuckDB type of each (alias, column).
         driving: How driving records become rows, its columns left open.
-        tables: The ids of the aggregates of queries that are looked up.
+        tables: The ids of the aggregates and tables of queries that are looked up.
+        keys: The columns that are keys of tables.
 
     Returns:
         The driving edge with the columns that travel, and the joins.
@@ -163,7 +166,7 @@ def keyed_joins(
         here = _used(reads[n:])
         known = {column.name for column in before}
         sides = tuple(
-            _side(spec, shape, j, key, here, roles, types, tables) for j, key in step.joins
+            _side(spec, shape, j, key, here, roles, types, tables, keys) for j, key in step.joins
         )
         here_names = {f"{s.alias}.{c.name}" for s in sides for c in s.columns}
         here_names |= {f"{s.alias}.{MATCHED}" for s in sides}
@@ -192,6 +195,7 @@ def _side(
     roles: Sequence[TopicRole],
     types: dict[tuple[str, str], str],
     tables: Mapping[QueryShape, str],
+    keys: TableKeys,
 ) -> SideParams:
     source, kind = shape.source(join.alias), join.kind
     assert kind == "LEFT" or kind == "INNER" or kind == "ANTI", kind
@@ -211,6 +215,12 @@ def _side(
             lookup="current",
             keep=FOREVER,
             tombstones=True,
+            rows=tuple(
+                Column(part.name, types[(join.alias, part.name)])
+                for part in source_key(source, keys)
+            )
+            if join.several
+            else None,
         )
     role = next(role for role in roles if role.name == source.topic)
     topic = spec.read_as(source.topic, source.reading)
@@ -235,43 +245,6 @@ def _side(
 
 def _all_of(conditions: Sequence[str]) -> str | None:
     return " AND ".join(f"({sql})" for sql in conditions) or None
-
-
-def parts_early(
-    spec: PipelineSpec,
-    shape: QueryShape,
-    steps: Sequence[KeyStep],
-    roles: Sequence[TopicRole],
-    where: Sequence[Expr],
-    fails: bool,
-) -> bool:
-    """Tell whether rows of one driving record part, and may come to different ends afterwards.
-
-    Args:
-        spec: What the author wrote.
-        shape: What the query says.
-        steps: Joins by key.
-        roles: The topics.
-        where: Filters of the finished row.
-        fails: The SQL may fail on some of them.
-    """
-    events = event_aliases(shape, roles)
-    if not any(step.aliases & events for step in steps[:-1]):
-        return False
-    waits = spec.emission.type != "immediate" or any(s.inner for s in steps)
-    return waits or bool(where) or fails
-
-
-def event_aliases(shape: QueryShape, roles: Sequence[TopicRole]) -> frozenset[str]:
-    """Return the joined sides that are events."""
-    dimensions = {role.name for role in roles if role.dimension}
-    return frozenset(s.alias for s in shape.read[1:] if not s.table and s.topic not in dimensions)
-
-
-def left_events(shape: QueryShape, roles: Sequence[TopicRole]) -> frozenset[str]:
-    """Return the joined sides that are events and need not match."""
-    left = {join.alias for join in shape.joins if join.kind in ("LEFT", "ANTI")}
-    return event_aliases(shape, roles) & left
 
 
 def _required_at(spec: PipelineSpec, name: str) -> Location:

@@ -144,7 +144,7 @@ class ChainOperators:
     tables: tuple[Materialize | TableJoin, ...] = ()
     """What makes its rows, where these are rows of a table."""
     looked_up: Mapping[QueryShape, str] = field(default_factory=dict[QueryShape, str])
-    """The ids of the aggregates that joins of other chains look up."""
+    """The ids of the aggregates and tables that joins of other chains look up."""
     has_ledger: bool = False
 
     def ended(self, entries: Mapping[tuple[int, int], Project]) -> "ChainOperators":

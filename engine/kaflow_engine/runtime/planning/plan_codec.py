@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.chains.chain import chains
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import aggregates, with_avro_ids
+from kaflow_engine.flow.graph import aggregates, joins, with_avro_ids
 from kaflow_engine.flow.operators import Aggregate
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.flow.tables import TableJoin
@@ -29,6 +29,8 @@ _OF_ITS_ROWS: dict[str, Any] = {"chain": True}
 _OF_ONE_CLOCK: dict[str, Any] = {"clock": True}
 """Where a topic has one event time, which bears its name, plans are written as before others could
 have several."""
+_ONE_ROW: dict[str, Any] = {"sides": {"__all__": {"rows"}}}
+"""Where look-ups find one row, plans are written as before they found others."""
 _WITHOUT_AGGREGATES: dict[str, Any] = {"retired_states": True}
 _WITHOUT_BEGINNINGS: dict[str, Any] = {"begins": True}
 
@@ -40,7 +42,7 @@ def plan_text(plan: Flow) -> str:
     joined = [each for each in plan.operators if isinstance(each, TableJoin)]
     grouped = any(e.chain is not None or e.left.filter or e.right.filter for e in joined)
     united = any(isinstance(e, Aggregate | Runs) and e.chain is not None for e in plan.operators)
-    several = any(topic.clocks for topic in plan.sources)
+    several_clocks = any(topic.clocks for topic in plan.sources)
     timed = {
         place: {
             **({"clock": True} if not topic.clock else {}),
@@ -48,12 +50,14 @@ def plan_text(plan: Flow) -> str:
         }
         for place, topic in enumerate(plan.sources)
     }
+    several_rows = any(side.rows is not None for join in joins(plan) for side in join.sides)
     of_operators = {
         **({} if numbered else _UNNUMBERED),
         **(_TRAVELLING if travelling else {}),
         **({} if grouped else _OF_TOPICS),
         **({} if grouped or united else _OF_ITS_ROWS),
-        **({} if several else _OF_ONE_CLOCK),
+        **({} if several_clocks else _OF_ONE_CLOCK),
+        **({} if several_rows else _ONE_ROW),
     }
     gathering = {  # as before unions could be grouped
         place: {"chain": True}

@@ -6,7 +6,6 @@ from dataclasses import replace
 from sqlglot import exp
 
 from kaflow_engine.duck.quoting import identifier
-from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.model.record_columns import KEY
 from kaflow_engine.sql.flat import Flat, Group
 from kaflow_engine.sql.scope import Relation, element
@@ -87,26 +86,13 @@ def _always(grouped: bool) -> CallShape:
     )
 
 
-def check_looked_up(side: Flat, name: str, keys: Sequence[KeyPair], at: Location | None) -> None:
-    """Refuse a join that does not look up one group by all that it is grouped by.
+def one_group(side: Flat, keys: Sequence[KeyPair]) -> bool:
+    """Tell whether a condition says all that groups are grouped by, so that one has the key.
 
     Args:
         side: What is joined.
-        name: What the author calls it.
         keys: The condition.
-        at: Where the join stands.
-
-    Raises:
-        SqlError: It is joined by something else.
     """
-    for alias, query in side.queries.items():
-        group = query.groups[-1]
-        wanted = {identifier(f"{alias}.{key}") for key, _ in group.keys}
-        if {pair.inner.sql for pair in keys} != wanted or len(keys) != len(wanted):
-            names = " and ".join(said for said, _ in group.named) or "nothing"
-            raise SqlError(
-                f"'{name}' is grouped by {names}, and the condition does not say which one group "
-                "to look up",
-                at,
-                "compare each column that it is grouped by with one of the stream, no others",
-            )
+    ((alias, query),) = side.queries.items()
+    wanted = {identifier(f"{alias}.{key}") for key, _ in query.groups[-1].keys}
+    return {pair.inner.sql for pair in keys} == wanted and len(keys) == len(wanted)

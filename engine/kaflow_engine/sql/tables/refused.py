@@ -1,16 +1,15 @@
 """Refuses what tables cannot do, or streams that look them up, with the reason and the way out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from sqlglot import exp
 
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.sql.flat import Flat
-from kaflow_engine.sql.scope import element
-from kaflow_engine.sql.shape import BATCH_TIME, JoinKind, JoinShape, QueryShape
+from kaflow_engine.sql.shape import BATCH_TIME, JoinKind, QueryShape
 from kaflow_engine.sql.streamable import is_unnest, line_of
-from kaflow_engine.sql.syntax import DIALECT, at_line
+from kaflow_engine.sql.syntax import at_line
 from kaflow_engine.sql.tables.joined import said_kind
 from kaflow_engine.sql.types.bind import expressions
 
@@ -88,44 +87,6 @@ def _joined_events(kind: JoinKind, alias: str, first: str, at: Location | None) 
         f"'{alias}' is joined to tables, and its events drive the join",
         at,
         f"put '{alias}' first: FROM {alias} JOIN …",
-    )
-
-
-def check_look_up(join: JoinShape, alias: str, key: Sequence[str], at: Location | None) -> None:
-    """Refuse a look-up of a table by something else than its key.
-
-    Args:
-        join: Of events and the table.
-        alias: What the author calls the table.
-        key: Its columns.
-        at: Where the join stands.
-
-    Raises:
-        SqlError: With the way out.
-    """
-    names = " and ".join(f"'{name}'" for name in key)
-    if len(key) > 1:
-        raise SqlError(
-            f"events look up table '{alias}', whose key is {names}: they can by one column only",
-            at,
-            "join it to other tables, or remove table and primary_key and list the topic under "
-            "state.dimensions",
-        )
-    own = element(join.alias, key[0]).sql(dialect=DIALECT).lower()
-    read = [pair.inner.sql.lower() for pair in join.keys]
-    if read == [own]:
-        return
-    if own in read:
-        raise SqlError(
-            f"events look up table '{alias}' by more than its key {names}",
-            at,
-            f"join by {alias}.{key[0]} alone, and compare the rest in WHERE",
-        )
-    raise SqlError(
-        f"events look up table '{alias}' by something else than its key {names}",
-        at,
-        f"join by {alias}.{key[0]}; or name the column in topics.<topic>.primary_key, where it is "
-        "the key; or list the topic under state.dimensions, and remove table",
     )
 
 

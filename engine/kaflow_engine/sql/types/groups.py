@@ -58,7 +58,7 @@ def group_columns(
 def source_columns(
     query: QueryShape, columns: AliasColumns, at: Location | None
 ) -> dict[str, Sequence[Column]]:
-    """Return the columns of each source of a query: of a topic, or of groups that are looked up.
+    """Return the columns of each source of a query: of a topic, or of what is looked up.
 
     Args:
         query: Whose sources they are.
@@ -73,7 +73,11 @@ def source_columns(
         if source.query is None:
             found[source.alias] = columns[source.topic]
             continue
-        below = with_elements(source_columns(source.query, columns, at), source.query, at)
+        read = source_columns(source.query, columns, at)
+        if not source.query.groups:
+            found[source.alias] = read[source.alias]
+            continue
+        below = with_elements(read, source.query, at)
         found[source.alias] = group_columns(below, source.query, at)[-1].row
     return found
 

@@ -10,8 +10,9 @@ from kaflow_engine.flow.operators import KeyedJoin
 from kaflow_engine.model.pipelines.own_settings import as_said_by
 from kaflow_engine.model.query_settings import WithinSpec
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.planner.events.sides import event_aliases, left_events
 from kaflow_engine.plan.planner.roles import TopicRole
-from kaflow_engine.plan.planner.steps import KeyStep, Needs, event_aliases, left_events
+from kaflow_engine.plan.planner.steps import KeyStep, Needs
 from kaflow_engine.sql.chain_shapes import ChainShape
 from kaflow_engine.sql.groups.event_time import TIME
 from kaflow_engine.sql.shape import MATCHED, Expr, JoinShape, QueryShape

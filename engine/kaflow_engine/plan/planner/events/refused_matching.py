@@ -8,8 +8,8 @@ from kaflow_engine.model.pipelines.own_settings import as_said_by, owner_at, own
 from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.events.matching import emission_of, row_times
+from kaflow_engine.plan.planner.events.sides import event_aliases, left_events
 from kaflow_engine.plan.planner.roles import TopicRole
-from kaflow_engine.plan.planner.steps import event_aliases, left_events
 from kaflow_engine.sql.chain_shapes import ChainShape
 from kaflow_engine.sql.groups.event_time import TIME
 from kaflow_engine.sql.syntax import at_line

@@ -20,7 +20,7 @@ from kaflow_engine.plan.planner.tables.keys import (
 )
 from kaflow_engine.plan.planner.tables.record_keys import from_record_key
 from kaflow_engine.sql.pipeline import key_type
-from kaflow_engine.sql.shape import Expr, JoinShape, QueryShape, SourceShape
+from kaflow_engine.sql.shape import MATCHED, Expr, JoinShape, QueryShape, SourceShape
 from kaflow_engine.sql.syntax import at_line
 from kaflow_engine.sql.tables.operations import operation_sql
 from kaflow_engine.sql.types.bind import Binder
@@ -73,7 +73,7 @@ class Tables:
         """
         pairs = [pair for join in self.shape.joins for pair in join.keys]
         every = [*read, *(pair.outer for pair in pairs), *(pair.inner for pair in pairs)]
-        uses = {use for expr in every for use in expr.uses}
+        uses = {use for expr in every for use in expr.uses if use[1] != MATCHED}
         first, *others = self.shape.sources
         made = self._source(first, uses)
         for source, join in zip(others, self.shape.joins, strict=True):

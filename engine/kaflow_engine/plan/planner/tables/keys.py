@@ -82,6 +82,8 @@ def has_columns(shape: QueryShape, keys: TableKeys, schemas: Schemas) -> bool:
 def source_key(source: SourceShape, keys: TableKeys) -> Key:
     """Return the key of a table: of a topic, or the tuple of grouping values of groups."""
     alias = source.alias
+    if source.query is not None and not source.query.groups:
+        return source_key(source.query.driving, keys)
     if source.query is not None:
         group = source.query.groups[-1]
         called = {name: said for said, name in group.named}

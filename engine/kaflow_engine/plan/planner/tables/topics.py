@@ -8,6 +8,7 @@ from kaflow_engine.model.record_columns import KEY
 from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec, TopicSpec
 from kaflow_engine.sql.chain_shapes import ChainShape, is_timed
+from kaflow_engine.sql.shape import SourceShape
 
 _IN_COLUMN = "column:"
 
@@ -80,6 +81,9 @@ def _changes_alone(spec: PipelineSpec, chains: Sequence[ChainShape]) -> Iterator
 def _kept_for_ever(spec: PipelineSpec, chains: Sequence[ChainShape]) -> Iterator[ModelError]:
     """Rows that events look up stay until they are deleted."""
     sides = [s for chain in chains if not chain.shape.is_table for s in chain.shape.read[1:]]
+    sides += [
+        each.shape.driving for chain in chains for each in chain.branches if each.is_looked_up
+    ]
     read = dict.fromkeys((s.topic, s.reading) for s in sides if s.table)
     for topic, reading in read:
         if spec.read_as(topic, reading).retain is not None:
@@ -92,13 +96,18 @@ def _kept_for_ever(spec: PipelineSpec, chains: Sequence[ChainShape]) -> Iterator
             )
 
 
+def _is_table(source: SourceShape) -> bool:
+    """Tell whether a source is a table of a topic, by whatever columns its rows are found."""
+    return source.table or (source.query is not None and not source.query.groups)
+
+
 def wrong_settings(spec: PipelineSpec, chains: Sequence[ChainShape]) -> Iterator[ModelError]:
     """Yield an error for each setting that does not fit the tables that queries read."""
     yield from _kept_for_ever(spec, chains)
     yield from _changes_alone(spec, chains)
     for i, name in enumerate(spec.state.dimensions):
         for chain in chains:
-            tables = [s.topic or s.called for s in chain.shape.sources if s.table]
+            tables = [s.topic or s.called for s in chain.shape.sources if _is_table(s)]
             if tables and chain.shape.driving.topic == name:
                 yield ModelError(
                     f"'{name}' is a dimension, and drives a join with table '{tables[0]}'",
