@@ -12,6 +12,7 @@ from tests.reference.unions import NotExpressible
 
 FOLDER = Path(__file__).parents[1] / "engine" / "testing" / "cases"
 BEYOND_THE_ORACLE = {
+    "the key of the last row of two columns that are not selected, and its _key",
     "the start of a window that changes is a grouping value like others",
     "_key of first rows is what they are the first of",
     "a name after FROM is that of WITH, else a relation, else a topic",

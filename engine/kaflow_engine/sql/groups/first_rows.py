@@ -56,7 +56,8 @@ def first_rows(
         tree = scope.resolve(part)
         name = f"k{len(group.keys)}"
         group.keys[name] = tree
-        group.named.append((part.sql(dialect=DIALECT), name))
+        is_name = isinstance(part, exp.Column) and not part.table
+        group.named.append((part.name if is_name else part.sql(dialect=DIALECT), name))
         known.setdefault(text_of(tree), group.column(name))
     rest = {name: tree for name, tree in flat.outputs.items() if text_of(tree) not in known}
     constant = {name: tree for name, tree in rest.items() if tree.find(exp.Column) is None}
