@@ -5,6 +5,12 @@ from kaflow_engine.flow.operators import Decode
 from kaflow_engine.flow.sources import TopicParams
 
 
+def decode_id(clock: str) -> str:
+    """Return the id of the operator that decodes a topic by a clock: of the first one that is the
+    name of the topic."""
+    return f"decode:{clock}"
+
+
 def decoded_by(flow: Flow, decode: Decode) -> TopicParams:
     """Return the topic that an operator decodes, by the clock of the operator."""
     return flow.sources[decode.source].by(decode.clock)

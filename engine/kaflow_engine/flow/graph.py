@@ -25,12 +25,6 @@ from kaflow_engine.flow.timed import Runs, Throttle
 from kaflow_engine.model.columns import Column
 
 
-def decode_id(clock: str) -> str:
-    """Return the id of the operator that decodes a topic by a clock: of the first one that is the
-    name of the topic."""
-    return f"decode:{clock}"
-
-
 def inputs_of(node: Operator | Sink) -> tuple[str, ...]:
     """Return the ids of the operators whose rows a node takes."""
     match node:

@@ -8,16 +8,10 @@ import yaml
 
 from kaflow_engine.errors import Location
 from kaflow_engine.flow.chains.chain import chain_of, chains
+from kaflow_engine.flow.decodes import decode_id
 from kaflow_engine.flow.edges import Driving
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import (
-    decode_id,
-    inputs_of,
-    level_of,
-    projections,
-    projects_of,
-    state_name,
-)
+from kaflow_engine.flow.graph import inputs_of, level_of, projections, projects_of, state_name
 from kaflow_engine.flow.operators import Decode, Operator, TakesRows
 from kaflow_engine.flow.sinks import Sink, TableSink, TopicSink
 from kaflow_engine.model.columns import Column

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from kaflow_engine.duck.queries import cursor, query
+from kaflow_engine.duck.queries import cursor
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.operators import Accumulator, Aggregate
 from kaflow_engine.flow.windows import WINDOW_END, WINDOW_START, SessionWindow
@@ -14,7 +14,7 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.aggregate.inputs import Inputs
 from kaflow_engine.operators.aggregate.nodes import Node, Parts, parts_of_nodes
 from kaflow_engine.operators.row_errors.quarantine import DATA_ERRORS, error_class, error_text
-from kaflow_engine.operators.rows.row_text import columns_of, from_text, pack, to_text, unpack
+from kaflow_engine.operators.rows.row_text import columns_of, pack, to_text, unpack
 from kaflow_engine.operators.rows.schemas import TAKEN
 
 _ALL = 1 << 62
@@ -184,53 +184,6 @@ def computed(
     sql = f'SELECT "columns", "row" FROM ({_statement(aggregate, results, False)}) ORDER BY v'
     with cursor() as con:  # DuckDB finds the tables by the names of the arguments
         return con.execute(sql).to_arrow_table()
-
-
-def rows_of_groups(aggregate: Aggregate, groups: pa.Table) -> pa.ChunkedArray:
-    """Compute the results of groups as they are kept, without rows: packed, in their order.
-
-    Args:
-        aggregate: Which operator.
-        groups: `keys`, `began` and `ended` as of `Inputs.infos`, and the accumulators in `columns`.
-
-    Raises:
-        DATA_ERRORS: Some of them fail.
-    """
-    return query(_statement_of_groups(aggregate), rows=groups)["row"]
-
-
-@lru_cache(maxsize=256)
-def _statement_of_groups(aggregate: Aggregate) -> str:
-    given = ["keys", "began", "ended"]
-    chosen = ", ".join([*given, *columns_of("l", [a.column for a in aggregate.accumulators])])
-    lists = f"SELECT {', '.join(given)}, {unpack('columns')} AS l FROM rows"
-    return f'SELECT {_result(aggregate)} AS "row" FROM (SELECT {chosen} FROM ({lists}))'
-
-
-def results_of_groups(aggregate: Aggregate) -> tuple[str, dict[str, tuple[str, str]]]:
-    """Return how the results of groups are computed as they are kept, without rows.
-
-    Returns:
-        A SELECT from the table `rows`, which holds `rn`, `keys`, `began` and `ended` as of
-        `Inputs.infos`, and the accumulators in `columns`; and of each column of the result SQL over
-        it, for the value and for its text.
-    """
-    chosen = ["rn", "k", "began", "ended"]
-    chosen += columns_of("l", [a.column for a in aggregate.accumulators])
-    lists = f"{unpack('keys')} AS k, {unpack('columns')} AS l"
-    groups = f"SELECT {', '.join(chosen)} FROM (SELECT rn, began, ended, {lists} FROM rows)"
-    made = [
-        (from_text(f"k[{i}]", column.type), f"k[{i}]") for i, column in enumerate(aggregate.keys, 1)
-    ]
-    for result in aggregate.results:
-        value = f"CAST(({result.sql}) AS {result.column.type})"
-        made.append((value, to_text(value, result.column.type)))
-    if aggregate.window is not None:
-        for at in ("began", "ended"):
-            value = f"make_timestamp({at} * 1000)"
-            made.append((value, to_text(value, "TIMESTAMP")))
-    names = [column.name for column in result_columns(aggregate)]
-    return groups, dict(zip(names, made, strict=True))
 
 
 @lru_cache(maxsize=256)

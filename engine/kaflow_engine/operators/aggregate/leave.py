@@ -8,16 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.chains.chain import chain_of
 from kaflow_engine.flow.graph import entries_of, last_level, level_of, source_of, target_of
 from kaflow_engine.flow.operators import Project
 from kaflow_engine.model.columns import Column
-from kaflow_engine.operators.aggregate.calculate import (
-    result_columns,
-    results_of_groups,
-    unpacked_rows,
-)
+from kaflow_engine.operators.aggregate.calculate import result_columns, unpacked_rows
 from kaflow_engine.operators.aggregate.called import change_called
 from kaflow_engine.operators.aggregate.entries import read_group
 from kaflow_engine.operators.aggregate.workspace import (
@@ -154,29 +149,6 @@ def append_rows(work: Work, rows: pa.Table, known: pa.Table) -> Leaving:
     return Leaving(
         rows=rows,
         typed=unpacked_rows(work.aggregate, [batch_time_column(work.batch.batch_time)]),
-        packed=packed,
-        placed=lambda found: placed(found, known),
-    )
-
-
-def final_rows(work: Work, groups: pa.Table, known: pa.Table) -> Leaving:
-    """Return the rows that groups send when they are over, computed where they are read.
-
-    Args:
-        work: The aggregate.
-        groups: As `results_of_groups` reads them.
-        known: Where they come from, by `rn`.
-    """
-    source, made = results_of_groups(work.aggregate)
-    values = ", ".join(f"{value} AS {identifier(name)}" for name, (value, _) in made.items())
-    time = batch_time_column(work.batch.batch_time)
-
-    def packed(wanted: Sequence[Column]) -> str:
-        return f"SELECT rn, {pack(made[c.name][1] for c in wanted)} AS payload FROM ({source})"
-
-    return Leaving(
-        rows=groups,
-        typed=f"SELECT rn, {time}, {values} FROM ({source})",
         packed=packed,
         placed=lambda found: placed(found, known),
     )

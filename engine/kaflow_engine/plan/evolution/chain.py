@@ -12,15 +12,10 @@ from typing import Any, TypeAlias
 
 from kaflow_engine.flow.chains.chain import Chain, chains
 from kaflow_engine.flow.chains.names import chain_called
+from kaflow_engine.flow.decodes import decode_id
 from kaflow_engine.flow.edges import SideParams
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import (
-    decode_id,
-    operator_of,
-    projects_of,
-    source_of,
-    throttle_of,
-)
+from kaflow_engine.flow.graph import operator_of, projects_of, source_of, throttle_of
 from kaflow_engine.flow.numbers import join_id, ledger_id, state_in
 from kaflow_engine.flow.operators import Decode, KeyedJoin, Project
 from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink

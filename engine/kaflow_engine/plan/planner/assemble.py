@@ -4,9 +4,9 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from kaflow_engine.flow.decodes import decode_id
 from kaflow_engine.flow.edges import Driving
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import decode_id
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.layout import key_text

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kaflow_engine.errors import Location, ModelError
+from kaflow_engine.flow.decodes import decode_id
 from kaflow_engine.flow.edges import Driving, Rows, SideParams
-from kaflow_engine.flow.graph import decode_id
 from kaflow_engine.flow.numbers import join_id, state_in
 from kaflow_engine.flow.operators import KeyedJoin
 from kaflow_engine.model.columns import Column

@@ -4,8 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kaflow_engine.errors import ModelError
+from kaflow_engine.flow.decodes import decode_id
 from kaflow_engine.flow.edges import Driving, Rows
-from kaflow_engine.flow.graph import decode_id, inputs_of
+from kaflow_engine.flow.graph import inputs_of
 from kaflow_engine.flow.numbers import ledger_id, state_in
 from kaflow_engine.flow.operators import (
     Decode,

@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from kaflow_engine.flow.decodes import decode_id
 from kaflow_engine.flow.edges import Driving, Rows
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.graph import decode_id
 from kaflow_engine.flow.numbers import table_state
 from kaflow_engine.flow.operators import Decode, Project
 from kaflow_engine.flow.records import DEAD_LETTER, RECORDS

@@ -15,11 +15,11 @@ from kaflow_engine.operators.aggregate.closing.over import (
     over_groups,
     places_over,
     results_of,
-    stored_groups,
 )
+from kaflow_engine.operators.aggregate.closing.stored import final_rows
 from kaflow_engine.operators.aggregate.entries import overs_at, read_entries, read_group_values
 from kaflow_engine.operators.aggregate.groups import Over
-from kaflow_engine.operators.aggregate.leave import append_rows, final_rows, result_letters
+from kaflow_engine.operators.aggregate.leave import append_rows, result_letters
 from kaflow_engine.operators.aggregate.windows import ends_of
 from kaflow_engine.operators.aggregate.workspace import Work
 from kaflow_engine.operators.handover import Changes, HandChanges, HandOn, Leaving, placed
@@ -159,7 +159,7 @@ def _close_at_once(
         except DATA_ERRORS:
             return None
     groups.forget(entries)
-    leaving = final_rows(work, stored_groups(gone, stored.columns), places_over(work, gone))
+    leaving = final_rows(work, gone, stored.columns, places_over(work, gone))
     return _sent(work, gone, leaving, [], hand_on)
 
 

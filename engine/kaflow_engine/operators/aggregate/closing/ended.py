@@ -13,8 +13,8 @@ from kaflow_engine.operators.aggregate.closing.over import (
     over_groups,
     places_over,
     results_of,
-    rows_at_once,
 )
+from kaflow_engine.operators.aggregate.closing.stored import rows_at_once
 from kaflow_engine.operators.aggregate.entries import (
     Group,
     GroupValues,

@@ -5,14 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kaflow_engine.flow.graph import target_of
 from kaflow_engine.operators.aggregate.calculate import (
     Results,
     calculate,
-    keeps_rows,
-    rows_of_groups,
 )
 from kaflow_engine.operators.aggregate.entries import end_of, read_entry
 from kaflow_engine.operators.aggregate.groups import Over
@@ -84,35 +81,6 @@ def results_of(
         for place, (error, message) in made.failed.items()
     ]
     return made, bad
-
-
-def stored_groups(over: OverGroups, columns: pa.StringArray) -> pa.Table:
-    """Return groups as statements read them that compute their results.
-
-    Args:
-        over: The groups.
-        columns: Their accumulators, as packed rows.
-    """
-    return pa.table(
-        {
-            "rn": pa.array(np.arange(len(over.keys))),
-            "keys": pc.binary_slice(over.keys, 1, 1 << 31).cast(pa.string()),
-            "began": over.starts,
-            "ended": over.ends,
-            "columns": columns,
-        }
-    )
-
-
-def rows_at_once(work: Work, over: OverGroups, columns: pa.StringArray) -> pa.Table:
-    """Compute the results of groups without rows in one statement: `rn` and `row`.
-
-    Raises:
-        DATA_ERRORS: Some of them fail.
-    """
-    assert not keeps_rows(work.aggregate)
-    groups = stored_groups(over, columns)
-    return pa.table({"rn": groups["rn"], "row": rows_of_groups(work.aggregate, groups)})
 
 
 def places_over(work: Work, over: OverGroups) -> pa.Table:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kaflow_engine.errors import Location
+from kaflow_engine.flow.decodes import decode_id
 from kaflow_engine.flow.edges import Driving, Rows
-from kaflow_engine.flow.graph import decode_id
 from kaflow_engine.flow.numbers import table_state
 from kaflow_engine.flow.tables import Materialize, TableJoin, TableSide
 from kaflow_engine.model.columns import Column
