@@ -18,8 +18,8 @@ if TYPE_CHECKING:
         SinkPart,
         StepPart,
         TablePart,
-        TopicPart,
     )
+    from kaflow_engine.plan.explain.topic_part import TopicPart
 else:
     __getattr__ = lazily(__name__)
 

@@ -193,8 +193,10 @@ class Flat:
         self.filters.setdefault(alias, []).extend(side.where)
 
     def whole_shape(self) -> QueryShape:
-        """Return it as frozen data, with what `_key` means of its rows: an output writes it. Rows of
-        groups are written with the group."""
+        """Return it as frozen data, with what `_key` means of its rows: an output writes it.
+
+        Rows of groups are written with the group.
+        """
         key = None if self.groups else self.record.get(KEY)
         return replace(self.shape(), row_key=None if key is None else frozen(key))
 

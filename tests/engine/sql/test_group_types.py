@@ -6,6 +6,7 @@ import pytest
 
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.columns import Column
+from kaflow_engine.sql.origins import columns_behind, lists_behind
 from kaflow_engine.sql.parse import parse_query
 from kaflow_engine.sql.read import read_branches
 from kaflow_engine.sql.shape import QueryShape
@@ -83,9 +84,11 @@ def test_columns_of_topics_are_read_through_groups() -> None:
         "count(*) FILTER (WHERE x > 0) AS n, max(y) AS m FROM t, unnest(xs) AS u(y) GROUP BY k) "
         "GROUP BY k, tumble(INTERVAL 1 MINUTE)"
     )
-    reads = {o.name: sorted(name for _, name in shape.reads(o.expr)) for o in shape.outputs}
+    reads = {
+        o.name: sorted(name for _, name in columns_behind(shape, o.expr)) for o in shape.outputs
+    }
     assert reads == {"k": ["id", "v"], "q": ["x", "xs"], "w": []}
-    assert [[of.uses for of in shape.lists_behind(output.expr)] for output in shape.outputs] == [
+    assert [[of.uses for of in lists_behind(shape, output.expr)] for output in shape.outputs] == [
         [],
         [(("t", "xs"),)],
         [],

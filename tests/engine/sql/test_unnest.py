@@ -3,6 +3,7 @@
 import pytest
 
 from kaflow_engine.model.columns import Column
+from kaflow_engine.sql.origins import columns_behind
 from kaflow_engine.sql.parse import parse_query
 from kaflow_engine.sql.read import read_branches
 from kaflow_engine.sql.shape import QueryShape
@@ -112,7 +113,7 @@ def test_an_element_comes_from_the_columns_of_its_list() -> None:
         "SELECT v.y + u.x AS a, v.y AS b, u.x || t.id AS c "
         "FROM t, unnest(xs) AS u(x), unnest([u.x, len(ys)]) AS v(y)"
     )
-    reads = [sorted(name for _, name in shape.reads(o.expr)) for o in shape.outputs]
+    reads = [sorted(name for _, name in columns_behind(shape, o.expr)) for o in shape.outputs]
     assert reads == [["xs", "ys"], ["xs", "ys"], ["id", "xs"]]
 
 

@@ -45,6 +45,7 @@ from kaflow_engine.plan.planner.roles import (
     topics_of_rows,
 )
 from kaflow_engine.sql.chain_shapes import BranchShape, ChainShape, chain_shapes
+from kaflow_engine.sql.origins import columns_behind, topics_by_alias
 from kaflow_engine.sql.pipeline import pipeline_topics, topics_of
 from kaflow_engine.sql.scope import NeedsSchema
 from kaflow_engine.sql.shape import MATCHED, Expr, QueryShape, SourceShape
@@ -275,8 +276,8 @@ def _lineage(shape: QueryShape) -> tuple[LineagePart, ...]:
 def _origins(shape: QueryShape, expr: Expr) -> frozenset[tuple[str, str]]:
     """Return the (topic, column) pairs that an expression is made of, in all branches of a union
     whose rows are grouped below it."""
-    topics, uses = shape.topics_by_alias, expr.uses
-    found = {(topics[alias], name) for alias, name in shape.reads(expr)}
+    topics, uses = topics_by_alias(shape), expr.uses
+    found = {(topics[alias], name) for alias, name in columns_behind(shape, expr)}
     for group in reversed(shape.groups):
         own = tuple(use for use in uses if use[0] == group.alias)
         found |= {one for each in group.beside for one in _origins(each, Expr(sql="", uses=own))}

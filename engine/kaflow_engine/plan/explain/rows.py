@@ -13,9 +13,9 @@ from kaflow_engine.plan.explain.explanation import (
     LineagePart,
     OutputPart,
     StepPart,
-    TopicPart,
 )
 from kaflow_engine.plan.explain.groups import group_rows, taken_rows
+from kaflow_engine.plan.explain.topic_part import TopicPart
 
 NOT_KNOWN = "not known yet"
 

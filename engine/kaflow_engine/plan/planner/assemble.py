@@ -32,6 +32,7 @@ from kaflow_engine.plan.planner.wiring import (
     refuse_unnested,
 )
 from kaflow_engine.sql.chain_shapes import common_filters, common_key
+from kaflow_engine.sql.origins import lists_behind
 from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape
 from kaflow_engine.sql.types.bind import expressions
 
@@ -244,7 +245,7 @@ def _filled(shape: QueryShape, key: OutputShape) -> list[OutputShape]:
 
     A list of the driving record does not change: where it is empty, there is no row.
     """
-    lists = shape.lists_behind(key.expr)
+    lists = lists_behind(shape, key.expr)
     if not lists:
         return [key]
     joined = [of for of in lists if not of.aliases <= {shape.driving.alias}]

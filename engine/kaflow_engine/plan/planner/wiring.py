@@ -26,6 +26,7 @@ from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.grouping.places import Places
 from kaflow_engine.plan.planner.outputs.output import BranchParts
 from kaflow_engine.plan.planner.steps import KeyStep
+from kaflow_engine.sql.origins import lists_behind
 from kaflow_engine.sql.shape import Expr, QueryShape, UnnestShape
 
 
@@ -97,7 +98,7 @@ def refuse_unnested(spec: PipelineSpec, branches: Sequence[BranchParts]) -> None
         own = as_said_by(spec, each.shape.said_at)
         for i, name in enumerate(() if each.groups else own.emission.require):
             column = each.shape.column(name)
-            if column is not None and each.shape.lists_behind(column.expr):
+            if column is not None and lists_behind(each.shape, column.expr):
                 raise ModelError(
                     f"the required column '{name}' is made of elements of an unnested list, and "
                     "rows wait before they are unnested",

@@ -6,6 +6,7 @@ from kaflow_engine.duck import binding
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.model.columns import Column
+from kaflow_engine.sql.origins import columns_behind, topics_by_alias
 from kaflow_engine.sql.shape import BATCH_TIME, MATCHED, Expr, QueryShape
 from kaflow_engine.sql.syntax import at_line
 from kaflow_engine.sql.types.literals import literal_casts
@@ -206,10 +207,10 @@ def used_columns(queries: Iterable[QueryShape]) -> dict[str, set[str]]:
     """Return the columns of each topic that some of the queries read."""
     found: dict[str, set[str]] = {}
     for query in (each for shape in queries for each in (*shape.below, shape)):
-        topics = query.topics_by_alias
+        topics = topics_by_alias(query)
         found |= {topic: found.get(topic, set()) for topic in topics.values()}
         for expr in expressions(query):
-            for alias, name in query.reads(expr):
+            for alias, name in columns_behind(query, expr):
                 if name != MATCHED:
                     found[topics[alias]].add(name)
     return found
