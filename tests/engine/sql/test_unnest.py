@@ -3,11 +3,11 @@
 import pytest
 
 from kaflow_engine.model.columns import Column
-from kaflow_engine.sql.origins import columns_behind
 from kaflow_engine.sql.parse import parse_query
 from kaflow_engine.sql.read import read_branches
 from kaflow_engine.sql.shape import QueryShape
 from kaflow_engine.sql.types.bind import with_elements
+from kaflow_engine.sql.types.origins import columns_behind
 
 COLUMNS = (
     Column("id", "VARCHAR"),

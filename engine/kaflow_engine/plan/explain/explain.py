@@ -45,11 +45,11 @@ from kaflow_engine.plan.planner.roles import (
     topics_of_rows,
 )
 from kaflow_engine.sql.chain_shapes import BranchShape, ChainShape, chain_shapes
-from kaflow_engine.sql.origins import columns_behind, topics_by_alias
 from kaflow_engine.sql.pipeline import pipeline_topics, topics_of
 from kaflow_engine.sql.scope import NeedsSchema
 from kaflow_engine.sql.shape import MATCHED, Expr, QueryShape, SourceShape
 from kaflow_engine.sql.types.bind import expressions
+from kaflow_engine.sql.types.origins import columns_behind, topics_by_alias
 
 Resolver = Callable[[PipelineSpec, Config, Sequence[str]], Columns]
 """Finds the columns of topics that declare none: from the registry, or from a sample."""

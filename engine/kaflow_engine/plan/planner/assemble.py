@@ -32,9 +32,9 @@ from kaflow_engine.plan.planner.wiring import (
     refuse_unnested,
 )
 from kaflow_engine.sql.chain_shapes import common_filters, common_key
-from kaflow_engine.sql.origins import lists_behind
 from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape
 from kaflow_engine.sql.types.bind import expressions
+from kaflow_engine.sql.types.origins import lists_behind
 
 MAX_DEFAULT_PARTITIONS = 4
 

@@ -26,8 +26,8 @@ from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.grouping.places import Places
 from kaflow_engine.plan.planner.outputs.output import BranchParts
 from kaflow_engine.plan.planner.steps import KeyStep
-from kaflow_engine.sql.origins import lists_behind
 from kaflow_engine.sql.shape import Expr, QueryShape, UnnestShape
+from kaflow_engine.sql.types.origins import lists_behind
 
 
 def relation_of(spec: PipelineSpec, place: tuple[int, int], *, in_union: bool = False) -> str:

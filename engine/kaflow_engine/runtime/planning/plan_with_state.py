@@ -6,6 +6,7 @@ from dataclasses import replace
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.columns import Column, widened
 from kaflow_engine.model.config import Config
+from kaflow_engine.model.record_columns import RECORD_COLUMNS
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.evolution.start_decision import (
     StoredState,
@@ -76,8 +77,10 @@ def plan_with_state(
 def _named_now(
     planned: PlannedPipeline, stored: StoredState, topics: Sequence[str]
 ) -> dict[str, set[str]]:
-    """Return, by topic, the record columns that are used and were not by the plan of the state."""
-    used = {t.name: {c.name for c in t.record_columns} for t in planned.plan.sources}
+    """Return, by topic, the record columns that are used and were not by the plan of the state,
+    of those that an author may name."""
+    mine = {column.name for column in RECORD_COLUMNS}
+    used = {t.name: mine & {c.name for c in t.record_columns} for t in planned.plan.sources}
     used = {name: used[name] for name in topics if used.get(name)}
     before = known_record_columns(stored) if used else {}
     new = {name: columns - before.get(name, set()) for name, columns in used.items()}

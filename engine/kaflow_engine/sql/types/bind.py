@@ -6,10 +6,10 @@ from kaflow_engine.duck import binding
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.model.columns import Column
-from kaflow_engine.sql.origins import columns_behind, topics_by_alias
 from kaflow_engine.sql.shape import BATCH_TIME, MATCHED, Expr, QueryShape
 from kaflow_engine.sql.syntax import at_line
 from kaflow_engine.sql.types.literals import literal_casts
+from kaflow_engine.sql.types.origins import columns_behind, topics_by_alias
 from kaflow_engine.sql.types.refusals import TYPES_HINT, refusal
 
 _NO_LIST = "select the value as it is"
