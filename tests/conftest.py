@@ -13,6 +13,7 @@ from kaflow_engine.model.config import SparkConfig
 from kaflow_engine.testing.services.broker import Broker
 from kaflow_engine.testing.services.postgres import PostgresServer
 from kaflow_engine.testing.services.registry import SchemaRegistry
+from tests.clickhouse_shim import ClickHouseShim
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -108,6 +109,13 @@ def registry() -> Iterator[SchemaRegistry]:
 def postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL server; shared, so a test names its tables with `unique`."""
     with PostgresServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def clickhouse() -> Iterator[ClickHouseShim]:
+    """ClickHouse's engine behind HTTP; shared, so a test names its tables with `unique`."""
+    with ClickHouseShim() as running:
         yield running
 
 

@@ -50,9 +50,10 @@ def peace(crash_broker, forks, order):
 
 
 @pytest.fixture(scope="session")
-def outputs(crash_broker, forks, order):
-    """Outputs of each kind."""
-    return Outputs(crash_broker, forks, order)
+def outputs(crash_broker, forks, order, request):
+    """Outputs of each kind; systems are started when they are needed."""
+    systems = {"clickhouse": lambda: request.getfixturevalue("clickhouse").connection}
+    return Outputs(crash_broker, forks, order, systems)
 
 
 @pytest.fixture(scope="module")

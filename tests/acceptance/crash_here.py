@@ -54,6 +54,7 @@ from kaflow_engine.state.storage.lease import hold_lease
 from tests.acceptance.crash_orders import End, Order
 from tests.acceptance.crash_pipeline import START, copy_plan, crash_plan
 from tests.acceptance.crash_relations import relations_plan
+from tests.acceptance.crash_sinks import settings_of, sinks_plan
 from tests.acceptance.faults_here import fill, kill_behind, wild
 
 ROOT = Path(__file__).parents[2]
@@ -210,6 +211,8 @@ def plan_of(order: Order) -> Flow:
         return copy_plan(order.name, order.inputs, order.delivery)
     if order.pipeline == "relations":
         return relations_plan(order.name, order.inputs)
+    if order.pipeline == "sinks":
+        return sinks_plan(order.name, order.inputs, order.sink, order.connection)
     about = (order.delivery, order.warehouse, order.changed, order.on_data_loss, order.on_error)
     return crash_plan(order.name, order.inputs, *about, several=order.several)
 
@@ -227,6 +230,7 @@ def config_of(order: Order) -> Config:
             "warehouse": order.warehouse or ".",
             "retry_deadline": order.patience,
             "max_clock_skew": order.max_clock_skew,
+            **settings_of(order.sink, order.connection),
         }
     )
 

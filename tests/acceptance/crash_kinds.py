@@ -3,7 +3,7 @@
 
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -12,6 +12,7 @@ from kaflow_engine.runtime.tasks.crash import CrashPoint
 from tests.acceptance.crash_here import Forks
 from tests.acceptance.crash_orders import End, Order
 from tests.acceptance.crash_pipeline import START, Delivered, create_outputs, delivered, log_of
+from tests.acceptance.crash_sinks import sink_rows
 
 FIRST_HOUR = START - START % 3_600_000
 TWO_HOURS = (FIRST_HOUR, FIRST_HOUR + 2 * 3_600_000)
@@ -54,6 +55,8 @@ class Kind:
     wanted: tuple[int, int] | None = None
     """The range of a backfill; None: a stream."""
     piece: int | None = None
+    """As `Order` says it."""
+    sink: str = ""
     """As `Order` says it."""
     without: tuple[str, ...]
     """Crash points that it does not pass."""
@@ -121,15 +124,25 @@ TRIED = {
         pipeline="relations",
         without=(*OF_TABLES, *OF_REPLACING, *OF_PIECES),
     ),
+    "clickhouse": Kind(
+        title="tables of ClickHouse",
+        pipeline="sinks",
+        sink="clickhouse",
+        without=(*OF_TABLES, *OF_REPLACING),
+    ),
 }
-"""Those, and a pipeline whose rows replace each other or leave when windows close."""
+"""Those, a pipeline whose rows replace each other or leave when windows close, and one that writes
+rows and changes into a system that a file names."""
 
 
 class Outputs:
     """Makes ready what runs of each kind write to, and reads it."""
 
-    def __init__(self, broker, forks: Forks, order: Order) -> None:
+    def __init__(
+        self, broker, forks: Forks, order: Order, systems: Mapping[str, Callable[[], Any]]
+    ) -> None:
         self.broker, self._forks, self._order = broker, forks, order
+        self._systems = systems
         self._warehouse = Path(order.path) / "warehouse"
         self._streamed: set[str] = set()
         self._peace: dict[str, Delivered] = {}
@@ -159,6 +172,8 @@ class Outputs:
             warehouse=str(self._warehouse) if about.table else "",
             several=4 if about.several else 0,
             pipeline=about.pipeline,
+            sink=about.sink,
+            connection=self._systems[about.sink]() if about.sink else {},
             wanted=about.wanted,
             piece=about.piece,
             force=about.wanted is not None,  # for there is no stream
@@ -169,7 +184,10 @@ class Outputs:
         """Return what a run has done."""
         log = log_of(Path(order.path), order.name)
         about = order.warehouse, bool(order.several)
-        return delivered(self.broker.settings, order.name, log, *about)
+        found = delivered(self.broker.settings, order.name, log, *about)
+        if order.sink:
+            found = replace(found, rows=sink_rows(order.sink, order.connection, order.name))
+        return found
 
     def in_peace(self, kind: str) -> Delivered:
         """Return what a run does that no one disturbs."""

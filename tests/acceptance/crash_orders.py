@@ -1,6 +1,7 @@
 """What to run, and how it went."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 MOST = 150
 """Records of a batch."""
@@ -26,7 +27,11 @@ class Order:
     """By how many milliseconds the clock of the brokers is ahead of this one."""
     max_clock_skew: str = "5m"
     pipeline: str = "crash"
-    """`crash`; `copy`: the same topics without a join; or `relations`: with windows and tables."""
+    """`crash`; `copy`: the same topics without a join; `relations`: with windows and tables; or
+    `sinks`: two outputs of the kind `sink`."""
+    sink: str = ""
+    connection: Mapping[str, str] = field(default_factory=dict)
+    """What the configuration says of the system behind `sink`."""
     file: str = ""
     """Path of a pipeline file to run in place of these."""
     transaction_timeout: str = "60s"

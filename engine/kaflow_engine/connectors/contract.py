@@ -212,6 +212,8 @@ class Output:
     """A row replaces the one of its key, and rows are deleted."""
     settings: Settings = field(default_factory=dict[str, str | int | bool | None])
     """What the author says."""
+    delivery: Delivery = "exactly_once"
+    """What the author asks for."""
     connection: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """What the configuration says of the connection; secrets among them."""
 

@@ -9,6 +9,7 @@ from kaflow_engine.errors import UnknownName
 
 SINKS: dict[str, str] = {
     "blackhole": "kaflow_engine.connectors.blackhole.sink:Blackhole",
+    "clickhouse": "kaflow_engine.connectors.clickhouse.sink:ClickHouseTables",
     "command": "kaflow_engine.connectors.command.sink:Commands",
     "console": "kaflow_engine.connectors.console.sink:Console",
     "delta": "kaflow_engine.connectors.delta.sink:DeltaTables",

@@ -10,6 +10,7 @@ from kaflow_engine.model.durations import Duration, format_duration
 from kaflow_engine.model.files.variables import AUTHORS
 from kaflow_engine.model.names import Filled, is_address, refuse
 from kaflow_engine.model.outputs.connection_specs import (
+    ClickHouseConfig,
     CommandConfig,
     ConnectionSpec,
     PluginConfig,
@@ -220,6 +221,7 @@ class Config(Spec):
     http: HttpConfig = HttpConfig()
     otlp: OtlpConfig = OtlpConfig()
     postgres: PostgresConfig = PostgresConfig()
+    clickhouse: ClickHouseConfig = ClickHouseConfig()
     webhook: WebhookConfig = WebhookConfig()
     command: CommandConfig = CommandConfig()
     plugins: dict[str, PluginConfig] = Field(default={})
@@ -266,6 +268,7 @@ class Config(Spec):
         """Connections by the kind of sink that needs them, and by name."""
         return {
             "postgres": self.postgres.connections,
+            "clickhouse": self.clickhouse.connections,
             "webhook": self.webhook.connections,
             "command": self.command.connections,
         }

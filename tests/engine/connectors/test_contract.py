@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kaflow_engine.connectors.clickhouse.errors import ClickHouseAway, ClickHouseUnfit
 from kaflow_engine.connectors.command.errors import CommandAway, CommandUnfit
 from kaflow_engine.connectors.contract import Capabilities
 from kaflow_engine.connectors.delta.errors import TableUnfit
@@ -35,6 +36,7 @@ from tests.engine.connectors.made_up_here import (
     ledger_values,
 )
 from tests.engine.connectors.subjects_here import (
+    ClickHouseSubject,
     CommandSubject,
     DeltaSubject,
     FilesSubject,
@@ -56,6 +58,8 @@ def receiver() -> Iterator[Receiver]:
     params=[
         pytest.param("kafka", marks=pytest.mark.kafka),
         pytest.param("postgres", marks=pytest.mark.services),
+        pytest.param("clickhouse", marks=pytest.mark.services),
+        pytest.param("clickhouse without tokens", marks=pytest.mark.services),
         "delta",
         "files",
         "command",
@@ -72,6 +76,10 @@ def subject(request: pytest.FixtureRequest, tmp_path: Path) -> Subject:
         case "postgres":
             server = request.getfixturevalue("postgres")
             return PostgresSubject(server.url, request.getfixturevalue("unique"))
+        case "clickhouse" | "clickhouse without tokens":
+            server = request.getfixturevalue("clickhouse")
+            knows = request.param == "clickhouse"
+            return ClickHouseSubject(server, request.getfixturevalue("unique"), knows)
         case "delta":
             return DeltaSubject(tmp_path)
         case "webhook":
@@ -121,6 +129,8 @@ def test_promises_have_reasons(name: str, delivery: Any) -> None:
         (SinkAway("x"), "retry"),
         (SinkUnfit("x"), "bad settings"),
         (PostgresAway("x"), "retry"),
+        (ClickHouseAway("x"), "retry"),
+        (ClickHouseUnfit("x"), "bad settings"),
         (PostgresUnfit("x"), "bad settings"),
         (TakenOver("x"), None),
         (SinkError("the broker is away"), None),  # its class decides, not its words

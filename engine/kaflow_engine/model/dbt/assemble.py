@@ -22,12 +22,22 @@ from kaflow_engine.model.files.tree import (
 )
 from kaflow_engine.model.outputs.output_specs import OutputSpec, SinkSpec
 
-MATERIALIZED = ("stream", "table", "files", "postgres", "webhook", "command", "ephemeral")
+MATERIALIZED = (
+    "stream",
+    "table",
+    "files",
+    "postgres",
+    "clickhouse",
+    "webhook",
+    "command",
+    "ephemeral",
+)
 
 _KEPT_AS = {
     "table": "a table",
     "files": "a folder of files",
     "postgres": "a table of a database",
+    "clickhouse": "a table of a database",
     "webhook": "sent away",
     "command": "given to statements",
 }
@@ -217,8 +227,8 @@ def _target(model: _Model) -> dict[str, object]:
             return {"table": name}
         case "files":
             return {"type": "files", "folder": name}
-        case "postgres":
-            return {"type": "postgres", "table": name}
+        case "postgres" | "clickhouse" as kind:
+            return {"type": kind, "table": name}
         case "webhook" | "command" as kind:
             return {"type": kind, "name": name}
         case _:

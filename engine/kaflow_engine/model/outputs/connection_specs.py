@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator, Field
 
@@ -17,6 +18,12 @@ def _database(text: str) -> str:
     if not re.match(r"postgres(ql)?://[^\s/]+", text):
         hint = "write postgresql://user:password@host:5432/database"
         raise refuse("is not the address of a database", hint)
+    return text
+
+
+def _server(text: str) -> str:
+    if not is_address(text) or not re.fullmatch(r"[^?#]*://[^/?#]+(/[^/?#]*)?/?", text):
+        raise refuse("is not the address of a server", "write https://host:8443/database")
     return text
 
 
@@ -62,6 +69,30 @@ class PostgresConnection(ConnectionSpec):
             "url": self.url,
             **({} if self.password is None else {"password": self.password}),
         }
+
+
+class ClickHouseConnection(ConnectionSpec):
+    """A server, by its HTTP interface, and who logs in to it."""
+
+    url: Annotated[Filled, AfterValidator(_server)] = Field(repr=False)
+    """`https://user:password@host:8443/database`."""
+    user: Filled | None = None
+    """Instead of one in the URL."""
+    password: Filled | None = Field(default=None, repr=False)
+    """Instead of one in the URL, where it would have to be quoted."""
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """What tasks are handed."""
+        parts = urlsplit(self.url)
+        place = parts.netloc.rpartition("@")[2]
+        said = {
+            "database": unquote(parts.path.strip("/")),
+            "user": self.user or unquote(parts.username or ""),
+            "password": self.password or unquote(parts.password or ""),
+        }
+        found = {key: value for key, value in said.items() if value}
+        return {"url": f"{parts.scheme}://{place}/", **found}
 
 
 class WebhookConnection(ConnectionSpec):
@@ -113,6 +144,13 @@ class PostgresConfig(Spec):
     """PostgreSQL databases."""
 
     connections: dict[str, PostgresConnection] = Field(default={})
+    """By the names that outputs give them."""
+
+
+class ClickHouseConfig(Spec):
+    """ClickHouse servers."""
+
+    connections: dict[str, ClickHouseConnection] = Field(default={})
     """By the names that outputs give them."""
 
 

@@ -25,6 +25,19 @@ def postgres_table(text: str) -> str:
     return text
 
 
+def clickhouse_table(text: str) -> str:
+    """Return the name of a table in ClickHouse, with its database where it has one.
+
+    Raises:
+        ValueError: It is none.
+    """
+    parts = text.split(".")
+    if len(parts) > 2 or not all(re.fullmatch(r"[^\s\"'`%\\/]{1,200}", part) for part in parts):
+        hint = "write table: orders, or table: sales.orders"
+        raise refuse("{value} is not the name of a table", hint)
+    return text
+
+
 def ledger_table(text: str) -> str:
     """Return the name of a table, with that of its database.
 

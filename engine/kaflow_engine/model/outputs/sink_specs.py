@@ -14,6 +14,7 @@ from kaflow_engine.model.outputs.output_specs import (
     SinkSpec,
 )
 from kaflow_engine.model.outputs.sink_names import (
+    clickhouse_table,
     folder_name,
     folder_part,
     ledger_table,
@@ -60,13 +61,11 @@ class BlackholeSpec(NamedSinkSpec):
     type: Literal["blackhole"]
 
 
-class PostgresSpec(ConnectedSinkSpec):
-    """A table of a PostgreSQL database."""
+class ConnectedTableSpec(ConnectedSinkSpec):
+    """A table of a database, whose rows may replace each other."""
 
-    type: Literal["postgres"]
-    needs: ClassVar[str] = "url: postgresql://…"
-    table: Annotated[str, AfterValidator(postgres_table)]
-    """With its schema, if it is not in the first one of the search path."""
+    table: str
+    """With what it is in, if that is not where the connection looks first."""
     mode: Literal["append", "upsert"] | None = None
     """Whether each row is one more, or replaces the one of its key; None: as the rows are."""
     create: bool = False
@@ -91,6 +90,22 @@ class PostgresSpec(ConnectedSinkSpec):
     def settings(self) -> Mapping[str, str | int | bool | None]:
         """What the plan keeps."""
         return {"connection": self.connection, "table": self.table, "create": self.create}
+
+
+class PostgresSpec(ConnectedTableSpec):
+    """A table of a PostgreSQL database."""
+
+    type: Literal["postgres"]
+    needs: ClassVar[str] = "url: postgresql://…"
+    table: Annotated[str, AfterValidator(postgres_table)]
+
+
+class ClickHouseSpec(ConnectedTableSpec):
+    """A table of a ClickHouse server."""
+
+    type: Literal["clickhouse"]
+    needs: ClassVar[str] = "url: https://…"
+    table: Annotated[str, AfterValidator(clickhouse_table)]
 
 
 class FilesSpec(SinkSpec):
@@ -187,6 +202,10 @@ class ListedPostgresSpec(ListedPart, PostgresSpec):
     """A table of a database as one of several outputs."""
 
 
+class ListedClickHouseSpec(ListedPart, ClickHouseSpec):
+    """A table of a server as one of several outputs."""
+
+
 class ListedWebhookSpec(ListedPart, WebhookSpec):
     """Requests as one of several outputs."""
 
@@ -203,7 +222,7 @@ class ListedFilesSpec(ListedPart, FilesSpec):
     """Files as one of several outputs."""
 
 
-_TYPES = ("console", "blackhole", "postgres", "files", "webhook", "command")
+_TYPES = ("console", "blackhole", "postgres", "clickhouse", "files", "webhook", "command")
 
 
 def has_settings(kind: str) -> bool:
@@ -230,6 +249,7 @@ AnyOutput = Annotated[
     | Annotated[ConsoleSpec, Tag("\0console")]
     | Annotated[BlackholeSpec, Tag("\0blackhole")]
     | Annotated[PostgresSpec, Tag("\0postgres")]
+    | Annotated[ClickHouseSpec, Tag("\0clickhouse")]
     | Annotated[FilesSpec, Tag("\0files")]
     | Annotated[WebhookSpec, Tag("\0webhook")]
     | Annotated[CommandSpec, Tag("\0command")]
@@ -243,6 +263,7 @@ AnyListedOutput = Annotated[
     | Annotated[ListedConsoleSpec, Tag("\0console")]
     | Annotated[ListedBlackholeSpec, Tag("\0blackhole")]
     | Annotated[ListedPostgresSpec, Tag("\0postgres")]
+    | Annotated[ListedClickHouseSpec, Tag("\0clickhouse")]
     | Annotated[ListedFilesSpec, Tag("\0files")]
     | Annotated[ListedWebhookSpec, Tag("\0webhook")]
     | Annotated[ListedCommandSpec, Tag("\0command")]

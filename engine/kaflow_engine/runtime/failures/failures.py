@@ -5,6 +5,7 @@ import traceback
 from collections.abc import Iterator, Mapping
 from sys import version_info
 
+from kaflow_engine.connectors.clickhouse.errors import ClickHouseAway, ClickHouseUnfit
 from kaflow_engine.connectors.delta.errors import TableUnfit
 from kaflow_engine.connectors.files.errors import FolderUnfit
 from kaflow_engine.connectors.http.errors import HttpAway, HttpUnfit
@@ -102,6 +103,7 @@ _KINDS: Mapping[str, type[KaflowError]] = {
         *(Damaged, Foreign, SparkEnded, ClusterAway, ExecutorsUnfit, ExecutorLost),
         *(ClockWrong, StateHeld, TooFewBrokers, OutOfTime, TransactionTimeoutRefused),
         *(TableUnfit, PostgresAway, PostgresUnfit, FolderUnfit, HttpAway, HttpUnfit),
+        *(ClickHouseAway, ClickHouseUnfit),
     )
 }
 """What a task may say of itself; an error of another class arrives as one it derives from."""

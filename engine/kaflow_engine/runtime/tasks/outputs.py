@@ -85,7 +85,7 @@ def _column_output(plan: Flow, sink: Sink, connections: Connections) -> ColumnOu
             return _table(plan, sink, outlet)
         case ConnectorSink():
             assert outlet is not None
-            return _connector(sink, outlet, connections)
+            return _connector(sink, outlet, connections, plan.delivery)
         case _:
             assert_never(sink)
 
@@ -103,7 +103,9 @@ def _table(plan: Flow, sink: TableSink, outlet: Outlet) -> ColumnOutput:
     )
 
 
-def _connector(sink: ConnectorSink, outlet: Outlet, connections: Connections) -> ColumnOutput:
+def _connector(
+    sink: ConnectorSink, outlet: Outlet, connections: Connections, delivery: Delivery
+) -> ColumnOutput:
     settings = dict(sink.settings)
     name = settings.get("connection")
     return ColumnOutput(
@@ -115,6 +117,7 @@ def _connector(sink: ConnectorSink, outlet: Outlet, connections: Connections) ->
             key=sink.key,
             changes=sink.changes,
             settings=settings,
+            delivery=delivery,
             connection=connections.of(sink.kind, name if isinstance(name, str) else None),
         ),
         parted=None,

@@ -13,9 +13,9 @@ from kaflow_engine.model.outputs.output_specs import SinkSpec, Write
 from kaflow_engine.model.outputs.sink_specs import (
     CommandSpec,
     ConnectedSinkSpec,
+    ConnectedTableSpec,
     FilesSpec,
     PluginSpec,
-    PostgresSpec,
 )
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.outputs.command import without_operation, wrong_statements
@@ -55,7 +55,7 @@ def wrong_sinks(spec: PipelineSpec, config: Config) -> Iterator[ModelError]:
         yield from _more_than_it_gives(spec, write, write.sink)
         if isinstance(write.sink, ConnectedSinkSpec):
             yield from _wrong_connection(spec, config, write, write.sink)
-        if isinstance(write.sink, PostgresSpec):
+        if isinstance(write.sink, ConnectedTableSpec):
             yield from _wrong_table(spec, write, write.sink)
         if isinstance(write.sink, FilesSpec):
             yield from _wrong_folder(spec, write, write.sink)
@@ -119,7 +119,9 @@ def _wrong_connection(
         yield error
 
 
-def _wrong_table(spec: PipelineSpec, write: Write, sink: PostgresSpec) -> Iterator[ModelError]:
+def _wrong_table(
+    spec: PipelineSpec, write: Write, sink: ConnectedTableSpec
+) -> Iterator[ModelError]:
     if sink.replaces and sink.key is None:
         yield ModelError(
             "rows that replace each other need a key",
@@ -155,7 +157,7 @@ def _wrong_folder(spec: PipelineSpec, write: Write, sink: FilesSpec) -> Iterator
 
 def wrong_rows(spec: PipelineSpec, branch: BranchParts, sink: SinkSpec) -> Iterator[ModelError]:
     """Yield an error for rows that a kind of sink does not take."""
-    if branch.is_table and isinstance(sink, PostgresSpec) and sink.mode == "append":
+    if branch.is_table and isinstance(sink, ConnectedTableSpec) and sink.mode == "append":
         yield ModelError(
             "'mode: append' takes rows that stay, and these are rows of a table, which change and "
             "go",

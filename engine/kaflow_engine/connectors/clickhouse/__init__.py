@@ -1,0 +1,1 @@
+"""Tables of ClickHouse: blocks of rows over HTTP, with tokens that tell one again, and a ledger."""

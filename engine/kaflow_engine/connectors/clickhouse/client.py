@@ -1,0 +1,148 @@
+"""Statements to a ClickHouse server over HTTP, and its errors in our own words."""
+
+import atexit
+import json
+import logging
+import os
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from kaflow_engine.connectors.clickhouse.errors import (
+    OF_LOGIN,
+    OF_RIGHTS,
+    OF_ROWS,
+    OF_TABLE,
+    ClickHouseAway,
+    ClickHouseUnfit,
+    RowsRefused,
+    is_away,
+)
+from kaflow_engine.connectors.clickhouse.names import Names, name
+from kaflow_engine.connectors.contract import Output
+
+if TYPE_CHECKING:
+    import httpx
+
+_TIMEOUT_S = 300.0
+"""How long a statement may take, such as a block while its server merges others."""
+_CONNECT_S = 10.0
+_WHOLE = {"wait_end_of_query": "1"}
+"""An answer begins when all is done: its status then says how it went."""
+_SHOWN = 400
+"""Characters of an answer."""
+
+
+class Server:
+    """The server of an output, as statements about it see it."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+
+    def rows(self, doing: str, select: str) -> list[list[Any]]:
+        """Return the rows of a SELECT."""
+        answer = self._sent(doing, f"{select} FORMAT JSONCompactEachRow".encode())
+        return [json.loads(line) for line in answer.splitlines()]
+
+    def run(self, doing: str, statement: str, data: bytes = b"") -> None:
+        """Run a statement, with the data that it takes.
+
+        Args:
+            doing: What for, as errors say it.
+            statement: SQL.
+            data: Behind it, in the format that it names.
+
+        Raises:
+            RowsRefused: A row of the data is the cause.
+            ClickHouseAway: The server does not answer, or cannot do it now.
+            ClickHouseUnfit: It refuses.
+        """
+        self._sent(doing, statement.encode() + b"\n" + data, of_rows=bool(data))
+
+    def _sent(self, doing: str, body: bytes, of_rows: bool = False) -> str:
+        import httpx
+
+        output = self._output
+        url = output.connection.get("url")
+        if not url:
+            raise ClickHouseUnfit(
+                f"connection '{output.settings.get('connection')}' of output '{output.name}' is "
+                "not in the configuration",
+                hint="add it under clickhouse.connections in kaflow.yaml",
+            )
+        headers = {
+            "X-ClickHouse-User": output.connection.get("user", "default"),
+            "X-ClickHouse-Key": output.connection.get("password", ""),
+        }
+        what = f"{doing} of output '{output.name}' failed: "
+        try:
+            answer = _client(os.getpid()).post(url, params=_WHOLE, content=body, headers=headers)
+        except httpx.TimeoutException as error:
+            where = _place(url)
+            raise ClickHouseAway(f"{what}{where} did not answer in time") from error
+        except httpx.TransportError as error:
+            why = f"{_place(url)} cannot be reached: {type(error).__name__}"
+            raise ClickHouseAway(what + why) from error
+        if answer.status_code == 200:
+            return answer.text
+        raise self._error(what, answer, of_rows)
+
+    def _error(self, what: str, answer: "httpx.Response", of_rows: bool) -> Exception:
+        said, code = answer.headers.get("X-ClickHouse-Exception-Code"), None
+        if said is not None and said.isdecimal():
+            code = int(said)
+        text = _shown(answer.text) or f"the server answers {answer.status_code}"
+        if of_rows and code in OF_ROWS:
+            return RowsRefused(_named(text, code), text)
+        if is_away(answer.status_code, code):
+            return ClickHouseAway(what + text)
+        return ClickHouseUnfit(what + text, hint=self._hint(code, answer.status_code))
+
+    def _hint(self, code: int | None, status: int) -> str | None:
+        connection = f"clickhouse.connections.{self._output.settings.get('connection')}"
+        if code in OF_LOGIN or (code is None and status in (401, 403)):
+            return f"correct user and password of {connection} in the configuration"
+        if code in OF_RIGHTS:
+            return (
+                f"run GRANT SELECT, INSERT, CREATE TABLE ON {name(Names(self._output).database)}.*"
+            )
+        if code in OF_TABLE:
+            return "the table is not what it was when the run began; start the pipeline again"
+        if code is None:
+            return f"is the address in {connection} that of ClickHouse's HTTP interface?"
+        return None
+
+
+def _place(url: str) -> str:
+    """Return where a server is, without what may be secret."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
+
+def _shown(text: str) -> str:
+    """Return what a server says on one line, without its version and stack.
+
+    >>> _shown("Code: 60. DB::Exception: No table. (UNKNOWN_TABLE) (version 26.9)\\n\\n0. x")
+    'No table. (UNKNOWN_TABLE)'
+    """
+    line = " ".join(text.partition("\n\n")[0].split())
+    line = re.sub(r"^(Code: \d+\. (DB::)?(Exception|NetException): )+", "", line)
+    return re.sub(r" \(version [^()]*(\([^()]*\))?\)$", "", line)[:_SHOWN]
+
+
+def _named(text: str, code: int | None) -> str:
+    found = re.search(r"\(([A-Z_]+)\)$", text)
+    return found[1] if found else f"Code {code}"
+
+
+@lru_cache(maxsize=1)
+def _client(process: int) -> "httpx.Client":
+    """Return what keeps connections open; keyed by process, for a forked one must not share."""
+    import httpx
+
+    for logger in ("httpx", "httpcore"):  # they log addresses
+        logging.getLogger(logger).setLevel(logging.WARNING)
+    client = httpx.Client(timeout=httpx.Timeout(_TIMEOUT_S, connect=_CONNECT_S))
+    atexit.register(client.close)
+    return client

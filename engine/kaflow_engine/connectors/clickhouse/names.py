@@ -1,0 +1,82 @@
+"""What statements about an output name: its table, its ledger, its columns, all quoted."""
+
+from dataclasses import dataclass
+
+from kaflow_engine.connectors.contract import Output
+from kaflow_engine.model.columns import Column
+
+RUNS, LEDGER = "_kaflow_runs", "_kaflow_ledger"
+VERSION, GONE = "_version", "_deleted"
+"""Columns of a table that is created for rows which replace each other."""
+KEY_TYPE = "VARCHAR"
+"""Of a key that is not one of the columns: the text that tells its group."""
+
+
+def name(text: str) -> str:
+    """Quote a name.
+
+    >>> name("a`b")
+    '`a\\\\`b`'
+    """
+    return "`" + text.replace("\\", "\\\\").replace("`", "\\`") + "`"
+
+
+def text(value: str) -> str:
+    """Return a text as a literal.
+
+    >>> text("it's")
+    "'it\\\\'s'"
+    """
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names of an output."""
+
+    output: Output
+
+    @property
+    def database(self) -> str:
+        """The database: that of the table's name, else that of the connection."""
+        before, dot, _ = str(self.output.settings["table"]).rpartition(".")
+        return before if dot else self.output.connection.get("database", "default")
+
+    @property
+    def plain(self) -> str:
+        """The name of the table alone."""
+        return str(self.output.settings["table"]).rpartition(".")[2]
+
+    @property
+    def table(self) -> str:
+        """The table, quoted."""
+        return self.beside(self.plain)
+
+    @property
+    def runs(self) -> str:
+        """The table that says whose each output is, quoted."""
+        return self.beside(RUNS)
+
+    @property
+    def ledger(self) -> str:
+        """The table with the last batch of each delivery partition, quoted."""
+        return self.beside(LEDGER)
+
+    def beside(self, other: str) -> str:
+        """Quote a name in the database of the table."""
+        return f"{name(self.database)}.{name(other)}"
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """All columns that are written: those of the rows, and a key that is none of them."""
+        own, key = self.output.columns, self.output.key
+        if key is None or any(column.name == key for column in own):
+            return own
+        return (*own, Column(key, KEY_TYPE))
+
+    @property
+    def key(self) -> Column | None:
+        """The column of the key, where rows replace each other."""
+        if not self.output.changes:
+            return None
+        return next(column for column in self.columns if column.name == self.output.key)

@@ -1,0 +1,229 @@
+"""ClickHouse tables over its engine: changes, refused rows, tokens, fences, trouble."""
+# pyright: basic
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from kaflow_engine.connectors.clickhouse.errors import ClickHouseAway, ClickHouseUnfit
+from kaflow_engine.connectors.contract import FinishedBatch, Owner
+from kaflow_engine.errors import StateError, TakenOver
+from kaflow_engine.masking import remember_settings, without_secrets
+from kaflow_engine.model.columns import Column
+from tests.clickhouse_shim import PASSWORD, ClickHouseShim
+from tests.engine.connectors.clickhouse_here import OWNER, Table
+
+pytestmark = pytest.mark.services
+
+
+def test_the_last_change_of_a_key_counts(clickhouse, unique):
+    table = Table(clickhouse, unique, key="k", changes=True)
+    table.begin()
+    table.write(1, ("a", ["a", "1"]), ("b", ["b", "1"]), ("a", ["a", "2"]), ("c", ["c", "1"]))
+    table.write(2, ("b", None), ("c", None), ("c", ["c", None]), ("d", None))
+    assert table.rows("k, n", final=True) == [("a", 2), ("c", None)]
+    table.write(3, ("b", ["b", "3"]))
+    clickhouse.ask(f"OPTIMIZE TABLE {unique} FINAL")
+    table.write(4, ("a", None))
+    assert table.rows("k, n", final=True) == [("b", 3), ("c", None)]
+
+
+def test_keys_of_numbers_and_keys_that_are_no_column(clickhouse, unique):
+    numbers = (Column("k", "BIGINT"), Column("l", "INTEGER[]"))
+    table = Table(clickhouse, unique, numbers, key="k", changes=True)
+    table.begin()
+    table.write(1, ("7", ["7", "[1]"]), ("8", ["8", "[]"]))
+    table.write(2, ("7", None))
+    assert table.rows("k, l", final=True) == [(8, [])]
+    groups = Table(clickhouse, f"{unique}g", (Column("n", "INTEGER"),), key="_key", changes=True)
+    groups.begin()
+    groups.write(1, ('{"a":1,"b":null}', ["1"]), ("x", ["2"]))
+    groups.write(2, ("x", None))
+    assert groups.rows("_key, n", final=True) == [('{"a":1,"b":null}', 1)]
+
+
+def test_rows_that_the_server_refuses_are_named_and_the_others_kept(clickhouse, unique):
+    window = "SETTINGS non_replicated_deduplication_window = 100"
+    clickhouse.ask(
+        f"CREATE TABLE {unique} (k LowCardinality(String), n Nullable(Int64), "
+        f"CONSTRAINT small CHECK n < 10) ENGINE = MergeTree ORDER BY k {window}"
+    )
+    table = Table(clickhouse, unique)
+    table.begin()
+    rows = [(f"r{n}", [f"r{n}", str(n)]) for n in (1, 50, 2, 3, 60)]
+    first = table.write(1, *rows, ("z", [None, "4"]))
+    assert [(one.row, one.error) for one in first.refused] == [
+        (1, "VIOLATED_CONSTRAINT"),
+        (4, "VIOLATED_CONSTRAINT"),
+        (5, "CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN"),
+    ]
+    assert first.rows == {table.output.name: 3}
+    clickhouse.ask(f"ALTER TABLE {unique} DROP CONSTRAINT small")
+    again = table.write(1, *rows, ("z", [None, "4"]))
+    assert again.refused == first.refused  # the ledger knows: the letters of a batch stay the same
+    assert [n for _, n in table.rows("k, n")] == [1, 2, 3]
+
+
+def test_a_key_that_is_null_is_refused(clickhouse, unique):
+    table = Table(clickhouse, unique, key="k", changes=True)
+    table.begin()
+    (refused,) = table.write(1, ("", [None, "1"]), ("b", ["b", "2"])).refused
+    assert (refused.row, refused.message.split(",")[0]) == (0, "column 'k' is the key")
+    assert table.rows("k, n", final=True) == [("b", 2)]
+
+
+class Killed(BaseException):
+    pass
+
+
+def cut_off(table, batch, *rows, point="piece_committed", **more):
+    """Write rows, and end where they are there and the ledger does not know it."""
+
+    def passing(at):
+        if at == point:
+            raise Killed
+
+    with pytest.raises(Killed):
+        table.write(batch, *rows, passing=passing, **more)
+
+
+def test_a_block_that_comes_again_is_dropped_by_its_token(clickhouse, unique, monkeypatch):
+    monkeypatch.setattr("kaflow_engine.connectors.clickhouse.rows._BLOCK", 2)
+    table = Table(clickhouse, unique)
+    table.begin()
+    rows = [(f"r{n}", ["same", str(n % 2)]) for n in range(5)]  # blocks that are equal by content
+    cut_off(table, 1, *rows)
+    assert len(table.rows()) == 5
+    assert not table.begin(replace(OWNER, epoch=2)).delivered(1)
+    table.write(1, *rows, owner=replace(OWNER, epoch=2))
+    assert len(table.rows()) == 5
+    table.write(2, *rows, owner=replace(OWNER, epoch=2))
+    assert len(table.rows()) == 10
+
+
+def test_a_table_without_tokens_has_rows_twice_and_says_so(clickhouse, unique):
+    clickhouse.ask(
+        f"CREATE TABLE {unique} (k Nullable(String), n Int32) ENGINE = MergeTree ORDER BY tuple()"
+    )
+    with pytest.raises(ClickHouseUnfit, match="does not know blocks that come twice") as caught:
+        Table(clickhouse, unique).look()
+    table = Table(clickhouse, unique, delivery="at_least_once")
+    assert table.begin().capabilities.guarantee == "at_least_once"
+    cut_off(table, 1, ("a", ["a", "1"]))
+    table.write(1, ("a", ["a", "1"]))
+    assert table.rows("k, n") == [("a", 1), ("a", 1)]
+    clickhouse.ask(caught.value.hint.removeprefix("run ").partition(", or write")[0])
+    assert Table(clickhouse, unique).begin().capabilities.guarantee == "exactly_once"
+
+
+def test_a_change_that_comes_again_counts_once(clickhouse, unique):
+    table = Table(clickhouse, unique, key="k", changes=True)
+    table.begin()
+    table.write(1, ("a", ["a", "1"]), ("b", ["b", "1"]))
+    cut_off(table, 2, ("a", ["a", "2"]), ("b", None))
+    table.write(2, ("a", ["a", "2"]), ("b", None))
+    assert table.rows("k, n, _version, _deleted", final=True) == [("a", 2, 2, 0)]
+
+
+def test_another_state_goes_on_behind_the_rows_that_are_there(clickhouse, unique):
+    table, other = Table(clickhouse, unique, key="k", changes=True), Owner(state="t", generation=1)
+    table.begin()
+    for batch in (1, 2, 3):
+        table.write(batch, ("a", ["a", str(batch)]), ("b", ["b", str(batch)]))
+    held = table.outlet.look(table.output, pa.schema([]), other)
+    assert {(each.state, each.batch, each.mark) for each in held} == {("s", 3, "m")}
+    table.outlet.hand_over(table.output, pa.schema([]), other)
+    with pytest.raises(TakenOver):
+        table.write(4, ("b", ["b", "2"]))
+    new = replace(other, epoch=1)
+    assert not table.begin(new).delivered(1)
+    table.write(1, ("a", ["a", "7"]), owner=new)
+    assert table.rows("k, n", final=True) == [("a", 7), ("b", 3)]
+
+
+def test_a_run_that_was_replaced_adds_nothing(clickhouse, unique):
+    table, newer = Table(clickhouse, unique), replace(OWNER, epoch=2)
+    table.begin()
+    table.write(1, ("a", ["a", "1"]))
+    assert table.begin(newer).delivered(1)
+    with pytest.raises(TakenOver):
+        table.write(2, ("b", ["b", "2"]))  # a task of the older run wakes up
+    with pytest.raises(TakenOver):
+        table.begin()
+    table.write(2, ("c", ["c", "3"]), owner=newer)
+    assert table.rows("k, n") == [("a", 1), ("c", 3)]
+
+
+def test_a_task_that_wakes_up_behind_its_look_adds_no_row_twice(clickhouse, unique):
+    table, newer = Table(clickhouse, unique), replace(OWNER, epoch=2)
+    table.begin()
+
+    def meanwhile(point):
+        if point == "before_commit":
+            table.begin(newer)
+            table.write(1, ("a", ["a", "1"]), owner=newer)
+
+    table.write(1, ("a", ["a", "1"]), passing=meanwhile)
+    assert table.rows("k, n") == [("a", 1)]
+
+
+def test_another_batch_of_that_number_is_refused(clickhouse, unique):
+    table = Table(clickhouse, unique)
+    table.begin()
+    table.write(1, ("a", ["a", "1"]))
+    with pytest.raises(StateError, match="another copy of the state was run"):
+        table.write(1, ("a", ["a", "1"]), mark="other")
+    owner = replace(OWNER, epoch=2)
+    again = table.begin(owner)
+    notes = table.write(1, ("a", ["a", "1"]), ("b", ["b", "1"]), owner=owner).notes
+    with pytest.raises(StateError, match="has written 1 rows"):
+        again.commit(FinishedBatch(number=1, mark="m", notes=notes))
+    again.commit(FinishedBatch(number=1, mark="m", notes=notes, same_rows=False))
+    assert table.rows("k, n") == [("a", 1)]
+
+
+def test_a_password_is_masked_wherever_it_turns_up(clickhouse, unique):
+    remember_settings({"clickhouse": {"connections": {"x": clickhouse.connection}}})
+    assert PASSWORD not in without_secrets(f"could not log in with {PASSWORD}")
+    table = Table(clickhouse, unique)
+    assert PASSWORD not in repr(table.output)
+    wrong = {**table.output.connection, "password": "wrong-one"}
+    table.output = replace(table.output, connection=wrong)
+    with pytest.raises(ClickHouseUnfit, match="Authentication failed") as caught:
+        table.begin()
+    assert "wrong-one" not in str(caught.value)
+    assert caught.value.hint.startswith("correct user and password of clickhouse.connections.test")
+
+
+def test_a_block_whose_answer_is_lost_and_a_server_that_is_busy(clickhouse, unique, monkeypatch):
+    monkeypatch.setattr("kaflow_engine.connectors.clickhouse.outputs._PAUSES", (0.01, 0.01))
+    table = Table(clickhouse, unique)
+    table.begin()
+    clickhouse.trouble(match=f"INSERT INTO `default`.`{unique}`")  # it is done, and no answer comes
+    table.write(1, ("a", ["a", "1"]))
+    clickhouse.trouble(match=f"INSERT INTO `default`.`{unique}`", code=252, times=2)
+    table.write(2, ("b", ["b", "2"]))
+    clickhouse.trouble(match=f"INSERT INTO `default`.`{unique}`", code=252, times=3)
+    with pytest.raises(ClickHouseAway, match="writing rows of output"):
+        table.write(3, ("c", ["c", "3"]))
+    clickhouse.trouble(match=f"INSERT INTO `default`.`{unique}`", code=497)
+    with pytest.raises(ClickHouseUnfit) as caught:  # at once: no right heals by itself
+        table.write(3, ("c", ["c", "3"]))
+    assert caught.value.hint == "run GRANT SELECT, INSERT, CREATE TABLE ON `default`.*"
+    table.write(3, ("c", ["c", "3"]))
+    assert table.rows("k, n") == [("a", 1), ("b", 2), ("c", 3)]
+
+
+def test_a_server_that_goes_and_comes_back(unique, monkeypatch):
+    monkeypatch.setattr("kaflow_engine.connectors.clickhouse.outputs._PAUSES", (0.01,))
+    with ClickHouseShim() as server:
+        table = Table(server, unique)
+        table.begin()
+        table.write(1, ("a", ["a", "1"]))
+        server.stop()
+        with pytest.raises(ClickHouseAway, match="cannot be reached"):
+            table.write(2, ("b", ["b", "2"]))
+        server.start()
+        table.write(2, ("b", ["b", "2"]))
+        assert table.rows("k, n") == [("a", 1), ("b", 2)]
