@@ -12,6 +12,8 @@ PAGES = sorted(f"connectors/{page.name}" for page in DOCS.joinpath("connectors")
 VALUES = {
     "KAFLOW_PG_URL": "postgresql://kaflow@db:5432/shop",
     "KAFLOW_PG_PASSWORD": "secret",
+    "KAFLOW_CLICKHOUSE_URL": "https://kaflow@clickhouse:8443/web",
+    "KAFLOW_CLICKHOUSE_PASSWORD": "secret",
     "ALERTS_URL": "https://alerts.example.com/kaflow",
     "ALERTS_TOKEN": "token",
     "ALERTS_SECRET": "a secret of more than sixteen letters",

@@ -14,8 +14,11 @@ from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.pipeline_plan import build_plan
 from tests.acceptance.crash_pipeline import QUERY, SIDES
 
-LAST = "SELECT id, max(n) AS n, count(*) AS times FROM joined GROUP BY id HAVING max(n) < '95'"
-"""Groups that come, change, and go."""
+COUNTED = """
+SELECT id, count(*) AS times, max(n) AS last
+FROM "{0}.events" GROUP BY id HAVING count(*) % 4 <> 0
+"""
+"""Groups that come, change, go, and come again."""
 
 
 def settings_of(kind: str, connection: Mapping[str, str]) -> dict[str, Any]:
@@ -24,14 +27,14 @@ def settings_of(kind: str, connection: Mapping[str, str]) -> dict[str, Any]:
 
 
 def sinks_plan(name: str, inputs: str, kind: str, connection: Mapping[str, str]) -> Flow:
-    """Plan pipeline `name`: joined rows into the table `name`, and groups of them into another."""
+    """Plan pipeline `name`: joined rows into the table `name`, and groups into another."""
     patient = {"idle_timeout": "7d"}
     rows = {"from": "joined", "type": kind, "table": name, "create": True}
-    last = {"query": LAST, "type": kind, "table": f"{name}_last", "key": "id", "create": True}
+    counted = {"type": kind, "table": f"{name}_counted", "key": "id", "create": True}
     spec = {
         "name": name,
         "relations": {"joined": {"query": QUERY.format(inputs)}},
-        "outputs": [rows, last],
+        "outputs": [rows, {"query": COUNTED.format(inputs), **counted}],
         "dead_letters": {"topic": f"{name}.dead"},
         "emission": {"type": "smart", "require": ["tier"], "on_expiry": "emit"},
         "state": {"dimensions": [f"{inputs}.profiles"]},
@@ -50,7 +53,7 @@ def sinks_plan(name: str, inputs: str, kind: str, connection: Mapping[str, str])
 def sink_rows(kind: str, connection: Mapping[str, str], name: str) -> dict[bytes, list[bytes]]:
     """Return the rows of both tables, each table's name before the key."""
     found: dict[bytes, list[bytes]] = {}
-    for table in (name, f"{name}_last"):
+    for table in (name, f"{name}_counted"):
         for row in _ROWS[kind](connection, table):
             key = f"{table.removeprefix(name)} {row['id']}".encode()
             found.setdefault(key, []).append(json.dumps(row, sort_keys=True).encode())
@@ -59,7 +62,7 @@ def sink_rows(kind: str, connection: Mapping[str, str], name: str) -> dict[bytes
 
 
 def _of_clickhouse(connection: Mapping[str, str], table: str) -> list[dict[str, Any]]:
-    final, what = (" FINAL", "id, n, times") if table.endswith("_last") else ("", "*")
+    final, what = (" FINAL", "id, times, last") if table.endswith("_counted") else ("", "*")
     asked = f"SELECT {what} FROM `{table}`{final} FORMAT JSON"
     headers = {
         "X-ClickHouse-User": connection["user"],

@@ -200,22 +200,23 @@ def test_sinks_that_a_file_names_are_assets(tmp_path):
     ]
 
 
-def test_a_table_of_a_database_is_one_asset_whoever_writes_it(tmp_path):
+@pytest.mark.parametrize(("kind", "scheme"), [("postgres", "postgresql"), ("clickhouse", "https")])
+def test_a_table_of_a_database_is_one_asset_whoever_writes_it(tmp_path, kind, scheme):
     config = tmp_path / "kaflow.yaml"
     config.write_text(
-        "postgres: {connections: {house: {url: 'postgresql://me:word-of-house@db/x'}}}\n"
+        f"{kind}: {{connections: {{house: {{url: '{scheme}://me:word-of-house@db/x'}}}}}}\n"
     )
     (tmp_path / "p.yaml").write_text(
         "name: stored\n"
         "query: SELECT id FROM orders\n"
-        "output: {type: postgres, connection: house, table: sales.orders}\n"
+        f"output: {{type: {kind}, connection: house, table: sales.orders}}\n"
         "topics: {orders: {columns: {id: VARCHAR}}}\n"
     )
     defs = build_kaflow_defs([tmp_path / "p.yaml"], config)
     dg.Definitions.validate_loadable(defs)
     found = {spec.key: spec for spec in defs.resolve_all_asset_specs()}
-    table = found[dg.AssetKey(["postgres", "house", "sales", "orders"])]
-    assert table.kinds == {"postgres"}
+    table = found[dg.AssetKey([kind, "house", "sales", "orders"])]
+    assert table.kinds == {kind}
     assert table.metadata["dagster/table_name"] == "sales.orders"
     assert "word-of-house" not in str([spec.metadata for spec in found.values()])
 

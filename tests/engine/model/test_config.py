@@ -201,6 +201,41 @@ def test_connections_to_databases(tmp_path: Path) -> None:
     ]
 
 
+def test_connections_to_clickhouse(tmp_path: Path) -> None:
+    file = tmp_path / "kaflow.yaml"
+    file.write_text(
+        "clickhouse:\n  connections:\n"
+        "    house: {url: 'https://me:pw%2Fof-house@db:8443/x', password: 'word-of-house'}\n"
+        "    other: {url: 'http://me:pw%2Fof-other@db'}\n"
+    )
+    config = load_config(file, {})
+    assert {name: c.settings for name, c in config.clickhouse.connections.items()} == {
+        "house": {
+            "url": "https://db:8443/",
+            "database": "x",
+            "user": "me",
+            "password": "word-of-house",
+        },
+        "other": {"url": "http://db/", "user": "me", "password": "pw/of-other"},
+    }
+    shown = {setting.key: setting for setting in settings_of(config)}
+    assert shown["clickhouse.connections.house.url"].text == "https://***@db:8443/x"
+    assert shown["clickhouse.connections.house.password"].text == "***"
+    assert "word" not in repr(config.clickhouse)
+    assert "pw/of-other" not in str(ModelError("no login with pw/of-other"))
+    file.write_text("clickhouse: {connections: {house: {url: 'https://db/x/y'}, b: {url: db}}}\n")
+    with pytest.raises(ModelError) as raised:
+        load_config(file, {})
+    assert str(raised.value).splitlines() == [
+        line
+        for name in ("house", "b")
+        for line in (
+            f"{file}:1: 'clickhouse.connections.{name}.url' is not the address of a server",
+            "  hint: write https://host:8443/database",
+        )
+    ]
+
+
 def test_what_sets_up_statements_is_a_secret(tmp_path: Path) -> None:
     file = tmp_path / "kaflow.yaml"
     file.write_text(

@@ -141,6 +141,11 @@ def test_a_model_may_be_a_folder_of_files(tmp_path: Path) -> None:
             {"connection": "house", "table": "kept", "create": True},
         ),
         (
+            "materialized='clickhouse', mode='upsert', key='id'",
+            "clickhouse:default.kept",
+            {"connection": "default", "table": "kept", "create": False},
+        ),
+        (
             "materialized='webhook', connection='alerts', batch=10",
             "webhook:kept",
             {"connection": "alerts", "batch": 10},

@@ -91,8 +91,8 @@ class RowWriter:
             )["key"],
         )
         version = pa.array(np.full(rows.num_rows, self.version, np.uint64))
-        rows = rows.append_column(VERSION, version)
-        return rows.append_column(GONE, rows[DELETED].cast(pa.uint8())), key
+        gone = pa.array(rows[DELETED].to_numpy().astype(np.uint8))
+        return rows.append_column(VERSION, version).append_column(GONE, gone), key
 
     def _blocks(
         self, rows: pa.Table, places: Places, columns: tuple[Column, ...], sign: str

@@ -20,7 +20,7 @@ Wrong = tuple[str, str]
 """What is wrong, and what helps."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """A table that is there."""
 
@@ -109,7 +109,9 @@ def _found(server: Server, output: Output) -> Found | None:
         "SELECT name, type, default_kind FROM system.columns "
         f"WHERE {place} table = {text(names.plain)}",
     )
-    return Found(*tables[0], {each: (kind, default) for each, kind, default in columns})
+    engine, full, sorted_by = tables[0]
+    there = {each: (kind, default) for each, kind, default in columns}
+    return Found(engine=engine, full=full, sorted_by=sorted_by, columns=there)
 
 
 def _require_creatable(server: Server, output: Output) -> None:

@@ -22,17 +22,6 @@ from kaflow_engine.model.files.tree import (
 )
 from kaflow_engine.model.outputs.output_specs import OutputSpec, SinkSpec
 
-MATERIALIZED = (
-    "stream",
-    "table",
-    "files",
-    "postgres",
-    "clickhouse",
-    "webhook",
-    "command",
-    "ephemeral",
-)
-
 _KEPT_AS = {
     "table": "a table",
     "files": "a folder of files",
@@ -41,6 +30,7 @@ _KEPT_AS = {
     "webhook": "sent away",
     "command": "given to statements",
 }
+MATERIALIZED = ("stream", *_KEPT_AS, "ephemeral")
 
 _OUTPUT = (
     *("topic", "format", "key", "key_format", "schema", "table", "partition", "interval"),
