@@ -14,6 +14,7 @@ SINKS: dict[str, str] = {
     "console": "kaflow_engine.connectors.console.sink:Console",
     "delta": "kaflow_engine.connectors.delta.sink:DeltaTables",
     "files": "kaflow_engine.connectors.files.sink:FileFolders",
+    "iceberg": "kaflow_engine.connectors.iceberg.sink:IcebergTables",
     "kafka": "kaflow_engine.connectors.kafka.sink:KafkaTopics",
     "postgres": "kaflow_engine.connectors.postgres.sink:PostgresTables",
     "webhook": "kaflow_engine.connectors.http.webhook:Webhooks",

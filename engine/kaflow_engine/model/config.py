@@ -13,6 +13,7 @@ from kaflow_engine.model.outputs.connection_specs import (
     ClickHouseConfig,
     CommandConfig,
     ConnectionSpec,
+    IcebergConfig,
     PluginConfig,
     PostgresConfig,
     WebhookConfig,
@@ -222,6 +223,7 @@ class Config(Spec):
     otlp: OtlpConfig = OtlpConfig()
     postgres: PostgresConfig = PostgresConfig()
     clickhouse: ClickHouseConfig = ClickHouseConfig()
+    iceberg: IcebergConfig = IcebergConfig()
     webhook: WebhookConfig = WebhookConfig()
     command: CommandConfig = CommandConfig()
     plugins: dict[str, PluginConfig] = Field(default={})
@@ -269,6 +271,7 @@ class Config(Spec):
         return {
             "postgres": self.postgres.connections,
             "clickhouse": self.clickhouse.connections,
+            "iceberg": self.iceberg.connections,
             "webhook": self.webhook.connections,
             "command": self.command.connections,
         }

@@ -29,13 +29,25 @@ def test_the_last_change_of_a_key_counts(clickhouse, unique):
     assert table.rows("k, n", final=True) == [("b", 3), ("c", None)]
 
 
-def test_keys_of_numbers_and_keys_that_are_no_column(clickhouse, unique):
-    numbers = (Column("k", "BIGINT"), Column("l", "INTEGER[]"))
-    table = Table(clickhouse, unique, numbers, key="k", changes=True)
+KEYS = [
+    ("BIGINT", ("7", "8")),
+    ("DATE", ("2026-01-01", "2026-01-02")),
+    ("UUID", (f"{0:032x}", f"{1:032x}")),
+    ("ENUM('a', 'b')", ("a", "b")),
+]
+
+
+@pytest.mark.parametrize(("kind", "keys"), KEYS, ids=[each[0] for each in KEYS])
+def test_keys_of_other_types(clickhouse, unique, kind, keys):
+    columns = (Column("k", kind), Column("l", "INTEGER[]"), Column("n", "INTEGER"))
+    table = Table(clickhouse, unique, columns, key="k", changes=True)
     table.begin()
-    table.write(1, ("7", ["7", "[1]"]), ("8", ["8", "[]"]))
-    table.write(2, ("7", None))
-    assert table.rows("k, l", final=True) == [(8, [])]
+    table.write(1, *((key, [key, "[1]", "1"]) for key in keys))
+    table.write(2, (keys[0], None), (keys[1], [keys[1], "[]", "2"]))
+    assert table.rows("l, n", final=True) == [([], 2)]
+
+
+def test_keys_that_are_no_column(clickhouse, unique):
     groups = Table(clickhouse, f"{unique}g", (Column("n", "INTEGER"),), key="_key", changes=True)
     groups.begin()
     groups.write(1, ('{"a":1,"b":null}', ["1"]), ("x", ["2"]))

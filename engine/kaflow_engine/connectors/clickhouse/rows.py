@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -11,11 +10,12 @@ from kaflow_engine.connectors.clickhouse.client import Server
 from kaflow_engine.connectors.clickhouse.errors import RowsRefused
 from kaflow_engine.connectors.clickhouse.names import GONE, VERSION, Names, name, text
 from kaflow_engine.connectors.contract import Output
+from kaflow_engine.connectors.faults import anywhere, faulty_rows
 from kaflow_engine.connectors.slots import Places
 from kaflow_engine.duck.queries import query
-from kaflow_engine.duck.quoting import identifier, literal
+from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.records import DELETED, KEY
-from kaflow_engine.formats.types import Decimal, List, Map, Scalar, Struct, Type
+from kaflow_engine.formats.types import Decimal, Scalar, Type
 from kaflow_engine.formats.types import parse_type as read
 from kaflow_engine.model.columns import Column
 
@@ -81,12 +81,12 @@ class RowWriter:
 
     def _versioned(self, rows: pa.Table, key: Column) -> tuple[pa.Table, Column]:
         """Add the version, whether a row goes, and the key of those that do."""
-        asked = f"CAST({identifier(KEY)} AS {key.type})"
+        own, text = (f"CAST({identifier(each)} AS {key.type})" for each in (key.name, KEY))
         rows = rows.drop_columns([key.name]).append_column(
             key.name,
             query(
-                f"SELECT CASE WHEN {identifier(DELETED)} THEN {asked} "
-                f"ELSE {identifier(key.name)} END AS key FROM rows",
+                f"SELECT CASE WHEN {identifier(DELETED)} THEN {text} ELSE {own} END AS key "
+                "FROM rows",
                 rows,
             )["key"],
         )
@@ -144,58 +144,31 @@ def _last_of_each_key(rows: pa.Table, good: "np.ndarray[tuple[int], np.dtype[np.
 
 def _unkept(names: Names, rows: pa.Table) -> list[Refusal]:
     """Return rows with a value that no column keeps; those that go have none."""
-    said = [
-        f"WHEN {sql} THEN {literal(why)}"
+    faults = [
+        fault
         for column in names.columns
-        for sql, why in _faults(column, is_key=column == names.key)
+        for fault in _faults_of(column, is_key=column == names.key)
     ]
-    if not said:
-        return []
-    asked = (
-        f"SELECT row_number() OVER () - 1 AS place, {identifier(DELETED)} AS gone, "
-        f"CASE {' '.join(said)} END AS why FROM rows"
-    )
-    found = query(f"SELECT place, why FROM ({asked}) WHERE why IS NOT NULL AND NOT gone", rows)
-    return [Refusal(row["place"], "ValueNotKept", row["why"]) for row in found.to_pylist()]
+    found = faulty_rows(rows, faults)
+    return [Refusal(place, "ValueNotKept", why) for place, why in found]
 
 
-def _faults(column: Column, is_key: bool) -> Iterator[tuple[str, str]]:
+def _faults_of(column: Column, is_key: bool) -> Iterator[tuple[str, str]]:
     sql, kind = identifier(column.name), read(column.type)
     if is_key:
         yield f"{sql} IS NULL", f"column '{column.name}' is the key, and NULL"
-    if fault := _fault(sql, kind):
+    if found := anywhere(_fault, sql, kind):
         what = "is a time before 1900 or after 2299"
         if not isinstance(kind, Scalar):
             what = "is, or holds, a list, map or struct that is NULL, or a time out of 1900 to 2299"
-        yield fault, f"column '{column.name}' {what}, which ClickHouse does not keep"
+        yield found, f"column '{column.name}' {what}, which ClickHouse does not keep"
 
 
-def _fault(sql: str, kind: Type, depth: int = 0) -> str | None:
-    """Return SQL for whether a value is not kept; None: every one is."""
-    match kind:
-        case Scalar(name=known) if known == "DATE" or known.startswith("TIMESTAMP"):
-            first, last = f"TIMESTAMP '{_FIRST}'", f"TIMESTAMP '{_LAST}'"
-            plain = f"CAST({sql} AS {'TIMESTAMP' if 'ZONE' not in known else 'TIMESTAMPTZ'})"
-            if "ZONE" in known:
-                first, last = f"TIMESTAMPTZ '{_FIRST}+00'", f"TIMESTAMPTZ '{_LAST}+00'"
-            return f"coalesce({plain} NOT BETWEEN {first} AND {last}, false)"
-        case Scalar() | Decimal():
-            return None
-        case List(element=element):
-            return f"({sql} IS NULL{_any(sql, element, depth)})"
-        case Map(key=key, value=value):
-            keys, values = f"map_keys({sql})", f"map_values({sql})"
-            return f"({sql} IS NULL{_any(keys, key, depth)}{_any(values, value, depth)})"
-        case Struct(fields=fields):
-            inside = (
-                _fault(f"struct_extract({sql}, {literal(each)})", field, depth)
-                for each, field in fields
-            )
-            return f"({' OR '.join([f'{sql} IS NULL', *filter(None, inside)])})"
-        case _:
-            assert_never(kind)
-
-
-def _any(sql: str, element: Type, depth: int) -> str:
-    inside = _fault(f"x{depth}", element, depth + 1)
-    return f" OR len(list_filter({sql}, lambda x{depth}: {inside})) > 0" if inside else ""
+def _fault(sql: str, kind: Type) -> str | None:
+    if not isinstance(kind, Scalar):
+        return None if isinstance(kind, Decimal) else f"{sql} IS NULL"
+    if not kind.name.startswith(("DATE", "TIMESTAMP")):
+        return None
+    zone, offset = ("TIMESTAMPTZ", "+00") if "ZONE" in kind.name else ("TIMESTAMP", "")
+    first, last = (f"{zone} '{each}{offset}'" for each in (_FIRST, _LAST))
+    return f"CAST({sql} AS {zone}) NOT BETWEEN {first} AND {last}"

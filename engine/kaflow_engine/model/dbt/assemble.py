@@ -27,6 +27,7 @@ _KEPT_AS = {
     "files": "a folder of files",
     "postgres": "a table of a database",
     "clickhouse": "a table of a database",
+    "iceberg": "a table of a catalog",
     "webhook": "sent away",
     "command": "given to statements",
 }
@@ -217,7 +218,7 @@ def _target(model: _Model) -> dict[str, object]:
             return {"table": name}
         case "files":
             return {"type": "files", "folder": name}
-        case "postgres" | "clickhouse" as kind:
+        case "postgres" | "clickhouse" | "iceberg" as kind:
             return {"type": kind, "table": name}
         case "webhook" | "command" as kind:
             return {"type": kind, "name": name}

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator, Field
@@ -30,6 +30,13 @@ def _server(text: str) -> str:
 def _address(text: str) -> str:
     if not is_address(text):
         raise refuse("is not a URL", "write it as https://host/path")
+    return text
+
+
+def _catalog(text: str) -> str:
+    if not re.match(r"[a-z][a-z0-9+]*://", text):
+        hint = "write sqlite:////folder/catalog.db, postgresql+psycopg://… or https://host:8181"
+        raise refuse("is not the address of a catalog", hint)
     return text
 
 
@@ -95,6 +102,30 @@ class ClickHouseConnection(ConnectionSpec):
         return {"url": f"{parts.scheme}://{place}/", **found}
 
 
+class IcebergConnection(ConnectionSpec):
+    """A catalog of tables, and where their files lie."""
+
+    catalog: Literal["sql", "rest"] = "sql"
+    """In a database, or behind the REST protocol of Iceberg."""
+    uri: Annotated[Filled, AfterValidator(_catalog)] = Field(repr=False)
+    """`sqlite:////folder/catalog.db`, `postgresql+psycopg://…`, or `https://host:8181`."""
+    warehouse: Filled | None = None
+    """The folder of tables that are created, or `s3://bucket/folder`; a REST catalog may know it
+    itself."""
+    properties: dict[str, str] = Field(default={}, repr=False)
+    """More of what pyiceberg takes, such as `s3.endpoint`, `s3.access-key-id` and `credential`."""
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """What the driver is handed."""
+        warehouse = self.warehouse
+        if warehouse is not None and "://" not in warehouse:
+            warehouse = str(Path(warehouse).absolute())
+        found = {"type": self.catalog, "uri": self.uri, "warehouse": warehouse}
+        own = {key: value for key, value in found.items() if value is not None}
+        return {"properties": json.dumps({**self.properties, **own})}
+
+
 class WebhookConnection(ConnectionSpec):
     """An address that takes rows, and how its server knows who sends."""
 
@@ -151,6 +182,13 @@ class ClickHouseConfig(Spec):
     """ClickHouse servers."""
 
     connections: dict[str, ClickHouseConnection] = Field(default={})
+    """By the names that outputs give them."""
+
+
+class IcebergConfig(Spec):
+    """Catalogs of Iceberg tables."""
+
+    connections: dict[str, IcebergConnection] = Field(default={})
     """By the names that outputs give them."""
 
 

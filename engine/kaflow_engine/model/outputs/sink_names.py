@@ -38,6 +38,19 @@ def clickhouse_table(text: str) -> str:
     return text
 
 
+def iceberg_table(text: str) -> str:
+    """Return the name of a table in a catalog, with its namespace.
+
+    Raises:
+        ValueError: It is none.
+    """
+    parts = text.split(".")
+    if len(parts) < 2 or not all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]*", p) for p in parts):
+        hint = "write <namespace>.<table>, such as sales.orders: letters, digits, '_' and '-'"
+        raise refuse("{value} is not a table of a catalog", hint)
+    return text
+
+
 def ledger_table(text: str) -> str:
     """Return the name of a table, with that of its database.
 

@@ -7,6 +7,12 @@ from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.names import Filled, TableName
+from kaflow_engine.model.outputs.connected_specs import (
+    ClickHouseSpec,
+    ConnectedSinkSpec,
+    IcebergSpec,
+    PostgresSpec,
+)
 from kaflow_engine.model.outputs.output_specs import (
     ListedOutputSpec,
     ListedPart,
@@ -14,13 +20,11 @@ from kaflow_engine.model.outputs.output_specs import (
     SinkSpec,
 )
 from kaflow_engine.model.outputs.sink_names import (
-    clickhouse_table,
     folder_name,
     folder_part,
     ledger_table,
     plugin_name,
     plugin_options,
-    postgres_table,
 )
 from kaflow_engine.model.spec import CHOICE
 
@@ -40,15 +44,6 @@ class NamedSinkSpec(SinkSpec):
         return self.name
 
 
-class ConnectedSinkSpec(SinkSpec):
-    """A sink in a system that the configuration knows."""
-
-    connection: Filled = "default"
-    """A name under `<kind>.connections` of the configuration."""
-    needs: ClassVar[str]
-    """What a connection says at least, for hints."""
-
-
 class ConsoleSpec(NamedSinkSpec):
     """One line of JSON for each change, on the standard output of whoever runs the pipeline."""
 
@@ -59,53 +54,6 @@ class BlackholeSpec(NamedSinkSpec):
     """Nothing is kept: for measuring, and for trying a query."""
 
     type: Literal["blackhole"]
-
-
-class ConnectedTableSpec(ConnectedSinkSpec):
-    """A table of a database, whose rows may replace each other."""
-
-    table: str
-    """With what it is in, if that is not where the connection looks first."""
-    mode: Literal["append", "upsert"] | None = None
-    """Whether each row is one more, or replaces the one of its key; None: as the rows are."""
-    create: bool = False
-    """The table is created unless it is there."""
-
-    @property
-    def called(self) -> str:
-        """The table, behind the name of its database."""
-        return f"{self.connection}.{self.table}"
-
-    @property
-    def is_shared(self) -> bool:
-        """Others read the table."""
-        return True
-
-    @property
-    def replaces(self) -> bool:
-        """Whether rows replace each other though none of them goes."""
-        return self.mode == "upsert"
-
-    @property
-    def settings(self) -> Mapping[str, str | int | bool | None]:
-        """What the plan keeps."""
-        return {"connection": self.connection, "table": self.table, "create": self.create}
-
-
-class PostgresSpec(ConnectedTableSpec):
-    """A table of a PostgreSQL database."""
-
-    type: Literal["postgres"]
-    needs: ClassVar[str] = "url: postgresql://…"
-    table: Annotated[str, AfterValidator(postgres_table)]
-
-
-class ClickHouseSpec(ConnectedTableSpec):
-    """A table of a ClickHouse server."""
-
-    type: Literal["clickhouse"]
-    needs: ClassVar[str] = "url: https://…"
-    table: Annotated[str, AfterValidator(clickhouse_table)]
 
 
 class FilesSpec(SinkSpec):
@@ -206,6 +154,10 @@ class ListedClickHouseSpec(ListedPart, ClickHouseSpec):
     """A table of a server as one of several outputs."""
 
 
+class ListedIcebergSpec(ListedPart, IcebergSpec):
+    """An Iceberg table as one of several outputs."""
+
+
 class ListedWebhookSpec(ListedPart, WebhookSpec):
     """Requests as one of several outputs."""
 
@@ -222,7 +174,16 @@ class ListedFilesSpec(ListedPart, FilesSpec):
     """Files as one of several outputs."""
 
 
-_TYPES = ("console", "blackhole", "postgres", "clickhouse", "files", "webhook", "command")
+_TYPES = (
+    "console",
+    "blackhole",
+    "postgres",
+    "clickhouse",
+    "iceberg",
+    "files",
+    "webhook",
+    "command",
+)
 
 
 def has_settings(kind: str) -> bool:
@@ -250,6 +211,7 @@ AnyOutput = Annotated[
     | Annotated[BlackholeSpec, Tag("\0blackhole")]
     | Annotated[PostgresSpec, Tag("\0postgres")]
     | Annotated[ClickHouseSpec, Tag("\0clickhouse")]
+    | Annotated[IcebergSpec, Tag("\0iceberg")]
     | Annotated[FilesSpec, Tag("\0files")]
     | Annotated[WebhookSpec, Tag("\0webhook")]
     | Annotated[CommandSpec, Tag("\0command")]
@@ -264,6 +226,7 @@ AnyListedOutput = Annotated[
     | Annotated[ListedBlackholeSpec, Tag("\0blackhole")]
     | Annotated[ListedPostgresSpec, Tag("\0postgres")]
     | Annotated[ListedClickHouseSpec, Tag("\0clickhouse")]
+    | Annotated[ListedIcebergSpec, Tag("\0iceberg")]
     | Annotated[ListedFilesSpec, Tag("\0files")]
     | Annotated[ListedWebhookSpec, Tag("\0webhook")]
     | Annotated[ListedCommandSpec, Tag("\0command")]

@@ -9,6 +9,7 @@ from kaflow_engine.connectors.clickhouse.errors import ClickHouseAway, ClickHous
 from kaflow_engine.connectors.delta.errors import TableUnfit
 from kaflow_engine.connectors.files.errors import FolderUnfit
 from kaflow_engine.connectors.http.errors import HttpAway, HttpUnfit
+from kaflow_engine.connectors.iceberg.errors import IcebergAway, IcebergUnfit
 from kaflow_engine.connectors.kafka.admin import MissingTopic
 from kaflow_engine.connectors.kafka.errors import (
     BrokerAway,
@@ -103,7 +104,7 @@ _KINDS: Mapping[str, type[KaflowError]] = {
         *(Damaged, Foreign, SparkEnded, ClusterAway, ExecutorsUnfit, ExecutorLost),
         *(ClockWrong, StateHeld, TooFewBrokers, OutOfTime, TransactionTimeoutRefused),
         *(TableUnfit, PostgresAway, PostgresUnfit, FolderUnfit, HttpAway, HttpUnfit),
-        *(ClickHouseAway, ClickHouseUnfit),
+        *(ClickHouseAway, ClickHouseUnfit, IcebergAway, IcebergUnfit),
     )
 }
 """What a task may say of itself; an error of another class arrives as one it derives from."""

@@ -9,11 +9,10 @@ from kaflow_engine.connectors.sinks import sink_kind
 from kaflow_engine.errors import ModelError, UnknownName
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
+from kaflow_engine.model.outputs.connected_specs import ConnectedSinkSpec, ConnectedTableSpec
 from kaflow_engine.model.outputs.output_specs import SinkSpec, Write
 from kaflow_engine.model.outputs.sink_specs import (
     CommandSpec,
-    ConnectedSinkSpec,
-    ConnectedTableSpec,
     FilesSpec,
     PluginSpec,
 )

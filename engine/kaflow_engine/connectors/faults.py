@@ -1,0 +1,60 @@
+"""Values that a kind of sink would not keep as they are: found before rows leave."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, assert_never
+
+from kaflow_engine.duck.queries import query
+from kaflow_engine.duck.quoting import identifier, literal
+from kaflow_engine.flow.records import DELETED
+from kaflow_engine.formats.types import Decimal, List, Map, Scalar, Struct, Type
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # planning asks for capabilities only, and it takes long to load
+
+Fault = Callable[[str, Type], str | None]
+"""Takes SQL of a value and its type; returns SQL for whether it is not kept, of itself."""
+
+
+def faulty_rows(rows: "pa.Table", faults: Sequence[tuple[str, str]]) -> list[tuple[int, str]]:
+    """Return the places of rows that have a fault, each with what it is; rows that go have none.
+
+    Args:
+        rows: Columns, with those of `flow.records`.
+        faults: SQL for whether a row has one, and what is said then.
+    """
+    if not faults:
+        return []
+    said = " ".join(f"WHEN {sql} THEN {literal(why)}" for sql, why in faults)
+    asked = (
+        f"SELECT row_number() OVER () - 1 AS place, {identifier(DELETED)} AS gone, "
+        f"CASE {said} END AS why FROM rows"
+    )
+    found = query(f"SELECT place, why FROM ({asked}) WHERE why IS NOT NULL AND NOT gone", rows)
+    return [(row["place"], row["why"]) for row in found.to_pylist()]
+
+
+def anywhere(fault: Fault, sql: str, kind: Type, depth: int = 0) -> str | None:
+    """Return SQL for whether a value has a fault, or one inside of it; None: none can have one."""
+    parts: list[str | None] = [fault(sql, kind)]
+    match kind:
+        case Scalar() | Decimal():
+            pass
+        case List(element=element):
+            parts.append(_any(fault, sql, element, depth))
+        case Map(key=key, value=value):
+            parts.append(_any(fault, f"map_keys({sql})", key, depth))
+            parts.append(_any(fault, f"map_values({sql})", value, depth))
+        case Struct(fields=fields):
+            for name, field in fields:
+                inside = f"struct_extract({sql}, {literal(name)})"
+                parts.append(anywhere(fault, inside, field, depth))
+        case _:
+            assert_never(kind)
+    found = [f"coalesce({part}, false)" for part in parts if part]
+    return f"({' OR '.join(found)})" if found else None
+
+
+def _any(fault: Fault, sql: str, element: Type, depth: int) -> str | None:
+    each = f"x{depth}"
+    inside = anywhere(fault, each, element, depth + 1)
+    return f"len(list_filter({sql}, lambda {each}: {inside})) > 0" if inside else None

@@ -1,0 +1,86 @@
+"""Outputs in systems that the configuration knows, and tables among them."""
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import AfterValidator
+
+from kaflow_engine.model.durations import Duration
+from kaflow_engine.model.names import Filled
+from kaflow_engine.model.outputs.output_specs import SinkSpec
+from kaflow_engine.model.outputs.sink_names import (
+    clickhouse_table,
+    iceberg_table,
+    postgres_table,
+)
+
+
+class ConnectedSinkSpec(SinkSpec):
+    """A sink in a system that the configuration knows."""
+
+    connection: Filled = "default"
+    """A name under `<kind>.connections` of the configuration."""
+    needs: ClassVar[str]
+    """What a connection says at least, for hints."""
+
+
+class ConnectedTableSpec(ConnectedSinkSpec):
+    """A table of a database, whose rows may replace each other."""
+
+    table: str
+    """With what it is in, if that is not where the connection looks first."""
+    mode: Literal["append", "upsert"] | None = None
+    """Whether each row is one more, or replaces the one of its key; None: as the rows are."""
+    create: bool = False
+    """The table is created unless it is there."""
+
+    @property
+    def called(self) -> str:
+        """The table, behind the name of its database."""
+        return f"{self.connection}.{self.table}"
+
+    @property
+    def is_shared(self) -> bool:
+        """Others read the table."""
+        return True
+
+    @property
+    def replaces(self) -> bool:
+        """Whether rows replace each other though none of them goes."""
+        return self.mode == "upsert"
+
+    @property
+    def settings(self) -> Mapping[str, str | int | bool | None]:
+        """What the plan keeps."""
+        return {"connection": self.connection, "table": self.table, "create": self.create}
+
+
+class PostgresSpec(ConnectedTableSpec):
+    """A table of a PostgreSQL database."""
+
+    type: Literal["postgres"]
+    needs: ClassVar[str] = "url: postgresql://…"
+    table: Annotated[str, AfterValidator(postgres_table)]
+
+
+class ClickHouseSpec(ConnectedTableSpec):
+    """A table of a ClickHouse server."""
+
+    type: Literal["clickhouse"]
+    needs: ClassVar[str] = "url: https://…"
+    table: Annotated[str, AfterValidator(clickhouse_table)]
+
+
+class IcebergSpec(ConnectedTableSpec):
+    """An Iceberg table."""
+
+    type: Literal["iceberg"]
+    needs: ClassVar[str] = "uri: …, warehouse: …"
+    table: Annotated[str, AfterValidator(iceberg_table)]
+    interval: Duration = 10_000
+    """How long rows are gathered, in ms, before they are committed."""
+
+    @property
+    def settings(self) -> Mapping[str, str | int | bool | None]:
+        """What the plan keeps."""
+        return {**super().settings, "interval": self.interval}
