@@ -14,6 +14,7 @@ VALUES = {
     "KAFLOW_PG_PASSWORD": "secret",
     "KAFLOW_CLICKHOUSE_URL": "https://kaflow@clickhouse:8443/web",
     "KAFLOW_CLICKHOUSE_PASSWORD": "secret",
+    "KAFLOW_ICEBERG_TOKEN": "token",
     "ALERTS_URL": "https://alerts.example.com/kaflow",
     "ALERTS_TOKEN": "token",
     "ALERTS_SECRET": "a secret of more than sixteen letters",

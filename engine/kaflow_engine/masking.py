@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 MASK = "***"
 
 _SECRET_NAME = re.compile(
-    r"secret|passw|token|credential|access[._]?key|api[._]?key|private|jaas|user[._]?info"
+    r"secret|passw|token|credential|access[._-]?key|api[._-]?key|private|jaas|user[._]?info"
     r"|authorization|^webhook[._].*[._]url$|^command[._].*[._]setup$|(^|[._])headers[._]|(^|[._])sasl[._]|\.key($|\.)|^key$",
     re.IGNORECASE,
 )
@@ -24,8 +24,8 @@ _IN_TEXT = re.compile(r"((?:password|passwd|secret|token|key)\s*=\s*)[^\s&;,]+",
 
 
 _VALUE_NAME = re.compile(
-    r"(passw(or)?d|passphrase|[._-](pass|pwd|pw)|secret|secret[._]?key|token|api[._-]?key"
-    r"|access[._]?key|private[._]?key|account[._]?key|(encryption|signing)[._]?key|credentials?"
+    r"(passw(or)?d|passphrase|[._-](pass|pwd|pw)|secret|secret[._-]?key|token|api[._-]?key"
+    r"|access[._-]?key|private[._-]?key|account[._]?key|(encryption|signing)[._]?key|credentials?"
     r"|jaas[._]config|pem|keystore[._]key|oauthbearer[._]config|authorization|user[._]?info)"
     r"([._-]?\d+)?$",
     re.IGNORECASE,

@@ -52,7 +52,12 @@ def peace(crash_broker, forks, order):
 @pytest.fixture(scope="session")
 def outputs(crash_broker, forks, order, request):
     """Outputs of each kind; systems are started when they are needed."""
-    systems = {"clickhouse": lambda: request.getfixturevalue("clickhouse").connection}
+    folder = f"{order.path}/iceberg"
+    catalog = {"uri": f"sqlite:///{order.path}/catalog.db", "warehouse": folder}
+    systems = {
+        "clickhouse": lambda: request.getfixturevalue("clickhouse").connection,
+        "iceberg": lambda: catalog,
+    }
     return Outputs(crash_broker, forks, order, systems)
 
 

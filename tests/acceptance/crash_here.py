@@ -23,6 +23,7 @@ import deltalake  # noqa: F401  # the same
 import pandas  # noqa: F401  # pyarrow wants it later, and children would each load it
 import pyarrow as pa
 import pyarrow.dataset  # the same
+import pyiceberg.catalog.sql  # noqa: F401  # the same
 
 from kaflow_engine.connectors.kafka.delivery import deliver as kafka_sink
 from kaflow_engine.connectors.kafka.delivery.pace import Pace

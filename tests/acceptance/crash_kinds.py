@@ -130,6 +130,12 @@ TRIED = {
         sink="clickhouse",
         without=(*OF_TABLES, *OF_REPLACING),
     ),
+    "iceberg": Kind(
+        title="Iceberg tables",
+        pipeline="sinks",
+        sink="iceberg",
+        without=("files_written", *OF_PIECES, *OF_REPLACING),
+    ),
 }
 """Those, a pipeline whose rows replace each other or leave when windows close, and one that writes
 rows and changes into a system that a file names."""

@@ -200,11 +200,14 @@ def test_sinks_that_a_file_names_are_assets(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(("kind", "scheme"), [("postgres", "postgresql"), ("clickhouse", "https")])
-def test_a_table_of_a_database_is_one_asset_whoever_writes_it(tmp_path, kind, scheme):
+@pytest.mark.parametrize(
+    ("kind", "address"),
+    [("postgres", "url: postgresql"), ("clickhouse", "url: https"), ("iceberg", "uri: postgresql")],
+)
+def test_a_table_of_a_database_is_one_asset_whoever_writes_it(tmp_path, kind, address):
     config = tmp_path / "kaflow.yaml"
     config.write_text(
-        f"{kind}: {{connections: {{house: {{url: '{scheme}://me:word-of-house@db/x'}}}}}}\n"
+        f"{kind}: {{connections: {{house: {{{address}://me:word-of-house@db/x}}}}}}\n"
     )
     (tmp_path / "p.yaml").write_text(
         "name: stored\n"

@@ -27,9 +27,9 @@ def catalog_in(folder: Path) -> IcebergConnection:
 
 
 @contextmanager
-def catalog_of(connection):
+def catalog_of(connection, name="test"):
     """Open a catalog as any program would."""
-    catalog = load_catalog("test", **json.loads(connection.settings["properties"]))
+    catalog = load_catalog(name, **json.loads(connection.settings["properties"]))
     try:
         yield catalog
     finally:

@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import psycopg
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from kaflow_engine.connectors.clickhouse.outputs import ClickHouseOutlet
 from kaflow_engine.connectors.command.outputs import CommandOutlet
 from kaflow_engine.connectors.contract import (
     Output,
@@ -28,16 +26,13 @@ from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings
 from kaflow_engine.connectors.kafka.delivery.topic_sink import TopicSink
 from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
-from kaflow_engine.connectors.postgres.outputs import PostgresOutlet
 from kaflow_engine.flow.records import EVENT_TIME, OUTPUT, SLOT
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.outputs.connection_specs import (
-    ClickHouseConnection,
     CommandConnection,
     WebhookConnection,
 )
 from kaflow_engine.testing.sink_laws import OURS, Run, rows_of
-from tests.clickhouse_shim import ClickHouseShim
 from tests.receiver import Receiver
 
 NOW = 1_795_296_000_000
@@ -109,67 +104,6 @@ class DeltaSubject:
 
     def holdings(self) -> set[Holding]:
         return set(DeltaOutlet().look(self._output, self.rows([]).schema, OURS))
-
-
-class PostgresSubject:
-    last_point = "before_commit"
-
-    def __init__(self, url: str, table: str) -> None:
-        self._url = url
-        self._output = Output(
-            name=f"postgres:test.{table}",
-            place=table,
-            columns=(Column("n", "BIGINT"),),
-            settings={"connection": "test", "table": table, "create": True},
-            connection={"url": url},
-        )
-
-    def begin(self, owner: Owner = OURS) -> Run:
-        outlet, owner = PostgresOutlet(), replace(owner, epoch=1)
-        opened = outlet.open(self._output, self.rows([]).schema, owner, None)
-        return Run(outlet.task(self._output, owner), opened)
-
-    def rows(self, values: list[int]) -> pa.Table:
-        return rows_of(values)
-
-    def visible(self) -> list[int]:
-        with psycopg.connect(self._url) as connection:
-            asked = f"SELECT n FROM {self._output.place}".encode()
-            return [n for (n,) in connection.execute(asked)]
-
-    def holdings(self) -> set[Holding]:
-        return set(PostgresOutlet().look(self._output, self.rows([]).schema, OURS))
-
-
-class ClickHouseSubject:
-    last_point = "before_commit"
-
-    def __init__(self, server: ClickHouseShim, table: str, knows: bool) -> None:
-        self._server = server
-        if not knows:
-            server.ask(f"CREATE TABLE {table} (n Int64) ENGINE = MergeTree ORDER BY n")
-        self._output = Output(
-            name=f"clickhouse:test.{table}",
-            place=table,
-            columns=(Column("n", "BIGINT"),),
-            settings={"connection": "test", "table": table, "create": True},
-            delivery="exactly_once" if knows else "at_least_once",
-            connection=ClickHouseConnection.model_validate(server.connection).settings,
-        )
-
-    def begin(self, owner: Owner = OURS) -> Run:
-        outlet, owner = ClickHouseOutlet(), replace(owner, epoch=1)
-        opened = outlet.open(self._output, self.rows([]).schema, owner, None)
-        return Run(outlet.task(self._output, owner), opened)
-
-    def rows(self, values: list[int]) -> pa.Table:
-        return rows_of(values)
-
-    def visible(self) -> list[int]:
-        return [int(n) for (n,) in self._server.ask(f"SELECT n FROM {self._output.place}")]
-
-    def holdings(self) -> set[Holding]:
-        return set(ClickHouseOutlet().look(self._output, self.rows([]).schema, OURS))
 
 
 class FilesSubject:

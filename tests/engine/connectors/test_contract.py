@@ -12,6 +12,7 @@ from kaflow_engine.connectors.contract import Capabilities
 from kaflow_engine.connectors.delta.errors import TableUnfit
 from kaflow_engine.connectors.files.errors import FolderUnfit
 from kaflow_engine.connectors.http.errors import HttpAway, HttpUnfit
+from kaflow_engine.connectors.iceberg.errors import IcebergAway, IcebergUnfit
 from kaflow_engine.connectors.kafka.errors import (
     BrokerAway,
     BrokerAwaySink,
@@ -36,14 +37,17 @@ from tests.engine.connectors.made_up_here import (
     ledger_values,
 )
 from tests.engine.connectors.subjects_here import (
-    ClickHouseSubject,
     CommandSubject,
     DeltaSubject,
     FilesSubject,
     KafkaSubject,
     MadeUpSubject,
-    PostgresSubject,
     WebhookSubject,
+)
+from tests.engine.connectors.table_subjects_here import (
+    ClickHouseSubject,
+    IcebergSubject,
+    PostgresSubject,
 )
 from tests.receiver import Receiver, running_receiver
 
@@ -62,6 +66,7 @@ def receiver() -> Iterator[Receiver]:
         pytest.param("clickhouse without tokens", marks=pytest.mark.services),
         "delta",
         "files",
+        "iceberg",
         "command",
         "command with a ledger",
         "a ledger",
@@ -88,6 +93,8 @@ def subject(request: pytest.FixtureRequest, tmp_path: Path) -> Subject:
             return CommandSubject(tmp_path, None)
         case "command with a ledger":
             return CommandSubject(tmp_path, "shop.ledger")
+        case "iceberg":
+            return IcebergSubject(tmp_path)
         case "files":
             return FilesSubject(tmp_path)
         case "a ledger":
@@ -128,6 +135,8 @@ def test_promises_have_reasons(name: str, delivery: Any) -> None:
         (CommandUnfit("x"), "bad settings"),
         (SinkAway("x"), "retry"),
         (SinkUnfit("x"), "bad settings"),
+        (IcebergAway("x"), "retry"),
+        (IcebergUnfit("x"), "bad settings"),
         (PostgresAway("x"), "retry"),
         (ClickHouseAway("x"), "retry"),
         (ClickHouseUnfit("x"), "bad settings"),

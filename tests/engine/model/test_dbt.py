@@ -146,6 +146,11 @@ def test_a_model_may_be_a_folder_of_files(tmp_path: Path) -> None:
             {"connection": "default", "table": "kept", "create": False},
         ),
         (
+            "materialized='iceberg', table='sales.kept', interval='1m'",
+            "iceberg:default.sales.kept",
+            {"connection": "default", "table": "sales.kept", "create": False, "interval": 60_000},
+        ),
+        (
             "materialized='webhook', connection='alerts', batch=10",
             "webhook:kept",
             {"connection": "alerts", "batch": 10},

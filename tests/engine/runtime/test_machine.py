@@ -12,7 +12,7 @@ def test_everything_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("KAFLOW_CACHE", str(tmp_path / "not" / "yet"))
     checks = {check.name: check for check in inspect_machine()}
     assert set(checks) == {
-        *("python", "java", "pyspark", "duckdb", "rocksdb", "psycopg"),
+        *("python", "java", "pyspark", "duckdb", "rocksdb", "psycopg", "pyiceberg"),
         *("spark-kafka jars", "broker jars", "registry", "memory", "cores", "disk"),
     }
     assert checks["python"].state == checks["pyspark"].state == "ok"
@@ -43,6 +43,8 @@ def test_a_driver_that_is_missing_is_no_obstacle(monkeypatch):
         raise machine.PackageNotFoundError(name)
 
     monkeypatch.setattr(machine, "version", missing)
-    (driver,) = [check for check in inspect_machine() if check.name == "psycopg"]
-    assert (driver.state, driver.fatal) == ("missing", False)
-    assert driver.cure == "pip install 'kaflow-dagster[postgres]'"
+    extras = {"psycopg": "postgres", "pyiceberg": "iceberg"}
+    found = {check.name: check for check in inspect_machine() if check.name in extras}
+    for name, extra in extras.items():
+        assert (found[name].state, found[name].fatal) == ("missing", False)
+        assert found[name].cure == f"pip install 'kaflow-dagster[{extra}]'"
