@@ -57,7 +57,7 @@ class Table:
             {
                 "slot": slot,
                 "topic": self.sink.target,
-                "key": key.encode(),
+                "key": None if key is None else key.encode(),
                 "value": None if texts is None else json.dumps(texts).encode(),
                 "kind": TABLE_ROW,
                 "source_partition": 0,

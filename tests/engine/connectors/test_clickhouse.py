@@ -80,8 +80,9 @@ def test_rows_that_the_server_refuses_are_named_and_the_others_kept(clickhouse, 
 def test_a_key_that_is_null_is_refused(clickhouse, unique):
     table = Table(clickhouse, unique, key="k", changes=True)
     table.begin()
-    (refused,) = table.write(1, ("", [None, "1"]), ("b", ["b", "2"])).refused
+    (refused,) = table.write(1, (None, [None, "1"]), ("b", ["b", "2"])).refused
     assert (refused.row, refused.message.split(",")[0]) == (0, "column 'k' is the key")
+    assert table.write(2, (None, None)).refused == ()  # it never came
     assert table.rows("k, n", final=True) == [("b", 2)]
 
 
@@ -200,7 +201,7 @@ def test_a_password_is_masked_wherever_it_turns_up(clickhouse, unique):
     assert PASSWORD not in without_secrets(f"could not log in with {PASSWORD}")
     table = Table(clickhouse, unique)
     assert PASSWORD not in repr(table.output)
-    wrong = {**table.output.connection, "password": "wrong-one"}
+    wrong = {**table.output.connection, "password": "wrong-one-é"}
     table.output = replace(table.output, connection=wrong)
     with pytest.raises(ClickHouseUnfit, match="Authentication failed") as caught:
         table.begin()

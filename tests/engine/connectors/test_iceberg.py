@@ -72,7 +72,9 @@ def test_a_key_that_is_no_column_and_one_that_is_null(catalog):
     table.write(sink, 2, ("x", None))
     assert table.rows() == [(1, '{"a":1,"b":null}')]
     other = Table(catalog, key="k", changes=True, name="sales.other")
-    written = other.write(other.begin(), 1, ("", [None, "1"]), ("b", ["b", "2"]))
+    sink = other.begin()
+    written = other.write(sink, 1, (None, [None, "1"]), ("b", ["b", "2"]))
+    other.write(sink, 2, (None, None))  # it never came
     assert [one.message for one in written.refused] == ["column 'k' is the key, and NULL"]
     assert other.rows() == [("b", 2)]
 

@@ -11,7 +11,7 @@ from kaflow_engine.connectors.clickhouse.errors import RowsRefused
 from kaflow_engine.connectors.clickhouse.names import GONE, VERSION, Names, name, text
 from kaflow_engine.connectors.contract import Output
 from kaflow_engine.connectors.faults import anywhere, faulty_rows
-from kaflow_engine.connectors.slots import Places
+from kaflow_engine.connectors.slots import Places, last_of_each_key
 from kaflow_engine.duck.queries import query
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.records import DELETED, KEY
@@ -72,7 +72,7 @@ class RowWriter:
             places = np.flatnonzero(good)
             refused += self._blocks(rows, places, names.columns, "+")
             return sorted(refused, key=lambda one: one.place)
-        last = _last_of_each_key(rows, good)
+        last = last_of_each_key(rows, np.flatnonzero(good))
         went = rows[DELETED].to_numpy()[last]
         kept, key = self._versioned(rows, names.key)
         refused += self._blocks(kept, last[~went], names.columns, "+")
@@ -132,14 +132,6 @@ def _stream(rows: pa.Table) -> bytes:
     with pa.ipc.new_stream(buffer, rows.schema, options=options) as stream:
         stream.write_table(rows.combine_chunks())
     return buffer.getvalue().to_pybytes()
-
-
-def _last_of_each_key(rows: pa.Table, good: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> Places:
-    """Return the places of the rows that stay in force, in their order."""
-    places = np.flatnonzero(good)
-    keys = rows[KEY].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
-    last: dict[float, int] = dict(zip(keys[places].tolist(), places.tolist(), strict=True))
-    return np.array(sorted(last.values()), np.int64)
 
 
 def _unkept(names: Names, rows: pa.Table) -> list[Refusal]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from kaflow_engine.connectors.contract import Output, Refused
 from kaflow_engine.connectors.faults import anywhere, faulty_rows
 from kaflow_engine.connectors.iceberg.types import written_as
+from kaflow_engine.connectors.slots import last_of_each_key
 from kaflow_engine.duck.queries import query
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.records import DELETED, KEY
@@ -57,9 +58,7 @@ def parted(output: Output, rows: pa.Table) -> tuple[pa.Table, list[Refused]]:
     good[[one.row for one in refused]] = False
     places = np.flatnonzero(good)
     if output.changes:
-        keys = rows[KEY].to_pylist()
-        last = {keys[place]: place for place in places.tolist()}
-        places = np.array(sorted(last.values()), np.int64)
+        places = last_of_each_key(rows, places)
     listed = ", ".join(
         f"CAST({_value(output, column)} AS {written_as(column.type)}) AS {identifier(column.name)}"
         for column in columns
