@@ -72,8 +72,8 @@ class Server:
                 hint="add it under clickhouse.connections in kaflow.yaml",
             )
         headers = {
-            "X-ClickHouse-User": output.connection.get("user", "default").encode(),
-            "X-ClickHouse-Key": output.connection.get("password", "").encode(),
+            b"X-ClickHouse-User": output.connection.get("user", "default").encode(),
+            b"X-ClickHouse-Key": output.connection.get("password", "").encode(),
         }
         what = f"{doing} of output '{output.name}' failed: "
         try:
