@@ -92,6 +92,8 @@ def parts_of(author: Author, columns: Columns | None) -> Iterator[Part]:
         raise NotExpressible("outputs that are no topics")
     if any("key_format" in each for each in (*outputs, *author.get("topics", {}).values())):
         raise NotExpressible("keys that are no text")
+    if any(isinstance(output.get("key"), list) for output in outputs):
+        raise NotExpressible("keys of several columns")
     read = [*relations.values(), *author.get("topics", {}).values()]
     if any("operation" in spec and not spec.get("table") for spec in read):
         raise NotExpressible("changes of rows, which test_upserts is about")

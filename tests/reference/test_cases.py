@@ -12,6 +12,9 @@ from tests.reference.unions import NotExpressible
 
 FOLDER = Path(__file__).parents[1] / "engine" / "testing" / "cases"
 BEYOND_THE_ORACLE = {
+    "the key of several columns is their object, in the order of the list, with what is NULL",
+    "rows of one key of several columns leave in order, and smart emission waits for each of them",
+    "the key of groups, of closed windows, of a table and of changes as a list of its columns",
     "the key of the last row of two columns that are not selected, and its _key",
     "the start of a window that changes is a grouping value like others",
     "_key of first rows is what they are the first of",

@@ -1,10 +1,11 @@
 """Names and other short texts of specifications: what each may hold, and what to write instead."""
 
 import re
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, cast
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, BeforeValidator
 from pydantic_core import PydanticCustomError
 
 SPEC_ERROR = "kaflow_spec"
@@ -35,6 +36,21 @@ def _filled(text: str) -> str:
     if not text.strip():
         raise refuse("must not be empty")
     return text
+
+
+def _key(value: object) -> object:
+    """One column, or several; a list of one column is that column."""
+    if isinstance(value, str):
+        return _filled(value)
+    names = list(cast(Sequence[object], value)) if isinstance(value, list | tuple) else []
+    if not names or not all(isinstance(name, str) and name.strip() for name in names):
+        raise refuse("must be a column, or a list of columns", "write key: <column>")
+    texts = [str(name) for name in names]
+    lower = [text.lower() for text in texts]
+    for number, text in enumerate(texts):
+        if text.lower() in lower[:number]:
+            raise refuse(f"names '{text}' twice", "remove one of them")
+    return texts[0] if len(texts) == 1 else tuple(texts)
 
 
 def _topic(text: str) -> str:
@@ -109,6 +125,8 @@ def _cron(text: str) -> str:
 
 
 Filled = Annotated[str, AfterValidator(_filled)]
+OutputKey = Annotated[str | tuple[str, ...], BeforeValidator(_key)]
+"""The column that is the key of records, or those of which it is made."""
 Topic = Annotated[str, AfterValidator(_topic)]
 TargetName = Annotated[str, AfterValidator(_target)]
 """What an output is called: a topic, a table, or `<kind of sink>:<name>`."""

@@ -230,9 +230,10 @@ class QueryShape:
         """Return a column of the result, in whatever case its name is written."""
         return next((o for o in self.outputs if o.name.lower() == name.lower()), None)
 
-    def key_of(self, name: str | None) -> OutputShape | None:
-        """Return the column that is the key: the one of a name, or the one that says so itself."""
-        return self.key if name is None else self.column(name)
+    def key_of(self, named: str | tuple[str, ...] | None) -> OutputShape | None:
+        """Return the column that is the key: the one of a name, or the one that says so itself,
+        as that which is made of several does."""
+        return self.column(named) if isinstance(named, str) else self.key
 
     @property
     def topics(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from pydantic import Field
 from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.formats import FormatName
 from kaflow_engine.model.key_formats import WrittenKeyFormat
-from kaflow_engine.model.names import Filled, TableName, Topic
+from kaflow_engine.model.names import Filled, OutputKey, TableName, Topic
 from kaflow_engine.model.query_settings import Coalesce, QuerySettings
 from kaflow_engine.model.spec import Path, Spec
 
@@ -38,8 +38,9 @@ class OutputSpec(Spec):
     """The kind of sink; None: `topic` or `table` says it."""
     topic: Topic | None = None
     format: FormatName = "json"
-    key: Filled | None = None
-    """The output column that becomes the record's key; None: records have that of their row."""
+    key: OutputKey | None = None
+    """The output column that becomes the record's key, or several whose JSON object does; None:
+    records have that of their row."""
     key_format: WrittenKeyFormat | None = None
     """None: that of a record's key which passes as it is, else text."""
     schema_: SchemaSpec | None = Field(default=None, alias="schema")
@@ -54,6 +55,11 @@ class OutputSpec(Spec):
     every: Duration | None = None
     """How long a key that sent a change holds the next one back, in ms; None: as under
     `emission`."""
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns that the key is made of."""
+        return (self.key,) if isinstance(self.key, str) else self.key or ()
 
     @property
     def target(self) -> str:

@@ -261,7 +261,8 @@ def _key_name(write: Write, shape: QueryShape | None) -> str | None:
     named = shape.key if shape else None
     if named is not None and named.role == "own_key":
         return KEY
-    return named.name if named else write.output.key
+    names = write.output.key_columns
+    return ", ".join(names) if names else named.name if named else None
 
 
 def _lineage(shape: QueryShape) -> tuple[LineagePart, ...]:

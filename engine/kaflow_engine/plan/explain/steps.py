@@ -88,14 +88,14 @@ def _required(spec: PipelineSpec, queries: ChainShape | None) -> tuple[str, ...]
     if spec.emission.type != "smart":
         return ()
     if queries is None:
-        keys = [write.output.key for write in spec.writes]
-        common = keys[0] if len({(key or "").lower() for key in keys}) == 1 else None
+        keys = [write.output.key_columns for write in spec.writes]
+        common = keys[0] if len({tuple(map(str.lower, key)) for key in keys}) == 1 else ()
     else:
-        keys = [spec.writes[branch.output].output.key for branch in queries.branches]
-        both = zip(queries.branches, keys, strict=True)
-        key = common_key([branch.shape.key_of(name) for branch, name in both])
-        common = None if key is None else keys[0] or key.name
-    return tuple(dict.fromkeys([*spec.emission.require, *([common] if common else [])]))
+        outputs = [spec.writes[branch.output].output for branch in queries.branches]
+        both = zip(queries.branches, outputs, strict=True)
+        key = common_key([branch.shape.key_of(output.key) for branch, output in both])
+        common = () if key is None else outputs[0].key_columns or (key.name,)
+    return tuple(dict.fromkeys([*spec.emission.require, *common]))
 
 
 def _steps_of(

@@ -16,6 +16,7 @@ from kaflow_engine.plan.planner.events.sides import left_events, parts_early
 from kaflow_engine.plan.planner.grouping.refused_groups import refuse_better_rows
 from kaflow_engine.plan.planner.grouping.unions import InUnion, Unions
 from kaflow_engine.plan.planner.original_bytes import raw_condition
+from kaflow_engine.plan.planner.outputs.listed_keys import key_columns
 from kaflow_engine.plan.planner.outputs.output import BranchParts, OutputParts
 from kaflow_engine.plan.planner.outputs.sink import sink_of
 from kaflow_engine.plan.planner.outputs.throttle import throttled
@@ -236,7 +237,9 @@ def _wanted(spec: PipelineSpec, branches: Sequence[BranchParts]) -> list[OutputS
     ]
     key = common_key([None if branch.groups else branch.key for branch in branches])
     if key is not None:
-        found += _filled(branches[0].shape, key)
+        first = branches[0]
+        for column in key_columns(first.write, first.shape):
+            found += _filled(first.shape, column)
     return list({column.expr.sql: column for column in found}.values())
 
 

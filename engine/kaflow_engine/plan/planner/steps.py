@@ -252,7 +252,9 @@ def _required_at(spec: PipelineSpec, name: str) -> Location:
     for i, given in enumerate(spec.emission.require):
         if given.lower() == name.lower():
             return spec.place("emission", "require", i)
-    keyed = (write for write in spec.writes if (write.output.key or "").lower() == name.lower())
+    keyed = (
+        write for write in spec.writes if name.lower() in map(str.lower, write.output.key_columns)
+    )
     return spec.place(*next(keyed, spec.writes[0]).at, "key")
 
 

@@ -1,5 +1,7 @@
 """The key of a record that says which group it is about."""
 
+from collections.abc import Sequence
+
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.windows import WINDOW_END, WINDOW_START, SessionWindow
 from kaflow_engine.model.key_formats import (
@@ -58,11 +60,12 @@ def _with_window(shape: QueryShape, form: WrittenKeyFormat | None) -> Expr:
     return Expr(sql=packed_key(fields), uses=tuple(sorted(uses)), line=group.line)
 
 
-def is_group_key(shape: QueryShape, key: Expr, form: WrittenKeyFormat | None) -> bool:
-    """Tell whether a column, written in a format, has another value in each group."""
-    group = shape.groups[-1]
-    if key.sql == key_of_group(shape, form).sql:
+def is_group_key(shape: QueryShape, parts: Sequence[Expr], form: WrittenKeyFormat | None) -> bool:
+    """Tell whether a column, or several, written in a format, have other values in each group."""
+    group, found = shape.groups[-1], {part.sql for part in parts}
+    if found == {key_of_group(shape, form).sql}:
         return True
-    names = [name for _, name in group.named]
-    alone = len(names) == 1 and shape.discriminator is None
-    return alone and key.sql == identifier(f"{group.alias}.{names[0]}")
+    own = {identifier(f"{group.alias}.{name}") for _, name in group.named}
+    if shape.discriminator is not None:
+        own.add(shape.discriminator.expr.sql)
+    return bool(found) and found == own

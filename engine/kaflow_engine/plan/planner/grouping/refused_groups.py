@@ -63,9 +63,9 @@ def _wrong_branch(spec: PipelineSpec, branch: BranchParts, keys: TableKeys) -> I
     elif (
         branch.is_table
         and branch.key is not None
-        and not is_group_key(branch.shape, branch.key.expr, write.output.key_format)
+        and not is_group_key(branch.shape, branch.key_parts, write.output.key_format)
     ):
-        given = write.output.key
+        given = ", ".join(write.output.key_columns)
         yield ModelError(
             f"the key '{given or branch.key.name}' is not what the query groups by: two "
             "groups would overwrite each other",
@@ -83,11 +83,11 @@ def _wrong_table(spec: PipelineSpec, branch: BranchParts, keys: TableKeys) -> It
             "write them to a topic, which is then compacted",
         )
         return
-    key, given = branch.key, write.output.key
+    key, given = branch.key, ", ".join(write.output.key_columns)
     own = query_key(shape, keys)
     if (
         key is None
-        or (shape.discriminator is None and is_key(own, key.expr))
+        or is_key(own, branch.key_parts, shape.discriminator)
         or key == key_output(own, shape.outputs[:-1], shape.discriminator, write.output.key_format)
     ):
         return

@@ -12,27 +12,19 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.pipelines.own_settings import as_said_by, owner_at, owner_of_rows
 from kaflow_engine.model.query_settings import AggregationSpec
-from kaflow_engine.model.record_columns import KEY, KEY_BYTES
 from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.operators.rows.table_rows import GROUP
 from kaflow_engine.plan.planner.grouping.accumulators import follows_order
-from kaflow_engine.plan.planner.grouping.group_keys import key_of_group
+from kaflow_engine.plan.planner.grouping.own_keys import with_own_key, with_row_key
+from kaflow_engine.plan.planner.outputs.listed_keys import with_listed_key
 from kaflow_engine.plan.planner.outputs.null_values import passing_null_values
-from kaflow_engine.plan.planner.tables.keys import (
-    TableKeys,
-    has_columns,
-    key_output,
-    query_key,
-    table_keys,
-)
-from kaflow_engine.plan.planner.tables.record_keys import own_key_name
+from kaflow_engine.plan.planner.tables.keys import TableKeys, table_keys
 from kaflow_engine.plan.planner.tables.upserts import as_changes, refuse_upserts
 from kaflow_engine.sql.chain_shapes import groups_of_tables
 from kaflow_engine.sql.groups.event_time import TIME
 from kaflow_engine.sql.pipeline import pipeline_shapes
 from kaflow_engine.sql.scope import Schemas
-from kaflow_engine.sql.shape import Expr, GroupShape, OutputShape, QueryShape
+from kaflow_engine.sql.shape import Expr, GroupShape, QueryShape
 from kaflow_engine.sql.syntax import at_line
 from kaflow_engine.sql.types.groups import GroupColumns, arguments_of
 
@@ -198,6 +190,7 @@ def _keyed(
 ) -> QueryShape:
     if shape.driving.changes:
         return as_changes(spec, write, shape, schemas)
+    shape = with_listed_key(write, shape)
     if all(each.row_key for each in branches) and not shape.is_table:
         made = with_row_key(write, shape)
     elif len(branches) > 1 and shape.discriminator is None:
@@ -238,44 +231,6 @@ def _is_value(shape: QueryShape, number: int) -> bool:
     ends = any(use == (group.alias, WINDOW_END) for expr in read for use in expr.uses)
     named = group.window_of.uses if group.window_of else ()
     return not ends and all(name != TIME for _, name in named)
-
-
-def with_row_key(write: Write, shape: QueryShape) -> QueryShape:
-    """Return a query whose rows go to a topic with the key that they have, where no other is given:
-    the bytes of the driving record's, or the text of one that the query made."""
-    said = write.output
-    if said.topic is None or said.key is not None or said.key_format is not None:
-        return shape
-    if shape.key is not None or shape.row_key is None:
-        return shape
-    alias, made = shape.driving.alias, shape.row_key
-    if made.sql == identifier(f"{alias}.{KEY}"):
-        use = (alias, KEY_BYTES.name)
-        expr = Expr(sql=identifier(".".join(use)), uses=(use,))
-    else:
-        expr = Expr(sql=f"encode(CAST({made.sql} AS VARCHAR))", uses=made.uses)
-    key = OutputShape(name=KEY_BYTES.name, expr=expr, role="own_key")
-    return replace(shape, outputs=(*shape.outputs, key))
-
-
-def with_own_key(write: Write, shape: QueryShape, keys: TableKeys, schemas: Schemas) -> QueryShape:
-    """Return a query whose group, or whose key, is that of records, where no other key is given.
-
-    Rows that are DISTINCT, and those of runs, have none, as other append rows.
-    """
-    if write.output.key is not None or shape.key is not None:
-        return shape
-    form = write.output.key_format
-    if shape.groups:
-        if shape.groups[-1].appends:
-            return shape
-        name = own_key_name(shape.outputs) if write.is_keyed else GROUP
-        key = OutputShape(name=name, expr=key_of_group(shape, form), role="key")
-    elif shape.is_table and write.is_keyed and has_columns(shape, keys, schemas):
-        key = key_output(query_key(shape, keys), shape.outputs, shape.discriminator, form)
-    else:
-        return shape
-    return replace(shape, outputs=(*shape.outputs, key))
 
 
 def group_parts(

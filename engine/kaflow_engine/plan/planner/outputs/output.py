@@ -19,6 +19,7 @@ from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.grouping.settings import GroupParts, is_table
 from kaflow_engine.plan.planner.outputs.avro_fit import wrong_fields
+from kaflow_engine.plan.planner.outputs.listed_keys import key_columns
 from kaflow_engine.sql.scope import UnknownColumn
 from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape
 from kaflow_engine.sql.types.bind import Binder, check_types, normal_type
@@ -68,6 +69,11 @@ class BranchParts:
     def key(self) -> OutputShape | None:
         """The column that is the key."""
         return self.shape.key_of(self.write.output.key)
+
+    @property
+    def key_parts(self) -> tuple[Expr, ...]:
+        """The columns that are the key, or of which it is made."""
+        return tuple(column.expr for column in key_columns(self.write, self.shape))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,8 +131,7 @@ def wrong_names(
             continue
         known = [*columns, *meant]
         wanted = [(name, (*write.columns_at, name)) for name in write.columns]
-        if write.output.key is not None:
-            wanted = [(write.output.key, (*write.at, "key")), *wanted]
+        wanted = [*((name, (*write.at, "key")) for name in write.output.key_columns), *wanted]
         found += _unknown(spec, wanted, known, columns)
         seen = [name for name in known if name not in (others or ())]
         found += wrong_checks(spec, write, seen)

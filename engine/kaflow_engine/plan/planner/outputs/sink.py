@@ -110,7 +110,7 @@ def _leaves_by_group(branch: BranchParts) -> bool:
     if not branch.groups:
         return branch.is_table
     form = branch.write.output.key_format
-    return branch.key is None or is_group_key(branch.shape, branch.key.expr, form)
+    return branch.key is None or is_group_key(branch.shape, branch.key_parts, form)
 
 
 def _brought(steps: Sequence[KeyStep], key: OutputShape | None) -> bool:

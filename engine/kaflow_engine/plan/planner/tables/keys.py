@@ -220,9 +220,8 @@ def _merged(kind: JoinKind, left: KeyPart, right: KeyPart) -> KeyPart:
 
 def query_key(shape: QueryShape, keys: TableKeys) -> Key:
     """Return the key of the rows of a query over tables, before they are grouped."""
-    first, *others = shape.sources
-    found = source_key(first, keys)
-    for source, join in zip(others, shape.joins, strict=True):
+    found = source_key(shape.sources[0], keys)
+    for source, join in zip(shape.sources[1:], shape.joins, strict=True):
         _, found = joined_key(join, found, source_key(source, keys))
     return found
 
@@ -250,8 +249,8 @@ def key_output(
     ]
     pairs = [(name, part.sql) for name, part in zip(shown, key, strict=True)]
     sql = record_key(pairs, discriminator, form)
-    uses = tuple(sorted({use for part in key for use in part.uses}))
-    return OutputShape(name=own_key_name(outputs), expr=Expr(sql=sql, uses=uses), role="key")
+    expr = Expr(sql=sql, uses=tuple(sorted({use for part in key for use in part.uses})))
+    return OutputShape(name=own_key_name(outputs), expr=expr, role="key")
 
 
 def record_key(
@@ -279,7 +278,7 @@ def record_key(
     sql = f"CAST(json_object({listed}) AS VARCHAR)"
     if not alone:
         return sql
-    ((_, value),) = pairs
+    value = pairs[0][1]
     return f"CASE WHEN {value} IS NULL THEN {sql} ELSE CAST({value} AS VARCHAR) END"
 
 
@@ -288,13 +287,14 @@ def packed_key(pairs: Sequence[tuple[str, str]]) -> str:
     return f"struct_pack({', '.join(f'{identifier(name)} := {sql}' for name, sql in pairs)})"
 
 
-def is_key(key: Key, expr: Expr) -> bool:
-    """Tell whether a column has another value in each row."""
-    return len(key) == 1 and expr.sql in key[0].same
+def is_key(key: Key, parts: Sequence[Expr], discriminator: OutputShape | None) -> bool:
+    """Tell whether a column, or several, have other values in each row."""
+    apart = [] if discriminator is None else [frozenset({discriminator.expr.sql})]
+    own = [part.same for part in key] + apart
+    found = frozenset(part.sql for part in parts)
+    return all(same & found for same in own) and found <= frozenset[str]().union(*own)
 
 
 def _part(alias: str, name: str, shown: tuple[str, str]) -> KeyPart:
-    sql = identifier(f"{alias}.{name}")
-    uses = frozenset({(alias, name)})
-    same = frozenset({sql})
-    return KeyPart(alias=alias, name=name, sql=sql, uses=uses, same=same, shown=shown)
+    sql, uses = identifier(f"{alias}.{name}"), frozenset({(alias, name)})
+    return KeyPart(alias=alias, name=name, sql=sql, uses=uses, same=frozenset({sql}), shown=shown)

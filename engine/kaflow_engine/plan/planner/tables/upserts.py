@@ -11,6 +11,7 @@ from kaflow_engine.model.key_formats import TEXT, WrittenKeyFormat
 from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.record_columns import KEY, NULL_VALUE, readable
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.planner.outputs.listed_keys import key_columns, with_listed_key
 from kaflow_engine.plan.planner.tables.keys import record_key
 from kaflow_engine.plan.planner.tables.record_keys import from_record_key, own_key_name
 from kaflow_engine.sql.pipeline import key_type
@@ -119,6 +120,7 @@ def as_changes(spec: PipelineSpec, write: Write, shape: QueryShape, schemas: Sch
         outputs = (*outputs, key)
     else:
         _check_key(spec, write, replace(shape, outputs=outputs), keys)
+        outputs = with_listed_key(write, replace(shape, outputs=outputs)).outputs
     return replace(
         shape,
         where=(*about_op, *([where] if rest else []), *keyed),
@@ -170,12 +172,13 @@ def _record_key(keys: Sequence[tuple[str, Expr]], form: WrittenKeyFormat | None)
 
 
 def _check_key(spec: PipelineSpec, write: Write, shape: QueryShape, keys: Keys) -> None:
-    key = shape.key_of(write.output.key)
-    own = [expr.sql for _, expr in keys.values()]
-    if key is not None and [key.expr.sql] != own:
+    columns = key_columns(write, shape)
+    own = {expr.sql for _, expr in keys.values()}
+    if columns and {column.expr.sql for column in columns} != own:
+        called = ", ".join(write.output.key_columns) or columns[0].name
         raise ModelError(
-            f"the key '{write.output.key or key.name}' is not the key of the changes: two rows "
-            "would overwrite each other",
+            f"the key '{called}' is not the key of the changes: two rows would overwrite each "
+            "other",
             spec.place(*write.at, "key") if write.output.key else spec.place(*write.query_at),
             "remove it: the key of a record is then that of its row",
         )

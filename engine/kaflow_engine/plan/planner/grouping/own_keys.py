@@ -1,0 +1,51 @@
+"""The keys of records where the output names none: that of their row, or of what is grouped."""
+
+from dataclasses import replace
+
+from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.model.outputs.output_specs import Write
+from kaflow_engine.model.record_columns import KEY, KEY_BYTES
+from kaflow_engine.operators.rows.table_rows import GROUP
+from kaflow_engine.plan.planner.grouping.group_keys import key_of_group
+from kaflow_engine.plan.planner.tables.keys import TableKeys, has_columns, key_output, query_key
+from kaflow_engine.plan.planner.tables.record_keys import own_key_name
+from kaflow_engine.sql.scope import Schemas
+from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape
+
+
+def with_row_key(write: Write, shape: QueryShape) -> QueryShape:
+    """Return a query whose rows go to a topic with the key that they have, where no other is given:
+    the bytes of the driving record's, or the text of one that the query made."""
+    said = write.output
+    if said.topic is None or said.key is not None or said.key_format is not None:
+        return shape
+    if shape.key is not None or shape.row_key is None:
+        return shape
+    alias, made = shape.driving.alias, shape.row_key
+    if made.sql == identifier(f"{alias}.{KEY}"):
+        use = (alias, KEY_BYTES.name)
+        expr = Expr(sql=identifier(".".join(use)), uses=(use,))
+    else:
+        expr = Expr(sql=f"encode(CAST({made.sql} AS VARCHAR))", uses=made.uses)
+    key = OutputShape(name=KEY_BYTES.name, expr=expr, role="own_key")
+    return replace(shape, outputs=(*shape.outputs, key))
+
+
+def with_own_key(write: Write, shape: QueryShape, keys: TableKeys, schemas: Schemas) -> QueryShape:
+    """Return a query whose group, or whose key, is that of records, where no other key is given.
+
+    Rows that are DISTINCT, and those of runs, have none, as other append rows.
+    """
+    if write.output.key is not None or shape.key is not None:
+        return shape
+    form = write.output.key_format
+    if shape.groups:
+        if shape.groups[-1].appends:
+            return shape
+        name = own_key_name(shape.outputs) if write.is_keyed else GROUP
+        key = OutputShape(name=name, expr=key_of_group(shape, form), role="key")
+    elif shape.is_table and write.is_keyed and has_columns(shape, keys, schemas):
+        key = key_output(query_key(shape, keys), shape.outputs, shape.discriminator, form)
+    else:
+        return shape
+    return replace(shape, outputs=(*shape.outputs, key))
