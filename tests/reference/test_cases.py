@@ -12,6 +12,7 @@ from tests.reference.unions import NotExpressible
 
 FOLDER = Path(__file__).parents[1] / "engine" / "testing" / "cases"
 BEYOND_THE_ORACLE = {
+    "an output with changes append writes every update and delete as a row, under any key",
     "the key of several columns is their object, in the order of the list, with what is NULL",
     "rows of one key of several columns leave in order, and smart emission waits for each of them",
     "the key of groups, of closed windows, of a table and of changes as a list of its columns",

@@ -16,8 +16,8 @@ from kaflow_engine.model.pipelines.own_settings import as_said_by, joins_said_at
 from kaflow_engine.model.record_columns import KEY, Role
 from kaflow_engine.model.specs import PipelineSpec, TopicSpec
 from kaflow_engine.sql.chain_shapes import with_said_at
+from kaflow_engine.sql.groups.changes import changes_as_rows
 from kaflow_engine.sql.groups.event_time import EventTimes
-from kaflow_engine.sql.groups.runs import RunText
 from kaflow_engine.sql.parse import output_names, parse_query
 from kaflow_engine.sql.read import read_branches
 from kaflow_engine.sql.relations import (
@@ -29,6 +29,7 @@ from kaflow_engine.sql.relations import (
     check_relations,
     counted_from,
     parse_relations,
+    run_of,
     topics_behind,
     whole,
 )
@@ -37,6 +38,7 @@ from kaflow_engine.sql.shape import QueryShape
 from kaflow_engine.sql.syntax import at_line
 from kaflow_engine.sql.tables.filters import with_source_filters
 from kaflow_engine.sql.tables.names import ReadTopic, Topics
+from kaflow_engine.sql.tables.operations import OP
 from kaflow_engine.sql.types.bind import normal_type
 
 
@@ -191,7 +193,10 @@ def _in_roles(write: Write, shape: QueryShape) -> QueryShape:
 
 def names_written(write: Write) -> tuple[str, ...] | None:
     """Return the columns of an output as far as the text of its query says them."""
-    return None if write.query is None else output_names(write.query)
+    if write.query is None:
+        return None
+    names = output_names(write.query)
+    return names if write.output.changes is None or names is None else (*names, OP)
 
 
 def _once(wrong: Sequence[ModelError]) -> list[ModelError]:
@@ -214,7 +219,10 @@ def _read(spec: PipelineSpec) -> list[_Read]:
     for write in spec.writes:
         start = spec.place(*write.query_at)
         try:
-            queries.append((write, _tree(write, start, named), start))
+            tree = _tree(write, start, named)
+            if write.output.changes == "append":
+                tree = changes_as_rows(tree, write.target, start)
+            queries.append((write, tree, start))
         except ModelError as error:
             wrong.append(error)
     raise_all(wrong)
@@ -246,7 +254,6 @@ def _tree(write: Write, start: Location, relations: Sequence[Named]) -> exp.Quer
 
 
 def _named_queries(spec: PipelineSpec) -> tuple[NamedQuery, ...]:
-    """Return the relations of a pipeline with the places of their SQL."""
     return tuple(
         NamedQuery(
             name=name,
@@ -254,7 +261,7 @@ def _named_queries(spec: PipelineSpec) -> tuple[NamedQuery, ...]:
             at=spec.place("relations", name),
             start=spec.place("relations", name, "query"),
             below=relation.from_,
-            run=_run(spec, name),
+            run=run_of(spec, name),
         )
         for name, relation in spec.relations.items()
         if relation.query is not None
@@ -283,17 +290,4 @@ def _named_rows(spec: PipelineSpec) -> tuple[NamedRows | NamedChanges, ...]:
         )
         for name, relation in spec.relations.items()
         if relation.from_ is not None and relation.batch is None
-    )
-
-
-def _run(spec: PipelineSpec, name: str) -> RunText | None:
-    relation = spec.relations[name]
-    if relation.batch is None or relation.query is None:
-        return None
-    return RunText(
-        sql=relation.query.strip().rstrip(";"),
-        start=spec.place("relations", name, "query"),
-        size=relation.batch.size,
-        every=relation.batch.every,
-        per_partition=relation.batch.per == "partition",
     )

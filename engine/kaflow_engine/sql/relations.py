@@ -7,6 +7,7 @@ from sqlglot import exp
 
 from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.model.files.yaml_file import raise_all
+from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.sql.groups.changes import ChangesText, reading_changes
 from kaflow_engine.sql.groups.first_rows import with_last_rows
 from kaflow_engine.sql.groups.runs import RunText, check_run, reading_runs
@@ -259,3 +260,17 @@ def _moved(tree: exp.Query, lines: int) -> exp.Query:
         if isinstance(line := node.meta.get("line"), int):
             node.meta["line"] = line + lines
     return moved
+
+
+def run_of(spec: PipelineSpec, name: str) -> RunText | None:
+    """Return what is said of the runs that a relation is made of; None: it is no such relation."""
+    relation = spec.relations[name]
+    if relation.batch is None or relation.query is None:
+        return None
+    return RunText(
+        sql=relation.query.strip().rstrip(";"),
+        start=spec.place("relations", name, "query"),
+        size=relation.batch.size,
+        every=relation.batch.every,
+        per_partition=relation.batch.per == "partition",
+    )

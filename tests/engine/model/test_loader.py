@@ -122,7 +122,7 @@ def test_every_key() -> None:
             "topic": "dev.out",
             "format": "avro",
             "key": "on",
-            "key_format": None,
+            **dict.fromkeys(("key_format", "changes")),
             "schema_": {
                 "name": "Row",
                 "fields": (

@@ -44,6 +44,8 @@ class OutputSpec(Spec):
     key_format: WrittenKeyFormat | None = None
     """None: that of a record's key which passes as it is, else text."""
     schema_: SchemaSpec | None = Field(default=None, alias="schema")
+    changes: Literal["append"] | None = None
+    """Each change of a table is a record of its own; None: it replaces the one of its key."""
     table: TableName | None = None
     """A Delta table: its folder in the warehouse."""
     partition: Literal["hour", "day"] = "day"

@@ -7,6 +7,7 @@ from sqlglot import exp
 
 from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.flow.tables import APPEND_OP, APPEND_TIME
+from kaflow_engine.model.record_columns import KEY, ROLES
 from kaflow_engine.sql.flat import Flat, Group
 from kaflow_engine.sql.groups.event_time import TIME
 from kaflow_engine.sql.groups.shapes import AppendShape
@@ -28,6 +29,34 @@ class ChangesText:
     of: str
     """The relation that is the table."""
     deletes: bool
+    is_output: bool = False
+    """An output says so, of its own rows: `of` is its name."""
+
+
+def changes_as_rows(below: exp.Query, of: str, at: Location) -> exp.Select:
+    """Return a query whose rows are all changes of another one, with what they do to its rows.
+
+    Args:
+        below: A table.
+        of: What people call it.
+        at: Where its text begins.
+
+    Raises:
+        SqlError: It sets what rows of changes do not keep.
+    """
+    for select in below.selects:
+        if isinstance(select, exp.Alias) and (name := select.alias.lower()) in ROLES:
+            raise SqlError(
+                f"output '{of}' has changes: append, and AS {name} is for records of rows",
+                at_line(at, line_of(select)),
+                "write key: <column> of the output, under another name"
+                if name == KEY
+                else "remove it, or give the column another name: it is then part of the value",
+            )
+    said = ChangesText(name=of, of=of, deletes=True, is_output=True)
+    table = reading_changes(exp.select("*").from_(below.subquery(of)), said)
+    shown = exp.alias_(exp.column(OP), OP)
+    return exp.select("*", shown).from_(table.subquery(of))
 
 
 def reading_changes(below: exp.Select, changes: ChangesText) -> exp.Select:
@@ -57,16 +86,10 @@ def rows_of_changes(
         SqlError: Its rows do not replace each other.
     """
     line = line_of(select)
+    place = at_line(at, line)
     last = flat.groups[-1] if flat.groups else None
     if not flat.changes_rows and (last is None or last.window is None):
-        raise SqlError(
-            f"'{changes.name}' reads the changes of '{changes.of}', whose rows do not change",
-            at_line(at, line),
-            f"name '{changes.of}' itself after FROM; or read the topic behind it as a table"
-            if not flat.changes
-            else f"add table: true to the topic behind '{changes.of}', so that the row before a "
-            "change is known",
-        )
+        raise _unchanging(changes, place, without_table=bool(flat.changes))
     group = Group(
         alias=flat.unique(CHANGES),
         keys=dict(flat.values),
@@ -77,3 +100,22 @@ def rows_of_changes(
     flat.record = {OP: group.column(APPEND_OP), TIME: group.column(APPEND_TIME)}
     flat.sets = {}
     return {name: group.column(name) for name in group.keys}
+
+
+def _unchanging(changes: ChangesText, at: Location | None, *, without_table: bool) -> SqlError:
+    """Return what is wrong with changes of rows that do not change, or are not known before."""
+    whose = (
+        f"output '{changes.of}' has changes: append, whose rows do not change"
+        if changes.is_output
+        else f"'{changes.name}' reads the changes of '{changes.of}', whose rows do not change"
+    )
+    if without_table and changes.is_output:
+        whose = f"output '{changes.of}' has changes: append, and the row before is not known"
+    of = "the query" if changes.is_output else f"'{changes.of}'"
+    if without_table:
+        hint = f"add table: true to the topic behind {of}, so that the row before a change is known"
+    elif changes.is_output:
+        hint = "remove it: each row is a record; or read the topic behind the query as a table"
+    else:
+        hint = f"name {of} itself after FROM; or read the topic behind it as a table"
+    return SqlError(whose, at, hint)
