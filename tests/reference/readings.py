@@ -94,7 +94,7 @@ def parts_of(author: Author, columns: Columns | None) -> Iterator[Part]:
         raise NotExpressible("keys that are no text")
     if any(isinstance(output.get("key"), list) for output in outputs):
         raise NotExpressible("keys of several columns")
-    if any("changes" in output for output in outputs):
+    if any({"changes", "operation"} & output.keys() for output in outputs):
         raise NotExpressible("changes as rows of their own")
     read = [*relations.values(), *author.get("topics", {}).values()]
     if any("operation" in spec and not spec.get("table") for spec in read):

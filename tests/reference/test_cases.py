@@ -12,6 +12,9 @@ from tests.reference.unions import NotExpressible
 
 FOLDER = Path(__file__).parents[1] / "engine" / "testing" / "cases"
 BEYOND_THE_ORACLE = {
+    "a header says what each change does, a delete keeps its row, and its headers stay beside it",
+    "changes without a table say in a header what they do, one that stops passing deletes with its "
+    "row",
     "an output with changes append writes every update and delete as a row, under any key",
     "the key of several columns is their object, in the order of the list, with what is NULL",
     "rows of one key of several columns leave in order, and smart emission waits for each of them",

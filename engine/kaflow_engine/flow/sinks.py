@@ -3,7 +3,7 @@
 Encoding belongs to the sink: the same rows may leave as JSON on one topic and as Avro on another.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
@@ -56,6 +56,8 @@ class TopicSink:
     """Of a key that passes as bytes: the format in which it came."""
     headers: str | None = None
     """The column that has the headers of records, and is no part of the value."""
+    operation: str | None = None
+    """The header that says what a change does, `c`, `u` or `d`; deletes keep their row then."""
 
     @property
     def target(self) -> str:
@@ -119,6 +121,11 @@ class ConnectorSink:
 
 OPERATION = "$op"
 """A column of rows that are changes, and no part of their value: `i`, `u` or `d`."""
+
+TOMBSTONE = "n"
+"""The operation of a delete that has no row, where other deletes are written with theirs."""
+OPERATIONS: Mapping[str, str] = {"i": "c", "u": "u", "d": "d", TOMBSTONE: "d"}
+"""What the header of operations says of each."""
 
 Sink = TopicSink | TableSink | ConnectorSink
 

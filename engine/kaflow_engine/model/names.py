@@ -95,6 +95,14 @@ def _group(text: str) -> str:
     return text
 
 
+def _header_operation(text: str) -> str:
+    if not re.fullmatch(r"header:\S+", text):
+        raise refuse(
+            "{value} does not name a header", "write header:<name of a header>, as in header:dbz.op"
+        )
+    return text
+
+
 def _operation(text: str) -> str:
     if not re.fullmatch(r"(header|column):\S+", text):
         raise refuse(
@@ -132,6 +140,8 @@ TargetName = Annotated[str, AfterValidator(_target)]
 """What an output is called: a topic, a table, or `<kind of sink>:<name>`."""
 Name = Annotated[str, AfterValidator(_name)]
 TableName = Annotated[str, AfterValidator(_table)]
+HeaderOperation = Annotated[str, AfterValidator(_header_operation)]
+"""The header of records that says what they do to rows."""
 Operation = Annotated[str, AfterValidator(_operation)]
 Cron = Annotated[str, AfterValidator(_cron)]
 GroupName = Annotated[str, AfterValidator(_group)]

@@ -122,7 +122,7 @@ def test_every_key() -> None:
             "topic": "dev.out",
             "format": "avro",
             "key": "on",
-            **dict.fromkeys(("key_format", "changes")),
+            **dict.fromkeys(("key_format", "changes", "operation")),
             "schema_": {
                 "name": "Row",
                 "fields": (

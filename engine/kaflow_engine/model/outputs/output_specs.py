@@ -9,7 +9,7 @@ from pydantic import Field
 from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.formats import FormatName
 from kaflow_engine.model.key_formats import WrittenKeyFormat
-from kaflow_engine.model.names import Filled, OutputKey, TableName, Topic
+from kaflow_engine.model.names import Filled, HeaderOperation, OutputKey, TableName, Topic
 from kaflow_engine.model.query_settings import Coalesce, QuerySettings
 from kaflow_engine.model.spec import Path, Spec
 
@@ -46,6 +46,8 @@ class OutputSpec(Spec):
     schema_: SchemaSpec | None = Field(default=None, alias="schema")
     changes: Literal["append"] | None = None
     """Each change of a table is a record of its own; None: it replaces the one of its key."""
+    operation: HeaderOperation | None = None
+    """The header that says of a change what it does, `c`, `u` or `d`; deletes keep their row."""
     table: TableName | None = None
     """A Delta table: its folder in the warehouse."""
     partition: Literal["hour", "day"] = "day"

@@ -13,6 +13,7 @@ from kaflow_engine.operators.handover import Changes, Taken, position_of
 from kaflow_engine.operators.outcomes.outcomes import EMITTED
 from kaflow_engine.operators.output.before_after import BeforeAfter, Moves, before_after
 from kaflow_engine.operators.output.encode import encode_rows
+from kaflow_engine.operators.output.operation_headers import with_operations
 from kaflow_engine.operators.output.project import projected
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.rows.partitioning import output_parts
@@ -85,6 +86,8 @@ def _addressed(flow: Flow, shown: _Shown, changes: Changes) -> pa.Table:
             "headers": moves.coming("headers"),
         }
     )
+    if isinstance(shown.sink, TopicSink) and shown.sink.operation is not None:
+        made = with_operations(shown.sink.operation, moves)
     kept = changes.placed(made)
     throttle = throttle_of(flow, shown.sink)
     travels = shown.sink.exchange or throttle is not None

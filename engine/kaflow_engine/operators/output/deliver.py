@@ -19,6 +19,7 @@ from kaflow_engine.flow.records import DEAD_LETTER, OUTPUT, ROW, TABLE_ROW
 from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
 from kaflow_engine.formats.pick import keep, pick
 from kaflow_engine.model.letters import ABOUT, BACKFILL, CHAIN, PREFIX, REDRIVE, read_mark
+from kaflow_engine.operators.output.operation_headers import as_begun
 from kaflow_engine.operators.output.record_headers import headers_of
 from kaflow_engine.operators.row_errors.dead_letters import clock_letters_name
 from kaflow_engine.operators.rows.row_order import order_of
@@ -99,12 +100,16 @@ def _begun_once(flow: Flow, batch: BatchContext, rows: pa.Table) -> pa.Table:
     that nothing is deleted.
     """
     names = {each.reader.partition("#")[0] for each in batch.begins}
-    targets = [
-        target_of(flow, sink)
+    sinks = [
+        sink
         for sink in flow.sinks
         if isinstance(sink, TopicSink | ConnectorSink) and sink.coalesced and sink.id in names
     ]
+    targets = [target_of(flow, sink) for sink in sinks]
     mine = pc.is_in(rows["target"], pa.array(targets, pa.int32())).to_pylist()
+    for sink, target in zip(sinks, targets, strict=True):
+        if isinstance(sink, TopicSink) and sink.operation is not None:
+            rows = as_begun(sink.operation, pc.equal(rows["target"], target), rows)
     keys = zip(rows["target"].to_pylist(), rows["key"].to_pylist(), strict=True)
     last = {key: place for place, key in enumerate(keys)}
     wanted = {place for place in last.values() if rows["value"][place].is_valid}

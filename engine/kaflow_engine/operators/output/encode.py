@@ -8,9 +8,11 @@ from typing import assert_never
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.duck.quoting import identifier, literal
 from kaflow_engine.flow.sinks import (
     OPERATION,
+    OPERATIONS,
+    TOMBSTONE,
     ConnectorSink,
     Sink,
     TableSink,
@@ -18,7 +20,7 @@ from kaflow_engine.flow.sinks import (
     value_columns,
 )
 from kaflow_engine.formats.contract import Encoder, IdSchema, format_of
-from kaflow_engine.formats.headers import headers_sql
+from kaflow_engine.formats.headers import entry_text, headers_sql, with_entry_sql
 from kaflow_engine.formats.keys import key_bytes_sql
 from kaflow_engine.formats.pick import keep
 from kaflow_engine.model.columns import Column
@@ -57,10 +59,11 @@ def encode_rows(
     numbers = ["rn", *([places] if places else [])]
     beside = {"$key": _key_sql(sink, columns), "$headers": _headers_sql(sink, columns)}
     changes = any(column.name == OPERATION for column in columns)
+    gone = _without_value(sink)
     columns = value_columns(sink, columns)
     value, encoder = _value(sink, columns)
     if changes and value is not None:
-        value = f"CASE WHEN {identifier(f'o.{OPERATION}')} <> 'd' THEN {value} END"
+        value = f"CASE WHEN {identifier(f'o.{OPERATION}')} <> '{gone}' THEN {value} END"
     made = {**beside, **({} if value is None else {"$value": value})}
     chosen = ["*"] if value is None else [*map(identifier, numbers)]
     chosen += [f"{part} AS {identifier(name)}" for name, part in made.items()]
@@ -68,12 +71,12 @@ def encode_rows(
     bad = bad_records(failed)
     if encoder is not None:
         kept = [*numbers, *beside]
-        gone = _deletes(found, kept) if changes else None
-        found = found if gone is None else keep(found, pc.invert(_is_delete(found)))
+        deletes = _deletes(found, kept, gone) if changes else None
+        found = found if deletes is None else keep(found, pc.invert(_is_delete(found, gone)))
         found, unencoded = _encoded(encoder, columns, found, kept)
         bad += unencoded
-        if gone is not None:
-            both = pa.concat_tables([found, gone.cast(found.schema)])
+        if deletes is not None:
+            both = pa.concat_tables([found, deletes.cast(found.schema)])
             found = both.take(pc.sort_indices(both["rn"]))
     keys = found.column("$key")
     if _needs_key(sink) and keys.null_count:
@@ -117,16 +120,32 @@ def _headers_sql(sink: Sink, columns: Sequence[Column]) -> str:
     """Return an expression of the headers as text."""
     named = sink.headers if isinstance(sink, TopicSink) else None
     column = next((column for column in columns if column.name == named), None)
-    return "NULL::VARCHAR" if column is None else headers_sql(column.type, selected(column))
+    apart = sink.operation if isinstance(sink, TopicSink) else None
+    sql = "NULL::VARCHAR" if column is None else headers_sql(column.type, selected(column), apart)
+    if apart is None or all(column.name != OPERATION for column in columns):
+        return sql  # of changes of tables it is known behind the query
+    operation = identifier(f"o.{OPERATION}")
+    return with_entry_sql(f"CASE {operation} {_cases(apart)} END", sql)
 
 
-def _is_delete(found: pa.Table) -> pa.ChunkedArray:
-    return pc.equal(found[f"o.{OPERATION}"], "d")
+def _cases(header: str) -> str:
+    pairs = OPERATIONS.items()
+    return " ".join(f"WHEN '{op}' THEN {literal(entry_text(header, v))}" for op, v in pairs)
 
 
-def _deletes(found: pa.Table, kept: Sequence[str]) -> pa.Table:
+def _without_value(sink: Sink) -> str:
+    """Return the operation of changes that are written without a value."""
+    keeps = isinstance(sink, TopicSink) and sink.operation is not None
+    return TOMBSTONE if keeps else "d"
+
+
+def _is_delete(found: pa.Table, operation: str) -> pa.ChunkedArray:
+    return pc.equal(found[f"o.{OPERATION}"], operation)
+
+
+def _deletes(found: pa.Table, kept: Sequence[str], operation: str) -> pa.Table:
     """Return the rows that delete: without a value."""
-    gone = keep(found, _is_delete(found)).select(kept)
+    gone = keep(found, _is_delete(found, operation)).select(kept)
     return gone.append_column("$value", pa.nulls(gone.num_rows, pa.binary()))
 
 

@@ -53,6 +53,7 @@ ADDED_TO_FINISH: Mapping[str, Any] = {
     "every": None,
     "key_format": "text",
     "headers": None,
+    "operation": None,
 }
 ADDED_TO_SIDES: Mapping[str, Any] = {"within": None, "rows": None}
 ADDED_TO_STEPS: Mapping[str, Any] = {"time": None}
@@ -266,6 +267,7 @@ def _finish(projects: Sequence[Project], sink: Sink, throttle: Throttle | None) 
         "key_in_value": topic.key_in_value or topic.takes_bytes if topic else True,
         "key_format": topic.key_format if topic else "text",
         "headers": topic.headers if topic else None,
+        "operation": topic.operation if topic else None,
         **({"sink": other} if other else {}),
         "every": None if throttle is None else throttle.every,
     }

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import ModelError, SqlError
-from kaflow_engine.flow.sinks import OPERATION
+from kaflow_engine.flow.sinks import OPERATION, TOMBSTONE
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.key_formats import TEXT, WrittenKeyFormat
 from kaflow_engine.model.outputs.output_specs import Write
@@ -109,7 +109,11 @@ def as_changes(spec: PipelineSpec, write: Write, shape: QueryShape, schemas: Sch
     ]
     called = identifier(f"{source.alias}.{OP}")
     about_op = [replace(p, meaning=p.sql.replace(op, called)) for p in about_op]
-    outputs = tuple(_output(each, keys, now) for each in shape.outputs)
+    said_now = now
+    if write.output.operation is not None:
+        now = _with_tombstones(source.alias, now)
+    gone = "d" if now is said_now else TOMBSTONE
+    outputs = tuple(_output(each, keys, now, gone) for each in shape.outputs)
     key = None
     if write.output.key is None and shape.key is None:
         key = OutputShape(
@@ -152,14 +156,21 @@ def _reads(operation: Expr, part: Expr) -> bool:
     return set(part.uses) <= set(operation.uses)
 
 
-def _output(output: OutputShape, keys: Keys, now: Expr) -> OutputShape:
-    """Return a column: of a delete there are those of the key alone, and the headers."""
+def _with_tombstones(alias: str, now: Expr) -> Expr:
+    """Return the operation of changes, whose deletes keep their rows where they have any."""
+    use = (alias, NULL_VALUE.name)
+    sql = f"CASE WHEN {identifier('.'.join(use))} THEN '{TOMBSTONE}' ELSE {now.sql} END"
+    return Expr(sql=sql, uses=tuple(sorted({*now.uses, use})))
+
+
+def _output(output: OutputShape, keys: Keys, now: Expr, gone: str) -> OutputShape:
+    """Return a column: of a delete without a row there are those of the key, and the headers."""
     if output.role == "headers":
         return output
     if output.expr.sql in keys:
         return replace(output, expr=replace(keys[output.expr.sql][1], line=output.expr.line))
     uses = tuple(sorted({*output.expr.uses, *now.uses}))
-    sql = f"CASE WHEN ({now.sql}) <> 'd' THEN {output.expr.sql} END"
+    sql = f"CASE WHEN ({now.sql}) <> '{gone}' THEN {output.expr.sql} END"
     return replace(output, expr=Expr(sql=sql, uses=uses, line=output.expr.line))
 
 
