@@ -114,6 +114,17 @@ class OracleChain:
         said = self.within.after if self.chain.turned else self.within.before
         return self.topics[topic].ttl if said is None else said
 
+    @property
+    def filters(self) -> bool:
+        """Tell whether a row without a match of what it looks up goes nowhere, and never waits."""
+        events = any(not self.topics[join.topic].dimension for join in self.joins)
+        return (
+            bool(self.joins)
+            and not events
+            and self.emission == "immediate"
+            and self.within == Within(before=0, after=0)
+        )
+
     def waits_for(self, join: Join) -> bool:
         """Tell whether a row without a match of a side waits until its time is up."""
         event = not self.topics[join.topic].dimension

@@ -40,6 +40,8 @@ class Completeness:
     def may_leave(self, step: Step, values: Values) -> bool:
         """Tell whether a row may leave a step."""
         own = {join.alias for join in step.joins}
+        if self._chain.filters:
+            return self.inner_matched(step, values)
         return (
             self.inner_matched(step, values)
             and all(values[j.alias] is not None for j in step.joins if self._chain.waits_for(j))
@@ -49,5 +51,7 @@ class Completeness:
 
     def never(self, values: Values) -> bool:
         """Tell whether the driving side alone makes every row incomplete for ever."""
+        if self._chain.filters:
+            return False
         missing = [term for term in (*self._required, *self._keys) if term.of(values) is None]
         return any(term.alias == self._driving for term in missing)

@@ -22,7 +22,8 @@ def _delay_of(chain: OracleChain) -> int:
     """Rows that may wait, or meet others later, are behind by the time of their driving record."""
     required = any(term.alias != chain.driving for term in chain.required())
     events = any(not chain.topics[join.topic].dimension for join in chain.joins)
-    rests = required or events or any(join.inner for join in chain.joins)
+    waits = not chain.filters and any(join.inner for join in chain.joins)
+    rests = required or events or waits
     return chain.ttl if rests or (chain.joins and chain.emission == "final") else 0
 
 

@@ -164,7 +164,10 @@ class OneChain:
             return
         if self._chain.emission != "final":
             self._leave_if_complete(number, retained, formed, fresh)
-        if driving.late or (None in key and not self._complete.waits_keyless(step)):
+        if self._chain.filters:
+            driving.filtered |= retained.waits
+            retained.drop()
+        elif driving.late or (None in key and not self._complete.waits_keyless(step)):
             self._expiring.append((number, retained))
         else:
             self._retained[number].append(retained)

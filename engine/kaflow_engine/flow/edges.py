@@ -31,6 +31,8 @@ class Driving:
     on_expiry: Literal["drop", "emit", "dead_letter"]
     reemit: bool
     """Rows are formed again when a dimension changes."""
+    waits: bool = True
+    """A row waits where an INNER side has no match; else it goes nowhere."""
     chain: int = 0
     """The number of the chain that its rows go through (see `flow.chains.chain`)."""
 

@@ -109,7 +109,8 @@ def _below(flow: Flow, name: str) -> str | None:
 def _driving(flow: Flow, chain: Chain) -> dict[str, Any]:
     edge, topic = asdict(chain.driving), source_of(flow, chain.driving)
     clock = [topic.name, topic.event_time]
-    return {**{name: edge[name] for name in _OF_DRIVING}, "topic": clock}
+    found = {**{name: edge[name] for name in _OF_DRIVING}, "topic": clock}
+    return found if chain.driving.waits else {**found, "waits": False}
 
 
 def _before(flow: Flow, project: Operator) -> str | None:

@@ -169,7 +169,7 @@ def topics_of(flow: Flow, chain: Chain) -> tuple[TopicParams, ...]:
 
 def rows_rest(edge: Driving, join: KeyedJoin) -> bool:
     """Tell whether rows of a driving edge rest in a join: waiting, or to meet others later."""
-    waits = join.require is not None or bool(join.inner)
+    waits = join.require is not None or (bool(join.inner) and edge.waits)
     return waits or bool(join.events) or edge.emission == "final" or edge.reemit
 
 

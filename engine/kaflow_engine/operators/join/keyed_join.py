@@ -22,7 +22,7 @@ from kaflow_engine.operators.join.interval_join import (
     pair,
 )
 from kaflow_engine.operators.join.lookup_join import only_looks_up, settle_at_once
-from kaflow_engine.operators.join.readiness import choose, departing, inner_matched
+from kaflow_engine.operators.join.readiness import choose, departing, inner_matched, unmatched
 from kaflow_engine.operators.join.retain import remember
 from kaflow_engine.operators.join.row_codec import load_stored, row_table, waited
 from kaflow_engine.operators.join.settle import settle
@@ -124,7 +124,7 @@ def _records(work: JoinWorkspace, here: pa.Table, counters: Counter[str]) -> lis
     failed = choose(work)
     outcome = leave(work, departing(work, "SELECT * FROM g"))
     found = [outcome.rows]
-    settled = [outcome.fates, met]
+    settled = [outcome.fates, met, fates(unmatched(work), FILTERED)]
     broken, letters = _broken(work, failed)
     found += letters
     settled.append(broken)

@@ -52,6 +52,10 @@ def settle_at_once(
         back = left.to_numpy(zero_copy_only=False).copy()
         back[np.flatnonzero(~back)] = ~complete & ~waits
         left, rows = pa.array(back), keep(rows, pa.array(complete))
+    elif not work.driving.waits:
+        complete, _ = _complete(work, rows)
+        counters["filtered"] += pc.sum(counted.filter(pa.array(~complete))).as_py() or 0
+        rows = keep(rows, pa.array(complete))
     outcome = leave(work, rows)
     count_fates(counters, outcome.fates, counted)
     return [outcome.rows], here.filter(left)

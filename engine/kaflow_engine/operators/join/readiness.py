@@ -45,6 +45,14 @@ def choose(work: JoinWorkspace, every: bool = False) -> list[BadRow]:
     return []
 
 
+def unmatched(work: JoinWorkspace) -> list[int]:
+    """Return the driving rows of d that go nowhere, because an INNER side has no match; none where
+    they wait for one."""
+    if work.driving.waits:
+        return []
+    return work.table("SELECT did FROM c WHERE cid NOT IN (SELECT cid FROM g)")["did"].to_pylist()
+
+
 def departing(
     work: JoinWorkspace, chosen: str, *, expired: bool = False, forced: bool = False
 ) -> pa.Table:

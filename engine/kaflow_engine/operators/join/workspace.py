@@ -137,7 +137,7 @@ class JoinWorkspace:
     @property
     def can_wait(self) -> bool:
         """Rows may wait here for another side."""
-        if self.final:
+        if self.final or not self.driving.waits:
             return False
         return self.join.require is not None or bool(self.join.inner)
 

@@ -112,9 +112,11 @@ def chains_of(plan: Document) -> dict[int, Document]:
 def _rows_of(flow: Flow, chain: Chain) -> dict[str, Any]:
     """Return how the rows of a chain come about."""
     edge, steps = chain.driving, chain.joins
+    within = {} if edge.waits else {"within": "0s"}
     rows = {**asdict(edge), "topic": source_of(flow, edge).index}
+    own = {**{name: rows[name] for name in _OF_DRIVING}, **within, **read_by(flow, edge.input)}
     return {
-        "driving": {**{name: rows[name] for name in _OF_DRIVING}, **read_by(flow, edge.input)},
+        "driving": own,
         "steps": [
             _step(flow, step, next_one)
             for step, next_one in zip(steps, (*steps[1:], None), strict=False)

@@ -30,7 +30,7 @@ KEPT_OF_TABLE = ("name", "partition")
 
 ROWS_OF_PLAN = ("emission", "reemit")
 ROWS_OF_CHAIN = ("ledger",)
-ROWS_OF_DRIVING = ("alias", "topic", "raw", "ttl")
+ROWS_OF_DRIVING = ("alias", "topic", "raw", "ttl", "within")
 ROWS_OF_STEP = ("before", "require")
 """What a state depends on in which rows of the driving side rest."""
 

@@ -117,8 +117,8 @@ class ChainPart:
     """The rest of WHERE of all that it feeds, over the finished row."""
     require: tuple[str, ...]
     """Columns that must not be NULL under smart emission."""
-    wait: int
-    """Milliseconds that a row waits at most."""
+    wait: int | None
+    """Milliseconds that a row waits at most; None: what has no match goes nowhere."""
     emission: str
     """When its rows leave."""
     on_expiry: str

@@ -103,7 +103,7 @@ def step_rows(explanation: Explanation, chain: ChainPart, step: StepPart) -> Row
         if side.within is not None:
             before, after = (format_duration(each) for each in side.within)
             yield "  within", f"{before} before the time of {chain.driving} to {after} after it"
-    wait = format_duration(chain.wait)
+    wait = format_duration(chain.wait or 0)
     match chain.emission:
         case "final":
             yield "waits", f"every row, until the watermark is {wait} past its record"
@@ -117,6 +117,11 @@ def step_rows(explanation: Explanation, chain: ChainPart, step: StepPart) -> Row
         case "on_match" if step.unmatched:
             needs = ", ".join((*step.inner, *step.unmatched))
             yield "waits", f"for a match of {needs}; without one, until its time is up"
+        case _ if step.inner and chain.wait is None:
+            yield (
+                "waits",
+                f"for nothing: without a match of {', '.join(step.inner)} a row is filtered",
+            )
         case _ if step.inner:
             yield "waits", f"for a match of {', '.join(step.inner)}; at most {wait}"
         case _:
@@ -246,7 +251,7 @@ def _only_groups(explanation: Explanation, chain: ChainPart) -> bool:
 
 
 def _emission(chain: ChainPart) -> str:
-    wait = format_duration(chain.wait)
+    wait = format_duration(chain.wait or 0)
     match chain.emission:
         case "smart":
             return (
@@ -262,6 +267,8 @@ def _emission(chain: ChainPart) -> str:
             return "on_match: when events match"
         case "final":
             return f"final: once for each record, when the watermark is {wait} past it"
+        case _ if chain.wait is None:
+            return "immediate: as soon as a record is read, where all that it must find is there"
         case _ if inner := [side for step in chain.steps for side in step.inner]:
             return f"immediate: as soon as a record is read, and {' and '.join(inner)} matched"
         case _:

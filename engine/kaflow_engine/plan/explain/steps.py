@@ -9,7 +9,12 @@ from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.explain.explanation import ChainPart, SidePart, StepPart
 from kaflow_engine.plan.explain.groups import names_of_groups, shown
 from kaflow_engine.plan.explain.tables import table_boxes
-from kaflow_engine.plan.planner.events.matching import Matching, matching_of, with_emission
+from kaflow_engine.plan.planner.events.matching import (
+    Matching,
+    filters_at_once,
+    matching_of,
+    with_emission,
+)
 from kaflow_engine.plan.planner.roles import TopicRole
 from kaflow_engine.plan.planner.wiring import relation_of
 from kaflow_engine.sql.chain_shapes import ChainShape, common_filters, common_key
@@ -69,7 +74,7 @@ def chain_part(
         steps=() if shape.is_table else _steps_of(shape, roles, planned, matching),
         where=tuple(text_of(part) for part in shared if not part.aliases <= driving),
         require=_required(own, queries),
-        wait=ttl if matching is None else matching.rest,
+        wait=None if filters_at_once(own, shape, roles) else matching.rest if matching else ttl,
         emission=own.emission.type,
         on_expiry=own.emission.on_expiry,
         latest=matching is not None and matching.latest,

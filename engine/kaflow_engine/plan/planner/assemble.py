@@ -11,7 +11,11 @@ from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.layout import key_text
 from kaflow_engine.plan.planner.chain_parts import Behind, ChainParts, ended, of_tables
-from kaflow_engine.plan.planner.events.matching import matching_of, with_emission
+from kaflow_engine.plan.planner.events.matching import (
+    filters_at_once,
+    matching_of,
+    with_emission,
+)
 from kaflow_engine.plan.planner.events.sides import left_events, parts_early
 from kaflow_engine.plan.planner.grouping.refused_groups import refuse_better_rows
 from kaflow_engine.plan.planner.grouping.unions import InUnion, Unions
@@ -23,6 +27,7 @@ from kaflow_engine.plan.planner.outputs.throttle import throttled
 from kaflow_engine.plan.planner.refusals import refuse_final, refuse_reemit
 from kaflow_engine.plan.planner.roles import TopicRole
 from kaflow_engine.plan.planner.steps import (
+    Needs,
     keyed_joins,
     present,
     required,
@@ -136,6 +141,9 @@ def _chain(
     ]
     wanted = _wanted(spec, parts.branches)
     needs, matching = required(spec, steps, wanted), matching_of(spec, shape, roles)
+    waits = not filters_at_once(spec, shape, roles)
+    if not waits:  # what later look-ups compare need not be there
+        needs = Needs(driving=(), steps=tuple(() for _ in steps))
     if matching is not None:
         needs = matching.needs(needs, steps)
     finish = [
@@ -174,6 +182,7 @@ def _chain(
         emission=spec.emission.type,
         on_expiry="emit" if matching and matching.left else spec.emission.on_expiry,
         reemit=spec.on_dimension_update == "reemit",
+        waits=waits,
         chain=number,
     )
     finish += matching.times if matching else ()

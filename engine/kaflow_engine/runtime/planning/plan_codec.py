@@ -18,8 +18,6 @@ from kaflow_engine.flow.timed import Runs
 from kaflow_engine.plan.evolution.chain import document_mark, flow_of_chain, is_chain
 from kaflow_engine.state.log.batch_log import plan_mark
 
-_UNNUMBERED: dict[str, Any] = {"rows": {"chain"}}
-"""Where the one chain is called 0, plans are written as before there were numbers."""
 _TRAVELLING: dict[str, Any] = {"shard": True, "exchange": True}
 """Where all rows travel to their groups, aggregates are written as before others could be."""
 _OF_TOPICS: dict[str, Any] = {"left": {"filter"}, "right": {"filter"}}
@@ -50,9 +48,11 @@ def plan_text(plan: Flow) -> str:
         }
         for place, topic in enumerate(plan.sources)
     }
+    waiting = all(chain.driving.waits for chain in chains(plan))
+    of_edges = {name for name, said in (("chain", numbered), ("waits", not waiting)) if not said}
     several_rows = any(side.rows is not None for join in joins(plan) for side in join.sides)
     of_operators = {
-        **({} if numbered else _UNNUMBERED),
+        **({"rows": of_edges} if of_edges else {}),
         **(_TRAVELLING if travelling else {}),
         **({} if grouped else _OF_TOPICS),
         **({} if grouped or united else _OF_ITS_ROWS),

@@ -17,6 +17,8 @@ from kaflow_engine.sql.chain_shapes import ChainShape
 from kaflow_engine.sql.groups.event_time import TIME
 from kaflow_engine.sql.shape import MATCHED, Expr, JoinShape, QueryShape
 
+AT_ONCE = WithinSpec(before=0, after=0)
+"""Of look-ups: what is not there when a record comes does not count."""
 Emission = Literal["immediate", "smart", "on_match", "final"]
 
 
@@ -63,6 +65,24 @@ def with_emission(
         return spec
     emission = spec.emission.model_copy(update={"type": found})
     return spec.model_copy(update={"emission": emission})
+
+
+def looks_up_only(shape: QueryShape, roles: Sequence[TopicRole]) -> bool:
+    """Tell whether events look tables or dimensions up, and meet no other events."""
+    return bool(shape.joins) and not shape.is_table and not event_aliases(shape, roles)
+
+
+def filters_at_once(spec: PipelineSpec, shape: QueryShape, roles: Sequence[TopicRole]) -> bool:
+    """Tell whether a record without a match goes nowhere, and does not wait for one.
+
+    Args:
+        spec: What the author wrote, with the emission of the chain.
+        shape: What the chain reads and joins.
+        roles: The topics.
+    """
+    inner = any(join.kind == "INNER" for join in shape.joins)
+    at_once = spec.within == AT_ONCE and spec.emission.type == "immediate"
+    return at_once and inner and looks_up_only(shape, roles)
 
 
 def _is_said(spec: PipelineSpec) -> bool:

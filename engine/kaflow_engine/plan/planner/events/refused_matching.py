@@ -7,11 +7,13 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.model.pipelines.own_settings import as_said_by, owner_at, owners
 from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.plan.planner.events.matching import emission_of, row_times
+from kaflow_engine.plan.planner.events.matching import emission_of, looks_up_only, row_times
+from kaflow_engine.plan.planner.events.refused_within import wrong_within
 from kaflow_engine.plan.planner.events.sides import event_aliases, left_events
 from kaflow_engine.plan.planner.roles import TopicRole
 from kaflow_engine.sql.chain_shapes import ChainShape
 from kaflow_engine.sql.groups.event_time import TIME
+from kaflow_engine.sql.shape import QueryShape
 from kaflow_engine.sql.syntax import at_line
 
 
@@ -59,7 +61,7 @@ def _wrong_of(
         if emission_of(spec, chain.shape, roles, grouped=grouped) == "on_match":
             found.append(chain)
     if not found:
-        yield from _without_effect(spec)
+        yield from _without_effect(spec, [chain.shape for chain in chains], roles)
     for chain in found:
         yield from _wrong_joins(spec, chain, roles)
     for topic in sorted(row_times(spec, chains, roles)):
@@ -72,7 +74,9 @@ def _wrong_of(
             )
 
 
-def _without_effect(spec: PipelineSpec) -> Iterator[ModelError]:
+def _without_effect(
+    spec: PipelineSpec, shapes: Sequence[QueryShape], roles: Sequence[TopicRole]
+) -> Iterator[ModelError]:
     if spec.emission.type == "on_match":
         yield ModelError(
             "on_match emission is for joins of events, and no two topics of events are joined",
@@ -80,7 +84,10 @@ def _without_effect(spec: PipelineSpec) -> Iterator[ModelError]:
             "remove it: a row leaves at once, or when what an INNER JOIN looks up is there",
         )
         return
-    for key, said in (("within", spec.within), ("row_time", spec.row_time == "latest" or None)):
+    looked_up = [shape for shape in shapes if looks_up_only(shape, roles)]
+    yield from wrong_within(spec, looked_up, roles)
+    within = None if looked_up else spec.within
+    for key, said in (("within", within), ("row_time", spec.row_time == "latest" or None)):
         if said is not None:
             yield ModelError(
                 f"'{key}' has no effect: it is for joins of events under on_match emission",
