@@ -63,10 +63,7 @@ CALLED_ALONE = ""
 
 
 def document_of(flow: Flow) -> dict[str, Any]:
-    """Return a flow as a document.
-
-    Its chains are a list only where it has several, or an output writes a union.
-    """
+    """Return a flow as a document: with a list of chains where there are several, or a union."""
     found, whole = chains(flow), asdict(flow)
     one = len(found) == 1 and all(len(projects_of(flow, sink)) == 1 for sink in flow.sinks)
     rows = asdict(found[0].driving)
