@@ -4,6 +4,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.duck.queries import query
+from kaflow_engine.duck.quoting import literal
 from kaflow_engine.flow.sinks import OPERATIONS
 from kaflow_engine.formats.headers import entry_text, with_entry_sql
 from kaflow_engine.operators.output.before_after import Moves
@@ -45,14 +46,18 @@ def as_begun(header: str, mine: pa.ChunkedArray, rows: pa.Table) -> pa.Table:
         rows: With `value`, and the headers as `payload`.
     """
     create, update, delete = (f"[{entry_text(header, OPERATIONS[op])}" for op in "iud")
-    headers = rows["payload"]
-    goes = pc.and_(mine, pc.fill_null(pc.starts_with(headers, delete), False))
-    updates = pc.and_(mine, pc.fill_null(pc.starts_with(headers, update), False))
-    rest = pc.utf8_slice_codeunits(headers, len(update))
-    created = pc.binary_join_element_wise(create, rest, "")
+    found = query(
+        f"SELECT CASE WHEN mine AND starts_with(headers, {literal(update)}) "
+        f"THEN {literal(create)} || substr(headers, {len(update) + 1}) ELSE headers END AS headers,"
+        f" coalesce(mine AND starts_with(headers, {literal(delete)}), FALSE) AS goes "
+        "FROM rows ORDER BY place",
+        rows=pa.table(
+            {"mine": mine, "headers": rows["payload"], "place": pa.array(range(rows.num_rows))}
+        ),
+    )
     columns = {
-        "payload": pc.if_else(updates, created, headers),
-        "value": pc.if_else(goes, pa.scalar(None, pa.binary()), rows["value"]),
+        "payload": found["headers"],
+        "value": pc.if_else(found["goes"], pa.scalar(None, pa.binary()), rows["value"]),
     }
     for name, column in columns.items():
         at = rows.schema.get_field_index(name)

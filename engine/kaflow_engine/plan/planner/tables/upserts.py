@@ -109,10 +109,9 @@ def as_changes(spec: PipelineSpec, write: Write, shape: QueryShape, schemas: Sch
     ]
     called = identifier(f"{source.alias}.{OP}")
     about_op = [replace(p, meaning=p.sql.replace(op, called)) for p in about_op]
-    said_now = now
+    gone = "d"
     if write.output.operation is not None:
-        now = _with_tombstones(source.alias, now)
-    gone = "d" if now is said_now else TOMBSTONE
+        now, gone = _with_tombstones(source.alias, now), TOMBSTONE
     outputs = tuple(_output(each, keys, now, gone) for each in shape.outputs)
     key = None
     if write.output.key is None and shape.key is None:
