@@ -88,6 +88,8 @@ def parts_of(author: Author, columns: Columns | None) -> Iterator[Part]:
     known = dict(columns or {})
     relations = author.get("relations", {})
     outputs = author.get("outputs") or [author["output"]]
+    if "lookup" in author or any("lookup" in spec for spec in (*relations.values(), *outputs)):
+        raise NotExpressible("what a record sees without what it changes itself")
     if any("type" in output for output in outputs):
         raise NotExpressible("outputs that are no topics")
     if any("key_format" in each for each in (*outputs, *author.get("topics", {}).values())):

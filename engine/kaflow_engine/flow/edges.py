@@ -72,7 +72,8 @@ class SideParams:
     filter: str | None
     ttl: int
     """Milliseconds that an event is kept; with `within` grace is among them."""
-    lookup: Literal["current", "as_of"]
+    lookup: Literal["current", "as_of", "before"]
+    """`before`: as `current`, without what the driving record changes itself."""
     keep: int
     """Milliseconds of versions kept under `as_of`."""
     tombstones: bool

@@ -135,6 +135,8 @@ def _side(flow: Flow, side: SideParams) -> dict[str, Any]:
     found = {**asdict(side), "input": read}
     if side.role == "dimension":
         del found["ttl"]
+    if side.lookup == "before":
+        found["lookup"] = "current"  # both keep the same
     if side.lookup != "as_of":
         del found["keep"]
     if side.within is None:

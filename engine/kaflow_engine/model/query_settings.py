@@ -13,6 +13,9 @@ Coalesce = Literal["batch", "none"]
 RowTime = Literal["driving", "latest"]
 """The event time of a joined row: that of its driving record, or the greatest of its events."""
 
+Lookup = Literal["current", "before"]
+"""What a record sees of a table that it changes itself: the table with that, or before it."""
+
 
 class EmissionSpec(Spec):
     """When a row is emitted."""
@@ -58,7 +61,7 @@ class AggregationSpec(Spec):
     on_late: Literal["drop", "dead_letter"] = "drop"
 
 
-OF_QUERIES = ("emission", "within", "row_time", "aggregation")
+OF_QUERIES = ("emission", "within", "row_time", "lookup", "aggregation")
 """Keys that a query may say itself: each counts instead of all that the pipeline says under it."""
 
 
@@ -68,4 +71,5 @@ class QuerySettings(Spec):
     emission: EmissionSpec | None = None
     within: Within = None
     row_time: RowTime | None = None
+    lookup: Lookup | None = None
     aggregation: AggregationSpec | None = None

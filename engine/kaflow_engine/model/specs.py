@@ -23,7 +23,13 @@ from kaflow_engine.model.outputs.output_specs import (
     write_of,
 )
 from kaflow_engine.model.outputs.sink_specs import AnyListedOutput, AnyOutput
-from kaflow_engine.model.query_settings import AggregationSpec, EmissionSpec, RowTime, Within
+from kaflow_engine.model.query_settings import (
+    AggregationSpec,
+    EmissionSpec,
+    Lookup,
+    RowTime,
+    Within,
+)
 from kaflow_engine.model.relation_specs import OF_READINGS, RelationSpec
 from kaflow_engine.model.spec import Path, Spec
 
@@ -159,6 +165,7 @@ class PipelineSpec(Spec):
     emission: EmissionSpec = EmissionSpec()
     within: Within = None
     row_time: RowTime = "driving"
+    lookup: Lookup = "current"
     aggregation: AggregationSpec | None = None
     """Of each GROUP BY; None: the defaults."""
     state: StateSpec = StateSpec()

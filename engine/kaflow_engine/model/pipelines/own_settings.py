@@ -8,7 +8,7 @@ from kaflow_engine.model.query_settings import OF_QUERIES, QuerySettings
 from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec
 
-OF_JOINS = ("emission", "within", "row_time")
+OF_JOINS = ("emission", "within", "row_time", "lookup")
 """Keys that say when joined rows leave."""
 
 
@@ -111,6 +111,7 @@ def _of_joins(spec: PipelineSpec) -> Hashable:
         emission.on_expiry,
         spec.within,
         spec.row_time,
+        spec.lookup,
     )
 
 

@@ -72,7 +72,7 @@ def only_looks_up(work: JoinWorkspace) -> bool:
     Rows that may be formed again, and rows of which a ledger keeps account, take the long way.
     """
     sides = work.join.sides
-    current = all(side.role == "dimension" and side.lookup == "current" for side in sides)
+    current = all(side.role == "dimension" and side.lookup != "as_of" for side in sides)
     return current and not (work.final or work.driving.reemit or work.ledger is not None)
 
 

@@ -182,7 +182,8 @@ def look_up(work: JoinWorkspace, places: str) -> None:
     events = "".join(f", c.s{i}" for i in work.events)
     found = f"""
         SELECT row_number() OVER () AS rn, c.cid, d.did, x.q, d.key, d.ts, d.due, d.d,
-               (x.q > d.pos OR NOT d.fresh) AS later{events}
+               (x.q > d.pos OR NOT d.fresh) AS later,
+               x.q - (x.q = d.pos AND d.fresh)::BIGINT AS before{events}
         FROM ({places}) x JOIN c ON c.cid = x.cid JOIN d ON d.did = c.did
         """
     steps = [f"f AS MATERIALIZED ({found})"]
@@ -199,17 +200,23 @@ def look_up(work: JoinWorkspace, places: str) -> None:
 
 def _current(work: JoinWorkspace, j: int, name: str) -> str:
     join = "ASOF LEFT JOIN" if j in work.moved else "LEFT JOIN"
-    on = f"f.key = v.key{' AND f.q >= v.pos' if j in work.moved else ''}"
+    on = f"f.key = v.key{f' AND {_place(work, j)} >= v.pos' if j in work.moved else ''}"
     return (
         f"SELECT f.*, CASE WHEN f.later AND v.ts > f.due THEN NULL ELSE v.s END AS s{j} "
         f"FROM {name} f {join} v{j} v ON {on}"
     )
 
 
+def _place(work: JoinWorkspace, j: int) -> str:
+    """Where a row looks: of its own record, at what that changes itself or before it."""
+    return "f.before" if work.join.sides[j].lookup == "before" else "f.q"
+
+
 def _rows_of(work: JoinWorkspace, j: int, name: str) -> str:
     """All rows with the join key; equality and comparisons alone, which DuckDB joins by hashing."""
     place = "row_number() OVER (PARTITION BY f.rn ORDER BY v.nr)"
-    there = " AND v.pos <= f.q AND f.q < v.until" if j in work.moved else ""
+    at = _place(work, j)
+    there = f" AND v.pos <= {at} AND {at} < v.until" if j in work.moved else ""
     latest = f"CASE WHEN f.later THEN f.due ELSE {NEVER} END"
     return (
         f"SELECT row_number() OVER () AS rn, f.* EXCLUDE (rn), v.s AS s{j}, "

@@ -233,7 +233,8 @@ def _kept_of_side(side: Document, rows: bool) -> Document:
         *(["ttl"] if side["role"] == "event" else []),
         *(["keep"] if side["lookup"] == "as_of" else []),
     ]
-    return _only(side, (*KEPT_OF_SIDE, *more))
+    found = _only(side, (*KEPT_OF_SIDE, *more))
+    return {**found, "lookup": "current"} if found["lookup"] == "before" else found
 
 
 def _settled(old: Document, new: Document, rows: Sequence[bool]) -> Document:

@@ -21,6 +21,8 @@ class SidePart:
     filter: tuple[str, ...]
     within: tuple[int, int] | None = None
     """Milliseconds that an event may be before and after its driving record; None: by TTLs."""
+    before: bool = False
+    """A record sees it without what it changes itself."""
     several: bool = False
     """Of what is looked up all rows with the join key match."""
 

@@ -98,6 +98,8 @@ def step_rows(explanation: Explanation, chain: ChainPart, step: StepPart) -> Row
         yield "  on", " AND ".join(side.on)
         if side.several:
             yield "  finds", "all rows with that key, in the order of their own keys"
+        if side.before:
+            yield "  sees", "what was there before the record that looks it up"
         for condition in side.filter:
             yield "  only", condition
         if side.within is not None:

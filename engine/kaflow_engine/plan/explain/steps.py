@@ -71,7 +71,9 @@ def chain_part(
         filters=tuple(
             text_of(part) for part in (*shape.driving.filter, *shared) if part.aliases <= driving
         ),
-        steps=() if shape.is_table else _steps_of(shape, roles, planned, matching),
+        steps=()
+        if shape.is_table
+        else _steps_of(shape, roles, planned, matching, before=own.lookup == "before"),
         where=tuple(text_of(part) for part in shared if not part.aliases <= driving),
         require=_required(own, queries),
         wait=None if filters_at_once(own, shape, roles) else matching.rest if matching else ttl,
@@ -108,6 +110,8 @@ def _steps_of(
     roles: Sequence[TopicRole],
     planned: Chain | None,
     matching: Matching | None,
+    *,
+    before: bool,
 ) -> tuple[StepPart, ...]:
     """Return the joins by key, with the sides of each."""
     groups: dict[tuple[str, ...], list[JoinShape]] = {}
@@ -124,7 +128,7 @@ def _steps_of(
     return tuple(
         StepPart(
             key=_key(together[0]),
-            sides=tuple(_side(shape, join, dimensions, matching) for join in together),
+            sides=tuple(_side(shape, join, dimensions, matching, before) for join in together),
             inner=tuple(_called(shape, join) for join in together if join.kind == "INNER"),
             require=tuple(each for each in _conditions(need) if MATCHED not in each),
             unmatched=tuple(j.alias for j in together if matching and j.alias in matching.left),
@@ -149,7 +153,11 @@ def _conditions(need: str | None) -> list[str]:
 
 
 def _side(
-    shape: QueryShape, join: JoinShape, dimensions: set[str], matching: Matching | None
+    shape: QueryShape,
+    join: JoinShape,
+    dimensions: set[str],
+    matching: Matching | None,
+    before: bool,
 ) -> SidePart:
     source, named = shape.source(join.alias), dict[str, str]()
     role, filters = "dimension" if source.topic in dimensions else "event", source.filter
@@ -169,6 +177,7 @@ def _side(
         filter=tuple(shown(part.sql, named) for part in filters),
         within=None if within is None else (within.before, within.after),
         several=join.several,
+        before=before and role in ("groups", "table"),
     )
 
 

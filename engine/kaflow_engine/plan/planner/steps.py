@@ -212,7 +212,7 @@ def _side(
             key=key,
             filter=_all_of(conditions),
             ttl=0,
-            lookup="current",
+            lookup=spec.lookup,
             keep=FOREVER,
             tombstones=True,
             rows=tuple(
@@ -237,7 +237,7 @@ def _side(
         key=key,
         filter=_all_of(conditions),
         ttl=role.ttl,
-        lookup=topic.lookup,
+        lookup=spec.lookup if source.table else topic.lookup,
         keep=keep,
         tombstones=is_record_key(join, topic),
     )
