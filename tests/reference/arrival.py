@@ -108,4 +108,6 @@ def _breaks(kind: str, value: object) -> bool:
 def _role(pipeline: OraclePipeline, topic: Topic) -> int:
     if not any(pipeline.sides_of(topic.name)):
         return _DRIVING
+    if pipeline.before and topic.primary:
+        return _DRIVING + 1
     return _DIMENSION if topic.dimension else _EVENT_SIDE

@@ -67,6 +67,7 @@ def oracle_pipeline(
         reemit=author.get("on_dimension_update") == "reemit",
         within=_within(author["within"]) if "within" in author else None,
         latest=author.get("row_time") == "latest",
+        before=author.get("lookup") == "before",
         implied="type" not in emission,
     )
     return with_delays(pipeline)

@@ -252,6 +252,8 @@ class OraclePipeline:
     within: Within | None = None
     latest: bool = False
     """Joined rows have the greatest time of their events."""
+    before: bool = False
+    """A record is taken before what it changes of tables."""
     implied: bool = False
     """The author says nothing of the emission."""
 

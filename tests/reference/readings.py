@@ -88,8 +88,12 @@ def parts_of(author: Author, columns: Columns | None) -> Iterator[Part]:
     known = dict(columns or {})
     relations = author.get("relations", {})
     outputs = author.get("outputs") or [author["output"]]
-    if "lookup" in author or any("lookup" in spec for spec in (*relations.values(), *outputs)):
-        raise NotExpressible("what a record sees without what it changes itself")
+    if any("lookup" in spec for spec in (*relations.values(), *outputs)):
+        raise NotExpressible("what the records of one query see of what they change themselves")
+    if "lookup" in author and "within" not in author:  # its own part would come to what waits
+        queries = [spec.get("query", "") for spec in (author, *relations.values(), *outputs)]
+        if any("JOIN" in query.replace("LEFT JOIN", "") for query in queries):
+            raise NotExpressible("rows that wait, without what their record changes itself")
     if any("type" in output for output in outputs):
         raise NotExpressible("outputs that are no topics")
     if any("key_format" in each for each in (*outputs, *author.get("topics", {}).values())):

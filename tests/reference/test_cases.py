@@ -21,7 +21,6 @@ BEYOND_THE_ORACLE = {
     "the key of groups, of closed windows, of a table and of changes as a list of its columns",
     "each order with its customer's total before that order, two orders in one batch",
     "lookup before of one query, beside one that sees its own record",
-    "lookup before of a topic as events and as a table, by its key and by another column",
     "the key of the last row of two columns that are not selected, and its _key",
     "the start of a window that changes is a grouping value like others",
     "_key of first rows is what they are the first of",
