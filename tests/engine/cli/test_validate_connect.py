@@ -52,7 +52,13 @@ ROWS: list[tuple[str, dict[str, Any], str, str]] = [
         "error",
         "is not compatible with the one that is registered as 'OUT-value'",
     ),
-    ("{topic: OUT}", {"policy": "compact"}, "error", "this output has no key: brokers refuse"),
+    (
+        "{topic: OUT}",
+        {"policy": "compact", "distinct": True},
+        "error",
+        "this output has no key: brokers refuse",
+    ),
+    ("{topic: OUT}", {"policy": "compact"}, "notice", "only the last record of each key"),
     ("{topic: OUT, key: id}", {"policy": "compact"}, "notice", "only the last record of each key"),
     ("{topic: OUT, key: id}", {"policy": "delete", "table": True}, "notice", "output is a table"),
     ("{topic: OUT, key: id}", {"policy": "compact", "table": True}, "ok", ""),
@@ -85,7 +91,7 @@ def test_what_outputs_and_their_topics_disagree_about(
             Registry(url=registry.url).register(f"{topic}-value", *there["schema"])
         folder.joinpath(f"p{number}.yaml").write_text(
             f"name: {unique}p{number}\n"
-            f'query: SELECT id FROM "{unique}.in"\n'
+            f'query: SELECT {"DISTINCT " * ("distinct" in there)}id FROM "{unique}.in"\n'
             f"output: {output.replace('OUT', topic)}\n"
             f"topics: {{{unique}.in: {{columns: {{id: VARCHAR}}{TABLE * ('table' in there)}}}}}\n"
         )
