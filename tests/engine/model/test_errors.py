@@ -13,6 +13,7 @@ from kaflow_engine.model.files.shapes import Inside, file_keys, inside
 from kaflow_engine.model.pipelines.loader import load_pipeline
 from kaflow_engine.model.project import load_project
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.planner.pipeline_plan import check_pipeline
 
 ROWS = Path(__file__).parents[2] / "fixtures" / "errors" / "files"
 LIBRARIES = ("Input should", "pydantic", "yaml.", "found character", "expected <", "Error(")
@@ -40,14 +41,14 @@ def write(name: str, text: str) -> Path:
     "row",
     [
         row
-        for name in ("keys", "values", "combinations", "outputs", "tables", "syntax", "variables")
+        for name in sorted({path.stem for path in ROWS.iterdir()} - {"projects", "configuration"})
         for row in rows(name)
     ],
 )
 def test_pipeline_file(row: dict[str, Any]) -> None:
     path = write("p.yaml", row["file"])
     with pytest.raises(ModelError) as raised:
-        load_pipeline(path, row.get("variables", {}))
+        check_pipeline(load_pipeline(path, row.get("variables", {})), Config())
     assert str(raised.value) == row["error"]
     assert raised.value.exit_code == 10
 
