@@ -73,8 +73,8 @@ def key_of_text(form: PlainKeyFormat, text: str) -> bytes:
 
 
 def text_of_key(form: WrittenKeyFormat, key: bytes) -> str:
-    """Return a key as people read it: bytes that are no text are escaped, behind that of a window
-    stands `@<start>`, behind that of a session `@<start>/<end>`."""
+    """Return a key as people read it: bytes that are no text are escaped, those that are no number
+    are hexadecimal; behind that of a window stands `@<start>`, of a session `@<start>/<end>`."""
     match window_of(form):
         case None:
             return _text(of_value(form), key)
@@ -87,6 +87,7 @@ def text_of_key(form: WrittenKeyFormat, key: bytes) -> str:
 
 
 def _text(form: PlainKeyFormat, key: bytes) -> str:
-    if WIDTHS.get(form) == len(key):
-        return str(int.from_bytes(key, "big", signed=True))
+    if form in WIDTHS:
+        fits = len(key) == WIDTHS[form]
+        return str(int.from_bytes(key, "big", signed=True)) if fits else f"0x{key.hex()}"
     return key.decode(errors="backslashreplace")

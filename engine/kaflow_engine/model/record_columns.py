@@ -7,7 +7,7 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.model.key_formats import TEXT
 
 KEY = "_key"
-HIDDEN_KEY = "$key"
+HIDDEN_KEY = "$record_key"
 """What the key of an output is called where it selects another column as `_key`."""
 HEADERS = "_headers"
 Role = Literal["value", "key", "own_key", "headers"]
@@ -29,6 +29,15 @@ RECORD_COLUMNS = (
     Column("_timestamp", "TIMESTAMP"),
     Column(HEADERS, "MAP(VARCHAR, BLOB)"),
 )
+
+
+def is_key_bytes(column: str) -> bool:
+    """Tell whether a column is KEY_BYTES, alone or of a topic.
+
+    >>> is_key_bytes("$key"), is_key_bytes("o.$key"), is_key_bytes("o.price$key")
+    (True, True, False)
+    """
+    return column.rpartition(".")[2] == KEY_BYTES.name
 
 
 def record_columns(own: Sequence[Column], key_type: str = TEXT) -> tuple[Column, ...]:

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from kaflow_engine.duck.functions.catalogue import with_versions
 from kaflow_engine.model.durations import LONGEST, format_duration
-from kaflow_engine.model.record_columns import KEY_BYTES
+from kaflow_engine.model.record_columns import KEY_BYTES, is_key_bytes
 
 WORDS: Mapping[str, str] = {
     "after": "columns that travel on",
@@ -52,7 +52,7 @@ DURATIONS = frozenset(
 
 def named(kind: str, column: str) -> str:
     """Name a column, which may be one that no author has named."""
-    if column.endswith(KEY_BYTES.name):
+    if is_key_bytes(column):
         return kind.replace("column", "key of the record")
     return f"{kind} '{column}'"
 

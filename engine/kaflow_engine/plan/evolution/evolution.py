@@ -17,7 +17,7 @@ from kaflow_engine.flow.numbers import renumbered, used_numbers
 from kaflow_engine.flow.operators import Decode, KeyedJoin, Operator, TakesRows
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.durations import format_duration
-from kaflow_engine.model.record_columns import KEY_BYTES
+from kaflow_engine.model.record_columns import is_key_bytes
 from kaflow_engine.operators.rows.layout import is_gone
 from kaflow_engine.plan.evolution.aggregates import begun_and_dropped, inherit_aggregates
 from kaflow_engine.plan.evolution.begun import beginning_with, with_beginnings
@@ -168,7 +168,7 @@ def _begins(old: Flow, new: Flow, chain: Chain) -> Iterator[str]:
 def _read_otherwise(whose: str, old: Sequence[Column], new: Sequence[Column]) -> Iterator[str]:
     until = ", until one replaces them" if whose.startswith("entries") else ""
     for column in new[len(old) :]:
-        if column.name.endswith(KEY_BYTES.name):
+        if is_key_bytes(column.name):
             yield f"{whose} leave without a key if they are from before"
             continue
         yield f"{whose} have NULL for column '{column.name}' if they are from before{until}"
