@@ -1,73 +1,23 @@
 """An output of type postgres over a real server, with what runs of it do."""
 # pyright: basic
 
-import json
-
 import psycopg
-import pyarrow as pa
 
-from kaflow_engine.connectors.contract import Output, Owner, TaskPart
 from kaflow_engine.connectors.postgres.outputs import PostgresOutlet
-from kaflow_engine.flow.records import OUTPUT, TABLE_ROW
-from kaflow_engine.flow.sinks import ConnectorSink
-from kaflow_engine.model.columns import Column
-from kaflow_engine.operators.rows.change_rows import change_rows
-
-OWNER = Owner(state="s", generation=1, epoch=1)
-ROWS = (Column("k", "VARCHAR"), Column("n", "INTEGER"))
+from tests.engine.connectors.typed_output_here import TypedOutput
 
 
-class Table:
-    """An output, with what runs of it do."""
+class Table(TypedOutput):
+    """A table; its tasks commit what they write."""
 
-    def __init__(self, server, name, columns=ROWS, key=None, changes=False, create=True):
-        self.server, self.columns = server, columns
-        self.sink = ConnectorSink(
-            id=f"sink:{name}",
-            inputs=("p",),
-            exchange=False,
-            key=key,
-            kind="postgres",
-            target=f"postgres:test.{name}",
-            settings=(),
-            columns=columns,
-            changes=changes,
-        )
-        self.output = Output(
-            name=self.sink.target,
-            place=name,
-            columns=columns,
-            key=key,
-            changes=changes,
-            settings={"connection": "test", "table": name, "create": create},
-            connection={"url": server.url},
-        )
-        self.outlet = PostgresOutlet()
+    def __init__(self, server, name, *columns, **about):
+        self.server = server
+        super().__init__("postgres", PostgresOutlet(), name, {"url": server.url}, *columns, **about)
 
-    def begin(self, owner=OWNER):
-        return self.outlet.open(self.output, pa.schema([]), owner, None)
-
-    def write(self, batch, *rows, owner=OWNER, mark="m", slot=0, passing=lambda point: None):
-        """Write (key, texts or None) pairs in a task."""
-        given = [
-            {
-                "slot": slot,
-                "topic": self.sink.target,
-                "key": key.encode(),
-                "value": None if texts is None else json.dumps(texts).encode(),
-                "kind": TABLE_ROW,
-                "source_partition": 0,
-                "source_offset": n,
-            }
-            for n, (key, texts) in enumerate(rows)
-        ]
-        typed = change_rows(self.sink, pa.Table.from_pylist(given, schema=OUTPUT))
-        part = TaskPart(rows=typed, batch=batch, epoch=owner.epoch, mark=mark, passing=passing)
-        return self.outlet.task(self.output, owner).write(part)
+    write = TypedOutput.task
 
     def rows(self, asked="*"):
-        place = self.output.settings["table"]
-        return run(self.server, f"SELECT {asked} FROM {place} ORDER BY 1")
+        return run(self.server, f"SELECT {asked} FROM {self.name} ORDER BY 1")
 
 
 def run(server, text):

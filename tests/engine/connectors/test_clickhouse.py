@@ -3,16 +3,16 @@
 
 from dataclasses import replace
 
-import pyarrow as pa
 import pytest
 
 from kaflow_engine.connectors.clickhouse.errors import ClickHouseAway, ClickHouseUnfit
-from kaflow_engine.connectors.contract import FinishedBatch, Owner
-from kaflow_engine.errors import StateError, TakenOver
+from kaflow_engine.connectors.contract import Owner
+from kaflow_engine.errors import TakenOver
 from kaflow_engine.masking import remember_settings, without_secrets
 from kaflow_engine.model.columns import Column
 from tests.clickhouse_shim import PASSWORD, ClickHouseShim
-from tests.engine.connectors.clickhouse_here import OWNER, Table
+from tests.engine.connectors.clickhouse_here import Table
+from tests.engine.connectors.typed_output_here import OWNER
 
 pytestmark = pytest.mark.services
 
@@ -77,15 +77,6 @@ def test_rows_that_the_server_refuses_are_named_and_the_others_kept(clickhouse, 
     assert [n for _, n in table.rows("k, n")] == [1, 2, 3]
 
 
-def test_a_key_that_is_null_is_refused(clickhouse, unique):
-    table = Table(clickhouse, unique, key="k", changes=True)
-    table.begin()
-    (refused,) = table.write(1, (None, [None, "1"]), ("b", ["b", "2"])).refused
-    assert (refused.row, refused.message.split(",")[0]) == (0, "column 'k' is the key")
-    assert table.write(2, (None, None)).refused == ()  # it never came
-    assert table.rows("k, n", final=True) == [("b", 2)]
-
-
 class Killed(BaseException):
     pass
 
@@ -144,28 +135,15 @@ def test_another_state_goes_on_behind_the_rows_that_are_there(clickhouse, unique
     table.begin()
     for batch in (1, 2, 3):
         table.write(batch, ("a", ["a", str(batch)]), ("b", ["b", str(batch)]))
-    held = table.outlet.look(table.output, pa.schema([]), other)
+    held = table.look(other)
     assert {(each.state, each.batch, each.mark) for each in held} == {("s", 3, "m")}
-    table.outlet.hand_over(table.output, pa.schema([]), other)
+    table.hand_over(other)
     with pytest.raises(TakenOver):
         table.write(4, ("b", ["b", "2"]))
     new = replace(other, epoch=1)
     assert not table.begin(new).delivered(1)
     table.write(1, ("a", ["a", "7"]), owner=new)
     assert table.rows("k, n", final=True) == [("a", 7), ("b", 3)]
-
-
-def test_a_run_that_was_replaced_adds_nothing(clickhouse, unique):
-    table, newer = Table(clickhouse, unique), replace(OWNER, epoch=2)
-    table.begin()
-    table.write(1, ("a", ["a", "1"]))
-    assert table.begin(newer).delivered(1)
-    with pytest.raises(TakenOver):
-        table.write(2, ("b", ["b", "2"]))  # a task of the older run wakes up
-    with pytest.raises(TakenOver):
-        table.begin()
-    table.write(2, ("c", ["c", "3"]), owner=newer)
-    assert table.rows("k, n") == [("a", 1), ("c", 3)]
 
 
 def test_a_task_that_wakes_up_behind_its_look_adds_no_row_twice(clickhouse, unique):
@@ -178,21 +156,6 @@ def test_a_task_that_wakes_up_behind_its_look_adds_no_row_twice(clickhouse, uniq
             table.write(1, ("a", ["a", "1"]), owner=newer)
 
     table.write(1, ("a", ["a", "1"]), passing=meanwhile)
-    assert table.rows("k, n") == [("a", 1)]
-
-
-def test_another_batch_of_that_number_is_refused(clickhouse, unique):
-    table = Table(clickhouse, unique)
-    table.begin()
-    table.write(1, ("a", ["a", "1"]))
-    with pytest.raises(StateError, match="another copy of the state was run"):
-        table.write(1, ("a", ["a", "1"]), mark="other")
-    owner = replace(OWNER, epoch=2)
-    again = table.begin(owner)
-    notes = table.write(1, ("a", ["a", "1"]), ("b", ["b", "1"]), owner=owner).notes
-    with pytest.raises(StateError, match="has written 1 rows"):
-        again.commit(FinishedBatch(number=1, mark="m", notes=notes))
-    again.commit(FinishedBatch(number=1, mark="m", notes=notes, same_rows=False))
     assert table.rows("k, n") == [("a", 1)]
 
 
@@ -210,7 +173,7 @@ def test_a_password_is_masked_wherever_it_turns_up(clickhouse, unique):
 
 
 def test_a_block_whose_answer_is_lost_and_a_server_that_is_busy(clickhouse, unique, monkeypatch):
-    monkeypatch.setattr("kaflow_engine.connectors.clickhouse.outputs._PAUSES", (0.01, 0.01))
+    monkeypatch.setattr("kaflow_engine.connectors.tables.retries.PAUSES", (0.01, 0.01))
     table = Table(clickhouse, unique)
     table.begin()
     clickhouse.trouble(match=f"INSERT INTO `default`.`{unique}`")  # it is done, and no answer comes
@@ -229,7 +192,7 @@ def test_a_block_whose_answer_is_lost_and_a_server_that_is_busy(clickhouse, uniq
 
 
 def test_a_server_that_goes_and_comes_back(unique, monkeypatch):
-    monkeypatch.setattr("kaflow_engine.connectors.clickhouse.outputs._PAUSES", (0.01,))
+    monkeypatch.setattr("kaflow_engine.connectors.tables.retries.PAUSES", (0.01,))
     with ClickHouseShim() as server:
         table = Table(server, unique)
         table.begin()

@@ -21,10 +21,12 @@ from pyiceberg.types import (
 from kaflow_engine.connectors.contract import FinishedBatch, Owner
 from kaflow_engine.connectors.iceberg import outputs
 from kaflow_engine.connectors.iceberg.errors import IcebergAway, IcebergUnfit
+from kaflow_engine.connectors.tables import retries
 from kaflow_engine.errors import StateError, TakenOver
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.outputs.connection_specs import IcebergConnection
-from tests.engine.connectors.iceberg_here import NAME, OWNER, Table, catalog_in, catalog_of
+from tests.engine.connectors.iceberg_here import NAME, Table, catalog_in, catalog_of
+from tests.engine.connectors.typed_output_here import OWNER
 
 
 @pytest.fixture
@@ -121,7 +123,7 @@ def meanwhile(monkeypatch, *steps):
         return original(table)
 
     monkeypatch.setattr(outputs, "_without_retries", loaded)
-    monkeypatch.setattr(outputs, "_PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(retries, "PAUSES", (0.0, 0.0))
 
 
 def added(table, row):
@@ -167,7 +169,7 @@ def test_a_commit_whose_answer_is_lost(catalog, monkeypatch):
         return found
 
     monkeypatch.setattr(SqlCatalog, "commit_table", committed)
-    monkeypatch.setattr(outputs, "_PAUSES", (0.0,))
+    monkeypatch.setattr(retries, "PAUSES", (0.0,))
     table.write(sink, 1, ("a", ["a", "1"]))
     assert lost
     assert table.rows() == [("a", 1)]
@@ -177,9 +179,9 @@ def test_another_state_takes_over_only_where_it_is_handed(catalog):
     table, other = Table(catalog), Owner(state="t", generation=1)
     sink = table.begin()
     table.write(sink, 1, ("a", ["a", "1"]))
-    held = table.outlet.look(table.output, pa.schema([]), other)
+    held = table.look(other)
     assert {(each.state, each.batch, each.mark) for each in held} == {("s", 1, "m")}
-    table.outlet.hand_over(table.output, pa.schema([]), other)
+    table.hand_over(other)
     with pytest.raises(TakenOver, match="another state of the pipeline"):
         table.write(sink, 2, ("b", ["b", "2"]))
     new = table.begin(other)

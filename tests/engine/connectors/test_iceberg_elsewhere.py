@@ -9,10 +9,12 @@ import pytest
 from kaflow_engine.connectors.contract import Owner
 from kaflow_engine.connectors.iceberg import outputs
 from kaflow_engine.connectors.iceberg.errors import IcebergAway, IcebergUnfit
+from kaflow_engine.connectors.tables import retries
 from kaflow_engine.errors import TakenOver
 from kaflow_engine.model.outputs.connection_specs import IcebergConnection
 from tests.acceptance.bucket_here import Store
-from tests.engine.connectors.iceberg_here import OWNER, Table
+from tests.engine.connectors.iceberg_here import Table
+from tests.engine.connectors.typed_output_here import OWNER
 from tests.iceberg_rest_shim import TOKEN, rest_catalog
 
 
@@ -40,7 +42,7 @@ def connection(request, tmp_path):
 
 
 def test_rows_and_changes_are_there_once(connection, monkeypatch):
-    monkeypatch.setattr(outputs, "_PAUSES", (0.0,))
+    monkeypatch.setattr(retries, "PAUSES", (0.0,))
     table = Table(connection)
     sink = table.begin()
     zombie = table.begin()

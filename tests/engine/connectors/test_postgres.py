@@ -8,17 +8,15 @@ import uuid
 from dataclasses import replace
 
 import psycopg
-import pyarrow as pa
 import pytest
 
-from kaflow_engine.connectors.contract import FinishedBatch, Owner
 from kaflow_engine.connectors.postgres.errors import PostgresAway
 from kaflow_engine.connectors.postgres.types import unfit
-from kaflow_engine.errors import StateError, TakenOver
 from kaflow_engine.masking import remember_settings, without_secrets
 from kaflow_engine.model.columns import Column
 from kaflow_engine.testing.services.postgres import PASSWORD, PostgresServer
-from tests.engine.connectors.postgres_here import OWNER, Table, run
+from tests.engine.connectors.postgres_here import Table, run
+from tests.engine.connectors.typed_output_here import OWNER
 
 pytestmark = pytest.mark.services
 
@@ -136,19 +134,6 @@ def test_a_password_is_masked_wherever_it_turns_up(postgres):
     assert PASSWORD not in without_secrets(postgres.url)
 
 
-def test_a_run_that_was_replaced_adds_nothing(postgres, unique):
-    table, newer = Table(postgres, unique), replace(OWNER, epoch=2)
-    table.begin()
-    table.write(1, ("a", ["a", "1"]))
-    assert table.begin(newer).delivered(1)
-    with pytest.raises(TakenOver):
-        table.write(2, ("b", ["b", "2"]))  # a task of the older run wakes up
-    with pytest.raises(TakenOver):
-        table.begin()
-    table.write(2, ("c", ["c", "3"]), owner=newer)
-    assert table.rows() == [("a", 1), ("c", 3)]
-
-
 def test_a_new_run_waits_for_a_task_that_commits(postgres, unique):
     table, newer, seen = Table(postgres, unique), replace(OWNER, epoch=2), []
     table.begin()
@@ -166,45 +151,8 @@ def test_a_new_run_waits_for_a_task_that_commits(postgres, unique):
     assert table.begin(newer).delivered(1)
 
 
-def test_another_state_takes_over_only_where_it_is_handed(postgres, unique):
-    table, other = Table(postgres, unique), Owner(state="t", generation=1)
-    table.begin()
-    table.write(1, ("a", ["a", "1"]))
-    held = table.outlet.look(table.output, pa.schema([]), other)
-    assert {(each.state, each.batch, each.mark) for each in held} == {("s", 1, "m")}
-    table.outlet.hand_over(table.output, pa.schema([]), other)
-    with pytest.raises(TakenOver):
-        table.write(2, ("b", ["b", "2"]))
-    assert not table.begin(replace(other, epoch=1)).delivered(1)
-
-
-def test_another_batch_of_that_number_is_refused(postgres, unique):
-    table = Table(postgres, unique)
-    table.begin()
-    table.write(1, ("a", ["a", "1"]))
-    with pytest.raises(StateError, match="another copy of the state was run"):
-        table.write(1, ("a", ["a", "1"]), mark="other")
-    again = table.begin(replace(OWNER, epoch=2))
-    notes = table.write(
-        1, ("a", ["a", "1"]), ("b", ["b", "1"]), owner=replace(OWNER, epoch=2)
-    ).notes
-    with pytest.raises(StateError, match="has written 1 rows"):
-        again.commit(FinishedBatch(number=1, mark="m", notes=notes))
-    again.commit(FinishedBatch(number=1, mark="m", notes=notes, same_rows=False))
-    assert table.rows() == [("a", 1)]
-
-
-def test_slots_are_noted_one_by_one(postgres, unique):
-    table = Table(postgres, unique)
-    table.begin()
-    table.write(1, ("a", ["a", "1"]), slot=3)
-    table.write(1, ("b", ["b", "2"]), slot=5)  # another task of the batch
-    table.write(1, ("a", ["a", "1"]), slot=3)
-    assert table.rows() == [("a", 1), ("b", 2)]
-
-
 def test_a_server_that_goes_and_comes_back(unique, monkeypatch):
-    monkeypatch.setattr("kaflow_engine.connectors.postgres.outputs._PAUSES", (0.01,))
+    monkeypatch.setattr("kaflow_engine.connectors.tables.retries.PAUSES", (0.01,))
     with PostgresServer() as server:
         table = Table(server, unique)
         table.begin()

@@ -4,11 +4,10 @@
 import builtins
 from dataclasses import replace
 
-import pyarrow as pa
 import pytest
 
 from kaflow_engine.connectors.postgres.errors import PostgresUnfit
-from tests.engine.connectors.postgres_here import OWNER, Table, run
+from tests.engine.connectors.postgres_here import Table, run
 
 pytestmark = pytest.mark.services
 
@@ -41,7 +40,7 @@ def test_a_table_is_compared_with_the_plan(postgres, unique, columns, said, cure
         table.write(1, ("a", ["a", "1"]))
         return
     with pytest.raises(PostgresUnfit) as caught:
-        table.outlet.look(table.output, pa.schema([]), OWNER)
+        table.look()
     assert said in caught.value.message
     assert cure in caught.value.hint
 

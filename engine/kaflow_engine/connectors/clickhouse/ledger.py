@@ -9,27 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kaflow_engine.connectors.clickhouse.client import Server
-from kaflow_engine.connectors.clickhouse.names import VERSION, Names, text
+from kaflow_engine.connectors.clickhouse.names import LEDGER, RUNS, VERSION, Names, text
 from kaflow_engine.connectors.contract import Output, Owner
 from kaflow_engine.connectors.holding import Holding
-from kaflow_engine.errors import TakenOver
-
-Refusals = tuple[tuple[int, str, str], ...]
-"""Rows that were not taken: which one of its delivery partition, the kind of error, and why."""
+from kaflow_engine.connectors.tables.ledger import Entry, taken_over
 
 _DOING = "reading the ledger"
 _NOTING = "writing the ledger"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """The last batch of a delivery partition."""
-
-    batch: int
-    mark: str
-    rows: int
-    """Of the batch; those that were refused among them."""
-    refused: Refusals = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +55,7 @@ class Ledger:
 
     def exists(self) -> bool:
         """Tell whether it is there."""
-        tables = f"name IN ({text('_kaflow_runs')}, {text('_kaflow_ledger')})"
+        tables = f"name IN ({text(RUNS)}, {text(LEDGER)})"
         place = f"database = {text(self._names.database)}"
         asked = f"SELECT count() FROM system.tables WHERE {place} AND {tables}"
         return self._server.rows(_DOING, asked) == [[2]]
@@ -111,7 +97,7 @@ class Ledger:
         """
         run = self.run()
         if run is not None and run.owner.epoch > self._owner.epoch:
-            raise self._taken_over()
+            raise taken_over(self._output)
         self._own(run, self._owner)
 
     def hand_over(self) -> None:
@@ -146,7 +132,7 @@ class Ledger:
         """
         run = self.run()
         if run is None or (*_state(run.owner), run.owner.epoch) != (*_state(self._owner), epoch):
-            raise self._taken_over()
+            raise taken_over(self._output)
         return run
 
     def entries(self) -> dict[int, Entry]:
@@ -161,12 +147,7 @@ class Ledger:
             f"AND generation = {owner.generation}",
         )
         return {
-            int(slot): Entry(
-                batch=int(batch),
-                mark=mark,
-                rows=int(count),
-                refused=tuple((place, error, why) for place, error, why in json.loads(refused)),
-            )
+            int(slot): Entry.of(int(batch), mark, int(count), json.loads(refused))
             for slot, batch, mark, count, refused in rows
         }
 
@@ -176,21 +157,11 @@ class Ledger:
             return
         owner = (text(self._names.plain), text(self._owner.state), self._owner.generation)
         lines = [
-            (*owner, slot, entry.batch, text(entry.mark), entry.rows, text(_refused(entry)))
+            (*owner, slot, entry.batch, text(entry.mark), entry.rows, text(entry.refused_json))
             for slot, entry in sorted(entries.items())
         ]
         values = ", ".join(f"({', '.join(map(str, line))})" for line in lines)
         self._server.run(_NOTING, f"INSERT INTO {self._names.ledger} VALUES {values}")
-
-    def _taken_over(self) -> TakenOver:
-        return TakenOver(
-            f"another run has taken over table '{self._output.settings['table']}'",
-            hint="a pipeline has one run at a time; stop this one",
-        )
-
-
-def _refused(entry: Entry) -> str:
-    return json.dumps([list(one) for one in entry.refused])
 
 
 def _state(owner: Owner) -> tuple[str, int]:

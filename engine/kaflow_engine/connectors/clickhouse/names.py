@@ -1,15 +1,12 @@
-"""What statements about an output name: its table, its ledger, its columns, all quoted."""
+"""What statements about an output name: its table and its ledger, quoted."""
 
 from dataclasses import dataclass
 
 from kaflow_engine.connectors.contract import Output
-from kaflow_engine.model.columns import Column
 
 RUNS, LEDGER = "_kaflow_runs", "_kaflow_ledger"
 VERSION, GONE = "_version", "_deleted"
 """Columns of a table that is created for rows which replace each other."""
-KEY_TYPE = "VARCHAR"
-"""Of a key that is not one of the columns: the text that tells its group."""
 
 
 def name(text: str) -> str:
@@ -65,18 +62,3 @@ class Names:
     def beside(self, other: str) -> str:
         """Quote a name in the database of the table."""
         return f"{name(self.database)}.{name(other)}"
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """All columns that are written: those of the rows, and a key that is none of them."""
-        own, key = self.output.columns, self.output.key
-        if key is None or any(column.name == key for column in own):
-            return own
-        return (*own, Column(key, KEY_TYPE))
-
-    @property
-    def key(self) -> Column | None:
-        """The column of the key, where rows replace each other."""
-        if not self.output.changes:
-            return None
-        return next(column for column in self.columns if column.name == self.output.key)

@@ -1,6 +1,6 @@
 """Rows into a table: blocks with tokens; rows that cannot be kept, or are refused, stand alone."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,12 +9,19 @@ import pyarrow as pa
 from kaflow_engine.connectors.clickhouse.client import Server
 from kaflow_engine.connectors.clickhouse.errors import RowsRefused
 from kaflow_engine.connectors.clickhouse.names import GONE, VERSION, Names, name, text
-from kaflow_engine.connectors.contract import Output
-from kaflow_engine.connectors.faults import anywhere, faulty_rows
-from kaflow_engine.connectors.slots import Places, last_of_each_key
+from kaflow_engine.connectors.contract import Output, Refused
+from kaflow_engine.connectors.rows_in_notes import compressed
+from kaflow_engine.connectors.slots import Places
+from kaflow_engine.connectors.tables.columns import (
+    key_column,
+    key_sql,
+    with_key,
+    written_columns,
+)
+from kaflow_engine.connectors.tables.faults import anywhere, sound_rows
 from kaflow_engine.duck.queries import query
 from kaflow_engine.duck.quoting import identifier
-from kaflow_engine.flow.records import DELETED, KEY
+from kaflow_engine.flow.records import DELETED
 from kaflow_engine.formats.types import Decimal, Scalar, Type
 from kaflow_engine.formats.types import parse_type as read
 from kaflow_engine.model.columns import Column
@@ -30,16 +37,6 @@ _FIRST, _LAST = "1900-01-01 00:00:00", "2299-12-31 23:59:59.999999"
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """A row that is not taken."""
-
-    place: int
-    """Among the rows that were given."""
-    error: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
 class RowWriter:
     """Writes rows of one delivery partition of one batch."""
 
@@ -49,7 +46,7 @@ class RowWriter:
     version: int
     """Of the rows, where they replace each other."""
 
-    def write(self, rows: pa.Table) -> list[Refusal]:
+    def write(self, rows: pa.Table) -> list[Refused]:
         """Write rows, those of a key in their order.
 
         Args:
@@ -62,47 +59,35 @@ class RowWriter:
             ClickHouseAway: The server does not answer; blocks may be there, which come again.
             ClickHouseUnfit: It refuses all rows.
         """
-        output, names = self.output, Names(self.output)
-        if output.key is not None and names.columns != output.columns:
-            rows = rows.append_column(output.key, rows[KEY])
-        refused = _unkept(names, rows)
-        good = np.ones(rows.num_rows, np.bool_)
-        good[[one.place for one in refused]] = False
-        if names.key is None:
-            places = np.flatnonzero(good)
-            refused += self._blocks(rows, places, names.columns, "+")
-            return sorted(refused, key=lambda one: one.place)
-        last = last_of_each_key(rows, np.flatnonzero(good))
-        went = rows[DELETED].to_numpy()[last]
-        kept, key = self._versioned(rows, names.key)
-        refused += self._blocks(kept, last[~went], names.columns, "+")
-        refused += self._blocks(kept, last[went], (key,), "-")
-        return sorted(refused, key=lambda one: one.place)
+        output, columns = self.output, written_columns(self.output)
+        rows, key = with_key(output, rows), key_column(output)
+        places, refused = sound_rows(output, rows, [*_faults(columns)])
+        if key is None:
+            refused += self._blocks(rows, places, columns, "+")
+        else:
+            went = rows[DELETED].to_numpy()[places]
+            rows = self._versioned(rows, key)
+            refused += self._blocks(rows, places[~went], columns, "+")
+            refused += self._blocks(rows, places[went], (key,), "-")
+        return sorted(refused, key=lambda one: one.row)
 
-    def _versioned(self, rows: pa.Table, key: Column) -> tuple[pa.Table, Column]:
+    def _versioned(self, rows: pa.Table, key: Column) -> pa.Table:
         """Add the version, whether a row goes, and the key of those that do."""
-        own, text = (f"CAST({identifier(each)} AS {key.type})" for each in (key.name, KEY))
-        rows = rows.drop_columns([key.name]).append_column(
-            key.name,
-            query(
-                f"SELECT CASE WHEN {identifier(DELETED)} THEN {text} ELSE {own} END AS key "
-                "FROM rows",
-                rows,
-            )["key"],
-        )
+        keys = query(f"SELECT {key_sql(key)} AS key FROM rows", rows)["key"]
         version = pa.array(np.full(rows.num_rows, self.version, np.uint64))
         gone = pa.array(rows[DELETED].to_numpy().astype(np.uint8))
-        return rows.append_column(VERSION, version).append_column(GONE, gone), key
+        rows = rows.drop_columns([key.name]).append_column(key.name, keys)
+        return rows.append_column(VERSION, version).append_column(GONE, gone)
 
     def _blocks(
         self, rows: pa.Table, places: Places, columns: tuple[Column, ...], sign: str
-    ) -> Iterator[Refusal]:
+    ) -> Iterator[Refused]:
         for start in range(0, len(places), _BLOCK):
             yield from self._block(rows, places[start : start + _BLOCK], columns, sign)
 
     def _block(
         self, rows: pa.Table, places: Places, columns: tuple[Column, ...], sign: str
-    ) -> Iterator[Refusal]:
+    ) -> Iterator[Refused]:
         """Write some rows at once; where one of them is refused, each half on its own."""
         names = [column.name for column in columns]
         if self.output.changes:
@@ -115,45 +100,27 @@ class RowWriter:
         )
         block = rows.select(names).take(pa.array(places))
         try:
-            Server(self.output).run("writing rows", insert, _stream(block))
+            Server(self.output).run("writing rows", insert, compressed(block.combine_chunks()))
         except RowsRefused as error:
             if len(places) == 1:
-                yield Refusal(int(places[0]), error.error, error.why)
+                yield Refused(int(places[0]), error.error, error.why)
                 return
             middle = len(places) // 2
             yield from self._block(rows, places[:middle], columns, sign)
             yield from self._block(rows, places[middle:], columns, sign)
 
 
-def _stream(rows: pa.Table) -> bytes:
-    """Return rows as one compressed record batch."""
-    buffer = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_stream(buffer, rows.schema, options=options) as stream:
-        stream.write_table(rows.combine_chunks())
-    return buffer.getvalue().to_pybytes()
-
-
-def _unkept(names: Names, rows: pa.Table) -> list[Refusal]:
-    """Return rows with a value that no column keeps; those that go have none."""
-    faults = [
-        fault
-        for column in names.columns
-        for fault in _faults_of(column, is_key=column == names.key)
-    ]
-    found = faulty_rows(rows, faults)
-    return [Refusal(place, "ValueNotKept", why) for place, why in found]
-
-
-def _faults_of(column: Column, is_key: bool) -> Iterator[tuple[str, str]]:
-    sql, kind = identifier(column.name), read(column.type)
-    if is_key:
-        yield f"{sql} IS NULL", f"column '{column.name}' is the key, and NULL"
-    if found := anywhere(_fault, sql, kind):
-        what = "is a time before 1900 or after 2299"
-        if not isinstance(kind, Scalar):
-            what = "is, or holds, a list, map or struct that is NULL, or a time out of 1900 to 2299"
-        yield found, f"column '{column.name}' {what}, which ClickHouse does not keep"
+def _faults(columns: Sequence[Column]) -> Iterator[tuple[str, str]]:
+    for column in columns:
+        sql, kind = identifier(column.name), read(column.type)
+        if found := anywhere(_fault, sql, kind):
+            what = "is a time before 1900 or after 2299"
+            if not isinstance(kind, Scalar):
+                what = (
+                    "is, or holds, a list, map or struct that is NULL, or a time out of 1900 to "
+                    "2299"
+                )
+            yield found, f"column '{column.name}' {what}, which ClickHouse does not keep"
 
 
 def _fault(sql: str, kind: Type) -> str | None:

@@ -9,6 +9,7 @@ from kaflow_engine.connectors.clickhouse.errors import ClickHouseUnfit
 from kaflow_engine.connectors.clickhouse.names import GONE, VERSION, Names, name, text
 from kaflow_engine.connectors.clickhouse.types import created_as, holds
 from kaflow_engine.connectors.contract import Output
+from kaflow_engine.connectors.tables.columns import key_column, written_columns
 from kaflow_engine.model.columns import Column
 
 _OLDEST = (23, 3)
@@ -44,10 +45,10 @@ class Found:
 
 def table_ddl(output: Output) -> str:
     """Return the statement that creates the table of an output."""
-    names, key = Names(output), Names(output).key
+    names, key = Names(output), key_column(output)
     columns = [
         f"{name(column.name)} {created_as(column.type, nullable=column != key)}"
-        for column in names.columns
+        for column in written_columns(output)
     ]
     engine = f"MergeTree ORDER BY tuple() SETTINGS non_replicated_deduplication_window = {_WINDOW}"
     if key is not None:
@@ -154,7 +155,7 @@ def _wrong_engine(server: Server, output: Output, found: Found) -> Iterator[Wron
 
 
 def _wrong_replacing(output: Output, found: Found) -> Iterator[Wrong]:
-    key = Names(output).key
+    key = key_column(output)
     assert key is not None
     engine = f"ReplacingMergeTree({VERSION}, {GONE}) ORDER BY {name(key.name)}"
     instead = f"write another table: CREATE TABLE … ENGINE = {engine}"
@@ -196,7 +197,7 @@ def _window(server: Server, found: Found) -> int:
 
 
 def _wrong_columns(output: Output, found: Found) -> Iterator[Wrong]:
-    for column in Names(output).columns:
+    for column in written_columns(output):
         there = found.columns.get(column.name)
         if there is None:
             add = f"ADD COLUMN {name(column.name)} {created_as(column.type)}"

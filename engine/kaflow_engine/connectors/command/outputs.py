@@ -1,6 +1,5 @@
 """Outputs whose rows statements take: tasks hand rows to the driver, which runs the statements."""
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,11 +20,10 @@ from kaflow_engine.connectors.contract import (
     Written,
 )
 from kaflow_engine.connectors.holding import Holding
+from kaflow_engine.connectors.rows_in_notes import note_of_rows, rows_of_notes
 from kaflow_engine.connectors.same_batch import other_records, other_rows
 from kaflow_engine.duck.quoting import identifier, literal
 from kaflow_engine.flow.records import DELETED, KEY
-
-_NOTE = "command"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +33,10 @@ class CommandRows:
     output: Output
 
     def write(self, part: TaskPart) -> Written:
-        """Hand over the rows of a task, as an Arrow stream in letters."""
-        buffer = pa.BufferOutputStream()
-        options = pa.ipc.IpcWriteOptions(compression="zstd")
-        with pa.ipc.new_stream(buffer, part.rows.schema, options=options) as stream:
-            stream.write_table(part.rows)
-        text = base64.b64encode(buffer.getvalue()).decode()
+        """Hand over the rows of a task."""
+        note = note_of_rows(self.output, part.rows)
         part.passing("rows_produced")
-        return Written(
-            rows={self.output.name: part.rows.num_rows},
-            notes=({_NOTE: {self.output.name: text}},),
-        )
+        return Written(rows={self.output.name: part.rows.num_rows}, notes=(note,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +62,7 @@ class CommandSink:
             CommandAway: A database is in use.
             CommandUnfit: A statement fails.
         """
-        rows = _rows_of(self.output, batch)
+        rows = rows_of_notes(self.output, batch.notes)
         if rows is None or not rows.num_rows:
             return
         with opened(self.output) as connection:
@@ -112,15 +103,6 @@ def _require_same(output: Output, held: Entry, batch: FinishedBatch, rows: int) 
     if batch.same_rows and held.rows != rows:
         place = f"as ledger '{ledger}' says"
         raise other_rows("ledger", batch.number, held.rows, rows, place)
-
-
-def _rows_of(output: Output, batch: FinishedBatch) -> pa.Table | None:
-    found = [
-        pa.ipc.open_stream(base64.b64decode(note[_NOTE][output.name])).read_all()
-        for note in batch.notes
-        if output.name in note.get(_NOTE, {})
-    ]
-    return pa.concat_tables(found) if found else None
 
 
 def _sql(output: Output, number: int) -> str:

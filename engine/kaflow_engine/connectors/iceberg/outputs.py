@@ -1,6 +1,5 @@
 """Iceberg tables as outputs: tasks hand over rows, the driver commits those of a batch."""
 
-import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,9 +20,8 @@ from kaflow_engine.connectors.contract import (
 )
 from kaflow_engine.connectors.holding import Holding
 from kaflow_engine.connectors.iceberg.catalog import opened
-from kaflow_engine.connectors.iceberg.errors import IcebergAway
 from kaflow_engine.connectors.iceberg.held import Held
-from kaflow_engine.connectors.iceberg.rows import notes_of, packed, parted, unpacked
+from kaflow_engine.connectors.iceberg.rows import handed_over, parted
 from kaflow_engine.connectors.iceberg.sink import CAPABILITIES
 from kaflow_engine.connectors.iceberg.table import (
     as_the_table_has_it,
@@ -31,16 +29,16 @@ from kaflow_engine.connectors.iceberg.table import (
     name_of,
     ready_table,
 )
+from kaflow_engine.connectors.rows_in_notes import note_of_rows
 from kaflow_engine.connectors.same_batch import other_records, other_rows
+from kaflow_engine.connectors.tables.retries import with_retries
 from kaflow_engine.errors import TakenOver
 from kaflow_engine.flow.records import DELETED
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
-_NOTE, _COUNT = "iceberg", "iceberg_rows"
-_PAUSES = (0.1, 0.5, 2.0)
-"""Seconds before a commit is tried again; what lasts longer, the run waits for."""
+_COUNT = "iceberg_rows"
 _NO_RETRIES = {"commit.retry.num-retries": "0"}
 """Of pyiceberg, which would add a batch again without a look at what the table has by then."""
 
@@ -58,7 +56,7 @@ class IcebergRows:
         name, count = self.output.name, part.rows.num_rows
         return Written(
             rows={name: count - len(refused)},
-            notes=({_NOTE: {name: packed(rows)}, _COUNT: {name: count}},),
+            notes=(note_of_rows(self.output, rows), {_COUNT: {name: count}}),
             refused=tuple(refused),
         )
 
@@ -82,16 +80,9 @@ class IcebergTable:
             IcebergAway: Catalog or storage do not answer, or others write all the time.
             IcebergUnfit: They refuse, or the table is not what it was.
         """
-        name = self._output.name
-        rows = unpacked(self._output, notes_of(batch.notes, _NOTE, name))
-        count = sum(notes_of(batch.notes, _COUNT, name))
-        for pause in (*_PAUSES, None):
-            try:
-                return self._tried(batch, rows, count)
-            except IcebergAway:
-                if pause is None:
-                    raise
-                time.sleep(pause)
+        rows = handed_over(self._output, batch.notes)
+        count = sum(note.get(_COUNT, {}).get(self._output.name, 0) for note in batch.notes)
+        with_retries(lambda: self._tried(batch, rows, count))
 
     def _tried(self, batch: FinishedBatch, rows: pa.Table | None, count: int) -> None:
         with opened(self._output, f"committing batch {batch.number}") as catalog:

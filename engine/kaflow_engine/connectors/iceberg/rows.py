@@ -1,44 +1,39 @@
-"""Rows on their way to the driver: with the types of the table, as an Arrow stream in letters."""
+"""Rows on their way to a table: with its types, and without those that it cannot keep."""
 
-import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-import numpy as np
 import pyarrow as pa
 
 from kaflow_engine.connectors.contract import Output, Refused
-from kaflow_engine.connectors.faults import anywhere, faulty_rows
 from kaflow_engine.connectors.iceberg.types import written_as
-from kaflow_engine.connectors.slots import last_of_each_key
+from kaflow_engine.connectors.rows_in_notes import rows_of_notes
+from kaflow_engine.connectors.tables.columns import (
+    key_column,
+    key_sql,
+    with_key,
+    written_columns,
+)
+from kaflow_engine.connectors.tables.faults import anywhere, sound_rows
 from kaflow_engine.duck.queries import query
 from kaflow_engine.duck.quoting import identifier
-from kaflow_engine.flow.records import DELETED, KEY
+from kaflow_engine.flow.records import DELETED
 from kaflow_engine.formats.types import List, Map, Scalar, Struct, Type
 from kaflow_engine.formats.types import parse_type as read
 from kaflow_engine.model.columns import Column
 
-_KEY_TYPE = "VARCHAR"
 _WHY = (
     "is, or holds, a time without end, or a list or map of structs that is NULL, which the library "
     "would write as an empty one"
 )
 
 
-def columns_of(output: Output) -> tuple[Column, ...]:
-    """Return all columns that are written: those of the rows, and a key that is none of them."""
-    own, key = output.columns, output.key
-    if key is None or any(column.name == key for column in own):
-        return own
-    return (*own, Column(key, _KEY_TYPE))
-
-
 def schema_of(output: Output) -> pa.Schema:
     """Return the columns of a table that is created."""
     listed = ", ".join(
         f"CAST(NULL AS {written_as(column.type)}) AS {identifier(column.name)}"
-        for column in columns_of(output)
+        for column in written_columns(output)
     )
     return _with_uuids(output, query(f"SELECT {listed}")).schema
 
@@ -50,41 +45,21 @@ def parted(output: Output, rows: pa.Table) -> tuple[pa.Table, list[Refused]]:
         output: Which one.
         rows: Its columns, with those of `flow.records`; of one key the last row counts.
     """
-    columns = columns_of(output)
-    if columns != output.columns:
-        rows = rows.append_column(columns[-1].name, rows[KEY])
-    refused = _unkept(output, rows)
-    good = np.ones(rows.num_rows, np.bool_)
-    good[[one.row for one in refused]] = False
-    places = np.flatnonzero(good)
-    if output.changes:
-        places = last_of_each_key(rows, places)
+    rows, columns, key = with_key(output, rows), written_columns(output), key_column(output)
+    places, refused = sound_rows(output, rows, [*_faults(columns)])
+    values = (key_sql(column) if column == key else identifier(column.name) for column in columns)
     listed = ", ".join(
-        f"CAST({_value(output, column)} AS {written_as(column.type)}) AS {identifier(column.name)}"
-        for column in columns
+        f"CAST({value} AS {written_as(column.type)}) AS {identifier(column.name)}"
+        for column, value in zip(columns, values, strict=True)
     )
     kept = query(f"SELECT {listed}, {identifier(DELETED)} FROM rows", rows.take(pa.array(places)))
     return kept, refused
 
 
-def _value(output: Output, column: Column) -> str:
-    """Return SQL for the value of a column; of a row that goes nothing but its key is known."""
-    own = identifier(column.name)
-    if not output.changes or column.name != output.key:
-        return own
-    kept, gone = (f"CAST({each} AS {column.type})" for each in (own, identifier(KEY)))
-    return f"CASE WHEN {identifier(DELETED)} THEN {gone} ELSE {kept} END"
-
-
-def _unkept(output: Output, rows: pa.Table) -> list[Refused]:
-    faults: list[tuple[str, str]] = []
-    for column in columns_of(output):
-        own, about = identifier(column.name), f"column '{column.name}'"
-        if output.changes and column.name == output.key:
-            faults.append((f"{own} IS NULL", f"{about} is the key, and NULL"))
-        if found := anywhere(_fault, own, read(column.type)):
-            faults.append((found, f"{about} {_WHY}"))
-    return [Refused(place, "ValueNotKept", why) for place, why in faulty_rows(rows, faults)]
+def _faults(columns: Sequence[Column]) -> Iterator[tuple[str, str]]:
+    for column in columns:
+        if found := anywhere(_fault, identifier(column.name), read(column.type)):
+            yield found, f"column '{column.name}' {_WHY}"
 
 
 def _fault(sql: str, kind: Type) -> str | None:
@@ -95,24 +70,15 @@ def _fault(sql: str, kind: Type) -> str | None:
     return f"{sql} IS NULL" if isinstance(inside, Struct) else None
 
 
-def packed(rows: pa.Table) -> str:
-    """Return rows as a text that a note may hold."""
-    buffer = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_stream(buffer, rows.schema, options=options) as stream:
-        stream.write_table(rows)
-    return base64.b64encode(buffer.getvalue()).decode()
-
-
-def unpacked(output: Output, texts: Sequence[str]) -> pa.Table | None:
-    """Return the rows of all tasks; None: there are none."""
-    found = [pa.ipc.open_stream(base64.b64decode(text)).read_all() for text in texts]
-    return _with_uuids(output, pa.concat_tables(found)) if found else None
+def handed_over(output: Output, notes: Sequence[Mapping[str, Any]]) -> pa.Table | None:
+    """Return the rows that all tasks handed over; None: there are none."""
+    rows = rows_of_notes(output, notes)
+    return None if rows is None else _with_uuids(output, rows)
 
 
 def _with_uuids(output: Output, rows: pa.Table) -> pa.Table:
     """Make columns of UUIDs of those that DuckDB gives as texts."""
-    for column in columns_of(output):
+    for column in written_columns(output):
         if column.type == "UUID":
             place = rows.schema.get_field_index(column.name)
             texts = rows[column.name].to_pylist()
@@ -120,8 +86,3 @@ def _with_uuids(output: Output, rows: pa.Table) -> pa.Table:
             array = pa.ExtensionArray.from_storage(pa.uuid(), pa.array(values, pa.binary(16)))
             rows = rows.set_column(place, column.name, array)
     return rows
-
-
-def notes_of(notes: Sequence[Mapping[str, Any]], kind: str, name: str) -> list[Any]:
-    """Return what tasks noted for an output."""
-    return [note[kind][name] for note in notes if name in note.get(kind, {})]

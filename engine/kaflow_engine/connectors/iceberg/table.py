@@ -7,8 +7,9 @@ import pyarrow as pa
 
 from kaflow_engine.connectors.contract import Output
 from kaflow_engine.connectors.iceberg.errors import IcebergUnfit
-from kaflow_engine.connectors.iceberg.rows import columns_of, schema_of
+from kaflow_engine.connectors.iceberg.rows import schema_of
 from kaflow_engine.connectors.iceberg.types import holds, is_key, written_as
+from kaflow_engine.connectors.tables.columns import key_column, written_columns
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -51,18 +52,18 @@ def found_table(catalog: "Catalog", output: Output) -> "Table | None":
 
 def _require_key(output: Output) -> None:
     """Refuse keys by which the library finds no rows, or others than DuckDB would."""
-    for column in columns_of(output) if output.changes else ():
-        if column.name == output.key and not is_key(column.type):
-            raise IcebergUnfit(
-                f"column '{column.name}' cannot be the key of output '{output.name}': it is "
-                f"{column.type}",
-                hint=f"write CAST({column.name} AS VARCHAR) AS {column.name}",
-            )
+    column = key_column(output)
+    if column is not None and not is_key(column.type):
+        raise IcebergUnfit(
+            f"column '{column.name}' cannot be the key of output '{output.name}': it is "
+            f"{column.type}",
+            hint=f"write CAST({column.name} AS VARCHAR) AS {column.name}",
+        )
 
 
 def _wrong_columns(output: Output, schema: "Schema") -> Iterator[str]:
     there = {field.name: field for field in schema.fields}
-    for column in columns_of(output):
+    for column in written_columns(output):
         found = there.pop(column.name, None)
         if found is not None and not holds(found.field_type, column.type):
             yield (

@@ -4,32 +4,16 @@ A task reads and writes it in the transaction of its rows. The row of the run is
 holds it until its transaction ends, and a run that begins changes it.
 """
 
-import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kaflow_engine.connectors.contract import Output, Owner
 from kaflow_engine.connectors.holding import Holding
 from kaflow_engine.connectors.postgres.names import Names, statement
-from kaflow_engine.errors import TakenOver
+from kaflow_engine.connectors.tables.ledger import Entry, taken_over
 
 if TYPE_CHECKING:
     from psycopg import Connection
-
-Refusals = tuple[tuple[int, str, str], ...]
-"""Rows that were not taken: which one of its delivery partition, the kind of error, and why."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """The last batch of a delivery partition."""
-
-    batch: int
-    mark: str
-    rows: int
-    """Of the batch; those that were refused among them."""
-    refused: Refusals = ()
 
 
 class Ledger:
@@ -88,7 +72,7 @@ class Ledger:
             [self._names.plain, owner.state, owner.generation, owner.epoch],
         ).fetchone()
         if row is None:
-            raise self._taken_over()
+            raise taken_over(self._output)
         self._forget_others(connection)
 
     def hand_over(self, connection: "Connection[Any]") -> None:
@@ -116,7 +100,7 @@ class Ledger:
             [self._names.plain],
         ).fetchone()
         if row != (self._owner.state, self._owner.generation, epoch):
-            raise self._taken_over()
+            raise taken_over(self._output)
 
     def entries(self, connection: "Connection[Any]") -> dict[int, Entry]:
         """Return the last batch of each delivery partition."""
@@ -127,15 +111,7 @@ class Ledger:
             ),
             self._own(),
         ).fetchall()
-        return {
-            slot: Entry(
-                batch=batch,
-                mark=mark,
-                rows=count,
-                refused=tuple((place, error, why) for place, error, why in refused),
-            )
-            for slot, batch, mark, count, refused in rows
-        }
+        return {slot: Entry.of(*about) for slot, *about in rows}
 
     def write(self, connection: "Connection[Any]", entries: Mapping[int, Entry]) -> None:
         """Note batches."""
@@ -146,7 +122,7 @@ class Ledger:
                 entry.batch,
                 entry.mark,
                 entry.rows,
-                json.dumps([list(one) for one in entry.refused]),
+                entry.refused_json,
             )
             for slot, entry in sorted(entries.items())
         ]
@@ -171,10 +147,4 @@ class Ledger:
                 "WHERE target = %s AND (state, generation) <> (%s, %s)"
             ),
             self._own(),
-        )
-
-    def _taken_over(self) -> TakenOver:
-        return TakenOver(
-            f"another run has taken over table '{self._output.settings['table']}'",
-            hint="a pipeline has one run at a time; stop this one",
         )

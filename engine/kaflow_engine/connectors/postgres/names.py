@@ -3,12 +3,10 @@
 from dataclasses import dataclass
 
 from kaflow_engine.connectors.contract import Output
+from kaflow_engine.connectors.tables.columns import written_columns
 from kaflow_engine.duck.quoting import identifier
-from kaflow_engine.model.columns import Column
 
 RUNS, LEDGER = "_kaflow_runs", "_kaflow_ledger"
-KEY_TYPE = "VARCHAR"
-"""Of a key that is not one of the columns: the text that tells its group."""
 
 
 def statement(text: str) -> bytes:
@@ -53,22 +51,6 @@ class Names:
         return f"{identifier(self.schema)}.{identifier(name)}" if self.schema else identifier(name)
 
     @property
-    def columns(self) -> tuple[Column, ...]:
-        """All columns that are written: those of the rows, and a key that is none of them."""
-        own = self.output.columns
-        key = self.output.key
-        if key is None or any(column.name == key for column in own):
-            return own
-        return (*own, Column(key, KEY_TYPE))
-
-    @property
-    def key(self) -> Column | None:
-        """The column of the key, where rows replace each other."""
-        if not self.output.changes:
-            return None
-        return next(column for column in self.columns if column.name == self.output.key)
-
-    @property
     def listed(self) -> str:
         """The columns, quoted."""
-        return ", ".join(identifier(column.name) for column in self.columns)
+        return ", ".join(identifier(column.name) for column in written_columns(self.output))

@@ -1,8 +1,6 @@
 """Postgres tables as outputs: what tasks write, what the driver opens, fences and checks."""
 
-import time
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,33 +8,24 @@ import pyarrow as pa
 
 from kaflow_engine.connectors.contract import (
     Bounded,
-    Capabilities,
-    FinishedBatch,
     Output,
     Owner,
-    Refused,
     Sink,
     TaskPart,
     Written,
 )
 from kaflow_engine.connectors.holding import Holding
 from kaflow_engine.connectors.postgres.client import kept_connection, open_connection, translated
-from kaflow_engine.connectors.postgres.errors import PostgresAway
-from kaflow_engine.connectors.postgres.ledger import Entry, Ledger
+from kaflow_engine.connectors.postgres.ledger import Ledger
 from kaflow_engine.connectors.postgres.names import statement
-from kaflow_engine.connectors.postgres.rows import RowWriter, only
+from kaflow_engine.connectors.postgres.rows import RowWriter
 from kaflow_engine.connectors.postgres.sink import CAPABILITIES
 from kaflow_engine.connectors.postgres.table import require_fit, table_ddl
-from kaflow_engine.connectors.same_batch import other_records, other_rows
-from kaflow_engine.connectors.slots import slots_of
+from kaflow_engine.connectors.tables.ledger import LedgerTable, write_slots
+from kaflow_engine.connectors.tables.retries import with_retries
 
 if TYPE_CHECKING:
     from psycopg import Connection
-
-_SLOTS = "postgres_slots"
-_LATER = Entry(batch=0, mark="", rows=0)
-_PAUSES = (0.1, 0.5, 2.0)
-"""Seconds before a transaction is tried again; what lasts longer, the run waits for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +44,7 @@ class PostgresRows:
             PostgresAway: The server does not answer, or is too busy.
             PostgresUnfit: The table, the login or its rights are not what they were.
         """
-        for pause in (*_PAUSES, None):
-            try:
-                return self._tried(part)
-            except PostgresAway:
-                if pause is None:
-                    raise
-                time.sleep(pause)
-        raise AssertionError
+        return with_retries(lambda: self._tried(part))
 
     def _tried(self, part: TaskPart) -> Written:
         with kept_connection(self.output) as connection:
@@ -70,79 +52,19 @@ class PostgresRows:
                 return self._in_transaction(connection, part)
 
     def _in_transaction(self, connection: "Connection[Any]", part: TaskPart) -> Written:
-        ledger, slots = Ledger(self.output, self.owner), slots_of(part.rows)
-        refused: list[Refused] = []
-        written = 0
+        ledger = Ledger(self.output, self.owner)
+        writer = RowWriter(connection, self.output)
         with connection.transaction():
             ledger.require_newest(connection, part.epoch)
             held = ledger.entries(connection)
-            new: dict[int, Entry] = {}
-            for slot, places in slots.items():
-                before = held.get(slot)
-                if before is not None and before.batch >= part.batch:
-                    _require_mark(self.output, part, before)
-                    entry = before if before.batch == part.batch else _LATER
-                else:
-                    found = RowWriter(connection, self.output).write(only(part.rows, places))
-                    entry = new[slot] = Entry(
-                        batch=part.batch,
-                        mark=part.mark,
-                        rows=len(places),
-                        refused=tuple((one.place, one.error, one.why) for one in found),
-                    )
-                    written += len(places) - len(found)
-                refused += [Refused(int(places[n]), error, why) for n, error, why in entry.refused]
+            new, written = write_slots(
+                self.output, part, held, lambda slot, rows: writer.write(rows)
+            )
             part.passing("rows_produced")
             ledger.write(connection, new)
             part.passing("before_commit")
         part.passing("committed")
-        note = {_SLOTS: {self.output.name: [[s, len(p)] for s, p in sorted(slots.items())]}}
-        return Written(
-            rows={self.output.name: written},
-            notes=(note,),
-            refused=tuple(sorted(refused, key=lambda one: one.row)),
-        )
-
-
-def _require_mark(output: Output, part: TaskPart, held: Entry) -> None:
-    if held.batch == part.batch and held.mark != part.mark:
-        raise other_records("table", str(output.settings["table"]), part.batch)
-
-
-@dataclass(frozen=True, slots=True)
-class PostgresTable:
-    """A table as the driver of a run sees it: its tasks commit, it checks."""
-
-    output: Output
-    held: Mapping[int, Entry]
-    """What the ledger had when the run began, and no earlier run could write any more."""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What a table promises."""
-        return CAPABILITIES
-
-    def commit(self, batch: FinishedBatch) -> None:
-        """Check that a batch that runs again has the rows that it had."""
-        number = batch.number
-        before = {slot: e.rows for slot, e in self.held.items() if e.batch == number}
-        if not before or not batch.same_rows:
-            return
-        now: Counter[int] = Counter()
-        for note in batch.notes:
-            for slot, rows in note.get(_SLOTS, {}).get(self.output.name, ()):
-                now[slot] += rows
-        for slot, had in sorted(before.items()):
-            if now[slot] != had:
-                place = f"of delivery partition {slot} to table '{self.output.settings['table']}'"
-                raise other_rows("table", number, had, now[slot], place)
-
-    def delivered(self, batch: int) -> bool:
-        """Tell whether the ledger had a batch, or a later one, when the run began."""
-        return any(entry.batch >= batch for entry in self.held.values())
-
-    def finish(self) -> None:
-        """Do nothing: every batch was visible when its tasks were done."""
+        return written
 
 
 class PostgresOutlet:
@@ -175,7 +97,7 @@ class PostgresOutlet:
             ledger = Ledger(output, owner)
             with connection.transaction():
                 ledger.begin(connection)
-                return PostgresTable(output, ledger.entries(connection))
+                return LedgerTable(output, CAPABILITIES, ledger.entries(connection))
 
 
 def _create(connection: "Connection[Any]", output: Output) -> None:

@@ -1,21 +1,23 @@
 """Rows into a table: COPY, or COPY and a merge; rows that the server refuses are found alone."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from kaflow_engine.connectors.contract import Output
+from kaflow_engine.connectors.contract import Output, Refused
 from kaflow_engine.connectors.postgres.client import driver, message_of
 from kaflow_engine.connectors.postgres.errors import is_of_rows
 from kaflow_engine.connectors.postgres.names import Names, statement
 from kaflow_engine.connectors.postgres.types import created_as, key_text, row_text
 from kaflow_engine.connectors.slots import Places
+from kaflow_engine.connectors.tables.columns import key_column, with_key, written_columns
+from kaflow_engine.connectors.tables.faults import sound_rows
 from kaflow_engine.duck.queries import query
 from kaflow_engine.duck.quoting import identifier
-from kaflow_engine.flow.records import DELETED, KEY
+from kaflow_engine.flow.records import DELETED
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -24,23 +26,14 @@ _CAME, _WENT = "kaflow_came", "kaflow_went"
 """Temporary tables: rows that replace others, and keys of rows that go."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A row that the server does not take."""
-
-    place: int
-    """Among the rows that were given."""
-    error: str
-    why: str
-
-
 class RowWriter:
     """Writes the rows of one output within a transaction that is open."""
 
     def __init__(self, connection: "Connection[Any]", output: Output) -> None:
         self._connection, self._output, self._names = connection, output, Names(output)
+        self._columns, self._key = written_columns(output), key_column(output)
 
-    def write(self, rows: pa.Table) -> list[Refusal]:
+    def write(self, rows: pa.Table) -> list[Refused]:
         """Write rows, those of a key in their order.
 
         Args:
@@ -49,16 +42,14 @@ class RowWriter:
         Returns:
             Rows that were not taken, by place; the others are written.
         """
-        if self._output.key is not None and not any(
-            column.name == self._output.key for column in self._output.columns
-        ):
-            rows = rows.append_column(self._output.key, rows[KEY])
+        rows = with_key(self._output, rows)
+        places, refused = sound_rows(self._output, rows)
         if self._output.changes:
             self._create_staging()
-        places = _last_of_each_key(rows) if self._output.changes else np.arange(rows.num_rows)
-        return sorted(self._written(_Lines.of(self._names, rows), places), key=lambda r: r.place)
+        refused += self._written(_Lines.of(self._output, rows), places)
+        return sorted(refused, key=lambda one: one.row)
 
-    def _written(self, lines: "_Lines", places: Places) -> Iterator[Refusal]:
+    def _written(self, lines: "_Lines", places: Places) -> Iterator[Refused]:
         """Write some rows at once; where one of them is refused, each half on its own."""
         if not len(places):
             return
@@ -72,7 +63,7 @@ class RowWriter:
             if not is_of_rows(error.sqlstate or ""):
                 raise
             if len(places) == 1:
-                yield Refusal(int(places[0]), type(error).__name__, message_of(error))
+                yield Refused(int(places[0]), type(error).__name__, message_of(error))
                 return
             middle = len(places) // 2
             yield from self._written(lines, places[:middle])
@@ -80,10 +71,10 @@ class RowWriter:
 
     def _apply(self, lines: "_Lines", places: Places) -> None:
         names = self._names
-        if names.key is None:
+        if self._key is None:
             self._copy(f"{names.table} ({names.listed})", lines.of_rows(places))
             return
-        key = identifier(names.key.name)
+        key = identifier(self._key.name)
         went = places[lines.went[places]]
         came = places[~lines.went[places]]
         if len(went):
@@ -92,8 +83,8 @@ class RowWriter:
             self._run(f"TRUNCATE {_WENT}")
         if len(came):
             self._copy(f"{_CAME} ({names.listed})", lines.of_rows(came))
-            others = [c for c in names.columns if c.name != names.key.name]
-            named = [identifier(c.name) for c in others]
+            others = [column for column in self._columns if column != self._key]
+            named = [identifier(column.name) for column in others]
             sets = ", ".join(f"{name} = excluded.{name}" for name in named)
             self._run(
                 f"INSERT INTO {names.table} ({names.listed}) SELECT {names.listed} FROM {_CAME} "
@@ -103,9 +94,9 @@ class RowWriter:
 
     def _create_staging(self) -> None:
         """Create the temporary tables, which go with the transaction."""
-        key = self._names.key
+        key = self._key
         assert key is not None
-        columns = (f"{identifier(c.name)} {created_as(c.type)}" for c in self._names.columns)
+        columns = (f"{identifier(c.name)} {created_as(c.type)}" for c in self._columns)
         own = f"{identifier(key.name)} {created_as(key.type)}"
         for name, listed in ((_CAME, ", ".join(columns)), (_WENT, own)):
             self._run(f"CREATE TEMP TABLE IF NOT EXISTS {name} ({listed}) ON COMMIT DROP")
@@ -131,15 +122,16 @@ class _Lines:
     """Whether a row goes."""
 
     @staticmethod
-    def of(names: Names, rows: pa.Table) -> "_Lines":
-        wanted = [f"{row_text(names.columns)} AS line", f"{identifier(DELETED)} AS went"]
-        if names.key is not None:
-            gone = f"CASE WHEN {identifier(DELETED)} THEN {key_text(names.key)} END AS key"
-            wanted.append(gone)
+    def of(output: Output, rows: pa.Table) -> "_Lines":
+        key = key_column(output)
+        line = row_text(written_columns(output))
+        wanted = [f"{line} AS line", f"{identifier(DELETED)} AS went"]
+        if key is not None:
+            wanted.append(f"CASE WHEN {identifier(DELETED)} THEN {key_text(key)} END AS key")
         found = query(f"SELECT {', '.join(wanted)} FROM rows", rows)
         return _Lines(
             rows=found["line"].combine_chunks(),
-            keys=found["key"].combine_chunks() if names.key is not None else None,
+            keys=None if key is None else found["key"].combine_chunks(),
             went=found["went"].to_numpy(zero_copy_only=False).astype(np.bool_),
         )
 
@@ -155,16 +147,3 @@ class _Lines:
 
 def _joined(lines: pa.Array) -> bytes:
     return "".join(f"{line}\n" for line in lines.to_pylist()).encode()
-
-
-def _last_of_each_key(rows: pa.Table) -> Places:
-    """Return the places of the rows that stay in force, in their order."""
-    keys = rows[KEY].combine_chunks().dictionary_encode()
-    last = np.empty(len(keys.dictionary), np.int64)
-    last[keys.indices.to_numpy()] = np.arange(rows.num_rows)  # numpy keeps the last write
-    return np.sort(last)
-
-
-def only(rows: pa.Table, places: Sequence[int] | Places) -> pa.Table:
-    """Return some rows."""
-    return rows.take(pa.array(places, pa.int64()))

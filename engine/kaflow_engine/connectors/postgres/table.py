@@ -8,6 +8,7 @@ from kaflow_engine.connectors.contract import Output
 from kaflow_engine.connectors.postgres.errors import PostgresUnfit
 from kaflow_engine.connectors.postgres.names import Names
 from kaflow_engine.connectors.postgres.types import created_as, holds
+from kaflow_engine.connectors.tables.columns import key_column, written_columns
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.model.columns import Column
 
@@ -41,11 +42,13 @@ class Found:
 
 def table_ddl(output: Output) -> str:
     """Return the statement that creates the table of an output."""
-    names, lines = Names(output), list[str]()
-    for column in names.columns:
-        key = " PRIMARY KEY" if names.key is not None and column.name == names.key.name else ""
-        lines.append(f"{identifier(column.name)} {created_as(column.type)}{key}")
-    return f"CREATE TABLE IF NOT EXISTS {names.table} ({', '.join(lines)})"
+    key = key_column(output)
+    lines = (
+        f"{identifier(column.name)} {created_as(column.type)}"
+        f"{' PRIMARY KEY' if column == key else ''}"
+        for column in written_columns(output)
+    )
+    return f"CREATE TABLE IF NOT EXISTS {Names(output).table} ({', '.join(lines)})"
 
 
 def require_fit(connection: "Connection[Any]", output: Output) -> bool:
@@ -67,7 +70,7 @@ def require_fit(connection: "Connection[Any]", output: Output) -> bool:
             f"'{names.plain}' of output '{output.name}' is no table",
             hint="rows are written into tables, not into views, foreign tables and sequences",
         )
-    wrong = [*_wrong_columns(connection, oid, names), *_wrong_rights(connection, oid, output)]
+    wrong = [*_wrong_columns(connection, oid, output), *_wrong_rights(connection, oid, output)]
     if wrong:
         what = "".join(f"\n  {line}" for line, _ in wrong)
         raise PostgresUnfit(
@@ -111,18 +114,19 @@ def _require_creatable(connection: "Connection[Any]", output: Output) -> None:
 
 
 def _wrong_columns(
-    connection: "Connection[Any]", oid: int, names: Names
+    connection: "Connection[Any]", oid: int, output: Output
 ) -> Iterator[tuple[str, str]]:
+    names, columns = Names(output), written_columns(output)
     rows: Sequence[Any] = connection.execute(_COLUMNS, [oid]).fetchall()
     there = {row[0]: Found(*row) for row in rows}
-    for column in names.columns:
+    for column in columns:
         found = there.get(column.name)
         if found is None:
             add = f"ADD COLUMN {identifier(column.name)} {created_as(column.type)}"
             yield f"it has no column '{column.name}'", f"run ALTER TABLE {names.table} {add}"
         else:
             yield from _wrong_column(names, column, found)
-    written = {column.name for column in names.columns}
+    written = {column.name for column in columns}
     for found in there.values():
         if found.needed and found.name not in written:
             cure = f"ALTER COLUMN {identifier(found.name)} DROP NOT NULL"
@@ -130,7 +134,7 @@ def _wrong_columns(
                 f"its column '{found.name}' must have a value, and is not selected",
                 f"select it, or run ALTER TABLE {names.table} {cure}",
             )
-    if (key := names.key) is not None and key.name in there:
+    if (key := key_column(output)) is not None and key.name in there:
         if connection.execute(_UNIQUE, [oid, key.name]).fetchone() is None:
             add = f"ADD PRIMARY KEY ({identifier(key.name)})"
             yield (

@@ -1,27 +1,45 @@
 """Values that a kind of sink would not keep as they are: found before rows leave."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
+import numpy as np
+import pyarrow as pa
+
+from kaflow_engine.connectors.contract import Output, Refused
+from kaflow_engine.connectors.slots import Places
+from kaflow_engine.connectors.tables.columns import key_column, last_of_each_key
 from kaflow_engine.duck.queries import query
 from kaflow_engine.duck.quoting import identifier, literal
 from kaflow_engine.flow.records import DELETED
 from kaflow_engine.formats.types import Decimal, List, Map, Scalar, Struct, Type
 
-if TYPE_CHECKING:
-    import pyarrow as pa  # planning asks for capabilities only, and it takes long to load
-
 Fault = Callable[[str, Type], str | None]
 """Takes SQL of a value and its type; returns SQL for whether it is not kept, of itself."""
 
 
-def faulty_rows(rows: "pa.Table", faults: Sequence[tuple[str, str]]) -> list[tuple[int, str]]:
-    """Return the places of rows that have a fault, each with what it is; rows that go have none.
+def sound_rows(
+    output: Output, rows: pa.Table, faults: Sequence[tuple[str, str]] = ()
+) -> tuple[Places, list[Refused]]:
+    """Return the places of the rows to write, and those that no table can keep.
 
     Args:
-        rows: Columns, with those of `flow.records`.
-        faults: SQL for whether a row has one, and what is said then.
+        output: Which one; where its rows replace each other, the last one of a key is written.
+        rows: All columns that are written, with those of `flow.records`.
+        faults: SQL for whether a row has one, and what is said then; rows that go have none.
     """
+    key, faults = key_column(output), list(faults)
+    if key is not None:
+        why = f"column '{key.name}' is the key, and NULL"
+        faults.insert(0, (f"{identifier(key.name)} IS NULL", why))
+    refused = [Refused(place, "ValueNotKept", why) for place, why in _faulty(rows, faults)]
+    good = np.ones(rows.num_rows, np.bool_)
+    good[[one.row for one in refused]] = False
+    places = np.flatnonzero(good)
+    return places if key is None else last_of_each_key(rows, places), refused
+
+
+def _faulty(rows: pa.Table, faults: Sequence[tuple[str, str]]) -> list[tuple[int, str]]:
     if not faults:
         return []
     said = " ".join(f"WHEN {sql} THEN {literal(why)}" for sql, why in faults)

@@ -1,0 +1,53 @@
+"""The columns of a table's rows: those that are selected, and a key that may be none of them."""
+
+import numpy as np
+import pyarrow as pa
+
+from kaflow_engine.connectors.contract import Output
+from kaflow_engine.connectors.slots import Places
+from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.flow.records import DELETED, KEY
+from kaflow_engine.model.columns import Column
+
+_KEY_TYPE = "VARCHAR"
+"""Of a key that is not one of the columns: the text that tells its group."""
+
+
+def written_columns(output: Output) -> tuple[Column, ...]:
+    """Return all columns that are written: those of the rows, and a key that is none of them."""
+    own, key = output.columns, output.key
+    if key is None or any(column.name == key for column in own):
+        return own
+    return (*own, Column(key, _KEY_TYPE))
+
+
+def key_column(output: Output) -> Column | None:
+    """Return the column of the key, where rows replace each other."""
+    if not output.changes:
+        return None
+    return next(column for column in written_columns(output) if column.name == output.key)
+
+
+def with_key(output: Output, rows: pa.Table) -> pa.Table:
+    """Return rows with all columns that are written."""
+    columns = written_columns(output)
+    return rows if columns == output.columns else rows.append_column(columns[-1].name, rows[KEY])
+
+
+def key_sql(key: Column) -> str:
+    """Return SQL for the key of a row; of one that goes nothing but its text is known."""
+    own, text = (f"CAST({identifier(each)} AS {key.type})" for each in (key.name, KEY))
+    return f"CASE WHEN {identifier(DELETED)} THEN {text} ELSE {own} END"
+
+
+def last_of_each_key(rows: pa.Table, places: Places) -> Places:
+    """Return those places whose rows stay in force, in their order.
+
+    A row whose key is NULL is none of them: it never came, so that it does not go either.
+    """
+    keys = rows[KEY].combine_chunks()
+    known = places[keys.is_valid().to_numpy(zero_copy_only=False)[places]]
+    coded = keys.take(pa.array(known, pa.int64())).dictionary_encode()
+    last = np.empty(len(coded.dictionary), np.int64)
+    last[coded.indices.to_numpy()] = known  # numpy keeps the last write
+    return np.sort(last)

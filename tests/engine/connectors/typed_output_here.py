@@ -1,0 +1,81 @@
+"""An output whose rows are typed columns, with what runs of it do."""
+# pyright: basic
+
+import json
+
+import pyarrow as pa
+
+from kaflow_engine.connectors.contract import Output, Owner, TaskPart
+from kaflow_engine.flow.records import OUTPUT, TABLE_ROW
+from kaflow_engine.flow.sinks import ConnectorSink
+from kaflow_engine.model.columns import Column
+from kaflow_engine.operators.rows.change_rows import change_rows
+
+OWNER = Owner(state="s", generation=1, epoch=1)
+ROWS = (Column("k", "VARCHAR"), Column("n", "INTEGER"))
+
+
+class TypedOutput:
+    """An output of any type."""
+
+    def __init__(
+        self,
+        kind,
+        outlet,
+        name,
+        connection,
+        columns=ROWS,
+        key=None,
+        changes=False,
+        create=True,
+        delivery="exactly_once",
+    ):
+        self.name, self.outlet = name, outlet
+        self.sink = ConnectorSink(
+            id=f"sink:{name}",
+            inputs=("p",),
+            exchange=False,
+            key=key,
+            kind=kind,
+            target=f"{kind}:test.{name}",
+            settings=(),
+            columns=columns,
+            changes=changes,
+        )
+        self.output = Output(
+            name=self.sink.target,
+            place=name,
+            columns=columns,
+            key=key,
+            changes=changes,
+            settings={"connection": "test", "table": name, "create": create},
+            connection=connection,
+            delivery=delivery,
+        )
+
+    def begin(self, owner=OWNER):
+        return self.outlet.open(self.output, pa.schema([]), owner, None)
+
+    def look(self, owner=OWNER):
+        return self.outlet.look(self.output, pa.schema([]), owner)
+
+    def hand_over(self, owner):
+        self.outlet.hand_over(self.output, pa.schema([]), owner)
+
+    def task(self, batch, *rows, owner=OWNER, mark="m", slot=0, passing=lambda point: None):
+        """Write (key, texts or None) pairs in a task."""
+        given = [
+            {
+                "slot": slot,
+                "topic": self.sink.target,
+                "key": None if key is None else key.encode(),
+                "value": None if texts is None else json.dumps(texts).encode(),
+                "kind": TABLE_ROW,
+                "source_partition": 0,
+                "source_offset": n,
+            }
+            for n, (key, texts) in enumerate(rows)
+        ]
+        typed = change_rows(self.sink, pa.Table.from_pylist(given, schema=OUTPUT))
+        part = TaskPart(rows=typed, batch=batch, epoch=owner.epoch, mark=mark, passing=passing)
+        return self.outlet.task(self.output, owner).write(part)
