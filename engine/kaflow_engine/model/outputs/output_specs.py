@@ -66,6 +66,11 @@ class OutputSpec(Spec):
         return (self.key,) if isinstance(self.key, str) else self.key or ()
 
     @property
+    def operation_header(self) -> str | None:
+        """The name of the header that `operation` asks for."""
+        return None if self.operation is None else self.operation.partition(":")[2]
+
+    @property
     def target(self) -> str:
         """The name of the topic or table."""
         return self.topic or self.table or ""

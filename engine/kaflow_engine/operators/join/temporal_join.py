@@ -179,11 +179,12 @@ def look_up(work: JoinWorkspace, places: str) -> None:
         work: Where c, d and v<j> stand.
         places: SELECT of (cid, q): where each combination is looked at.
     """
-    events = "".join(f", c.s{i}" for i in work.events)
+    members = "".join(f", c.s{i}" for i in work.events)
+    if any(work.join.sides[j].lookup == "before" for j in work.dimensions):
+        members = f", x.q - (x.q = d.pos AND d.fresh)::BIGINT AS before{members}"
     found = f"""
         SELECT row_number() OVER () AS rn, c.cid, d.did, x.q, d.key, d.ts, d.due, d.d,
-               (x.q > d.pos OR NOT d.fresh) AS later,
-               x.q - (x.q = d.pos AND d.fresh)::BIGINT AS before{events}
+               (x.q > d.pos OR NOT d.fresh) AS later{members}
         FROM ({places}) x JOIN c ON c.cid = x.cid JOIN d ON d.did = c.did
         """
     steps = [f"f AS MATERIALIZED ({found})"]

@@ -18,11 +18,7 @@ from kaflow_engine.flow.tables import Materialize
 from kaflow_engine.formats.pick import keep, pick
 from kaflow_engine.operators.handover import HandTo, Leaving
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
-from kaflow_engine.operators.row_errors.dead_letters import (
-    RAW,
-    expiry_letter,
-    source_letters,
-)
+from kaflow_engine.operators.row_errors.dead_letters import RAW, expiry_letter, source_letters
 from kaflow_engine.operators.row_errors.quarantine import BadRow, bad_records, guarded
 from kaflow_engine.operators.rows.layout import batch_time_column, keyed, packed
 from kaflow_engine.operators.rows.partitioning import keyless_parts, parts_of, record_part

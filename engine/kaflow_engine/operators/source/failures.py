@@ -37,7 +37,9 @@ class Failures:
 
     def __init__(self, flow: Flow, clocks: Sequence[ByClock]) -> None:
         self._flow, self._clocks = flow, clocks
-        self._topic, self._records = flow.sources[clocks[0].roles.decode.source], clocks[0].intake
+        self._topic = flow.sources[clocks[0].roles.decode.source]
+        self._records = clocks[0].intake.records
+        self._chains = _edges_of_chains(clocks)
         self._everywhere: dict[int, BadRecord] = {}
         self._by_chain: dict[Driving, Sequence[BadRecord]] = {}
         for each in clocks:
@@ -85,7 +87,7 @@ class Failures:
         found.sort(key=lambda one: one[0].row)
         if not found or topic.on_error == "skip":
             return EXCHANGE.empty_table()
-        records = self._records.records.take([bad.row for bad, _ in found])
+        records = self._records.take([bad.row for bad, _ in found])
         if topic.on_error == "fail":
             partition, offset = (records[name][0].as_py() for name in ("partition", "offset"))
             raise refusal(topic, partition, offset, found[0][0])
@@ -111,7 +113,7 @@ class Failures:
 
         What tables do with null values is for them to count.
         """
-        count = self._records.records.num_rows
+        count = self._records.num_rows
         skips = self._topic.on_error == "skip"
         for number, edges in self._chains.items():
             unseen = [{*each.roles.hidden(edge).to_pylist()} for each, edge in edges]
@@ -131,15 +133,6 @@ class Failures:
             nulls = [e.intake.nulls for e in self._clocks if not e.intake.topic.dimension]
             counters["skipped_side"] += max(map(len, nulls), default=0)
 
-    @property
-    def _chains(self) -> Mapping[int, Sequence[tuple[ByClock, Driving]]]:
-        """The edges of each chain that the topic drives, by whatever clock."""
-        found: dict[int, list[tuple[ByClock, Driving]]] = {}
-        for each in self._clocks:
-            for number, edges in each.roles.chains.items():
-                found.setdefault(number, []).extend((each, edge) for edge in edges)
-        return found
-
     def _of_chain(self, number: int) -> Mapping[int, BadRecord]:
         """Return the records that fail in the roles of one chain only, by `rn`, each once."""
         bad: dict[int, BadRecord] = {}
@@ -151,8 +144,8 @@ class Failures:
     def _untimed(self, by_clock: ByClock) -> Mapping[int, BadRecord]:
         """Return the records that have no event time by one of several clocks, by `rn`, and that
         its roles would see."""
-        roles = by_clock.roles
-        unseen = {row for row, only in roles.redriven.items() if only not in roles.chains}
+        roles, chains = by_clock.roles, by_clock.roles.chains
+        unseen = {row for row, only in roles.redriven.items() if only not in chains}
         return {
             bad.row: bad
             for bad in by_clock.intake.untimed
@@ -170,6 +163,17 @@ class Failures:
             if only is not None and only != ELSEWHERE:
                 return self.side_of(only)
         return None
+
+
+def _edges_of_chains(
+    clocks: Sequence[ByClock],
+) -> Mapping[int, Sequence[tuple[ByClock, Driving]]]:
+    """Return the edges of each chain that a topic drives, by whatever clock."""
+    found: dict[int, list[tuple[ByClock, Driving]]] = {}
+    for each in clocks:
+        for number, edges in each.roles.chains.items():
+            found.setdefault(number, []).extend((each, edge) for edge in edges)
+    return found
 
 
 def _seen(numbers: pa.Array, hidden: set[int]) -> int:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.planner.roles import TopicRole
 from kaflow_engine.plan.planner.steps import KeyStep
-from kaflow_engine.plan.planner.topics import TopicRole
 from kaflow_engine.sql.shape import Expr, QueryShape
 
 

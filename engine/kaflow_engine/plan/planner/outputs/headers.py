@@ -9,7 +9,6 @@ from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.grouping.settings import pace
 from kaflow_engine.plan.planner.outputs.output import OutputParts
 from kaflow_engine.sql.syntax import at_line
-from kaflow_engine.sql.tables.operations import HEADER
 
 
 def wrong_headers(spec: PipelineSpec, output: OutputParts) -> Iterator[ModelError]:
@@ -33,10 +32,10 @@ def wrong_headers(spec: PipelineSpec, output: OutputParts) -> Iterator[ModelErro
 
 def _wrong_operation(spec: PipelineSpec, output: OutputParts) -> Iterator[ModelError]:
     said, write = output.write.output, output.write
-    if said.operation is None:
+    name = said.operation_header
+    if name is None:
         return
     at = spec.place(*write.at, "operation")
-    name = said.operation.removeprefix(HEADER)
     changes = output.has_operations or any(branch.is_table for branch in output.branches)
     if name.startswith(PREFIX):
         yield ModelError(

@@ -11,7 +11,6 @@ from kaflow_engine.plan.planner.outputs.output import BranchParts, OutputParts
 from kaflow_engine.plan.planner.steps import KeyStep
 from kaflow_engine.plan.planner.wiring import ChainOperators
 from kaflow_engine.sql.shape import OutputShape
-from kaflow_engine.sql.tables.operations import HEADER
 
 
 def sink_of(spec: PipelineSpec, output: OutputParts, chains: Sequence[ChainOperators]) -> Sink:
@@ -64,7 +63,6 @@ def sink_of(spec: PipelineSpec, output: OutputParts, chains: Sequence[ChainOpera
         )
     topic = output.write.output.topic
     assert topic is not None
-    said = output.write.output.operation
     return TopicSink(
         id=sink_id(topic),
         inputs=inputs,
@@ -79,7 +77,7 @@ def sink_of(spec: PipelineSpec, output: OutputParts, chains: Sequence[ChainOpera
         key_format=key_format(spec, output),
         coalesced=coalesced,
         headers=headers.name if (headers := output.headers) else None,
-        operation=None if said is None else said.removeprefix(HEADER),
+        operation=output.write.output.operation_header,
     )
 
 
