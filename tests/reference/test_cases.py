@@ -162,6 +162,7 @@ BEYOND_THE_ORACLE = {
     "a change on which a query fails is a dead letter, and a row on which the table fails is gone",
     "the index of a list is the number that the author wrote, whatever the list is made of",
     "numbers in the keys",
+    "groups by a number that select their key, too",
     "a table by a number",
     "a table whose key has fields",
     "keys that pass keep their bytes",
