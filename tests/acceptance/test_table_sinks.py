@@ -27,8 +27,8 @@ REFUSED = {100, 101, 250}
 
 @pytest.fixture(scope="module")
 def topics(broker):
-    load(broker, "tabled")
-    return "tabled"
+    load(broker, "housed")
+    return "housed"
 
 
 @pytest.fixture

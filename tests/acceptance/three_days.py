@@ -1,7 +1,6 @@
 """Topics that hold three days of records, and pipelines over them."""
 # pyright: basic
 
-from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.client import open_producer
 from kaflow_engine.flow.flow import Backfill
 from kaflow_engine.flow.graph import topic_sinks
@@ -32,7 +31,11 @@ SIDES = {
 
 
 def load(broker, prefix):
-    """Send three days of clicks, of views around them, and users, some of whom come late."""
+    """Send three days of clicks, of views around them, and users, some of whom come late.
+
+    Fails where the topics exist: modules of one test process share a broker, and records would
+    be there twice.
+    """
     producer = open_producer(broker.settings).api
 
     def send(topic, key, value, at):
@@ -40,7 +43,7 @@ def load(broker, prefix):
         producer.produce(f"{prefix}.{topic}", value, key, partition, timestamp=at)
 
     for topic in ("clicks", "views", "users"):
-        create_topic(broker.settings, f"{prefix}.{topic}", PARTITIONS, {"retention.ms": "-1"})
+        broker.create_topic(f"{prefix}.{topic}", PARTITIONS, config={"retention.ms": "-1"})
     records = [
         ("clicks", "u0", b"broken", START + DAY + MINUTE),
         ("clicks", "u0", b"broken too", START + 2 * DAY + MINUTE),
