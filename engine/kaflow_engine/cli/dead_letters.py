@@ -17,8 +17,8 @@ from kaflow_engine.cli.options import (
 )
 from kaflow_engine.cli.output import Clock, print_json, print_table
 from kaflow_engine.connectors.kafka.client import KafkaSettings
-from kaflow_engine.connectors.kafka.dead_letters.letters import Letter, chosen, text_of
 from kaflow_engine.connectors.kafka.dead_letters.redrive import can_redrive, find_letters, redrive
+from kaflow_engine.connectors.letters import Letter, chosen, text_of
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.letters import COLUMNS
 from kaflow_engine.model.specs import PipelineSpec

@@ -37,7 +37,7 @@ from kaflow_engine.runtime.planning.plan_codec import fingerprint
 from kaflow_engine.runtime.restart_policy import RestartPolicy, keep_trying
 from kaflow_engine.runtime.sink.claims import Claims
 from kaflow_engine.runtime.sink.consumer_group import group_reporter
-from kaflow_engine.runtime.sink.opening import connections_of, sinks_of_run, topics_of_run
+from kaflow_engine.runtime.sink.opening import connections_of, records_of_run, sinks_of_run
 from kaflow_engine.runtime.source.end_offsets import EndOffsets
 from kaflow_engine.runtime.source.history_files import open_histories
 from kaflow_engine.runtime.source.offsets import only
@@ -222,7 +222,7 @@ class PipelineRun:
     ) -> Run:
         checkpoint, kafka = self.config.state.rocksdb.checkpoint, source.kafka
         connections = connections_of(self.config)
-        topics = topics_of_run(kafka, plan, state, start)
+        records = records_of_run(kafka, plan, state, start)
         shipment = Shipment.of(
             TaskSettings(
                 plan=plan,
@@ -230,7 +230,7 @@ class PipelineRun:
                 state=state.ref,
                 epoch=start.epoch,
                 snapshots=log.store,
-                sink=topics,
+                sink=records,
                 driver=os.getpid(),
                 registry=self.config.kafka.schema_registry,
                 connections=connections,
@@ -250,7 +250,7 @@ class PipelineRun:
                 partial(task_slots, self.config.spark.master, self.spark),
                 KeptBatches(control, start.batches, lambda: carrier.covered) if carrier else None,
                 self.clock,
-                sinks=sinks_of_run(topics, plan, state, log.store, control, start, connections),
+                sinks=sinks_of_run(records, plan, state, log.store, control, start, connections),
                 claims=Claims.of(control, plan),
             ),
             standing=standing,

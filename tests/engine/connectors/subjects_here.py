@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from kaflow_engine.connectors.command.outputs import CommandOutlet
-from kaflow_engine.connectors.contract import (
-    Output,
-    Owner,
-)
+from kaflow_engine.connectors.contract import Capabilities, FinishedBatch, Output, Owner, Sink
 from kaflow_engine.connectors.delta.outputs import DeltaOutlet
 from kaflow_engine.connectors.files.outputs import FolderOutlet, folder_of
 from kaflow_engine.connectors.holding import Holding
@@ -26,8 +23,11 @@ from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings
 from kaflow_engine.connectors.kafka.delivery.topic_sink import TopicSink
 from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
-from kaflow_engine.flow.records import EVENT_TIME, OUTPUT, SLOT
+from kaflow_engine.connectors.local.letters import LocalLetters, local_letters
+from kaflow_engine.connectors.local.run_log import LocalRunLog
+from kaflow_engine.flow.records import DEAD_LETTER, EVENT_TIME, OUTPUT, SLOT
 from kaflow_engine.model.columns import Column
+from kaflow_engine.model.letters import ABOUT, PREFIX
 from kaflow_engine.model.outputs.connection_specs import (
     CommandConnection,
     WebhookConnection,
@@ -81,6 +81,55 @@ class KafkaSubject:
     def holdings(self) -> set[Holding]:
         self.begin(Owner(state="another", generation=1))
         return self._held
+
+
+class LettersSubject:
+    last_point = "letters_written"
+
+    def __init__(self, folder: Path, log: LocalRunLog) -> None:
+        self._folder, self._log = folder, log
+
+    def begin(self, owner: Owner = OURS) -> Run:
+        self._log.start_run(owner.state, owner.generation)
+        sink = LocalLetters(folder=self._folder, state=owner.state, generation=owner.generation)
+        return Run(sink, _Claiming(sink, self._log))
+
+    def rows(self, values: list[int]) -> pa.Table:
+        about = ("p", "t", "0", "7", str(NOW), "sql", "Error", "no", "1")
+        headers = [
+            {"key": f"{PREFIX}{name}", "value": value.encode()}
+            for name, value in zip(ABOUT, about, strict=True)
+        ]
+        rows = [{"value": b"%d" % n, "headers": headers, "kind": DEAD_LETTER} for n in values]
+        return pa.Table.from_pylist(rows, schema=OUTPUT)
+
+    def visible(self) -> list[int]:
+        return [int(letter.value or b"") for letter in local_letters(self._folder)]
+
+    def holdings(self) -> set[Holding]:
+        return set(self._log.start_run("another", 1).holdings)
+
+
+@dataclass
+class _Claiming:
+    """The driver's end, and the claim that comes before each commit."""
+
+    sink: Sink
+    log: LocalRunLog
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self.sink.capabilities
+
+    def commit(self, batch: FinishedBatch) -> None:
+        self.log.claim(batch.number, batch.mark)
+        self.sink.commit(batch)
+
+    def delivered(self, batch: int) -> bool:
+        return self.sink.delivered(batch)
+
+    def finish(self) -> None:
+        self.sink.finish()
 
 
 class DeltaSubject:

@@ -21,6 +21,7 @@ from kaflow_engine.connectors.kafka.errors import (
     RowRefused,
     TransactionTimeoutRefused,
 )
+from kaflow_engine.connectors.local.run_log import LocalRunLog
 from kaflow_engine.connectors.postgres.errors import PostgresAway, PostgresUnfit
 from kaflow_engine.connectors.sinks import SINKS, sink_kind
 from kaflow_engine.errors import KaflowError, SinkAway, SinkError, SinkUnfit, TakenOver, UnknownName
@@ -41,6 +42,7 @@ from tests.engine.connectors.subjects_here import (
     DeltaSubject,
     FilesSubject,
     KafkaSubject,
+    LettersSubject,
     MadeUpSubject,
     WebhookSubject,
 )
@@ -65,6 +67,7 @@ def receiver() -> Iterator[Receiver]:
         pytest.param("clickhouse", marks=pytest.mark.services),
         pytest.param("clickhouse without tokens", marks=pytest.mark.services),
         "delta",
+        "dead letters",
         "files",
         "iceberg",
         "command",
@@ -87,6 +90,8 @@ def subject(request: pytest.FixtureRequest, tmp_path: Path) -> Subject:
             return ClickHouseSubject(server, request.getfixturevalue("unique"), knows)
         case "delta":
             return DeltaSubject(tmp_path)
+        case "dead letters":
+            return LettersSubject(tmp_path, LocalRunLog(tmp_path / "runs", "p"))
         case "webhook":
             return WebhookSubject(request.getfixturevalue("receiver"))
         case "command":

@@ -13,7 +13,7 @@ from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings, delive
 from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
 from kaflow_engine.connectors.kafka.run_log.transactions import control_topic, open_transactional
 from kaflow_engine.connectors.run_log import Delivered, RunStart
-from kaflow_engine.errors import SinkError, StateError, TakenOver
+from kaflow_engine.errors import StateError, TakenOver
 
 pytestmark = pytest.mark.kafka
 
@@ -54,11 +54,6 @@ def test_the_broker_tells_its_time(kafka: KafkaSettings, unique: str) -> None:
     assert control.start_run("s1", 1).epoch == 1
 
 
-def test_epochs_rise(kafka: KafkaSettings, unique: str) -> None:
-    epochs = [ControlTopic(kafka, unique).start_run("s1", 1, after=a).epoch for a in (0, 0, 7, 0)]
-    assert epochs == [1, 2, 8, 9]
-
-
 def test_an_unfit_topic(kafka: KafkaSettings, unique: str) -> None:
     create_topic(kafka, control_topic(unique), 2)
     with pytest.raises(StateError, match="has 2 partitions instead of one"):
@@ -66,40 +61,6 @@ def test_an_unfit_topic(kafka: KafkaSettings, unique: str) -> None:
     create_topic(kafka, control_topic(f"{unique}x"), 1)
     with pytest.raises(StateError, match=r"has cleanup\.policy 'delete'"):
         ControlTopic(kafka, f"{unique}x").start_run("s1", 1)
-
-
-def test_batch_records(kafka: KafkaSettings, unique: str) -> None:
-    with ControlTopic(kafka, unique) as control:
-        with pytest.raises(StateError, match="no run of pipeline"):
-            control.put_batch(1, {})
-        control.start_run("s1", 1)
-        for batch in (1, 2, 3):
-            control.put_batch(batch, {"ranges": {"t": {"0": [batch, batch + 1]}}})
-        control.drop_batches([1, 2])
-    with ControlTopic(kafka, unique) as successor:
-        assert successor.start_run("s1", 1).batches == {3: {"ranges": {"t": {"0": [3, 4]}}}}
-    with ControlTopic(kafka, unique) as other:
-        assert other.start_run("s1", 2).batches == {}
-
-
-def test_a_driver_that_was_replaced_cannot_write(kafka: KafkaSettings, unique: str) -> None:
-    stale, newer = ControlTopic(kafka, unique), ControlTopic(kafka, unique)
-    stale.start_run("s1", 1)
-    newer.start_run("s1", 1)
-    with pytest.raises(SinkError, match="another run of this pipeline has taken over"):
-        stale.put_batch(1, {})
-    newer.put_batch(1, {})
-
-
-def test_a_driver_that_was_replaced_does_not_take_over_again(
-    kafka: KafkaSettings, unique: str
-) -> None:
-    stale, newer = ControlTopic(kafka, unique), ControlTopic(kafka, unique)
-    assert [stale.start_run("s1", 1).epoch for _ in range(2)] == [1, 2]
-    newer.start_run("s1", 1)
-    with pytest.raises(SinkError, match="has taken over: run 3"):
-        stale.start_run("s1", 1)
-    newer.put_batch(1, {})
 
 
 def test_markers_count_rows(kafka: KafkaSettings, unique: str, output: Rows) -> None:
@@ -176,31 +137,6 @@ def test_what_a_live_run_delivers_while_another_starts_is_looked_at_again(
 
     ControlTopic(kafka, unique).start_run("s1", 1, look)
     assert seen == [set(), {1}]
-
-
-def test_claims_never_go_back(kafka: KafkaSettings, unique: str) -> None:
-    first, second = ControlTopic(kafka, unique), ControlTopic(kafka, unique)
-    first.start_run("s1", 1)
-    first.claim(3, "three")
-    second.start_run("s1", 1)
-    second.claim(2, "two")  # runs again
-    three = Holding(state="s1", generation=1, batch=3, mark="three")
-    assert second.start_run("s1", 1).holdings == {three}
-    second.claim(4, "four")
-    assert {each.batch for each in second.start_run("s1", 1).holdings} == {4}
-
-
-@pytest.mark.parametrize("call", [lambda c: c.claim(1, "m"), lambda c: c.require_newest()])
-def test_a_driver_that_was_replaced_claims_nothing(
-    kafka: KafkaSettings, unique: str, call: Callable[[ControlTopic], None]
-) -> None:
-    stale, newer = ControlTopic(kafka, unique), ControlTopic(kafka, unique)
-    stale.start_run("s1", 1)
-    call(stale)
-    newer.start_run("s1", 1)
-    with pytest.raises(SinkError, match="another run of this pipeline has taken over"):
-        call(stale)
-    call(newer)
 
 
 def test_another_pipeline_s_transaction_holds_nothing_back(

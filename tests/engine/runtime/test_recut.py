@@ -85,11 +85,12 @@ def run_of(log, epoch, delivered=None, table=None, kept=None, few=50):
         epoch=epoch,
         delivered=delivered or {},
     )
-    shipment = SimpleNamespace(
-        epoch=epoch, settings=SimpleNamespace(sink=sink, driver=0, connections=Connections())
-    )
     held = max((found.batch for found in (delivered or {}).values()), default=0)
-    sinks = [TopicSink(sink, held), *([table] if table else [])]
+    topics = TopicSink(sink, held)
+    shipment = SimpleNamespace(
+        epoch=epoch, settings=SimpleNamespace(sink=topics, driver=0, connections=Connections())
+    )
+    sinks = [topics, *([table] if table else [])]
     runner = BatchRunner(None, log, "f", shipment, lambda: 1, kept=kept, sinks=sinks)
     limit = BatchLimit(1_000, few * USUAL, lambda topic, ranges: 0)
     return SimpleNamespace(runner=runner, limit=limit, plan=SimpleNamespace(name="p"))

@@ -62,13 +62,13 @@ def replay(tmp_path, monkeypatch, delivered, slots, records=None):
         state=state.ref,
         epoch=4,
         snapshots=log.store,
-        sink=sink,
+        sink=TopicSink(sink),
         driver=os.getpid(),
     )
     found = []
 
     def execute(frame, context, shipment, *sizes):
-        found.append(shipment.settings.sink)
+        found.append(shipment.settings.sink.settings)
         notes = tuple({"slots": [[slot, rows]]} for slot, rows in slots)
         return Executed(BatchReport(notes=notes), None)
 

@@ -13,8 +13,6 @@ import pytest
 from deltalake import DeltaTable
 
 from kaflow_engine.connectors.contract import FinishedBatch, Written
-from kaflow_engine.connectors.kafka.client import KafkaSettings
-from kaflow_engine.connectors.kafka.delivery.producer import SinkSettings
 from kaflow_engine.errors import ModelError, StateError
 from kaflow_engine.flow.flow import Backfill
 from kaflow_engine.flow.graph import topic_sinks, with_avro_ids
@@ -37,7 +35,6 @@ from kaflow_engine.runtime.sink.outputs import (
     open_outputs,
 )
 from kaflow_engine.runtime.takeover.fencing import Logged, check_holdings
-from kaflow_engine.runtime.tasks import worker
 from kaflow_engine.runtime.tasks.worker import TaskSettings, WorkerTask
 from kaflow_engine.state.log.batch_log import StateRecord
 from kaflow_engine.state.storage.store import LocalStore
@@ -89,9 +86,6 @@ class Records:
     def __init__(self):
         self.parts = []
 
-    def __call__(self, settings):
-        return self
-
     def write(self, part):
         self.parts.append(part)
         rows = part.rows.filter(pc.equal(part.rows["kind"], ROW))
@@ -99,31 +93,18 @@ class Records:
         return Written(rows=topics, notes=({"delivered": rows.num_rows},))
 
 
-@pytest.fixture
-def records(monkeypatch):
-    """What tasks hand to Kafka."""
-    found = Records()
-    monkeypatch.setattr(worker, "TopicSink", found)
-    return found
+THREE = (b'{"id":"a","n":1}', b'{"id":"b","n":2}', b"{")
 
 
-def run_task(plan, folder, batch=1, values=(b'{"id":"a","n":1}', b'{"id":"b","n":2}', b"{")):
+def run_task(plan, folder, batch=1, values=THREE, records=None):
     """Run a batch of records in one task; return what the driver is given of it."""
-    topics = SinkSettings(
-        kafka=KafkaSettings.of(["localhost:1"]),
-        pipeline_id="several",
-        state_id="s",
-        generation=1,
-        sink="output",
-        epoch=1,
-    )
     settings = TaskSettings(
         plan=plan,
         directory=folder,
         state=STATE.ref,
         epoch=1,
         snapshots=LocalStore(folder),
-        sink=topics,
+        sink=records or Records(),
         driver=os.getpid(),
     )
     given = [
@@ -154,8 +135,9 @@ def contents(folder, table, column):
     return sorted(found[column].to_pylist())
 
 
-def test_records_are_one_delivery_and_rows_of_each_table_its_files(tmp_path, plan, records):
-    batch = run_task(plan, tmp_path)
+def test_records_are_one_delivery_and_rows_of_each_table_its_files(tmp_path, plan):
+    records = Records()
+    batch = run_task(plan, tmp_path, records=records)
     (part,) = records.parts
     rows = [(row["topic"], row["kind"]) for row in part.rows.to_pylist()]
     letters = ("several.dead_letters", DEAD_LETTER)
@@ -172,7 +154,7 @@ def test_records_are_one_delivery_and_rows_of_each_table_its_files(tmp_path, pla
     assert rows_written(written, report) == {name: 2 * rows for name, rows in written.items()}
 
 
-def test_each_table_gets_its_own_files_once(tmp_path, plan, records):
+def test_each_table_gets_its_own_files_once(tmp_path, plan):
     batch = run_task(plan, tmp_path)
     tables = opened(plan, tmp_path)
     tables["days"].commit(batch)  # and the run ended here
@@ -184,7 +166,7 @@ def test_each_table_gets_its_own_files_once(tmp_path, plan, records):
     assert contents(tmp_path, "hours", "id") == ["b"]
 
 
-def test_what_any_of_them_holds_is_missed_in_a_log_that_lacks_it(tmp_path, plan, records):
+def test_what_any_of_them_holds_is_missed_in_a_log_that_lacks_it(tmp_path, plan):
     opened(plan, tmp_path)["hours"].commit(run_task(plan, tmp_path))
     held = look_at_outputs(plan, STATE)
     logged = Logged(pipeline="several", state="s", generation=1, last=0, marks={})
@@ -207,7 +189,7 @@ def test_the_driver_claims_what_any_table_adds(plan):
     assert claims == [False, True, True]
 
 
-def test_an_output_that_was_dropped_gets_the_batch_that_was_begun_for_it(tmp_path, plan, records):
+def test_an_output_that_was_dropped_gets_the_batch_that_was_begun_for_it(tmp_path, plan):
     opened(plan, tmp_path)
     batch, fewer = run_task(plan, tmp_path), replace(plan, sinks=plan.sinks[:3])
     (dropped,) = dropped_outputs(plan, fewer, STATE, LocalStore(tmp_path / "state"))
@@ -216,7 +198,7 @@ def test_an_output_that_was_dropped_gets_the_batch_that_was_begun_for_it(tmp_pat
     assert dropped_outputs(fewer, plan, STATE, LocalStore(tmp_path / "state")) == ()
 
 
-def test_a_backfill_replaces_in_every_table(tmp_path, plan, records):
+def test_a_backfill_replaces_in_every_table(tmp_path, plan):
     stream = replace(STATE, state_id="stream")
     for table in opened(plan, tmp_path, stream).values():
         table.commit(run_task(plan, tmp_path, values=[b'{"id":"old","n":5}'] * 4))
@@ -233,7 +215,7 @@ def test_a_backfill_replaces_in_every_table(tmp_path, plan, records):
     assert contents(tmp_path, "hours", "id") == ["old", "x", "y"]
 
 
-def test_a_backfill_goes_on_with_what_an_earlier_version_noted(tmp_path, plan, records):
+def test_a_backfill_goes_on_with_what_an_earlier_version_noted(tmp_path, plan):
     filled = replace(plan, backfill=Backfill(start=START, end=START + 24 * HOUR))
     sink = opened(filled, tmp_path)["days"]
     for number, value in enumerate((b'{"id":"x","n":2}', b'{"id":"y","n":3}'), 1):
@@ -256,7 +238,7 @@ def test_the_range_of_a_backfill_is_whole_in_every_table(tmp_path, plan):
     assert last_settled(SPEC, config, START + 26 * HOUR) == "2026-01-01"
 
 
-def test_rows_name_their_records_in_every_table(tmp_path, plan, records):
+def test_rows_name_their_records_in_every_table(tmp_path, plan):
     batch = run_task(plan, tmp_path)
     for table in opened(plan, tmp_path).values():
         table.commit(batch)

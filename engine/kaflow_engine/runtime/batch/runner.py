@@ -129,7 +129,7 @@ class BatchRunner:
         settings = replace(self._shipment.settings, plan=plan)
         if settings.sink is not None:
             tries = self.epoch - record.epoch
-            sink = replace(settings.sink, same_rows=records is None, tries=tries)
+            sink = settings.sink.again(tries=tries, same_rows=records is None)
             settings = replace(settings, sink=sink)
         shipment = Shipment.of(settings)
         return self._finish(standing, record, shipment, records, time.perf_counter())

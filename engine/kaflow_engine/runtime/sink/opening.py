@@ -7,6 +7,7 @@ from kaflow_engine.connectors.contract import Sink
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings
 from kaflow_engine.connectors.kafka.delivery.topic_sink import TopicSink
+from kaflow_engine.connectors.record_sink import RecordSink
 from kaflow_engine.connectors.run_log import RunLog, RunStart
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.model.config import Config
@@ -18,11 +19,11 @@ SINK = "output"
 """Name of the one sink in delivery markers."""
 
 
-def topics_of_run(
+def records_of_run(
     kafka: KafkaSettings, plan: Flow, state: StateRecord, start: RunStart
-) -> SinkSettings:
-    """Return with what tasks of a run write records."""
-    return SinkSettings(
+) -> RecordSink:
+    """Return what takes the records of a run: rows for topics, and dead letters."""
+    topics = SinkSettings(
         kafka=kafka,
         pipeline_id=plan.pipeline,
         state_id=state.state_id,
@@ -33,10 +34,11 @@ def topics_of_run(
         exactly_once=plan.delivery == "exactly_once",
         delivered=start.delivered_to(SINK),
     )
+    return TopicSink(topics, held=max(start.delivered.values(), default=0))
 
 
 def sinks_of_run(
-    topics: SinkSettings,
+    records: RecordSink,
     plan: Flow,
     state: StateRecord,
     store: Store,
@@ -47,7 +49,7 @@ def sinks_of_run(
     """Open the sinks of a run, which has begun.
 
     Args:
-        topics: With what it writes records.
+        records: What takes its records.
         plan: What is to run.
         state: Whose batches they are.
         store: Where a backfill keeps notes of its files.
@@ -60,7 +62,7 @@ def sinks_of_run(
         StateError: A backfill cannot replace what one has.
     """
     return (
-        TopicSink(topics, held=max(start.delivered.values(), default=0)),
+        records,
         *open_outputs(plan, state, store, control.require_newest, connections, start.epoch),
     )
 

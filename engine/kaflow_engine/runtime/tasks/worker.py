@@ -13,8 +13,7 @@ import pyarrow.compute as pc
 
 from kaflow_engine.connectors.connections import Connections
 from kaflow_engine.connectors.contract import Owner, TaskPart, TaskSink, Written
-from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings
-from kaflow_engine.connectors.kafka.delivery.topic_sink import TopicSink
+from kaflow_engine.connectors.record_sink import RecordSink
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.records import TABLE_ROW
 from kaflow_engine.formats.schema_registry import UnknownSchema
@@ -45,8 +44,8 @@ class TaskSettings:
     state: StateRef
     epoch: int
     snapshots: Store
-    sink: SinkSettings | None
-    """None: rows of schema OUTPUT come back to the driver instead."""
+    sink: RecordSink | None
+    """What takes records; None: rows of schema OUTPUT come back to the driver instead."""
     driver: int
     """Process id of the driver."""
     registry: str | None = None
@@ -153,7 +152,7 @@ class WorkerTask:
                         rows = pa.concat_tables([rows, letters])
         if rows.num_rows:
             with self.timed("deliver"):
-                self._write(TopicSink(settings.sink), rows, "deliver")
+                self._write(settings.sink, rows, "deliver")
 
     def _write_columns(self, into: ColumnOutput, rows: pa.Table) -> pa.Table | None:
         """Write rows as columns; returns dead letters about those that the sink refused."""

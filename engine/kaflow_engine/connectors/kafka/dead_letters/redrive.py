@@ -8,7 +8,7 @@ from confluent_kafka import KafkaException, Producer
 
 from kaflow_engine.connectors.kafka.admin import describe, offsets, require, topic_settings
 from kaflow_engine.connectors.kafka.client import Client, KafkaSettings
-from kaflow_engine.connectors.kafka.dead_letters.letters import Letter, chosen, read_letters
+from kaflow_engine.connectors.kafka.dead_letters.letters import read_letters
 from kaflow_engine.connectors.kafka.replication import Replication, create_kept
 from kaflow_engine.connectors.kafka.run_log.transactions import (
     ControlReader,
@@ -18,6 +18,7 @@ from kaflow_engine.connectors.kafka.run_log.transactions import (
     transactional_id,
 )
 from kaflow_engine.connectors.kafka.topics import topic_ids
+from kaflow_engine.connectors.letters import Letter, chosen
 from kaflow_engine.errors import StateError
 from kaflow_engine.model.letters import CHAIN, REDRIVE, redrive_mark
 

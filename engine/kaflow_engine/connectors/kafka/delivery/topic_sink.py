@@ -1,7 +1,7 @@
 """The topics that a run writes, rows and dead letters alike: their ends in tasks and driver."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kaflow_engine.connectors.contract import Capabilities, FinishedBatch, TaskPart, Written
 from kaflow_engine.connectors.kafka.delivery.deliver import deliver
@@ -25,6 +25,15 @@ class TopicSink:
         """What topics promise."""
         exactly_once = self.settings.exactly_once
         return KafkaTopics().capabilities("exactly_once" if exactly_once else "at_least_once", {})
+
+    @property
+    def same_rows(self) -> bool:
+        """Whether a batch that runs again must have the rows it had."""
+        return self.settings.same_rows
+
+    def again(self, tries: int, same_rows: bool) -> "TopicSink":
+        """Return what writes a batch that was begun `tries` runs before."""
+        return replace(self, settings=replace(self.settings, tries=tries, same_rows=same_rows))
 
     def write(self, part: TaskPart) -> Written:
         """Write rows of schema OUTPUT with their markers, in one transaction or in several."""
