@@ -32,6 +32,7 @@ from kaflow_engine.runtime.batch.stop import Ending, Limits
 from kaflow_engine.runtime.clock.batch_clock import BatchClock
 from kaflow_engine.runtime.drive.bounded import BoundedRead
 from kaflow_engine.runtime.drive.live import LiveStream
+from kaflow_engine.runtime.drive.polled import PolledStream
 from kaflow_engine.runtime.failures.failures import to_error
 from kaflow_engine.runtime.planning.plan_codec import fingerprint
 from kaflow_engine.runtime.restart_policy import RestartPolicy, keep_trying
@@ -40,6 +41,7 @@ from kaflow_engine.runtime.sink.consumer_group import group_reporter
 from kaflow_engine.runtime.sink.opening import connections_of, sinks_of_run, topics_of_run
 from kaflow_engine.runtime.source.end_offsets import EndOffsets
 from kaflow_engine.runtime.source.history_files import open_histories
+from kaflow_engine.runtime.source.inputs import Inputs, open_inputs
 from kaflow_engine.runtime.source.offsets import only
 from kaflow_engine.runtime.source.record_source import RecordSource
 from kaflow_engine.runtime.spark.cluster import await_executor, copies_of, task_slots
@@ -48,7 +50,6 @@ from kaflow_engine.runtime.takeover.open_state import (
     PlanChange,
     open_state,
     refuse_change,
-    source_partitions,
 )
 from kaflow_engine.runtime.takeover.rebuild import (
     Approved,
@@ -145,7 +146,7 @@ class PipelineRun:
         """Finish what earlier runs have left of a state that will be rebuilt, and leave it."""
         with ExitStack() as resources:
             run, log, state = self._begin(directory, kafka, control, resources, approved.plan)
-            recover(run, log, kafka, directory)
+            recover(run, log, inputs_of(run), directory)
         begin(log, state, approved.approval)
 
     def _begin(
@@ -167,8 +168,9 @@ class PipelineRun:
             rebuild = load_rebuild(store)
         log = BatchLog(store)
         histories = open_histories(self.spark, log, wanted)
-        new_state = new_state_of(self.plan, self.config, kafka, self.clock(), histories, rebuild)
-        state, plan = open_state(log, wanted, kafka, new_state, self.change)
+        inputs = open_inputs(kafka, log, wanted)
+        new_state = new_state_of(self.plan, self.config, inputs, self.clock(), histories, rebuild)
+        state, plan = open_state(log, wanted, inputs, new_state, self.change)
         control.ensure()
         skew, tell = self.config.max_clock_skew, self.watch.say
         self.clock.confirm(control.broker_time, skew, lambda ahead: tell(clock_ahead=ahead))
@@ -195,6 +197,7 @@ class PipelineRun:
             pipeline=plan.pipeline,
             histories=histories,
             topic_ids=state.topic_ids,
+            named=inputs.named,
         )
         carrier = None
         if checkpoints is not None:
@@ -254,7 +257,7 @@ class PipelineRun:
                 claims=Claims.of(control, plan),
             ),
             standing=standing,
-            ends=EndOffsets(kafka),
+            ends=EndOffsets(kafka, named=source.named),
             watch=self.watch,
             limits=self.limits,
             limit=BatchLimit(self.config.max_records, self.config.most_bytes, weigher(source)),
@@ -277,13 +280,14 @@ class PipelineRun:
     def _live(
         self, run: Run, log: BatchLog, state: StateRecord, kafka: KafkaSettings, directory: Path
     ) -> Ending:
-        counts = source_partitions(kafka, run.plan)
+        inputs = inputs_of(run)
+        counts = inputs.partitions(run.plan)
         places = {topic: range(count) for topic, count in counts.items()}
         goal = run.ends.ask(places) if self.limits.until_caught_up else None
-        recover(run, log, kafka, directory)
+        recover(run, log, inputs, directory)
         if run.keeper is not None:
             run.keeper.take_first(run.plan, run.standing, self.clock())
-        if ending := read_first(run, state, kafka, counts):
+        if ending := read_first(run, state, inputs, counts):
             return ending
         self.watch.say(state="running", failures=0, counters=run.standing.counters)
         if run.plan.backfill is not None:
@@ -291,6 +295,13 @@ class PipelineRun:
             for sink in run.runner.sinks if ending == "caught up" else ():
                 sink.finish()
             return ending
+        if inputs.named:
+            return PolledStream(run, places, self.config.batch_interval).follow(goal)
         checkpoint = directory / "spark" / str(run.runner.epoch)
         stream = LiveStream(run, kafka, checkpoint, self.config.batch_interval)
         return stream.follow(only(run.standing.offsets, frozenset(counts)), goal)
+
+
+def inputs_of(run: Run) -> Inputs:
+    """Return what a run reads."""
+    return Inputs(run.runner.source.kafka, run.runner.source.named)

@@ -14,7 +14,8 @@ from kaflow_engine.model.key_formats import KEY_TYPES, TEXT
 from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.pipelines.own_settings import as_said_by, joins_said_at
 from kaflow_engine.model.record_columns import KEY
-from kaflow_engine.model.specs import PipelineSpec, TopicSpec
+from kaflow_engine.model.sources.topic_specs import TopicSpec
+from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.sql.chain_shapes import with_said_at
 from kaflow_engine.sql.groups.event_time import EventTimes
 from kaflow_engine.sql.groups.runs import RunText
@@ -61,6 +62,15 @@ def pipeline_topics(spec: PipelineSpec) -> tuple[str, ...]:
     """
     found = (topics_behind(each.tree, {**each.relations, **each.readings}) for each in _read(spec))
     return tuple(dict.fromkeys(topic for topics in found for topic in topics))
+
+
+def kafka_topics(spec: PipelineSpec) -> tuple[str, ...]:
+    """Return what a pipeline reads that is a topic, as `pipeline_topics` does.
+
+    Raises:
+        ModelError: A query or a relation cannot be parsed, or relations do not fit together.
+    """
+    return tuple(name for name in pipeline_topics(spec) if name not in spec.sources)
 
 
 def pipeline_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[tuple[QueryShape, ...], ...]:

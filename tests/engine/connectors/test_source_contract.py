@@ -5,16 +5,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kaflow_engine.connectors.contract import (
-    Source,
-    StartPolicy,
-    TaskPart,
-)
+from kaflow_engine.connectors.contract import TaskPart
 from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings
 from kaflow_engine.connectors.kafka.delivery.topic_sink import TopicSink
 from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
 from kaflow_engine.connectors.kafka.source import TopicSource
+from kaflow_engine.connectors.source_contract import Source, StartPolicy
 from kaflow_engine.flow.records import OUTPUT
 from tests.engine.connectors.made_up_here import (
     ListSource,

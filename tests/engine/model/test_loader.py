@@ -13,7 +13,8 @@ from kaflow_engine.model.files.yaml_syntax import compose
 from kaflow_engine.model.outputs.output_specs import OutputSpec
 from kaflow_engine.model.pipelines.loader import load_pipeline, pipeline_from_mapping
 from kaflow_engine.model.relation_specs import RelationSpec
-from kaflow_engine.model.specs import PipelineSpec, TopicSpec
+from kaflow_engine.model.sources.topic_specs import TopicSpec
+from kaflow_engine.model.specs import PipelineSpec
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "pipelines"
 HOUR, DAYS = 3_600_000, 30 * 86_400_000

@@ -5,8 +5,8 @@ from pydantic import Field
 from kaflow_engine.model.files.shapes import Shape
 from kaflow_engine.model.names import Filled, Topic
 from kaflow_engine.model.outputs.output_specs import ColumnSpec
+from kaflow_engine.model.sources.topic_specs import TopicSpec
 from kaflow_engine.model.spec import Spec
-from kaflow_engine.model.specs import TopicSpec
 
 
 class PropertyColumn(ColumnSpec):

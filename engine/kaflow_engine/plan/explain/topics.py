@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config, topic_format
-from kaflow_engine.model.specs import PipelineSpec, TopicSpec
+from kaflow_engine.model.sources.topic_specs import TopicSpec
+from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.explain.explanation import TopicPart
 from kaflow_engine.plan.planner.roles import TopicRole
 from kaflow_engine.sql.chain_shapes import ChainShape

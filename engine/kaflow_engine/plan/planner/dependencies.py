@@ -12,7 +12,7 @@ from kaflow_engine.model.config import Config, topic_format
 from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.pipeline_plan import build_plan, declared_columns
-from kaflow_engine.sql.pipeline import pipeline_topics
+from kaflow_engine.sql.pipeline import kafka_topics
 
 
 def producers_first(specs: Sequence[PipelineSpec]) -> list[PipelineSpec]:
@@ -136,6 +136,6 @@ def _writers(
 
 def _topics(spec: PipelineSpec) -> Iterable[str]:
     try:
-        return pipeline_topics(spec)
+        return kafka_topics(spec)
     except ModelError:
         return ()

@@ -111,7 +111,7 @@ def _check(spec: PipelineSpec, config: Config, *, whole: bool) -> tuple[ModelErr
     topics = mistakes.attempt(lambda: pipeline_topics(spec))
     schemas = {
         topic: mistakes.attempt(lambda name=topic: declared_columns(spec, name))
-        for topic in topics or spec.topics
+        for topic in topics or spec.said_of_topics
     }
     if topics is not None:
         mistakes.found += check_topic_names(spec, topics)

@@ -27,7 +27,7 @@ from kaflow_engine.runtime.planning.prepare import (
     plan_pipeline,
     require_registry,
 )
-from kaflow_engine.sql.pipeline import pipeline_topics
+from kaflow_engine.sql.pipeline import kafka_topics
 
 _NOW = Waiting(milliseconds=0)
 
@@ -46,7 +46,7 @@ def check_connected(
         SourceError: No broker answers.
     """
     kafka, registry = KafkaSettings.configured(config.kafka), registry_of(config)
-    topics = {topic for spec in specs for topic in pipeline_topics(spec)}
+    topics = {topic for spec in specs for topic in kafka_topics(spec)}
     missing = {topic for topic, info in describe(kafka, topics).items() if not info.exists}
     written = {write.output.topic for spec in (*specs, *around) for write in spec.writes}
     return {
@@ -63,7 +63,7 @@ def _findings(
     missing: Collection[str],
     later: Collection[str],
 ) -> Findings:
-    absent = [topic for topic in pipeline_topics(spec) if topic in missing]
+    absent = [topic for topic in kafka_topics(spec) if topic in missing]
     mistakes = [
         *(error for topic in absent if topic not in later for error in _absent(spec, kafka, topic)),
         *_raised(lambda: require_permissions(kafka, needs_of(spec))),

@@ -36,8 +36,9 @@ from kaflow_engine.plan.evolution.start_decision import read_state
 from kaflow_engine.plan.planner.dependencies import producers_first
 from kaflow_engine.plan.planner.pipeline_plan import check_pipeline
 from kaflow_engine.plan.planner.planned import PlannedPipeline
+from kaflow_engine.runtime.planning.named_sources import columns_of_source
 from kaflow_engine.runtime.planning.plan_with_state import plan_with_state, with_schema_ids
-from kaflow_engine.sql.pipeline import pipeline_topics
+from kaflow_engine.sql.pipeline import kafka_topics
 
 LOGGER = logging.getLogger("kaflow.prepare")
 
@@ -108,7 +109,7 @@ def _prepare(spec: PipelineSpec, config: Config, say: Say, waiting: Waiting) -> 
     kafka = KafkaSettings.configured(config.kafka)
     require_permissions(kafka, needs_of(spec))
     planned = plan_pipeline(spec, config, say, waiting)
-    names = [topic.name for topic in planned.plan.sources]
+    names = [topic.name for topic in planned.plan.sources if topic.connector is None]
     counts = require_topics(kafka, names, dict.fromkeys(names, spec.place("query")))
     registry = registry_of(config)
     require_registry(planned, registry)
@@ -188,8 +189,7 @@ def require_registry(planned: PlannedPipeline, registry: Registry | None) -> Non
 def needs_of(spec: PipelineSpec) -> list[Need]:
     """Return what a pipeline does with topics."""
     read = [
-        Need(topic=topic, operation="Read", at=spec.place("query"))
-        for topic in pipeline_topics(spec)
+        Need(topic=topic, operation="Read", at=spec.place("query")) for topic in kafka_topics(spec)
     ]
     written = [
         Need(topic=write.output.topic, operation="Write", at=spec.place(*write.at))
@@ -210,12 +210,13 @@ def partitions_of(plan: Flow, counts: Mapping[str, int]) -> dict[str, int]:
     """Return how many partitions the topics get that a plan writes, where they do not exist.
 
     A topic has as many as the one that its rows are made of: of several the most; that of the dead
-    letters as many as any of them.
+    letters as many as any of them. Other sources than topics count as many as the state has.
 
     Args:
         plan: What writes them.
         counts: The partitions of the topics that it reads.
     """
+    counts = {topic.name: counts.get(topic.name, plan.partitions) for topic in plan.sources}
     found = {
         sink.topic: max(counts[topic.name] for topic in driving_topics(plan, sink))
         for sink in topic_sinks(plan)
@@ -235,8 +236,10 @@ def plan_pipeline(
     """
     patience = waiting or Waiting()
 
-    def resolve(topics: Sequence[str]) -> dict[str, Columns]:
-        return resolve_schemas(
+    def resolve(names: Sequence[str]) -> dict[str, Columns]:
+        topics = [name for name in names if name not in spec.sources]
+        shown = {name: columns_of_source(spec, name) for name in names if name in spec.sources}
+        return shown | resolve_schemas(
             spec,
             config,
             topics,

@@ -1,15 +1,19 @@
-"""Exact ranges of a pipeline's topics: from files up to where a history ends, then from Kafka."""
+"""Exact ranges of what a pipeline reads: of a topic from files up to where its history ends, then
+from Kafka; of other sources from themselves."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 
 from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.source_contract import NamedSource, RangeRead
 from kaflow_engine.runtime.source.history import Histories, TopicHistory
 from kaflow_engine.runtime.source.history_files import history_frame
+from kaflow_engine.runtime.source.inputs import NamedSources
 from kaflow_engine.runtime.source.kafka import range_frame
+from kaflow_engine.runtime.source.named import named_frame
 from kaflow_engine.runtime.source.offsets import recreated
 from kaflow_engine.state.log.batch_log import Ranges, TopicIds
 
@@ -24,6 +28,8 @@ class RecordSource:
     histories: Histories = field(default_factory=dict[str, TopicHistory])
     topic_ids: TopicIds = field(default_factory=dict[str, str])
     """Of the topics that the histories belong to."""
+    named: NamedSources = field(default_factory=dict[str, NamedSource])
+    """Sources that are no topics."""
 
     def of(self, ids: TopicIds) -> "RecordSource":
         """Return the source of topics with these ids: one that was recreated has no history."""
@@ -34,10 +40,21 @@ class RecordSource:
     def read(self, ranges: Ranges) -> DataFrame:
         """Return the records (columns of RECORDS) of ranges, of which one is not empty."""
         past, rest = split(ranges, self.histories)
+        reads = [read for name, ps in ranges.items() if name in self.named
+                 for read in reads_of(self.named[name], ps)]  # fmt: skip
+        rest = {topic: ps for topic, ps in rest.items() if topic not in self.named}
         frames = [history_frame(self.spark, self.histories[t], ps) for t, ps in past.items()]
         if rest:
             frames.append(range_frame(self.spark, self.kafka, self.pipeline, rest))
+        if reads:
+            frames.append(named_frame(self.spark, reads))
         return reduce(DataFrame.unionByName, frames)
+
+
+def reads_of(source: NamedSource, ranges: Mapping[int, tuple[int, int]]) -> Sequence[RangeRead]:
+    """Return what reads ranges of a source."""
+    starts = {partition: start for partition, (start, _) in ranges.items()}
+    return source.reads(starts, {partition: end for partition, (_, end) in ranges.items()})
 
 
 def split(ranges: Ranges, histories: Histories) -> tuple[Ranges, Ranges]:

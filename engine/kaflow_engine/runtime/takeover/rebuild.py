@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 
 from kaflow_engine.connectors.connections import Connections
-from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.run_log import RunLog
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.flow import Flow
@@ -18,6 +17,7 @@ from kaflow_engine.runtime.drive.bounded import new_backfill_state
 from kaflow_engine.runtime.planning.plan_codec import decided, plan_of
 from kaflow_engine.runtime.sink.outputs import hand_over, look_at_outputs
 from kaflow_engine.runtime.source.history import Histories
+from kaflow_engine.runtime.source.inputs import Inputs
 from kaflow_engine.runtime.source.offsets import merged, only
 from kaflow_engine.runtime.takeover.fencing import last_epoch
 from kaflow_engine.runtime.takeover.open_state import NewState, PlanChange, new_stream_state
@@ -142,7 +142,7 @@ def move_aside(directory: Path, rebuild: Rebuild) -> None:
 def new_state_of(
     plan: Flow,
     config: Config,
-    kafka: KafkaSettings,
+    inputs: Inputs,
     now: int,
     histories: Histories,
     rebuild: Rebuild | None,
@@ -152,18 +152,18 @@ def new_state_of(
     Args:
         plan: What is to run.
         config: Says where event topics begin.
-        kafka: Where topics are.
+        inputs: What it reads.
         now: Epoch milliseconds.
         histories: Where topics begin in files.
         rebuild: What is carried out, where a state is rebuilt.
     """
     if plan.backfill is not None:
         root = Path(config.state.rocksdb.path).absolute()
-        return partial(new_backfill_state, plan, plan.backfill, root, kafka, now, histories)
+        return partial(new_backfill_state, plan, plan.backfill, root, inputs.kafka, now, histories)
     reset = config.kafka.consumer.auto_offset_reset
     if rebuild is not None and rebuild.approval.begin != "continue":
         reset = rebuild.approval.begin
-    new_state = partial(new_stream_state, plan, kafka, reset, now, histories)
+    new_state = partial(new_stream_state, plan, inputs, reset, now, histories)
     return new_state if rebuild is None else continued(new_state, plan, rebuild)
 
 

@@ -1,0 +1,96 @@
+"""The catalogue of a source of files: each file once, with the offsets of its records.
+
+Entries are written before a batch uses them, and never change: the same offset is the same record
+in every later run.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from kaflow_engine.state.storage.store import Damaged, Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A file whose records have offsets."""
+
+    path: str
+    size: int
+    changed: int
+    """Epoch nanoseconds."""
+    first: int
+    """The offset of its first record."""
+    records: int
+    format: Literal["parquet", "json", "csv"]
+    header: bool = False
+    marks: tuple[int, ...] = ()
+    """Where in the file records begin, every so many of them; bytes."""
+    unreadable: str | None = None
+    """Why it cannot be read: it is one record, which says so."""
+
+    @property
+    def end(self) -> int:
+        """The offset behind its last record."""
+        return self.first + self.records
+
+    @property
+    def timestamp(self) -> int:
+        """Of its records, epoch milliseconds."""
+        return self.changed // 1_000_000
+
+
+class Catalogue:
+    """What a source has found so far.
+
+    Args:
+        store: The state directory.
+        name: Of the source.
+    """
+
+    def __init__(self, store: Store, name: str) -> None:
+        self._store, self._folder = store, f"sources/{name}"
+        self._pages = store.list(f"{self._folder}/")
+        self._files: list[Listed] = []
+        for page in self._pages:
+            self._files += _read(store, page)
+        self._by_path = {file.path: file for file in self._files}
+
+    @property
+    def end(self) -> int:
+        """The offset of the next record to come."""
+        return self._files[-1].end if self._files else 0
+
+    @property
+    def by_path(self) -> Mapping[str, Listed]:
+        """All files."""
+        return self._by_path
+
+    def add(self, files: Sequence[Listed]) -> None:
+        """Keep files that were found, in the order of their offsets."""
+        if not files:
+            return
+        page = f"{self._folder}/{len(self._pages) + 1:08d}.json"
+        self._store.create(page, _adapter().dump_json(list(files)))
+        self._pages.append(page)
+        self._files += files
+        self._by_path |= {file.path: file for file in files}
+
+    def between(self, start: int, end: int) -> Iterable[Listed]:
+        """Return the files that have records of a range."""
+        return [file for file in self._files if file.first < end and start < file.end]
+
+
+def _read(store: Store, page: str) -> list[Listed]:
+    try:
+        return _adapter().validate_json(store.get(page))
+    except ValidationError as error:
+        raise Damaged(f"'{page}' is damaged", hint="restore this file from a backup") from error
+
+
+@cache
+def _adapter() -> TypeAdapter[Any]:
+    return TypeAdapter(list[Listed])

@@ -1,0 +1,48 @@
+"""Files as a kind of source."""
+
+from typing import TYPE_CHECKING
+
+from kaflow_engine.connectors.source_contract import SourcePlace
+from kaflow_engine.flow.sources import FilesParams
+from kaflow_engine.formats.contract import Evidence, Format
+from kaflow_engine.model.columns import Column
+
+if TYPE_CHECKING:
+    from kaflow_engine.connectors.files.source.source import FilesSource
+
+_SAMPLE = 500
+"""Records of the first file that has some."""
+
+
+class FilesKind:
+    """Opens folders, and shows the columns of what is in them."""
+
+    def open(self, params: FilesParams, place: SourcePlace) -> "FilesSource":
+        """Open a folder."""
+        from kaflow_engine.connectors.files.source.source import FilesSource
+
+        return FilesSource(params, place)
+
+    def sample(self, params: FilesParams, form: Format) -> tuple[Column, ...] | None:
+        """Return the columns of the first file that can be read and has a record."""
+        from kaflow_engine.connectors.files.source.contents import (
+            BROKEN,
+            Form,
+            columns,
+            values,
+        )
+        from kaflow_engine.connectors.files.source.folder import look
+
+        how = Form(format=params.format, header=params.header)
+        for seen in look(params.path):
+            try:
+                if params.format == "parquet":
+                    return columns(seen.path)
+                lines = [line for some in values(seen.path, how, 0, _SAMPLE) for line in some]
+            except BROKEN:
+                continue
+            said = [line.as_py() for line in lines]
+            found = form.columns(Evidence(sample=lambda said=said: said, schema=lambda: None))
+            if found:
+                return found
+        return None
