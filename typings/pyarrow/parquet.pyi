@@ -1,11 +1,13 @@
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from os import PathLike
 from types import TracebackType
 from typing import IO, Literal, Self
 
-from pyarrow import Schema, Table
+from pyarrow import RecordBatch, Schema, Table
 
 class RowGroupMetaData:
+    @property
+    def num_rows(self) -> int: ...
     @property
     def total_byte_size(self) -> int: ...
 
@@ -28,10 +30,14 @@ class ParquetFile:
     @property
     def num_row_groups(self) -> int: ...
     def read_row_group(self, i: int) -> Table: ...
+    def iter_batches(
+        self, batch_size: int = ..., row_groups: Sequence[int] | None = None
+    ) -> Iterator[RecordBatch]: ...
     @property
     def schema_arrow(self) -> Schema: ...
     def read(self, columns: Sequence[str] | None = None) -> Table: ...
 
+def read_schema(where: str | PathLike[str] | IO[bytes]) -> Schema: ...
 def write_table(
     table: Table,
     where: str | PathLike[str] | IO[bytes],

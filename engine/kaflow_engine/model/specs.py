@@ -163,7 +163,7 @@ class PipelineSpec(Spec):
         `place("query")` is the line of the first line of the SQL text. How a source is read stands
         where it is declared, and not among the topics.
         """
-        if path[0] == "topics" and len(path) > 1 and path[1] in self.sources:
+        if path[:1] == ("topics",) and path[1:2] and path[1] in self.sources:
             path = ("sources", *path[1:])
         for end in range(len(path), 0, -1):
             if found := self.places.get(path[:end]):

@@ -41,16 +41,12 @@ from kaflow_engine.runtime.sink.consumer_group import group_reporter
 from kaflow_engine.runtime.sink.opening import connections_of, sinks_of_run, topics_of_run
 from kaflow_engine.runtime.source.end_offsets import EndOffsets
 from kaflow_engine.runtime.source.history_files import open_histories
-from kaflow_engine.runtime.source.inputs import Inputs, open_inputs
+from kaflow_engine.runtime.source.inputs import open_inputs
 from kaflow_engine.runtime.source.offsets import only
 from kaflow_engine.runtime.source.record_source import RecordSource
 from kaflow_engine.runtime.spark.cluster import await_executor, copies_of, task_slots
 from kaflow_engine.runtime.takeover.fencing import check_start, doubtful, last_epoch
-from kaflow_engine.runtime.takeover.open_state import (
-    PlanChange,
-    open_state,
-    refuse_change,
-)
+from kaflow_engine.runtime.takeover.open_state import PlanChange, open_state, refuse_change
 from kaflow_engine.runtime.takeover.rebuild import (
     Approved,
     approved_rebuild,
@@ -146,7 +142,7 @@ class PipelineRun:
         """Finish what earlier runs have left of a state that will be rebuilt, and leave it."""
         with ExitStack() as resources:
             run, log, state = self._begin(directory, kafka, control, resources, approved.plan)
-            recover(run, log, inputs_of(run), directory)
+            recover(run, log, directory)
         begin(log, state, approved.approval)
 
     def _begin(
@@ -280,14 +276,13 @@ class PipelineRun:
     def _live(
         self, run: Run, log: BatchLog, state: StateRecord, kafka: KafkaSettings, directory: Path
     ) -> Ending:
-        inputs = inputs_of(run)
-        counts = inputs.partitions(run.plan)
+        counts = run.inputs.partitions(run.plan)
         places = {topic: range(count) for topic, count in counts.items()}
         goal = run.ends.ask(places) if self.limits.until_caught_up else None
-        recover(run, log, inputs, directory)
+        recover(run, log, directory)
         if run.keeper is not None:
             run.keeper.take_first(run.plan, run.standing, self.clock())
-        if ending := read_first(run, state, inputs, counts):
+        if ending := read_first(run, state, counts):
             return ending
         self.watch.say(state="running", failures=0, counters=run.standing.counters)
         if run.plan.backfill is not None:
@@ -295,13 +290,8 @@ class PipelineRun:
             for sink in run.runner.sinks if ending == "caught up" else ():
                 sink.finish()
             return ending
-        if inputs.named:
+        if run.inputs.named:
             return PolledStream(run, places, self.config.batch_interval).follow(goal)
         checkpoint = directory / "spark" / str(run.runner.epoch)
         stream = LiveStream(run, kafka, checkpoint, self.config.batch_interval)
         return stream.follow(only(run.standing.offsets, frozenset(counts)), goal)
-
-
-def inputs_of(run: Run) -> Inputs:
-    """Return what a run reads."""
-    return Inputs(run.runner.source.kafka, run.runner.source.named)

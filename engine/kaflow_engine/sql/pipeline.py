@@ -65,11 +65,7 @@ def pipeline_topics(spec: PipelineSpec) -> tuple[str, ...]:
 
 
 def kafka_topics(spec: PipelineSpec) -> tuple[str, ...]:
-    """Return what a pipeline reads that is a topic, as `pipeline_topics` does.
-
-    Raises:
-        ModelError: A query or a relation cannot be parsed, or relations do not fit together.
-    """
+    """Return those of `pipeline_topics` that are no other sources."""
     return tuple(name for name in pipeline_topics(spec) if name not in spec.sources)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kaflow_engine.flow.sources import DrawnParams
 
@@ -35,11 +36,11 @@ def drawn(seed: int, column: DrawnParams, offsets: Numbers, stamps: pa.Array) ->
     found = _KINDS[column.distribution](column, share, offsets, stamps)
     if column.prefix is not None:
         texts = found.cast(pa.string())
-        found = pa.compute.binary_join_element_wise(pa.scalar(column.prefix), texts, "")
+        found = pc.binary_join_element_wise(pa.scalar(column.prefix), texts, "")
     if not column.nulls:
         return found
     gone = pa.array(shares(seed, f"{column.name}\0nulls", offsets) < column.nulls)
-    return pa.compute.if_else(gone, pa.scalar(None, found.type), found)
+    return pc.if_else(gone, pa.scalar(None, found.type), found)
 
 
 def _sequence(column: DrawnParams, share: Shares, offsets: Numbers, stamps: pa.Array) -> pa.Array:

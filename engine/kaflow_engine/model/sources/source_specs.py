@@ -1,7 +1,7 @@
 """Sources that are no topics: their kind is named by `type`, and each has settings of its own."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import AwareDatetime, Discriminator, Field, Tag
 
@@ -17,7 +17,7 @@ _FIRST = f"{CHOICE}files"
 class SourceSpec(RecordsSpec):
     """A source whose kind a file names."""
 
-    type: str
+    type: Any
     history: Duration | None = None
     """How long old versions are kept for `as_of`; None: for ever."""
 

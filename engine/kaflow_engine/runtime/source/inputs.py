@@ -85,10 +85,11 @@ def open_inputs(kafka: KafkaSettings, log: BatchLog, plan: Flow) -> Inputs:
         Damaged: What sources have kept in the state cannot be read.
     """
     state = log.load_state()
-    before = (
-        {} if state is None else open_sources(plan_of(log.load_plan(state.fingerprint)), log.store)
-    )
-    return Inputs(kafka, {**before, **open_sources(plan, log.store)})
+    plans = [plan] if state is None else [plan_of(log.load_plan(state.fingerprint)), plan]
+    named: dict[str, NamedSource] = {}
+    for each in plans:
+        named |= open_sources(each, log.store)
+    return Inputs(kafka, named)
 
 
 def open_sources(plan: Flow, store: Store) -> NamedSources:
