@@ -103,7 +103,7 @@ class PipelineSpec(Spec):
     """Of each GROUP BY; None: the defaults."""
     state: StateSpec = StateSpec()
     topics: dict[str, TopicSpec] = Field(default={})
-    sources: dict[Topic, AnySource] = Field(default={})
+    sources: dict[str, AnySource] = Field(default={})
     """Inputs that are no topics, by the name that queries read them by."""
     delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
     dead_letters: DeadLetterSpec = Field(default=DeadLetterSpec(), validate_default=True)

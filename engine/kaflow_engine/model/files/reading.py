@@ -139,7 +139,8 @@ def _checked(node: Node, within: Inside, shape: Shape, mistakes: list[ModelError
     if spec is None:
         known = [name for name, _ in within.kinds.known]
         mistakes.append(UnknownName("type", brief(kind.text), known, kind.at))
-        return Entries(at=node.at, entries=(), misspelled=frozenset({"type"}))
+        unsaid = frozenset({"type", *file_keys(within.spec)})  # nothing is missing of no kind
+        return Entries(at=node.at, entries=(), misspelled=unsaid)
     return _checked_spec(node, spec, shape, mistakes)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.files.mistakes import place
 from kaflow_engine.model.files.tree import Entries, brief, text_at
+from kaflow_engine.model.names import TOPIC_NAMES, is_topic_name
 from kaflow_engine.model.pipelines.output_rules import outputs_of
 from kaflow_engine.model.pipelines.table_rules import is_said, is_table
 from kaflow_engine.model.spec import Path
@@ -24,6 +25,9 @@ _OF_DISTRIBUTIONS = {
 def names_of_sources(tree: Entries) -> Iterator[ModelError]:
     """A name after FROM stands for one thing."""
     for name, path, _ in _sources(tree):
+        if not is_topic_name(name):
+            text = f"'{brief(name)}' is not a name of a source"
+            yield ModelError(text, place(tree, path), TOPIC_NAMES)
         for section, what in (("topics", "a topic"), ("relations", "a relation")):
             if tree.get(section, name) is not None:
                 yield ModelError(
@@ -83,12 +87,26 @@ def _distributions(tree: Entries, path: Path, said: Entries) -> Iterator[ModelEr
                     place(tree, (*at, key)),
                     f"remove it, or write distribution: {' or '.join(kinds)}",
                 )
+        if kind == "uniform" and _number(entry.value, "min", 0) > _number(entry.value, "max", 100):
+            yield ModelError(
+                f"'min' of '{brief(entry.key)}' is above its max",
+                place(tree, at),
+                "the values lie between both: min is 0 and max 100 unless it is said",
+            )
         if kind == "choice" and not is_said(entry.value, "of") and not entry.value.misspelled:
             yield ModelError(
                 f"'{brief(entry.key)}' has nothing to choose from",
                 place(tree, (*at, "distribution")),
                 "add of: [<value>, …]",
             )
+
+
+def _number(said: Entries, key: str, default: float) -> float:
+    """Return a number that is said; the default, too, where it is none, which is reported."""
+    try:
+        return float(text_at(said, key) or default)
+    except ValueError:
+        return default
 
 
 def _sources(tree: Entries) -> Iterator[tuple[str, Path, Entries]]:

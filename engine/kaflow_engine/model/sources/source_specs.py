@@ -22,6 +22,16 @@ class SourceSpec(RecordsSpec):
     """How long old versions are kept for `as_of`; None: for ever."""
 
     @property
+    def about(self) -> str:
+        """What it reads, in a few words."""
+        return self.type
+
+    @property
+    def record_time(self) -> str:
+        """What the timestamp of a record is."""
+        return "timestamp of the record"
+
+    @property
     def value_format(self) -> str:
         """The format of its records' values, a name of `model.formats`."""
         return "json"
@@ -51,6 +61,16 @@ class FilesSourceSpec(SourceSpec):
     """The first line of each CSV file names the columns, and is no record."""
     settle: Duration = 2_000
     """How long nothing has written to a file, in ms, before it is taken as whole."""
+
+    @property
+    def about(self) -> str:
+        """Where the files are."""
+        return f"{self.format} files of {self.path}, each read once"
+
+    @property
+    def record_time(self) -> str:
+        """All records of a file have one."""
+        return "time when the file was written"
 
     @property
     def value_format(self) -> str:
@@ -100,6 +120,17 @@ class GeneratorSourceSpec(SourceSpec):
     """The timestamp of the first record; None: when the pipeline first starts."""
     values: dict[str, DrawnSpec]
     """The columns of its records, and how they are distributed."""
+
+    @property
+    def about(self) -> str:
+        """How many records there are."""
+        most = "without end" if self.records is None else f"{self.records:,} in all"
+        return f"made-up records, {self.rate:g} a second, {most}, of seed {self.seed}"
+
+    @property
+    def record_time(self) -> str:
+        """It follows from the rate."""
+        return "time when the record appears at its rate"
 
     @property
     def typed(self) -> dict[str, str]:

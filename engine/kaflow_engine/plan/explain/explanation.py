@@ -9,8 +9,22 @@ from kaflow_engine.plan.explain.group_part import GroupPart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SourcePart:
+    """Where the records of a source come from that is no topic."""
+
+    kind: str
+    about: str
+    """In a few words."""
+    record_time: str
+    """What the timestamp of a record is."""
+    format: str | None = None
+    """Of files."""
+    path: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPart:
-    """One input topic; durations in ms."""
+    """One input topic, or another source; durations in ms."""
 
     name: str
     roles: tuple[str, ...]
@@ -39,6 +53,8 @@ class TopicPart:
     """What a null value does."""
     keys: str | None = None
     """The format of keys, of JSON with their type; None: text."""
+    source: SourcePart | None = None
+    """None: the topic of that name."""
     columns: tuple[Column, ...] | None
     """None: not known yet."""
 
@@ -284,6 +300,9 @@ class Explanation:
         chains = found.pop("chains")
         if not self.functions:
             del found["functions"]
+        for topic in found["topics"]:
+            if topic["source"] is None:
+                del topic["source"]
         for chain in chains:
             if not chain["tables"]:
                 del chain["tables"]

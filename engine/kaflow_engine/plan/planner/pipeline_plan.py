@@ -73,8 +73,9 @@ def declared_columns(spec: PipelineSpec, topic: str) -> tuple[Column, ...] | Non
         return format_of(said.format).declared(columns)
     except ModelError as error:
         path = ("topics", topic) if columns is None else ("topics", topic, "columns")
+        what = "source" if topic in spec.sources else "topic"
         raise ModelError(
-            f"topic '{topic}': {error.message}", spec.place(*path), error.hint
+            f"{what} '{topic}': {error.message}", spec.place(*path), error.hint
         ) from error
 
 

@@ -33,7 +33,7 @@ def check_topic_names(spec: PipelineSpec, topics: Sequence[str]) -> list[ModelEr
         if name not in topics:
             wrong.append(UnknownName("topic", name, topics, spec.place("state", "dimensions", i)))
     for name in spec.said_of_topics:
-        if name not in topics:
+        if name not in topics and not (name in spec.sources and name in spec.relations):
             what = "source" if name in spec.sources else "topic"
             wrong.append(UnknownName(what, name, topics, spec.place("topics", name)))
     return wrong
@@ -48,7 +48,7 @@ def _written_and_read(spec: PipelineSpec, topics: Sequence[str]) -> list[ModelEr
             "write to another topic",
         )
         for write in spec.writes
-        if write.output.topic in topics
+        if write.output.topic in topics and write.output.topic not in spec.sources
     ]
     if spec.dead_letter_topic in topics:
         wrong.append(
