@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from kaflow_engine.state.storage.store import Store
 
+KEPT = "sources"
+"""The folder of a state directory in which each source keeps what it has found, by its name."""
+
 StartPolicy = Literal["earliest", "latest"] | int
 """Where reading begins: at the first record, behind the last, or at a time in epoch ms."""
 
@@ -65,13 +68,28 @@ class RangeRead(Protocol):
 
 
 class NamedSource(Source, Protocol):
-    """A source that a file names by its kind: what it has found is kept beside the state."""
+    """A source that a file names by its kind: what it has found is kept beside the state.
+
+    Where a machine that lost its state runs batches again, they bring along what they need of that.
+    """
 
     def reads(self, start: Mapping[int, int], end: Mapping[int, int]) -> Sequence[RangeRead]:
         """Return what tasks read ranges with, one for each partition that is not empty.
 
         Raises:
             SourceError: The records are not those that they were.
+        """
+        ...
+
+    def found(self, start: Mapping[int, int], end: Mapping[int, int]) -> Any:
+        """Return, as data for JSON, what must be known of ranges to read them elsewhere."""
+        ...
+
+    def know(self, found: Any) -> None:
+        """Keep what `found` gave on another machine; what is known already is passed over.
+
+        Raises:
+            Damaged: It does not go on where what is known ends.
         """
         ...
 

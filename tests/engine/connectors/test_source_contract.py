@@ -1,5 +1,6 @@
 """The laws of sources: rows are implementations, ours and a made-up one."""
 
+import json
 import pickle
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,8 +84,8 @@ def subject_of(name: str, request: pytest.FixtureRequest) -> Subject:
     return Subject(found, [made if name == "generator" else LINES])
 
 
-def opened(params: SourceParams, state: Path) -> NamedSource:
-    place = SourcePlace(name="s", store=LocalStore(state), clock=lambda: NOW)
+def opened(params: SourceParams, state: Path, clock: int = NOW) -> NamedSource:
+    place = SourcePlace(name="s", store=LocalStore(state), clock=lambda: clock)
     return source_kind(params.type).open(params, place)
 
 
@@ -186,8 +187,25 @@ def test_a_task_and_a_later_run_read_the_same(name: str, request: pytest.Fixture
             assert again.latest() == end
 
 
+@pytest.mark.parametrize("name", NAMED)
+def test_another_machine_reads_the_same(name: str, request: pytest.FixtureRequest) -> None:
+    source = cast(NamedSource, subject_of(name, request).source)
+    end = source.latest()
+    folder: Path = request.getfixturevalue("tmp_path")
+    other = opened(params_of(name, folder), folder / "elsewhere", clock=NOW + 5_000)
+    for start in range(end[0]):  # as batches were cut
+        other.know(json.loads(json.dumps(source.found({0: start}, {0: start + 1}))))
+        assert other.read({0: 0}, {0: start + 1}) == source.read({0: 0}, {0: start + 1})
+    again = opened(params_of(name, folder), folder / "elsewhere", clock=NOW + 5_000)
+    assert again.read({0: 0}, end) == source.read({0: 0}, end)
+
+
 def opened_again(name: str, request: pytest.FixtureRequest) -> NamedSource:
     folder: Path = request.getfixturevalue("tmp_path")
+    return opened(params_of(name, folder), folder / "state")
+
+
+def params_of(name: str, folder: Path) -> SourceParams:
     form = cast(Any, name)
     files = FilesParams(path=str(folder / "in"), format=form, header=name == "csv", settle=0)
-    return opened(generated() if name == "generator" else files, folder / "state")
+    return generated() if name == "generator" else files

@@ -1,6 +1,7 @@
 """A source of made-up records: the same offset is the same record, whenever it is read."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +9,7 @@ import pyarrow as pa
 
 from kaflow_engine.connectors.generator.draws import drawn
 from kaflow_engine.connectors.records import record_batch
-from kaflow_engine.connectors.source_contract import SourcePlace, StartPolicy
+from kaflow_engine.connectors.source_contract import KEPT, SourcePlace, StartPolicy
 from kaflow_engine.duck.queries import query
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.records import RECORDS
@@ -94,6 +95,16 @@ class GeneratorSource:
         )
         return (read,)
 
+    def found(self, start: Mapping[int, int], end: Mapping[int, int]) -> int:
+        """Return the timestamp of the first record of all."""
+        return self._begin
+
+    def know(self, found: int) -> None:
+        """Go on with what began on another machine."""
+        if self._params.start is None and found != self._begin:
+            self._place.store.put(_name(self._place), str(found).encode())
+            self._begin = found
+
     def read(self, start: Mapping[int, int], end: Mapping[int, int]) -> pa.Table:
         """Return the records of a range."""
         batches = [batch for read in self.reads(start, end) for batch in read()]
@@ -117,12 +128,13 @@ class GeneratorSource:
 
 def _kept_begin(place: SourcePlace) -> int:
     """Return when the first record of a state appeared: now, the first time."""
-    name = f"sources/{place.name}/begin.json"
-    try:
-        place.store.create(name, str(place.clock()).encode())
-    except NameTaken:
-        pass
-    return int(place.store.get(name))
+    with suppress(NameTaken):
+        place.store.create(_name(place), str(place.clock()).encode())
+    return int(place.store.get(_name(place)))
+
+
+def _name(place: SourcePlace) -> str:
+    return f"{KEPT}/{place.name}/begin.json"
 
 
 def _as_json(rows: pa.Table) -> pa.Array:

@@ -4,6 +4,7 @@ from Kafka; of other sources from themselves."""
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -50,11 +51,29 @@ class RecordSource:
             frames.append(named_frame(self.spark, reads))
         return reduce(DataFrame.unionByName, frames)
 
+    def found(self, ranges: Ranges) -> dict[str, Any]:
+        """Return what sources that are no topics must know to read ranges on another machine."""
+        named = {name: bounds(ps) for name, ps in ranges.items() if name in self.named}
+        return {name: self.named[name].found(*ends) for name, ends in named.items()}
+
+    def know(self, found: Mapping[str, Any]) -> None:
+        """Let sources know what they need to read the ranges of a batch of another machine.
+
+        Raises:
+            Damaged: It does not go on where what they know ends.
+        """
+        for name in found.keys() & self.named.keys():
+            self.named[name].know(found[name])
+
+
+def bounds(ranges: Mapping[int, tuple[int, int]]) -> tuple[dict[int, int], dict[int, int]]:
+    """Return where ranges start, and where they end."""
+    return {p: start for p, (start, _) in ranges.items()}, {p: e for p, (_, e) in ranges.items()}
+
 
 def reads_of(source: NamedSource, ranges: Mapping[int, tuple[int, int]]) -> Sequence[RangeRead]:
     """Return what reads ranges of a source."""
-    starts = {partition: start for partition, (start, _) in ranges.items()}
-    return source.reads(starts, {partition: end for partition, (_, end) in ranges.items()})
+    return source.reads(*bounds(ranges))
 
 
 def split(ranges: Ranges, histories: Histories) -> tuple[Ranges, Ranges]:

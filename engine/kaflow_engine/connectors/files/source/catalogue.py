@@ -4,13 +4,14 @@ Entries are written before a batch uses them, and never change: the same offset 
 in every later run.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
+from kaflow_engine.connectors.source_contract import KEPT
 from kaflow_engine.state.storage.store import Damaged, Store
 
 
@@ -52,7 +53,7 @@ class Catalogue:
     """
 
     def __init__(self, store: Store, name: str) -> None:
-        self._store, self._folder = store, f"sources/{name}"
+        self._store, self._folder = store, f"{KEPT}/{name}"
         self._pages = store.list(f"{self._folder}/")
         self._files: list[Listed] = []
         for page in self._pages:
@@ -79,7 +80,27 @@ class Catalogue:
         self._files += files
         self._by_path |= {file.path: file for file in files}
 
-    def between(self, start: int, end: int) -> Iterable[Listed]:
+    def know(self, found: Any) -> None:
+        """Add files as `dump` gave them, without those that are known.
+
+        Raises:
+            Damaged: They do not follow those that are known.
+        """
+        files: list[Listed] = _adapter().validate_python(found)
+        fresh = [file for file in files if file.first >= self.end]
+        if fresh and fresh[0].first != self.end:
+            raise Damaged(
+                f"'{self._folder}' ends at offset {self.end}, and a batch reads '{fresh[0].path}' "
+                f"from offset {fresh[0].first}",
+                hint="restore the whole directory from one backup",
+            )
+        self.add(fresh)
+
+    def dump(self, start: int, end: int) -> Any:
+        """Return the files that have records of a range, as data for JSON."""
+        return _adapter().dump_python(self.between(start, end), mode="json")
+
+    def between(self, start: int, end: int) -> list[Listed]:
         """Return the files that have records of a range."""
         return [file for file in self._files if file.first < end and start < file.end]
 

@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -128,6 +129,18 @@ class FilesSource:
             if file.unreadable is None:
                 require_unchanged(self._place.name, file)
         return (FilesRead(source=self._place.name, files=files, start=first, end=last),)
+
+    def found(self, start: Mapping[int, int], end: Mapping[int, int]) -> Any:
+        """Return the files that have records of a range."""
+        return self._catalogue.dump(start[0], end[0])
+
+    def know(self, found: Any) -> None:
+        """Keep files that another machine has found.
+
+        Raises:
+            Damaged: They do not follow those that are known.
+        """
+        self._catalogue.know(found)
 
     def read(self, start: Mapping[int, int], end: Mapping[int, int]) -> pa.Table:
         """Return the records of a range."""
