@@ -43,4 +43,5 @@ def write_table(
     where: str | PathLike[str] | IO[bytes],
     *,
     compression: Literal["snappy", "zstd", "none"] = "snappy",
+    row_group_size: int | None = None,
 ) -> None: ...

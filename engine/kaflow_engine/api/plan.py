@@ -16,11 +16,11 @@ if TYPE_CHECKING:
         OutputPart,
         SidePart,
         SinkPart,
-        SourcePart,
         StepPart,
         TablePart,
         TopicPart,
     )
+    from kaflow_engine.plan.explain.source_part import SourcePart
 else:
     __getattr__ = lazily(__name__)
 

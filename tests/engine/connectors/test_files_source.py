@@ -37,7 +37,8 @@ class World:
         return FilesSource(self.params(**more), place)
 
     def params(self, **more: Any) -> FilesParams:
-        said = {"path": str(self.inside), "format": "json", "header": False, "settle": 0}
+        said: dict[str, Any] = {"path": str(self.inside), "format": "json", "header": False}
+        said["settle"] = 0
         return FilesParams(**(said | more))
 
     def write(self, name: str, *lines: str, at: int = NOW - 60_000) -> Path:

@@ -6,20 +6,7 @@ from typing import Any
 
 from kaflow_engine.model.columns import Column
 from kaflow_engine.plan.explain.group_part import GroupPart
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourcePart:
-    """Where the records of a source come from that is no topic."""
-
-    kind: str
-    about: str
-    """In a few words."""
-    record_time: str
-    """What the timestamp of a record is."""
-    format: str | None = None
-    """Of files."""
-    path: str | None = None
+from kaflow_engine.plan.explain.source_part import SourcePart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
