@@ -18,9 +18,8 @@ if TYPE_CHECKING:
         SinkPart,
         StepPart,
         TablePart,
-        TopicPart,
     )
-    from kaflow_engine.plan.explain.source_part import SourcePart
+    from kaflow_engine.plan.explain.topic_part import SourcePart, TopicPart
 else:
     __getattr__ = lazily(__name__)
 

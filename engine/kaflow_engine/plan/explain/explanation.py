@@ -6,44 +6,7 @@ from typing import Any
 
 from kaflow_engine.model.columns import Column
 from kaflow_engine.plan.explain.group_part import GroupPart
-from kaflow_engine.plan.explain.source_part import SourcePart
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicPart:
-    """One input topic, or another source; durations in ms."""
-
-    name: str
-    roles: tuple[str, ...]
-    """`driving`, `event side`, `dimension`."""
-    format: str
-    event_time: str | None
-    """The column; None: the Kafka timestamp."""
-    other_times: tuple[tuple[str | None, tuple[str, ...]], ...] = ()
-    """Columns that readings have instead, with the names of these."""
-    ttl: int | None
-    """None: kept for ever."""
-    ttl_from: str | None
-    lateness: int
-    idle_timeout: int
-    max_future: int
-    on_error: str
-    on_data_loss: str
-    on_schema_change: str
-    lookup: str | None
-    """Of a dimension."""
-    keep: int | None
-    """How long versions are kept."""
-    history: str | None
-    """Where files are that come before the topic."""
-    tombstones: str | None
-    """What a null value does."""
-    keys: str | None = None
-    """The format of keys, of JSON with their type; None: text."""
-    source: SourcePart | None = None
-    """None: the topic of that name."""
-    columns: tuple[Column, ...] | None
-    """None: not known yet."""
+from kaflow_engine.plan.explain.topic_part import TopicPart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

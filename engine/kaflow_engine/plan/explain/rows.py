@@ -12,9 +12,9 @@ from kaflow_engine.plan.explain.explanation import (
     LineagePart,
     OutputPart,
     StepPart,
-    TopicPart,
 )
 from kaflow_engine.plan.explain.groups import group_rows, taken_rows
+from kaflow_engine.plan.explain.topic_part import TopicPart
 from kaflow_engine.plan.planner.grouping.settings import KEY
 
 NOT_KNOWN = "not known yet"

@@ -7,8 +7,7 @@ from kaflow_engine.model.config import Config, topic_format
 from kaflow_engine.model.sources.source_specs import FilesSourceSpec
 from kaflow_engine.model.sources.topic_specs import TopicSpec
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.plan.explain.explanation import TopicPart
-from kaflow_engine.plan.explain.source_part import SourcePart
+from kaflow_engine.plan.explain.topic_part import SourcePart, TopicPart
 from kaflow_engine.plan.planner.roles import TopicRole
 from kaflow_engine.sql.chain_shapes import ChainShape
 from kaflow_engine.sql.shape import QueryShape

@@ -1,0 +1,56 @@
+"""How an input is read, as data."""
+
+from dataclasses import dataclass
+
+from kaflow_engine.model.columns import Column
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourcePart:
+    """Where the records of a source come from that is no topic."""
+
+    kind: str
+    about: str
+    """In a few words."""
+    record_time: str
+    """What the timestamp of a record is."""
+    format: str | None = None
+    """Of files."""
+    path: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicPart:
+    """One input topic, or another source; durations in ms."""
+
+    name: str
+    roles: tuple[str, ...]
+    """`driving`, `event side`, `dimension`."""
+    format: str
+    event_time: str | None
+    """The column; None: the Kafka timestamp."""
+    other_times: tuple[tuple[str | None, tuple[str, ...]], ...] = ()
+    """Columns that readings have instead, with the names of these."""
+    ttl: int | None
+    """None: kept for ever."""
+    ttl_from: str | None
+    lateness: int
+    idle_timeout: int
+    max_future: int
+    on_error: str
+    on_data_loss: str
+    on_schema_change: str
+    lookup: str | None
+    """Of a dimension."""
+    keep: int | None
+    """How long versions are kept."""
+    history: str | None
+    """Where files are that come before the topic."""
+    tombstones: str | None
+    """What a null value does."""
+    keys: str | None = None
+    """The format of keys, of JSON with their type; None: text."""
+    source: SourcePart | None = None
+    """None: the topic of that name."""
+    columns: tuple[Column, ...] | None
+    """None: not known yet."""
