@@ -10,7 +10,6 @@ from kaflow_engine.connectors.kafka.permissions import require_permissions
 from kaflow_engine.connectors.kafka.topic_schemas import (
     registry_of,
     require_topics,
-    resolve_schemas,
 )
 from kaflow_engine.errors import KaflowError, Location, Problems, SourceError
 from kaflow_engine.flow.sinks import TopicSink
@@ -19,6 +18,7 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.explain.explain import unknown_topics
 from kaflow_engine.plan.planner.planned import PlannedPipeline
+from kaflow_engine.runtime.planning.columns import resolve_columns
 from kaflow_engine.runtime.planning.prepare import (
     Waiting,
     align_outputs,
@@ -101,7 +101,7 @@ def _without_columns(
     return [
         error
         for topic in topics
-        for error in _raised(lambda name=topic: resolve_schemas(spec, config, [name], wait_ms=0))
+        for error in _raised(lambda name=topic: resolve_columns(spec, config, [name], wait_ms=0))
     ]
 
 

@@ -19,7 +19,6 @@ from kaflow_engine.connectors.kafka.run_log.transactions import control_topic
 from kaflow_engine.connectors.kafka.topic_schemas import (
     registry_of,
     require_topics,
-    resolve_schemas,
 )
 from kaflow_engine.connectors.kafka.wait import await_brokers
 from kaflow_engine.errors import ModelError, Problems, SourceError
@@ -36,7 +35,7 @@ from kaflow_engine.plan.evolution.start_decision import read_state
 from kaflow_engine.plan.planner.dependencies import producers_first
 from kaflow_engine.plan.planner.pipeline_plan import check_pipeline
 from kaflow_engine.plan.planner.planned import PlannedPipeline
-from kaflow_engine.runtime.planning.named_sources import columns_of_source
+from kaflow_engine.runtime.planning.columns import resolve_columns
 from kaflow_engine.runtime.planning.plan_with_state import plan_with_state, with_schema_ids
 from kaflow_engine.sql.pipeline import kafka_topics
 
@@ -237,12 +236,10 @@ def plan_pipeline(
     patience = waiting or Waiting()
 
     def resolve(names: Sequence[str]) -> dict[str, Columns]:
-        topics = [name for name in names if name not in spec.sources]
-        shown = {name: columns_of_source(spec, name) for name in names if name in spec.sources}
-        return shown | resolve_schemas(
+        return resolve_columns(
             spec,
             config,
-            topics,
+            names,
             wait_ms=patience.milliseconds,
             on_wait=say,
             stopped=patience.stopped,
