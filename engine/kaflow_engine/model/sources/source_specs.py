@@ -10,7 +10,7 @@ from kaflow_engine.model.names import Filled
 from kaflow_engine.model.sources.topic_specs import HistorySpec, RecordsSpec, TopicSpec
 from kaflow_engine.model.spec import CHOICE, Spec
 
-_TYPES = ("files", "generator")
+SOURCE_TYPES = ("files", "generator")
 _FIRST = f"{CHOICE}files"
 
 
@@ -144,7 +144,7 @@ def _choice(value: object) -> str:
     kind: object = getattr(value, "type", None)
     if isinstance(value, dict):
         kind = cast(Mapping[str, object], value).get("type")
-    return f"{CHOICE}{kind}" if kind in _TYPES else _FIRST
+    return f"{CHOICE}{kind}" if kind in SOURCE_TYPES else _FIRST
 
 
 AnySource = Annotated[
