@@ -4,7 +4,7 @@ A `Source` gives the same records for the same range of offsets.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from kaflow_engine.formats.contract import Format
@@ -104,6 +104,8 @@ class SourcePlace:
     """The state directory."""
     clock: Callable[[], int]
     """Epoch milliseconds."""
+    connection: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """How a store of objects is reached; secrets among it."""
 
 
 class SourceKind(Protocol):
@@ -113,12 +115,15 @@ class SourceKind(Protocol):
         """Open a source of a pipeline."""
         ...
 
-    def sample(self, params: Any, form: Format) -> tuple[Column, ...] | None:
+    def sample(
+        self, params: Any, form: Format, connection: Mapping[str, str]
+    ) -> tuple[Column, ...] | None:
         """Return the columns that its records show; None: there is no record yet.
 
         Args:
             params: Its settings.
             form: Of its values.
+            connection: As `SourcePlace` has it.
 
         Raises:
             SourceError: It cannot be read.

@@ -35,6 +35,7 @@ from kaflow_engine.runtime.drive.bounded import BoundedRead
 from kaflow_engine.runtime.drive.live import LiveStream
 from kaflow_engine.runtime.drive.polled import PolledStream
 from kaflow_engine.runtime.failures.failures import to_error
+from kaflow_engine.runtime.planning.columns import connection_of_stores
 from kaflow_engine.runtime.planning.plan_codec import fingerprint
 from kaflow_engine.runtime.restart_policy import RestartPolicy, keep_trying
 from kaflow_engine.runtime.sink.claims import Claims
@@ -165,7 +166,7 @@ class PipelineRun:
             rebuild = load_rebuild(store)
         log = BatchLog(store)
         histories = open_histories(self.spark, log, wanted)
-        inputs = open_inputs(kafka, log, wanted)
+        inputs = open_inputs(kafka, log, wanted, connection_of_stores(self.config))
         new_state = new_state_of(self.plan, self.config, inputs, self.clock(), histories, rebuild)
         state, plan = open_state(log, wanted, inputs, new_state, self.change)
         control.ensure()

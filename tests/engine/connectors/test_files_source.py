@@ -12,10 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from kaflow_engine.connectors.files.source.contents import CHUNK
+from kaflow_engine.connectors.files.source.folder import Folders
 from kaflow_engine.connectors.files.source.source import FilesSource
 from kaflow_engine.connectors.source_contract import SourcePlace
 from kaflow_engine.connectors.sources import source_kind
-from kaflow_engine.errors import SourceUnfit
+from kaflow_engine.errors import SourceAway, SourceUnfit
 from kaflow_engine.flow.sources import FilesParams
 from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.columns import Column
@@ -141,6 +142,27 @@ def test_a_broken_file_is_one_record_that_says_so(world: World, form: str) -> No
     assert world.source(format=form).read({0: 0}, {0: 1}).to_pylist() == [record]
 
 
+def test_a_file_that_may_not_be_read_is_no_broken_one(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.write("a", "1")
+
+    def refuse(self: Folders, path: str) -> None:
+        raise PermissionError(13, "Permission denied", path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Folders, "open", refuse)
+        with pytest.raises(SourceAway, match="'.*/in/a' cannot be read: .*Permission denied"):
+            world.source().latest()
+    source = world.source()
+    (task,) = source.reads({0: 0}, source.latest())
+    with monkeypatch.context() as patch:
+        patch.setattr(Folders, "open", refuse)
+        with pytest.raises(SourceAway, match="Permission denied"):
+            list(task())
+    assert read(source) == ["1"]
+
+
 def test_long_files_are_read_from_any_record_on(world: World) -> None:
     lines = [json.dumps({"n": n}) for n in range(2 * CHUNK + 5)]
     world.write("a", *lines[:100], "", *lines[100:])
@@ -235,7 +257,7 @@ def test_what_is_wrong_with_a_folder_or_a_state(world: World) -> None:
 
 def shown(world: World, form: str) -> tuple[Column, ...] | None:
     params = world.params(format=form)
-    return source_kind("files").sample(params, format_of("csv" if form == "csv" else "json"))
+    return source_kind("files").sample(params, format_of("csv" if form == "csv" else "json"), {})
 
 
 def test_the_first_records_show_the_columns(world: World) -> None:

@@ -1,5 +1,6 @@
 """Made-up records as a kind of source."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kaflow_engine.connectors.source_contract import SourcePlace
@@ -20,6 +21,8 @@ class GeneratorKind:
 
         return GeneratorSource(params, place)
 
-    def sample(self, params: GeneratorParams, form: Format) -> tuple[Column, ...] | None:
+    def sample(
+        self, params: GeneratorParams, form: Format, connection: Mapping[str, str]
+    ) -> tuple[Column, ...] | None:
         """Return None: the columns follow from the settings."""
         return None

@@ -10,6 +10,7 @@ from kaflow_engine.model.pipelines.output_rules import outputs_of
 from kaflow_engine.model.pipelines.table_rules import is_said, is_table
 from kaflow_engine.model.spec import Path
 
+_STORES = ("s3://", "s3a://")
 _OF_DISTRIBUTIONS = {
     "min": ("uniform",),
     "max": ("uniform", "skewed"),
@@ -68,6 +69,13 @@ def settings_of_sources(tree: Entries) -> Iterator[ModelError]:
                 f"'header' of '{called}' is only for format: csv",
                 place(tree, (*path, "header")),
                 "remove it: other formats name their columns themselves",
+            )
+        folder = text_at(said, "path") or ""
+        if kind == "files" and "://" in folder and not folder.startswith(_STORES):
+            yield ModelError(
+                f"'{brief(folder)}' is not where files of '{called}' can be",
+                place(tree, (*path, "path")),
+                "write the path of a folder, or s3://<bucket>/<folder>",
             )
         if kind == "generator":
             yield from _distributions(tree, path, said)

@@ -34,7 +34,7 @@ def resolve_columns(
     Raises:
         SourceError: One does not exist, or its columns cannot be found.
     """
-    shown = {name: _shown_by(spec, name) for name in names if name in spec.sources}
+    shown = {name: _shown_by(spec, config, name) for name in names if name in spec.sources}
     topics = [name for name in names if name not in shown]
     if not topics:
         return shown
@@ -43,11 +43,24 @@ def resolve_columns(
     )
 
 
-def _shown_by(spec: PipelineSpec, name: str) -> tuple[Column, ...]:
+def connection_of_stores(config: Config) -> dict[str, str]:
+    """Return how stores of objects are reached: as the one for checkpoints is."""
+    s3 = config.state.rocksdb.checkpoint.s3
+    said = {
+        "region": s3.region,
+        "endpoint": s3.endpoint,
+        "access_key": s3.access_key,
+        "secret_key": s3.secret_key,
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _shown_by(spec: PipelineSpec, config: Config, name: str) -> tuple[Column, ...]:
     said, params = spec.sources[name], source_params(spec, name)
     at = spec.place("sources", name)
     try:
-        found = source_kind(said.type).sample(params, format_of(said.value_format))
+        form, connection = format_of(said.value_format), connection_of_stores(config)
+        found = source_kind(said.type).sample(params, form, connection)
     except SourceError as error:
         raise type(error)(error.message, at, error.hint) from error
     if found is None:

@@ -73,13 +73,16 @@ class Inputs:
         return [name for name in names if name not in self.named]
 
 
-def open_inputs(kafka: KafkaSettings, log: BatchLog, plan: Flow) -> Inputs:
+def open_inputs(
+    kafka: KafkaSettings, log: BatchLog, plan: Flow, connection: Mapping[str, str]
+) -> Inputs:
     """Return what a plan reads, and what batches read that its state has begun with another one.
 
     Args:
         kafka: Where the topics are.
         log: Of the state, if there is one.
         plan: What is to run.
+        connection: How a store of objects is reached.
 
     Raises:
         Damaged: What sources have kept in the state cannot be read.
@@ -88,23 +91,25 @@ def open_inputs(kafka: KafkaSettings, log: BatchLog, plan: Flow) -> Inputs:
     plans = [plan] if state is None else [plan_of(log.load_plan(state.fingerprint)), plan]
     named: dict[str, NamedSource] = {}
     for each in plans:
-        named |= open_sources(each, log.store)
+        named |= open_sources(each, log.store, connection)
     return Inputs(kafka, named)
 
 
-def open_sources(plan: Flow, store: Store) -> NamedSources:
+def open_sources(plan: Flow, store: Store, connection: Mapping[str, str]) -> NamedSources:
     """Open the sources of a plan that are no topics.
 
     Args:
         plan: What reads them.
         store: The state directory.
+        connection: How a store of objects is reached.
 
     Raises:
         Damaged: What they have kept there cannot be read.
     """
     return {
         topic.name: source_kind(topic.connector.type).open(
-            topic.connector, SourcePlace(name=topic.name, store=store, clock=wall_clock)
+            topic.connector,
+            SourcePlace(name=topic.name, store=store, clock=wall_clock, connection=connection),
         )
         for topic in plan.sources
         if topic.connector is not None

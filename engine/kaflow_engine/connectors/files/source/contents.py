@@ -10,6 +10,7 @@ from typing import BinaryIO, Literal, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kaflow_engine.connectors.files.source.seen import Storage
 from kaflow_engine.duck.queries import query
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import ModelError
@@ -21,7 +22,13 @@ CHUNK = 16_384
 """Records of one Arrow batch, and from one mark of a file to the next."""
 _BOM = b"\xef\xbb\xbf"
 BROKEN = (OSError, EOFError, zlib.error, pa.ArrowException)
-"""What readers raise about what is in a file."""
+"""What readers raise about what is in a file, and about files that they cannot get."""
+
+
+def is_away(error: BaseException) -> bool:
+    """Tell whether an error of BROKEN is about getting a file, and not about what is in it."""
+    by_system = isinstance(error, OSError) and error.errno is not None
+    return by_system or "AWS Error" in str(error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,17 +47,17 @@ class Counted:
     marks: tuple[int, ...] = ()
 
 
-def count(path: str, form: Form) -> Counted:
+def count(storage: Storage, path: str, form: Form) -> Counted:
     """Look through a file.
 
     Raises:
         OSError, EOFError, zlib.error, ArrowException: It cannot be read.
     """
     if form.format == "parquet":
-        with pq.ParquetFile(path) as file:
+        with storage.open(path) as raw, pq.ParquetFile(raw) as file:
             return Counted(file.metadata.num_rows)
     found, marks = 0, list[int]()
-    for at, _ in _lines(path, form, 0):
+    for at, _ in _lines(storage, path, form, 0):
         if found % CHUNK == 0:
             marks.append(at)
         found += 1
@@ -58,7 +65,7 @@ def count(path: str, form: Form) -> Counted:
 
 
 def values(
-    path: str, form: Form, start: int, end: int, marks: Sequence[int] = ()
+    storage: Storage, path: str, form: Form, start: int, end: int, marks: Sequence[int] = ()
 ) -> Iterator[pa.Array]:
     """Yield the values of the records from `start` to `end` of a file, as binary arrays.
 
@@ -66,31 +73,32 @@ def values(
         OSError, EOFError, zlib.error, ArrowException: It cannot be read.
     """
     if form.format == "parquet":
-        yield from _rows(path, start, end)
+        yield from _rows(storage, path, start, end)
         return
     at, skipped = (marks[start // CHUNK], start // CHUNK * CHUNK) if marks else (0, 0)
-    lines = islice(_lines(path, form, at), start - skipped, end - skipped)
+    lines = islice(_lines(storage, path, form, at), start - skipped, end - skipped)
     while some := [line for _, line in islice(lines, CHUNK)]:
         yield pa.array(some, pa.binary())
 
 
-def columns(path: str) -> tuple[Column, ...]:
+def columns(storage: Storage, path: str) -> tuple[Column, ...]:
     """Return the columns of a Parquet file, with types as DuckDB writes them.
 
     Raises:
         OSError, ArrowException: It cannot be read.
     """
-    return _columns(pq.read_schema(path))
+    with storage.open(path) as raw, pq.ParquetFile(raw) as file:
+        return _columns(file.schema_arrow)
 
 
 def _is_packed(path: str) -> bool:
     return path.endswith(".gz")
 
 
-def _lines(path: str, form: Form, at: int) -> Iterator[tuple[int, bytes]]:
+def _lines(storage: Storage, path: str, form: Form, at: int) -> Iterator[tuple[int, bytes]]:
     """Yield the lines from a byte on that are not blank, and where each begins."""
-    file = cast(BinaryIO, gzip.open(path) if _is_packed(path) else open(path, "rb"))
-    with file:
+    with storage.open(path) as raw:
+        file = cast(BinaryIO, gzip.open(raw)) if _is_packed(path) else raw
         file.seek(at)
         header = form.header and at == 0
         for line in file:
@@ -106,8 +114,8 @@ def _lines(path: str, form: Form, at: int) -> Iterator[tuple[int, bytes]]:
             yield begins, text
 
 
-def _rows(path: str, start: int, end: int) -> Iterator[pa.Array]:
-    with pq.ParquetFile(path) as file:
+def _rows(storage: Storage, path: str, start: int, end: int) -> Iterator[pa.Array]:
+    with storage.open(path) as raw, pq.ParquetFile(raw) as file:
         sql = _as_json(_columns(file.schema_arrow))
         first = 0
         for group in range(file.num_row_groups):

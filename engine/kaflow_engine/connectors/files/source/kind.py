@@ -1,5 +1,6 @@
 """Files as a kind of source."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kaflow_engine.connectors.source_contract import SourcePlace
@@ -23,7 +24,9 @@ class FilesKind:
 
         return FilesSource(params, place)
 
-    def sample(self, params: FilesParams, form: Format) -> tuple[Column, ...] | None:
+    def sample(
+        self, params: FilesParams, form: Format, connection: Mapping[str, str]
+    ) -> tuple[Column, ...] | None:
         """Return the columns of the first file that can be read and has a record."""
         from kaflow_engine.connectors.files.source.contents import (
             BROKEN,
@@ -31,14 +34,16 @@ class FilesKind:
             columns,
             values,
         )
-        from kaflow_engine.connectors.files.source.folder import look
+        from kaflow_engine.connectors.files.source.storage import storage_of
 
         how = Form(format=params.format, header=params.header)
-        for seen in look(params.path):
+        storage = storage_of(params.path, connection)
+        for seen in storage.look(params.path):
             try:
                 if params.format == "parquet":
-                    return columns(seen.path)
-                lines = [line for some in values(seen.path, how, 0, _SAMPLE) for line in some]
+                    return columns(storage, seen.path)
+                parts = values(storage, seen.path, how, 0, _SAMPLE)
+                lines = [line for some in parts for line in some]
             except BROKEN:
                 continue
             said = [line.as_py() for line in lines]

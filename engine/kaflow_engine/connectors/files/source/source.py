@@ -9,11 +9,18 @@ from typing import Any
 import pyarrow as pa
 
 from kaflow_engine.connectors.files.source.catalogue import Catalogue, Listed
-from kaflow_engine.connectors.files.source.contents import BROKEN, Form, count, values
-from kaflow_engine.connectors.files.source.folder import Seen, look, state_of
+from kaflow_engine.connectors.files.source.contents import (
+    BROKEN,
+    Form,
+    count,
+    is_away,
+    values,
+)
+from kaflow_engine.connectors.files.source.seen import Seen, Storage
+from kaflow_engine.connectors.files.source.storage import storage_of
 from kaflow_engine.connectors.records import record_batch
 from kaflow_engine.connectors.source_contract import SourcePlace, StartPolicy
-from kaflow_engine.errors import SourceUnfit
+from kaflow_engine.errors import SourceAway, SourceUnfit
 from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.flow.sources import FilesParams
 
@@ -25,6 +32,7 @@ class FilesRead:
     """A range of records, and the files that have them; see `RangeRead`."""
 
     source: str
+    storage: Storage
     files: tuple[Listed, ...]
     start: int
     end: int
@@ -45,19 +53,21 @@ class FilesRead:
             stamps = [file.timestamp]
             yield record_batch(self.source, first, [None], stamps, file.path, file.unreadable)
             return
-        require_unchanged(self.source, file)
+        require_unchanged(self.source, self.storage, file)
         at = first
         inside = (first - file.first, end - file.first)
         form = Form(format=file.format, header=file.header)
         try:
-            for some in values(file.path, form, *inside, file.marks):
+            for some in values(self.storage, file.path, form, *inside, file.marks):
                 stamps = pa.repeat(pa.scalar(file.timestamp, pa.int64()), len(some))
                 yield record_batch(self.source, at, some, stamps, file.path)
                 at += len(some)
         except BROKEN as error:
-            require_unchanged(self.source, file)
+            require_unchanged(self.source, self.storage, file)
+            if is_away(error):
+                raise SourceAway(f"'{file.path}' cannot be read: {error}") from error
             raise changed(self.source, file, f"cannot be read: {error}") from error
-        require_unchanged(self.source, file)
+        require_unchanged(self.source, self.storage, file)
         if at != end:
             raise changed(self.source, file, f"has no record {at - file.first + 1}")
 
@@ -74,6 +84,7 @@ class FilesSource:
 
     def __init__(self, params: FilesParams, place: SourcePlace) -> None:
         self._params, self._place = params, place
+        self._storage = storage_of(params.path, place.connection)
         self._catalogue = Catalogue(place.store, place.name)
         self._young: dict[str, tuple[Seen, float]] = {}
         self._warned: set[str] = set()
@@ -86,13 +97,13 @@ class FilesSource:
         """Look at the folder; return the end of what is there, and whole."""
         found: list[Listed] = []
         end = self._catalogue.end
-        for seen in look(self._params.path):
+        for seen in self._storage.look(self._params.path):
             known = self._catalogue.by_path.get(seen.path)
             if known is not None:
                 self._warn_of_change(known, seen)
             elif self._is_whole(seen):
                 listed = self._listed(seen, end)
-                if state_of(seen.path) == seen:  # else someone still writes to it
+                if listed is not None:
                     found.append(listed)
                     end = listed.end
         self._catalogue.add(found)
@@ -127,8 +138,11 @@ class FilesSource:
         files = tuple(self._catalogue.between(first, last))
         for file in files:
             if file.unreadable is None:
-                require_unchanged(self._place.name, file)
-        return (FilesRead(source=self._place.name, files=files, start=first, end=last),)
+                require_unchanged(self._place.name, self._storage, file)
+        read = FilesRead(
+            source=self._place.name, storage=self._storage, files=files, start=first, end=last
+        )
+        return (read,)
 
     def found(self, start: Mapping[int, int], end: Mapping[int, int]) -> Any:
         """Return the files that have records of a range."""
@@ -162,7 +176,12 @@ class FilesSource:
         del self._young[seen.path]
         return True
 
-    def _listed(self, seen: Seen, first: int) -> Listed:
+    def _listed(self, seen: Seen, first: int) -> Listed | None:
+        """Look through a file; None: someone still writes to it, or has taken it away.
+
+        Raises:
+            SourceAway: It cannot be read now.
+        """
         form = Form(format=self._params.format, header=self._params.header)
         file = Listed(
             path=seen.path,
@@ -174,12 +193,16 @@ class FilesSource:
             header=form.header,
         )
         try:
-            found = count(seen.path, form)
+            found = count(self._storage, seen.path, form)
+            file = replace(file, records=found.records, marks=found.marks)
         except BROKEN as error:
             said = str(error).partition("\n")[0]
-            LOGGER.warning("'%s' cannot be read, and is a dead letter: %s", seen.path, said)
-            return replace(file, unreadable=f"{seen.path} cannot be read: {said}")
-        return replace(file, records=found.records, marks=found.marks)
+            if self._storage.state_of(seen.path) == seen:
+                if is_away(error):
+                    raise SourceAway(f"'{seen.path}' cannot be read: {said}") from error
+                LOGGER.warning("'%s' cannot be read, and is a dead letter: %s", seen.path, said)
+            file = replace(file, unreadable=f"{seen.path} cannot be read: {said}")
+        return file if self._storage.state_of(seen.path) == seen else None
 
     def _warn_of_change(self, known: Listed, seen: Seen) -> None:
         same = (known.size, known.changed) == (seen.size, seen.changed)
@@ -191,13 +214,16 @@ class FilesSource:
             )
 
 
-def require_unchanged(source: str, file: Listed) -> None:
+def require_unchanged(source: str, storage: Storage, file: Listed) -> None:
     """Check that a file is the one that was found.
 
     Raises:
         SourceUnfit: It is gone, or another one.
     """
-    now = state_of(file.path)
+    try:
+        now = storage.state_of(file.path)
+    except OSError as error:
+        raise SourceAway(f"'{file.path}' cannot be read: {error}") from error
     if now is None:
         raise changed(source, file, "is gone")
     if now.size != file.size:
