@@ -152,7 +152,7 @@ def test_a_file_that_may_not_be_read_is_no_broken_one(
 
     with monkeypatch.context() as patch:
         patch.setattr(Folders, "open", refuse)
-        with pytest.raises(SourceAway, match="'.*/in/a' cannot be read: .*Permission denied"):
+        with pytest.raises(SourceAway, match=r"'.*/in/a' cannot be read: .*Permission denied"):
             world.source().latest()
     source = world.source()
     (task,) = source.reads({0: 0}, source.latest())

@@ -24,6 +24,11 @@ from kaflow_engine.errors import SourceAway, SourceUnfit
 from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.flow.sources import FilesParams
 
+_CHEAP_S = 0.05
+_SHARE = 10
+"""A look that takes longer than that is not repeated for so many times as long: batches go on with
+what was found."""
+
 LOGGER = logging.getLogger("kaflow.files")
 
 
@@ -88,6 +93,7 @@ class FilesSource:
         self._catalogue = Catalogue(place.store, place.name)
         self._young: dict[str, tuple[Seen, float]] = {}
         self._warned: set[str] = set()
+        self._looked = self._cost = 0.0
 
     def partitions(self) -> Sequence[int]:
         """Return the one there is."""
@@ -96,7 +102,9 @@ class FilesSource:
     def latest(self) -> Mapping[int, int]:
         """Look at the folder; return the end of what is there, and whole."""
         found: list[Listed] = []
-        end = self._catalogue.end
+        end, began = self._catalogue.end, time.monotonic()
+        if self._cost > _CHEAP_S and began - self._looked < _SHARE * self._cost:
+            return {0: end}
         for seen in self._storage.look(self._params.path):
             known = self._catalogue.by_path.get(seen.path)
             if known is not None:
@@ -107,6 +115,8 @@ class FilesSource:
                     found.append(listed)
                     end = listed.end
         self._catalogue.add(found)
+        self._looked = time.monotonic()
+        self._cost = self._looked - began
         return {0: end}
 
     def start(self, policy: StartPolicy) -> Mapping[int, int]:
