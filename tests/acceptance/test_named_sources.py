@@ -2,20 +2,24 @@
 # pyright: basic
 
 import json
+import shutil
 from collections import Counter
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from kaflow_engine.connectors.kafka.dead_letters.letters import letters_of
+from kaflow_engine.connectors.kafka.dead_letters.redrive import can_redrive
 from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.runtime.planning.prepare import prepare
+from tests.acceptance.bucket_here import KEYS, NAME, Store
 from tests.acceptance.kills import share
 from tests.acceptance.run_child import killed_at
 from tests.acceptance.three_days import config_for
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.services]
 
 ROWS, FILES = 60, 5
 PLACES = [
@@ -90,6 +94,7 @@ def test_each_row_comes_once(broker, spark, folder, tmp_path, unique, place):
     assert Counter(map(str, rows)) == Counter(map(str, expected))
     letters = read_all(broker.settings, planned.plan.dead_letter_topic)
     assert letters.num_rows == summary.counters["dead_letter"] == 1
+    assert not any(can_redrive(letter) for letter in letters_of(letters))
     headers = {h["key"]: h["value"].decode() for h in letters["headers"].to_pylist()[0]}
     assert headers["kaflow.from"] == str(folder / "2b.parquet")
     assert headers["kaflow.phase"] == "read"
@@ -100,3 +105,54 @@ def test_each_row_comes_once(broker, spark, folder, tmp_path, unique, place):
     _, rows = run()  # the name says when it is whole, and the others are not read again
     again = Counter(map(str, [*expected, *expected[:ROWS]]))
     assert Counter(map(str, rows)) == again
+
+
+def test_a_machine_is_lost_with_what_it_had_found(broker, spark, tmp_path, unique):
+    """Files of a bucket: those of batches that no checkpoint covers are known by the batches."""
+    from kaflow_engine.runtime.application import run_pipelines
+
+    with Store() as store:
+        objects = store.bucket("in")
+
+        def put(name, first):
+            lines = (json.dumps({"id": first + n}) for n in range(ROWS))
+            objects.put(name, "\n".join(lines).encode(), None)
+
+        keys = {"accessKey": KEYS["access_key"], "secretKey": KEYS["secret_key"]}
+        s3 = {"enabled": True, "bucket": NAME, "endpoint": store.endpoint, **keys}
+        s3 |= {"region": KEYS["region"]}
+
+        def config(interval):
+            rocksdb = {"path": str(tmp_path / "state"), "checkpoint": {"interval": interval}}
+            rocksdb["checkpoint"]["s3"] = s3
+            state = {"rocksdb": rocksdb}
+            return config_for(broker, tmp_path / "state", max_records=45, state=state)
+
+        spec = PipelineSpec.model_validate(
+            {
+                "name": unique,
+                "query": "SELECT id, count(*) AS n FROM clicks GROUP BY id",
+                "output": {"topic": f"{unique}.out", "key": "id"},
+                "sources": {
+                    "clicks": {
+                        "type": "files",
+                        "path": f"s3://{NAME}/in",
+                        "format": "json",
+                        "settle": 0,
+                    }
+                },
+            }
+        )
+        put("m", 0)
+        (planned,) = prepare([spec], config("1ms"))
+        run_pipelines([planned.plan], config("1ms"), until_caught_up=True, spark=spark)
+        put("x", ROWS)
+        put("z", 2 * ROWS)
+        killed_at("committed", "*", spec, config("1h"))
+        shutil.rmtree(tmp_path / "state")
+        put("a", 3 * ROWS)  # would be found first, if what was found were lost
+        (planned,) = prepare([spec], config("1h"))
+        run_pipelines([planned.plan], config("1h"), until_caught_up=True, spark=spark)
+    values = read_all(broker.settings, f"{unique}.out")["value"].to_pylist()
+    rows = Counter((row["id"], row["n"]) for row in map(json.loads, values))
+    assert rows == Counter((n, 1) for n in range(4 * ROWS))
