@@ -12,6 +12,7 @@ from tests.reference.unions import NotExpressible
 
 FOLDER = Path(__file__).parents[1] / "engine" / "testing" / "cases"
 BEYOND_THE_ORACLE = {
+    "a query may ask for the file of a record",
     "a table of files has the last row of each key",
     "made-up records are counted in windows of their own time",
     "groups of a union beside the groups of one topic, all of both",
