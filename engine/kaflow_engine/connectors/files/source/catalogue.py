@@ -14,6 +14,9 @@ from pydantic import TypeAdapter, ValidationError
 from kaflow_engine.connectors.source_contract import KEPT
 from kaflow_engine.state.storage.store import Damaged, Store
 
+_PAGE = 256
+"""Files after which another page begins."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
@@ -54,10 +57,12 @@ class Catalogue:
 
     def __init__(self, store: Store, name: str) -> None:
         self._store, self._folder = store, f"{KEPT}/{name}"
-        self._pages = store.list(f"{self._folder}/")
+        pages = store.list(f"{self._folder}/")
+        self._pages, self._last = len(pages), list[Listed]()
         self._files: list[Listed] = []
-        for page in self._pages:
-            self._files += _read(store, page)
+        for page in pages:
+            self._last = _read(store, page)
+            self._files += self._last
         self._by_path = {file.path: file for file in self._files}
 
     @property
@@ -71,12 +76,18 @@ class Catalogue:
         return self._by_path
 
     def add(self, files: Sequence[Listed]) -> None:
-        """Keep files that were found, in the order of their offsets."""
+        """Keep files that were found, in the order of their offsets.
+
+        They fill up the last page, which is replaced as a whole: a reader finds it without them, or
+        with all of them.
+        """
         if not files:
             return
-        page = f"{self._folder}/{len(self._pages) + 1:08d}.json"
-        self._store.create(page, _adapter().dump_json(list(files)))
-        self._pages.append(page)
+        if not self._pages or len(self._last) >= _PAGE:
+            self._pages, self._last = self._pages + 1, []
+        self._last = [*self._last, *files]
+        page = f"{self._folder}/{self._pages:08d}.json"
+        self._store.put(page, _adapter().dump_json(self._last))
         self._files += files
         self._by_path |= {file.path: file for file in files}
 

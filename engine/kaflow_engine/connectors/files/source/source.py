@@ -26,8 +26,8 @@ from kaflow_engine.flow.sources import FilesParams
 
 _CHEAP_S = 0.05
 _SHARE = 10
-"""A look that takes longer than that is not repeated for so many times as long: batches go on with
-what was found."""
+"""A look that takes longer than that is repeated after so many times as long at the earliest:
+batches go on with what was found."""
 
 LOGGER = logging.getLogger("kaflow.files")
 
@@ -105,7 +105,10 @@ class FilesSource:
         end, began = self._catalogue.end, time.monotonic()
         if self._cost > _CHEAP_S and began - self._looked < _SHARE * self._cost:
             return {0: end}
-        for seen in self._storage.look(self._params.path):
+        there = self._storage.look(self._params.path)
+        self._looked = time.monotonic()
+        self._cost = self._looked - began
+        for seen in there:
             known = self._catalogue.by_path.get(seen.path)
             if known is not None:
                 self._warn_of_change(known, seen)
@@ -115,8 +118,6 @@ class FilesSource:
                     found.append(listed)
                     end = listed.end
         self._catalogue.add(found)
-        self._looked = time.monotonic()
-        self._cost = self._looked - began
         return {0: end}
 
     def start(self, policy: StartPolicy) -> Mapping[int, int]:
