@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from kaflow_engine.connectors.kafka.admin import create_topic
+from kaflow_engine.connectors.kafka.client import open_producer
 from kaflow_engine.connectors.kafka.dead_letters.letters import letters_of
 from kaflow_engine.connectors.kafka.dead_letters.redrive import can_redrive
 from kaflow_engine.connectors.kafka.read import read_all
@@ -21,7 +23,7 @@ from tests.acceptance.three_days import config_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.services]
 
-ROWS, FILES = 60, 5
+ROWS, FILES, USERS = 60, 5, 7
 PLACES = [
     None,
     *share([("batch_logged", 2), ("mapped", 1), ("before_commit_log", 2), ("committed", 3)], 2),
@@ -35,7 +37,7 @@ def folder(tmp_path):
     found.mkdir()
     for number in range(FILES):
         ids = range(number * ROWS, (number + 1) * ROWS)
-        rows = pa.table({"id": list(ids), "u": [f"u{n % 7}" for n in ids]})
+        rows = pa.table({"id": list(ids), "u": [f"u{n % USERS}" for n in ids]})
         pq.write_table(rows, found / f"{number}.parquet", row_group_size=25)
     (found / "2b.parquet").write_bytes(b"PAR1 and nothing else")
     whole = (found / "0.parquet").read_bytes()
@@ -47,7 +49,14 @@ def spec_of(name, folder):
     return PipelineSpec.model_validate(
         {
             "name": name,
-            "query": "SELECT c.id, u.name FROM clicks c LEFT JOIN users u ON c.u = u.u",
+            "query": f"""
+                SELECT c.id, u.name, r.rank
+                FROM clicks c
+                LEFT JOIN users u ON c.u = u.u
+                LEFT JOIN "{name}.ranks" r ON c.u = r.u
+            """,
+            "state": {"dimensions": [f"{name}.ranks"]},
+            "topics": {f"{name}.ranks": {"columns": {"u": "VARCHAR", "rank": "INTEGER"}}},
             "output": {"topic": f"{name}.out", "key": "id"},
             "sources": {
                 "clicks": {
@@ -58,7 +67,7 @@ def spec_of(name, folder):
                 },
                 "users": {
                     "type": "generator",
-                    "records": 7,
+                    "records": USERS,
                     "rate": 1000,
                     "start": "2026-01-01T00:00:00Z",
                     "values": {
@@ -74,12 +83,22 @@ def spec_of(name, folder):
     )
 
 
+def send_ranks(broker, topic):
+    """Send the records of a topic that the sources are joined with."""
+    create_topic(broker.settings, topic, 2)
+    producer = open_producer(broker.settings).api
+    for n in range(USERS):
+        producer.produce(topic, json.dumps({"u": f"u{n}", "rank": n * n}), f"u{n}")
+    assert producer.flush(30) == 0
+
+
 @pytest.mark.parametrize("place", PLACES, ids=str)
 def test_each_row_comes_once(broker, spark, folder, tmp_path, unique, place):
     from kaflow_engine.runtime.application import run_pipelines
 
     config = config_for(broker, tmp_path / "state", max_records=45)
     spec = spec_of(unique, folder)
+    send_ranks(broker, f"{unique}.ranks")
     if place is not None:
         killed_at(*place, spec, config)
     (planned,) = prepare([spec], config)
@@ -90,7 +109,10 @@ def test_each_row_comes_once(broker, spark, folder, tmp_path, unique, place):
         return summary.pipelines[unique], [json.loads(value) for value in values]
 
     summary, rows = run()
-    expected = [{"id": n, "name": f"name of {n % 7}"} for n in range(FILES * ROWS)]
+    expected = [
+        {"id": n, "name": f"name of {n % USERS}", "rank": (n % USERS) ** 2}
+        for n in range(FILES * ROWS)
+    ]
     assert Counter(map(str, rows)) == Counter(map(str, expected))
     letters = read_all(broker.settings, planned.plan.dead_letter_topic)
     assert letters.num_rows == summary.counters["dead_letter"] == 1
