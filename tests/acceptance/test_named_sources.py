@@ -1,8 +1,10 @@
 """Sources that are no topics, on Spark and Kafka: each record once, whatever happens."""
 # pyright: basic
 
+import gzip
 import json
 import shutil
+import threading
 from collections import Counter
 
 import pyarrow as pa
@@ -127,6 +129,55 @@ def test_each_row_comes_once(broker, spark, folder, tmp_path, unique, place):
     _, rows = run()  # the name says when it is whole, and the others are not read again
     again = Counter(map(str, [*expected, *expected[:ROWS]]))
     assert Counter(map(str, rows)) == again
+
+
+def test_files_are_read_as_they_appear(broker, spark, tmp_path, unique):
+    """CN7: each once, a half one when it has its name, a broken one as a dead letter."""
+    from kaflow_engine.runtime.application import run_pipelines
+
+    stop, folder = threading.Event(), tmp_path / "in"
+    folder.mkdir()
+    spec = PipelineSpec.model_validate(
+        {
+            "name": unique,
+            "query": "SELECT id FROM clicks",
+            "output": {"topic": f"{unique}.out", "key": "id"},
+            "sources": {
+                "clicks": {
+                    "type": "files",
+                    "path": str(folder),
+                    "format": "json",
+                    "columns": {"id": "BIGINT"},
+                    "settle": 0,
+                }
+            },
+        }
+    )
+
+    def write(name, ids):
+        (folder / ".half").write_text("".join(f'{{"id":{n}}}\n' for n in ids))
+        (folder / ".half").rename(folder / name)
+
+    def go_on(progress):
+        """Write the next file when the one before it was read."""
+        match progress.records if progress.state == "running" else None:
+            case 0:
+                write("b", range(10))
+            case 10:
+                (folder / "c.gz").write_bytes(gzip.compress(b"{}" * 999)[:-20])
+            case 11:
+                write("a", range(10, 30))
+            case 31:
+                stop.set()
+
+    config = config_for(broker, tmp_path / "state")
+    (planned,) = prepare([spec], config)
+    summary = run_pipelines([planned.plan], config, stop=stop, on_progress=go_on, spark=spark)
+    assert summary.pipelines[unique].ending == "drained"
+    values = read_all(broker.settings, f"{unique}.out")["value"].to_pylist()
+    assert sorted(json.loads(value)["id"] for value in values) == list(range(30))
+    (letter,) = letters_of(read_all(broker.settings, planned.plan.dead_letter_topic))
+    assert f"{folder}/c.gz cannot be read: " in letter.message
 
 
 def test_a_machine_is_lost_with_what_it_had_found(broker, spark, tmp_path, unique):
