@@ -135,7 +135,7 @@ def test_files_are_read_as_they_appear(broker, spark, tmp_path, unique):
     """CN7: each once, a half one when it has its name, a broken one as a dead letter."""
     from kaflow_engine.runtime.application import run_pipelines
 
-    stop, folder = threading.Event(), tmp_path / "in"
+    stop, folder, done = threading.Event(), tmp_path / "in", set()
     folder.mkdir()
     spec = PipelineSpec.model_validate(
         {
@@ -159,8 +159,11 @@ def test_files_are_read_as_they_appear(broker, spark, tmp_path, unique):
         (folder / ".half").rename(folder / name)
 
     def go_on(progress):
-        """Write the next file when the one before it was read."""
-        match progress.records if progress.state == "running" else None:
+        """Write the next file when the one before it was read, once."""
+        if progress.state != "running" or progress.records in done:
+            return
+        done.add(progress.records)
+        match progress.records:
             case 0:
                 write("b", range(10))
             case 10:
