@@ -293,7 +293,7 @@ class PipelineRun:
                 sink.finish()
             return ending
         if run.inputs.named:
-            return PolledStream(run, places, self.config.batch_interval).follow(goal)
+            return PolledStream(run, counts, self.config.batch_interval).follow(goal)
         checkpoint = directory / "spark" / str(run.runner.epoch)
         stream = LiveStream(run, kafka, checkpoint, self.config.batch_interval)
         return stream.follow(only(run.standing.offsets, frozenset(counts)), goal)
