@@ -15,7 +15,7 @@ def other_sources(old: Flow, new: Flow) -> Iterator[str]:
 
     Args:
         old: The plan of the state.
-        new: The plan that is to run.
+        new: The plan that will run.
     """
     was, now = _origins(old), _origins(new)
     for name in moved_sources(old, new):

@@ -28,7 +28,7 @@ def resolve_columns(
         config: Where brokers and registry are.
         names: What has no columns in the file.
         wait_ms: How long to wait for a first record or schema of a topic.
-        on_wait: Told once for each topic that is waited for.
+        on_wait: Called once for each topic that is waited for.
         stopped: Asked while waiting whether to give up early.
 
     Raises:

@@ -81,7 +81,7 @@ def open_inputs(
     Args:
         kafka: Where the topics are.
         log: Of the state, if there is one.
-        plan: What is to run.
+        plan: What will run.
         connection: How a store of objects is reached.
 
     Raises:
