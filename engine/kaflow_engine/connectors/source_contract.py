@@ -89,7 +89,7 @@ class NamedSource(Source, Protocol):
         """Keep what `found` gave on another machine; what is known already is passed over.
 
         Raises:
-            Damaged: It does not go on where what is known ends.
+            Damaged: It is something else than what is known, or does not follow it.
         """
         ...
 

@@ -206,6 +206,7 @@ class PipelineRun:
             replace_state(rebuild, store, control, plan, state, connections_of(self.config))
         run = self._prepare(directory, log, state, plan, source, control, start, carrier)
         run.left = batches_left(log, kept, start.epoch, plan.name)
+        source.know(batch.found for batch in run.left)  # before any source looks for more
         if run.group is not None:
             resources.callback(run.group.close)
         return run, log, state

@@ -6,6 +6,7 @@ import pytest
 
 from kaflow_engine.connectors.files.source.folder import Folders
 from kaflow_engine.connectors.files.source.seen import Seen
+from kaflow_engine.state.storage.store import Damaged
 from tests.engine.connectors.files_here import World, read
 
 
@@ -25,6 +26,24 @@ def test_what_was_found_is_kept_in_pages(world: World) -> None:
     assert read(source) == read(world.source()) == names
     pages = sorted(path.name for path in world.state.rglob("*.json"))
     assert pages == ["00000001.json", "00000002.json"]
+
+
+def test_what_another_machine_has_found_must_fit(world: World) -> None:
+    world.write("b", "1")
+    source = world.source()
+    found = source.found({0: 0}, source.latest())
+    source.know(found)
+    (world.state / "sources/s/00000001.json").unlink()
+    world.write("a", "0")
+    other = world.source()
+    assert read(other) == ["0", "1"]
+    with pytest.raises(Damaged, match=f"'sources/s' has another file than '{world.inside}/b' at"):
+        other.know(found)
+    (world.state / "sources/s/00000001.json").unlink()
+    with pytest.raises(
+        Damaged, match=r"'sources/s' ends at offset 0, and a batch reads '.*/c' from"
+    ):
+        world.source().know([{**found[0], "path": f"{world.inside}/c", "first": 5}])
 
 
 def test_a_folder_that_takes_long_to_look_at_is_looked_at_less(

@@ -1,7 +1,7 @@
 """Exact ranges of what a pipeline reads: of a topic from files up to where its history ends, then
 from Kafka; of other sources from themselves."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
@@ -56,14 +56,15 @@ class RecordSource:
         named = {name: bounds(ps) for name, ps in ranges.items() if name in self.named}
         return {name: self.named[name].found(*ends) for name, ends in named.items()}
 
-    def know(self, found: Mapping[str, Any]) -> None:
-        """Let sources know what they need to read the ranges of a batch of another machine.
+    def know(self, found: Iterable[Mapping[str, Any]]) -> None:
+        """Let sources know what they need to read the ranges of batches of another machine.
 
         Raises:
-            Damaged: It does not go on where what they know ends.
+            Damaged: It is something else than they know, or does not follow it.
         """
-        for name in found.keys() & self.named.keys():
-            self.named[name].know(found[name])
+        for of_batch in found:
+            for name in of_batch.keys() & self.named.keys():
+                self.named[name].know(of_batch[name])
 
 
 def bounds(ranges: Mapping[int, tuple[int, int]]) -> tuple[dict[int, int], dict[int, int]]:

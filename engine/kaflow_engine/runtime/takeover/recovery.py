@@ -44,7 +44,6 @@ def recover(run: Run, log: BatchLog, directory: Path) -> None:
     for record in left:
         run.watch.say(state="recovering")
         run.runner.source = run.runner.source.of(record.topic_ids)
-        run.runner.source.know(record.found)
         run.standing, rest = settle_losses(
             run.inputs, run.plan, run.standing, counts, run.watch, run.histories, record
         )

@@ -95,9 +95,15 @@ class Catalogue:
         """Add files as `dump` gave them, without those that are known.
 
         Raises:
-            Damaged: They do not follow those that are known.
+            Damaged: They are not those that are known, or do not follow them.
         """
         files: list[Listed] = _adapter().validate_python(found)
+        for file in files:
+            if file.first < self.end and self._by_path.get(file.path) != file:
+                raise Damaged(
+                    f"'{self._folder}' has another file than '{file.path}' at offset {file.first}",
+                    hint="restore the whole directory from one backup",
+                )
         fresh = [file for file in files if file.first >= self.end]
         if fresh and fresh[0].first != self.end:
             raise Damaged(
