@@ -1,42 +1,61 @@
-"""A folder that a source reads, a state, and a clock."""
+"""A folder, with what runs do there."""
 
-import os
 from pathlib import Path
 from typing import Any
 
-from kaflow_engine.connectors.files.source.source import FilesSource
-from kaflow_engine.connectors.source_contract import SourcePlace
-from kaflow_engine.flow.sources import FilesParams
-from kaflow_engine.state.storage.store import LocalStore
+import pyarrow as pa
 
-NOW = 1_795_296_000_000
+from kaflow_engine.connectors.contract import FinishedBatch, Output, Owner, TaskPart
+from kaflow_engine.connectors.files.outputs import FolderOutlet
+from kaflow_engine.duck.queries import query
+from kaflow_engine.flow.records import EVENT_TIME, SLOT
+from kaflow_engine.model.columns import Column
+from kaflow_engine.model.outputs.sink_specs import FilesSpec
 
-
-class World:
-    """A folder, a state, and a clock."""
-
-    def __init__(self, path: Path) -> None:
-        self.inside, self.state, self.now = path / "in", path / "state", NOW
-        self.inside.mkdir()
-
-    def source(self, **more: Any) -> FilesSource:
-        place = SourcePlace(name="s", store=LocalStore(self.state), clock=lambda: self.now)
-        return FilesSource(self.params(**more), place)
-
-    def params(self, **more: Any) -> FilesParams:
-        said: dict[str, Any] = {"path": str(self.inside), "format": "json", "header": False}
-        said["settle"] = 0
-        return FilesParams(**(said | more))
-
-    def write(self, name: str, *lines: str, at: int = NOW - 60_000) -> Path:
-        path = self.inside / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("".join(f"{line}\n" for line in lines))
-        os.utime(path, ns=(at * 1_000_000, at * 1_000_000))
-        return path
+OWNER = Owner(state="ab12", generation=1, epoch=1)
 
 
-def read(source: FilesSource, start: int = 0, end: int | None = None) -> list[str]:
-    stop = source.latest()[0] if end is None else end
-    found: list[bytes | None] = source.read({0: start}, {0: stop})["value"].to_pylist()
-    return [("-" if value is None else value.decode()) for value in found]
+class Files:
+    """A folder, with what runs do there."""
+
+    def __init__(self, warehouse: Path, columns: dict[str, str], **said: Any) -> None:
+        spec = FilesSpec.model_validate({"type": "files", "folder": "out", **said})
+        self.folder = warehouse / "out"
+        self.outlet = FolderOutlet()
+        self.output = Output(
+            name=spec.target,
+            place=spec.target,
+            columns=tuple(Column(*each) for each in columns.items()),
+            settings=spec.settings,
+            connection={"warehouse": str(warehouse)},
+        )
+
+    def rows(self, values: str, slot: int = 0, at: int = 0) -> pa.Table:
+        """Return rows of the SQL of some, such as `(1, 'a'), (2, 'b')`."""
+        names = ", ".join(f'"{column.name}"' for column in self.output.columns)
+        typed = ", ".join(
+            f'CAST("{c.name}" AS {c.type}) AS "{c.name}"' for c in self.output.columns
+        )
+        return query(
+            f'SELECT {typed}, {slot}::INTEGER AS "{SLOT}", {at}::BIGINT AS "{EVENT_TIME}" '
+            f"FROM (VALUES {values}) t({names})"
+        )
+
+    def batch(self, number: int, *tasks: pa.Table, owner: Owner = OWNER) -> FinishedBatch:
+        task = self.outlet.task(self.output, owner)
+        written = [task.write(TaskPart(rows=r, batch=number, epoch=owner.epoch)) for r in tasks]
+        self.refused = [one for each in written for one in each.refused]
+        return FinishedBatch(
+            number=number, mark="m", notes=[note for each in written for note in each.notes]
+        )
+
+    def open(self, owner: Owner = OWNER) -> Any:
+        return self.outlet.open(self.output, pa.schema([]), owner, None)
+
+    def names(self) -> list[str]:
+        """Return all files that a reader may meet."""
+        found = (p for p in self.folder.rglob("*") if p.is_file())
+        return sorted(str(p.relative_to(self.folder)) for p in found if "_kaflow" not in p.parts)
+
+    def tries(self) -> list[Path]:
+        return list((self.folder / "_kaflow" / "tries").glob("*"))

@@ -7,7 +7,7 @@ import pytest
 from kaflow_engine.connectors.files.source.folder import Folders
 from kaflow_engine.connectors.files.source.seen import Seen
 from kaflow_engine.state.storage.store import Damaged
-from tests.engine.connectors.files_here import World, read
+from tests.engine.connectors.folder_here import World, read
 
 
 @pytest.fixture

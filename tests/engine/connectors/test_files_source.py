@@ -17,7 +17,7 @@ from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.letters import FROM, UNREADABLE
 from kaflow_engine.state.storage.store import Damaged
-from tests.engine.connectors.files_here import NOW, World, read
+from tests.engine.connectors.folder_here import NOW, World, read
 
 
 @pytest.fixture
