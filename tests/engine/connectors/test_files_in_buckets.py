@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from kaflow_engine.connectors.files.source import source as files
 from kaflow_engine.connectors.files.source.source import FilesSource
 from kaflow_engine.connectors.source_contract import SourcePlace
 from kaflow_engine.connectors.sources import source_kind
@@ -24,6 +25,11 @@ from kaflow_engine.state.storage.store import LocalStore
 from tests.acceptance.bucket_here import KEYS, NAME, Store
 
 PARAMS = FilesParams(path=f"s3://{NAME}/in", format="json", header=False, settle=0)
+
+
+@pytest.fixture(autouse=True)
+def _looks_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_SHARE", 0)
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from kaflow_engine.connectors.files.source import source as files
 from kaflow_engine.connectors.files.source.contents import CHUNK
 from kaflow_engine.connectors.files.source.folder import Folders
 from kaflow_engine.connectors.sources import source_kind
@@ -18,6 +19,11 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.model.letters import FROM, UNREADABLE
 from kaflow_engine.state.storage.store import Damaged
 from tests.engine.connectors.folder_here import NOW, World, read
+
+
+@pytest.fixture(autouse=True)
+def _looks_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_SHARE", 0)
 
 
 @pytest.fixture
