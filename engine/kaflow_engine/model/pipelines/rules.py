@@ -21,7 +21,11 @@ from kaflow_engine.model.pipelines.query_rules import (
     settings_without_a_query,
 )
 from kaflow_engine.model.pipelines.relation_rules import keys_of_relations
-from kaflow_engine.model.pipelines.source_rules import names_of_sources, settings_of_sources
+from kaflow_engine.model.pipelines.source_rules import (
+    names_of_sources,
+    records_of_sources,
+    settings_of_sources,
+)
 from kaflow_engine.model.pipelines.table_rules import inputs_of, is_table, keys_of_tables
 from kaflow_engine.model.spec import Path
 
@@ -190,6 +194,7 @@ RULES: tuple[Rule, ...] = (
     keys_of_tables,
     keys_of_relations,
     names_of_sources,
+    records_of_sources,
     settings_of_sources,
 )
 

@@ -47,10 +47,10 @@ def names_of_sources(tree: Entries) -> Iterator[ModelError]:
                 )
 
 
-def settings_of_sources(tree: Entries) -> Iterator[ModelError]:
-    """Records of sources have no keys and no headers, and not every setting fits every kind."""
-    for name, path, said in _sources(tree):
-        called, kind = brief(name), text_at(said, "type")
+def records_of_sources(tree: Entries) -> Iterator[ModelError]:
+    """Records of sources have no keys and no headers, whichever way they are read."""
+    for name, path, said in (*_sources(tree), *_readings(tree)):
+        called = brief(name)
         keyed = is_said(said, "primary_key") or "primary_key" in said.misspelled
         if is_table(said) and not keyed:
             yield ModelError(
@@ -64,6 +64,12 @@ def settings_of_sources(tree: Entries) -> Iterator[ModelError]:
                 place(tree, (*path, "operation")),
                 "write operation: column:<name>",
             )
+
+
+def settings_of_sources(tree: Entries) -> Iterator[ModelError]:
+    """Not every setting fits every kind."""
+    for name, path, said in _sources(tree):
+        called, kind = brief(name), text_at(said, "type")
         if kind == "files" and is_said(said, "header") and text_at(said, "format") != "csv":
             yield ModelError(
                 f"'header' of '{called}' is only for format: csv",
@@ -118,7 +124,19 @@ def _number(said: Entries, key: str, default: float) -> float:
 
 
 def _sources(tree: Entries) -> Iterator[tuple[str, Path, Entries]]:
-    said = tree.get("sources")
+    yield from _below(tree, "sources")
+
+
+def _readings(tree: Entries) -> Iterator[tuple[str, Path, Entries]]:
+    """Yield the relations that read a source in another way."""
+    for name, path, said in _below(tree, "relations"):
+        read = text_at(said, "topic")
+        if read is not None and tree.get("sources", read) is not None:
+            yield name, path, said
+
+
+def _below(tree: Entries, section: str) -> Iterator[tuple[str, Path, Entries]]:
+    said = tree.get(section)
     for entry in said.entries if isinstance(said, Entries) else ():
         if isinstance(entry.value, Entries):
-            yield entry.key, ("sources", entry.key), entry.value
+            yield entry.key, (section, entry.key), entry.value
