@@ -1,13 +1,14 @@
 """The engine in Dagster: translation only."""
 
-from kaflow_dagster.assets.translator import (
-    KaflowTranslator,
+from kaflow_dagster.assets.props import (
     Props,
     SinkProps,
+    SourceProps,
     StreamProps,
     TableProps,
     TopicProps,
 )
+from kaflow_dagster.assets.translator import KaflowTranslator
 from kaflow_dagster.build import build_kaflow_defs
 from kaflow_dagster.component import KaflowProjectComponent
 
@@ -16,6 +17,7 @@ __all__ = [
     "KaflowTranslator",
     "Props",
     "SinkProps",
+    "SourceProps",
     "StreamProps",
     "TableProps",
     "TopicProps",

@@ -104,6 +104,18 @@ class SourceError(RunError):
     exit_code = 11
 
 
+class SourceAway(SourceError):
+    """A system that gives records does not answer now: it may heal."""
+
+    outage = "retry"
+
+
+class SourceUnfit(SourceError):
+    """A source is not as a pipeline needs it, or has changed behind its back: someone must act."""
+
+    outage = "bad settings"
+
+
 class SinkError(RunError):
     """A topic cannot be written."""
 

@@ -7,13 +7,14 @@ from itertools import pairwise
 import dagster as dg
 
 from kaflow_dagster.assets.groups import MISTAKES, topic_group
-from kaflow_dagster.assets.translator import (
-    KaflowTranslator,
+from kaflow_dagster.assets.props import (
     SinkProps,
+    SourceProps,
     StreamProps,
     TableProps,
     TopicProps,
 )
+from kaflow_dagster.assets.translator import KaflowTranslator
 from kaflow_dagster.assets.views import PipelineView, ProjectView
 from kaflow_engine.api.plan import TopicPart
 
@@ -29,8 +30,9 @@ def build_kaflow_specs(
     translate = translator or KaflowTranslator()
     topics = [translate.get_asset_spec(topic) for topic in topics_of(project.pipelines)]
     streams = [translate.get_asset_spec(StreamProps(pipeline=p)) for p in project.pipelines]
-    sinks = [translate.get_asset_spec(sink) for sink in sinks_of(project.pipelines)]
-    return [*_without_rings(topics, streams), *sinks, *_mistakes(project.problems)]
+    outside = [*sources_of(project.pipelines), *sinks_of(project.pipelines)]
+    others = [translate.get_asset_spec(each) for each in outside]
+    return [*_without_rings(topics, streams), *others, *_mistakes(project.problems)]
 
 
 def _without_rings(
@@ -86,6 +88,17 @@ def sinks_of(pipelines: Iterable[PipelineView]) -> list[SinkProps]:
     ]
 
 
+def sources_of(pipelines: Iterable[PipelineView]) -> list[SourceProps]:
+    """Return what pipelines read that is no topic."""
+    return [
+        SourceProps(pipeline=view, topic=topic)
+        for view in pipelines
+        if view.explanation is not None
+        for topic in view.explanation.topics
+        if topic.source is not None
+    ]
+
+
 def topics_of(pipelines: Iterable[PipelineView]) -> list[TopicProps]:
     """Return every topic that pipelines read or write, by name."""
     sound = [(view, view.explanation) for view in pipelines if view.explanation is not None]
@@ -99,7 +112,7 @@ def topics_of(pipelines: Iterable[PipelineView]) -> list[TopicProps]:
     reads: dict[str, list[TopicPart]] = {}
     readers: dict[str, list[str]] = {}
     for view, explained in sound:
-        for topic in explained.topics:
+        for topic in (each for each in explained.topics if each.source is None):
             reads.setdefault(topic.name, []).append(topic)
             readers.setdefault(topic.name, []).append(view.asset_group)
     return [

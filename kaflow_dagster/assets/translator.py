@@ -1,11 +1,9 @@
 """From topics, streams and tables to Dagster's asset specs; subclass it to change them."""
 
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 import dagster as dg
 
-from kaflow_dagster.assets.groups import SHARED
 from kaflow_dagster.assets.metadata import (
     about_stream,
     column_of,
@@ -15,86 +13,16 @@ from kaflow_dagster.assets.metadata import (
     source_of,
     tags_of,
 )
+from kaflow_dagster.assets.props import (
+    Props,
+    SinkProps,
+    SourceProps,
+    StreamProps,
+    TableProps,
+    TopicProps,
+)
 from kaflow_dagster.assets.views import PipelineOutput, PipelineView
-from kaflow_engine.api.plan import Column, SinkPart, TablePart
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicProps:
-    """A Kafka topic that pipelines read or write."""
-
-    name: str
-    group: str = SHARED
-    """Of assets, where no pipeline writes it."""
-    description: str = ""
-    columns: tuple[Column, ...] = ()
-    """Empty where no one declares them."""
-    history: str | None = None
-    """Where files are that it begins in."""
-    output: PipelineOutput | None = None
-    """Whose rows it holds."""
-    dead_letters_of: PipelineView | None = None
-
-    @property
-    def writer(self) -> PipelineView | None:
-        """The pipeline whose rows it holds."""
-        return self.output.pipeline if self.output else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamProps:
-    """The running of a pipeline: health, rates, lag."""
-
-    pipeline: PipelineView
-
-    @property
-    def name(self) -> str:
-        """Of the pipeline."""
-        return self.pipeline.name
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableProps:
-    """A table that a pipeline writes."""
-
-    output: PipelineOutput
-
-    @property
-    def pipeline(self) -> PipelineView:
-        """Which writes it."""
-        return self.output.pipeline
-
-    @property
-    def name(self) -> str:
-        """Of the table."""
-        return self.part.name
-
-    @property
-    def part(self) -> TablePart:
-        """Where it is, and its partitions."""
-        assert self.output.part.table is not None
-        return self.output.part.table
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SinkProps:
-    """What a pipeline writes elsewhere: to a database, to its output, or nowhere."""
-
-    output: PipelineOutput
-
-    @property
-    def name(self) -> str:
-        """Of the output, without its kind."""
-        return self.part.target.partition(":")[2]
-
-    @property
-    def part(self) -> SinkPart:
-        """Its kind, and what the author says of it."""
-        assert self.output.part.sink is not None
-        return self.output.part.sink
-
-
-Props = TopicProps | StreamProps | TableProps | SinkProps
+from kaflow_engine.api.plan import Column, TablePart
 
 
 class KaflowTranslator:
@@ -105,8 +33,8 @@ class KaflowTranslator:
     """
 
     def get_asset_spec(self, props: Props) -> dg.AssetSpec:
-        """Return the asset of a topic, of a table, of what is written elsewhere, or of the running
-        of a pipeline.
+        """Return the asset of a topic, of a table, of what is read or written elsewhere, or of the
+        running of a pipeline.
         """
         if isinstance(props, StreamProps):
             return self._stream(props.pipeline)
@@ -114,11 +42,21 @@ class KaflowTranslator:
             return self._table(props)
         if isinstance(props, SinkProps):
             return self._sink(props)
+        if isinstance(props, SourceProps):
+            return self._source(props)
         return self._topic(props)
 
     def topic_key(self, topic: str) -> dg.AssetKey:
         """Return the key of a topic's asset."""
         return self.get_asset_spec(TopicProps(name=topic)).key
+
+    def input_key(self, pipeline: PipelineView, name: str) -> dg.AssetKey:
+        """Return the key of what a pipeline reads by a name: a topic, or a source of its own."""
+        read = pipeline.explanation.topics if pipeline.explanation else ()
+        for topic in read:
+            if topic.name == name and topic.source is not None:
+                return self.get_asset_spec(SourceProps(pipeline=pipeline, topic=topic)).key
+        return self.topic_key(name)
 
     def stream_key(self, pipeline: PipelineView) -> dg.AssetKey:
         """Return the key of the asset that stands for the running of a pipeline."""
@@ -137,7 +75,7 @@ class KaflowTranslator:
         return dg.AssetSpec(
             key=["streams", pipeline.name],
             description=about_stream(pipeline),
-            deps=[self.topic_key(topic.name) for topic in topics],
+            deps=[self.input_key(pipeline, topic.name) for topic in topics],
             group_name=pipeline.asset_group,
             kinds={"spark", "kafka"},
             owners=owners_of(pipeline),
@@ -203,6 +141,23 @@ class KaflowTranslator:
             },
         )
 
+    def _source(self, source: SourceProps) -> dg.AssetSpec:
+        reader, part, name = source.pipeline, source.part, source.name
+        where = {} if part.path is None else {"dagster/uri": part.path}
+        return dg.AssetSpec(
+            key=dg.AssetKey([part.kind, reader.name, name]),
+            description=reader.topics.get(name) or f"{part.about}; read by `{reader.name}`.",
+            group_name=reader.asset_group,
+            kinds={part.kind} if part.format is None else {part.kind, part.format},
+            owners=owners_of(reader),
+            tags=tags_of(reader),
+            metadata={
+                **source_of(reader),
+                **where,
+                **self._columns(None, source.topic.columns or ()),
+            },
+        )
+
     def _topic(self, topic: TopicProps) -> dg.AssetSpec:
         key = dg.AssetKey(["kafka", topic.name])
         writer = topic.writer or topic.dead_letters_of
@@ -238,7 +193,7 @@ class KaflowTranslator:
         writer = output.pipeline
         about = writer.explanation
         topics = about.topics_of(output.part) if about and len(about.chains) > 1 else ()
-        return [self.stream_key(writer), *(self.topic_key(topic) for topic in topics)]
+        return [self.stream_key(writer), *(self.input_key(writer, topic) for topic in topics)]
 
     def _columns(
         self, output: PipelineOutput | None, known: tuple[Column, ...] = ()
@@ -256,11 +211,11 @@ class KaflowTranslator:
                     for column in columns
                 ]
             )
-        if lineage:
+        if lineage and output:
             found["dagster/column_lineage"] = dg.TableColumnLineage(
                 {
                     name: [
-                        dg.TableColumnDep(self.topic_key(source), column)
+                        dg.TableColumnDep(self.input_key(output.pipeline, source), column)
                         for source, column in part.sources
                     ]
                     for name, part in lineage.items()

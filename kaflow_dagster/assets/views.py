@@ -65,7 +65,7 @@ class PipelineView:
     tags: dict[str, str]
     meta: dict[str, str] = field(default_factory=dict[str, str])
     topics: dict[str, str] = field(default_factory=dict[str, str])
-    """Descriptions of input topics."""
+    """Descriptions of input topics, and of other sources."""
     outputs: tuple[OutputView, ...] = ()
     """In the order of the file, as those of the explanation."""
     explanation: Explanation | None = None
@@ -202,7 +202,7 @@ def _view(checked: CheckedPipeline, folder: str, config: Config) -> PipelineView
         owners=spec.owners,
         tags=spec.tags,
         meta=spec.meta,
-        topics={name: t.description for name, t in spec.topics.items() if t.description},
+        topics={n: t.description for n, t in spec.said_of_topics.items() if t.description},
         outputs=tuple(_output(spec, write) for write in spec.writes),
         explanation=explanation,
         drawing="\n".join(draw(explanation)),

@@ -171,9 +171,9 @@ def _unfit(unit: StreamUnit, project: ProjectView) -> str | None:
 
 def _resolver() -> Resolver:
     """Return what asks the brokers, where a tick has no other way."""
-    from kaflow_engine.api.run import resolve_schemas
+    from kaflow_engine.api.run import resolve_columns
 
-    return partial(resolve_schemas, wait_ms=_PATIENCE)
+    return partial(resolve_columns, wait_ms=_PATIENCE)
 
 
 def _carry_out(instance: dg.DagsterInstance, decision: Decision) -> dg.RunRequest | dg.SkipReason:

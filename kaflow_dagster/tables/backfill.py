@@ -10,7 +10,8 @@ from typing import Any, cast
 
 import dagster as dg
 
-from kaflow_dagster.assets.translator import KaflowTranslator, TableProps, partitions_of
+from kaflow_dagster.assets.props import TableProps
+from kaflow_dagster.assets.translator import KaflowTranslator, partitions_of
 from kaflow_dagster.assets.views import ProjectView
 from kaflow_dagster.checks.output_checks import check_specs, checked
 from kaflow_dagster.runs.background import Background, failure

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 
 from tests.reference.pipeline import OraclePipeline, Topic
 from tests.reference.records import Batch, Fact, Record
+from tests.reference.sources import UNREADABLE
 
 _DIMENSION, _EVENT_SIDE, _DRIVING = range(3)
-_PHASES = ("decode", "event_time")
+_PHASES = ("decode", "event_time", "read")
 
 
 class Stopped(Exception):
@@ -66,6 +67,8 @@ def _judge(topic: Topic, record: Record, batch_time: int, used: frozenset[str]) 
     """Return the event time of a good record, else why it is none."""
     if record.raw is not None:
         return "decode"
+    if UNREADABLE in record.headers:
+        return "read"
     if record.value is None:
         if not topic.dimension and topic.on_null == "skip":
             return "skipped"

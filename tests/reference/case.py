@@ -18,6 +18,7 @@ from tests.reference.interpreter import Oracle
 from tests.reference.pipeline import HOUR
 from tests.reference.readings import Part, once_each, parts_of
 from tests.reference.records import Batch, BatchResult, DeadLetter, Emitted, Record
+from tests.reference.sources import with_sources_as_topics
 from tests.reference.table_interpreter import TableOracle
 from tests.reference.table_sql import is_over_tables, read_tables
 from tests.reference.throttle import Throttled, paces
@@ -54,6 +55,7 @@ def run_case(case: Case, folder: Path) -> Ran:
     author = case["pipeline"]
     if isinstance(author, str):
         author = yaml.safe_load((folder / author).read_text())
+    author = with_sources_as_topics(author)
     ran = [_ran(case, part) for part in parts_of(author, case.get("topics"))]
     first = ran[0]
     longest = max((each.batches for each in ran), key=len)

@@ -37,6 +37,13 @@ BEYOND_THE_ORACLE = {
     "a forgotten group is taken out of the groups that count it",
     "a forgotten group is a delete among the changes that are rows",
     "the last row of a key gives way to another group when its group is forgotten",
+    "rows of files go without a key where an output names none, and with the headers of their "
+    "record save ours",
+    "changes of a table of files are rows, say in a header what they do, and are seen by records "
+    "as they were before",
+    "a query may ask for the file of a record",
+    "a table of files has the last row of each key",
+    "made-up records are counted in windows of their own time",
     "groups of a union beside the groups of one topic, all of both",
     "groups of a union count the rows of both topics, and tell literals of branches apart",
     "branches of one topic, whose rows of one record come in the order of the branches",

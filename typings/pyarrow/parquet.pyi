@@ -1,11 +1,13 @@
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from os import PathLike
 from types import TracebackType
 from typing import IO, Literal, Self
 
-from pyarrow import Schema, Table
+from pyarrow import RecordBatch, Schema, Table
 
 class RowGroupMetaData:
+    @property
+    def num_rows(self) -> int: ...
     @property
     def total_byte_size(self) -> int: ...
 
@@ -28,6 +30,9 @@ class ParquetFile:
     @property
     def num_row_groups(self) -> int: ...
     def read_row_group(self, i: int) -> Table: ...
+    def iter_batches(
+        self, batch_size: int = ..., row_groups: Sequence[int] | None = None
+    ) -> Iterator[RecordBatch]: ...
     @property
     def schema_arrow(self) -> Schema: ...
     def read(self, columns: Sequence[str] | None = None) -> Table: ...
@@ -37,4 +42,5 @@ def write_table(
     where: str | PathLike[str] | IO[bytes],
     *,
     compression: Literal["snappy", "zstd", "none"] = "snappy",
+    row_group_size: int | None = None,
 ) -> None: ...

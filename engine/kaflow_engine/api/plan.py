@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         StepPart,
         TablePart,
     )
-    from kaflow_engine.plan.explain.topic_part import TopicPart
+    from kaflow_engine.plan.explain.topic_part import SourcePart, TopicPart
 else:
     __getattr__ = lazily(__name__)
 
@@ -33,6 +33,7 @@ __all__ = [
     "Resolver",
     "SidePart",
     "SinkPart",
+    "SourcePart",
     "StepPart",
     "TablePart",
     "TopicPart",

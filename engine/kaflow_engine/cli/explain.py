@@ -20,7 +20,7 @@ from kaflow_engine.plan.explain.draw import draw
 from kaflow_engine.plan.explain.explain import Resolver, explain, unknown_topics
 from kaflow_engine.plan.planner.project import load_checked
 
-RESOLVER = "kaflow_engine.connectors.kafka.topic_schemas:resolve_schemas"
+RESOLVER = "kaflow_engine.runtime.planning.columns:resolve_columns"
 """Finds columns in the schema registry or in a sample; imported when it is asked for."""
 
 PATIENCE = 5_000

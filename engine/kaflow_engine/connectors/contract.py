@@ -1,8 +1,8 @@
-"""What sources and sinks must offer, as Protocols; nothing of an outside system is imported.
+"""What sinks must offer, as Protocols; nothing of an outside system is imported.
 
-A `Source` gives the same records for the same range of offsets. A sink has two ends: in a task, a
-`TaskSink` writes the rows of one task of one batch; on the driver, a `Sink` commits a batch, and
-says what it holds. Its `Capabilities` say what it promises: no one compares names.
+A sink has two ends: in a task, a `TaskSink` writes the rows of one task of one batch; on the
+driver, a `Sink` commits a batch, and says what it holds. Its `Capabilities` say what it promises:
+no one compares names.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
     from kaflow_engine.state.storage.store import Store
 
-StartPolicy = Literal["earliest", "latest"] | int
-"""Where reading begins: at the first record, behind the last, or at a time in epoch ms."""
-
 Delivery = Literal["exactly_once", "at_least_once"]
 
 Settings = Mapping[str, str | int | bool | None]
@@ -33,39 +30,6 @@ CrashPoint = Callable[[str], None]
 
 def survive(point: str) -> None:
     """Do nothing at a crash point."""
-
-
-class Source(Protocol):
-    """Records in partitions, each in the order of its offsets."""
-
-    @property
-    def bounded(self) -> bool:
-        """Whether it ends for good: nothing comes behind `latest`."""
-        ...
-
-    def partitions(self) -> Sequence[int]:
-        """Return the partitions there are.
-
-        Raises:
-            SourceError: It does not exist, or does not answer.
-        """
-        ...
-
-    def latest(self) -> Mapping[int, int]:
-        """Return the end of each partition: the offset of the next record to come."""
-        ...
-
-    def start(self, policy: StartPolicy) -> Mapping[int, int]:
-        """Return from where each partition is read; its end where it has no such record."""
-        ...
-
-    def read(self, start: Mapping[int, int], end: Mapping[int, int]) -> "pa.Table":
-        """Return the records (schema RECORDS) with start <= offset < end of each partition.
-
-        Raises:
-            SourceError: They cannot be read.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

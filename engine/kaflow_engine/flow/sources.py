@@ -22,6 +22,52 @@ class HistoryParams:
     """None: all columns together."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesParams:
+    """Files that appear in a folder."""
+
+    type: Literal["files"] = "files"
+    path: str
+    """From the root, or with a scheme."""
+    format: Literal["parquet", "json", "csv"]
+    header: bool
+    settle: int
+    """How long nothing has written to a file that is whole, in milliseconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnParams:
+    """How the values of one generated column are distributed."""
+
+    name: str
+    distribution: str
+    min: float
+    max: float
+    digits: int
+    mean: float
+    deviation: float
+    of: tuple[str, ...]
+    prefix: str | None
+    nulls: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GeneratorParams:
+    """Made-up records: record n is a function of the seed and n."""
+
+    type: Literal["generator"] = "generator"
+    rate: float
+    seed: int
+    records: int | None
+    start: int | None
+    """Epoch milliseconds; None: when the state began."""
+    values: tuple[DrawnParams, ...]
+
+
+SourceParams = FilesParams | GeneratorParams
+"""The settings of a source that is no topic."""
+
+
 CLOCK = "@"
 """Stands between a topic and one of its event times; no name of a topic has it."""
 
@@ -88,6 +134,8 @@ class TopicParams:
     """What the watermark knows its first clock by; empty: by the name of the topic."""
     clocks: tuple[OtherClock, ...] = ()
     """Event times that readings of the topic have of their own."""
+    connector: SourceParams | None = None
+    """Where its records come from; None: from the topic of that name."""
 
     @property
     def clock_name(self) -> str:

@@ -31,6 +31,13 @@ record. Of one that lacks an event time by which only some of the pipeline read 
 what the watermark calls that time; what reads the topic by another one does not see the record."""
 
 
+FROM = "kaflow.from"
+"""Header of the records of a source that is no topic: where each is, such as the path of a file."""
+
+UNREADABLE = "kaflow.unreadable"
+"""Header of a record without a value that stands for what cannot be read, and why."""
+
+
 def redrive_mark(attempt: int, pipeline: str) -> bytes:
     """Return the value of the header of a record that is tried once more.
 

@@ -53,12 +53,21 @@ def _key(value: object) -> object:
     return texts[0] if len(texts) == 1 else tuple(texts)
 
 
+TOPIC_NAMES = "use letters, digits, '.', '_' and '-', at most 249 of them"
+
+
+def is_topic_name(text: str) -> bool:
+    """Tell whether a topic may have this name, or a source beside topics.
+
+    >>> is_topic_name("shop.orders"), is_topic_name("shop orders")
+    (True, False)
+    """
+    return bool(re.fullmatch(r"[A-Za-z0-9._-]{1,249}", text)) and text not in {".", ".."}
+
+
 def _topic(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", text) or text in {".", ".."}:
-        raise refuse(
-            "{value} is not a topic name",
-            "use letters, digits, '.', '_' and '-', at most 249 of them",
-        )
+    if not is_topic_name(text):
+        raise refuse("{value} is not a topic name", TOPIC_NAMES)
     return text
 
 

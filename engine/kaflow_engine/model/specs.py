@@ -13,9 +13,7 @@ from pydantic import (
 
 from kaflow_engine.errors import Location
 from kaflow_engine.model.durations import Duration
-from kaflow_engine.model.formats import FormatName
-from kaflow_engine.model.key_formats import KeyFormat
-from kaflow_engine.model.names import Cron, Filled, GroupName, Name, Operation, Topic
+from kaflow_engine.model.names import Cron, Filled, GroupName, Name, Topic
 from kaflow_engine.model.outputs.output_specs import (
     ColumnSpec,
     Write,
@@ -31,6 +29,8 @@ from kaflow_engine.model.query_settings import (
     Within,
 )
 from kaflow_engine.model.relation_specs import OF_READINGS, RelationSpec
+from kaflow_engine.model.sources.source_specs import AnySource
+from kaflow_engine.model.sources.topic_specs import TopicSpec
 from kaflow_engine.model.spec import Path, Spec
 
 INLINE = Location("<inline>")
@@ -56,66 +56,6 @@ class StateSpec(Spec):
 
     events: EventsSpec = EventsSpec()
     dimensions: tuple[Filled, ...] = ()
-
-
-class HistorySpec(Spec):
-    """What there is of a topic's past: versions that are kept, and files that hold records."""
-
-    keep: Duration | None = None
-    """How long old versions are kept for `as_of`; None: for ever."""
-    path: Filled | None = None
-    """A folder, a file or a pattern: records of the topic that came before what is read of it."""
-    format: Literal["parquet", "json", "delta"] = "parquet"
-    partition: Filled = "partition"
-    """The column with the partition of a record in its topic."""
-    offset: Filled = "offset"
-    timestamp: Filled = "timestamp"
-    key: Filled | None = None
-    """The column with the key; None: `key`, where there is such a column."""
-    value: Filled | None = None
-    """The column with the value as it was in the topic; None: all columns are the value."""
-
-
-def _history(value: object) -> object:
-    return {"keep": value} if isinstance(value, str | int) else value
-
-
-class TopicSpec(Spec):
-    """How one input topic is read."""
-
-    description: str | None = None
-    columns: dict[str, Filled] | None = None
-    """Column name to DuckDB type; None: from the schema registry, or a sample."""
-    format: FormatName | None = None
-    event_time: Filled | None = None
-    """Column that holds the event time; None: the Kafka timestamp."""
-    lateness: Duration = 0
-    idle_timeout: Duration = 30_000
-    max_future: Duration = 86_400_000
-    on_error: Literal["dead_letter", "skip", "fail"] = "dead_letter"
-    on_null: Literal["skip", "row"] = "skip"
-    """What a null value of an event is: nothing, or a row of NULLs."""
-    on_data_loss: Literal["fail", "continue"] = "fail"
-    """What to do when records that were not read yet are gone."""
-    on_schema_change: Literal["ignore", "add_nullable", "fail"] = "ignore"
-    """What to do when records name another registered schema than at the start."""
-    lookup: Literal["current", "as_of"] = "current"
-    history: Annotated[HistorySpec, BeforeValidator(_history)] = HistorySpec()
-    """A duration alone is `keep`."""
-    key: Filled | None = None
-    """Column that the Kafka key of a dimension is; None: the join key."""
-    key_format: KeyFormat = "text"
-    key_type: Filled | None = None
-    """DuckDB type of a key that is JSON."""
-    table: bool = False
-    """The last record of a key is the row of a table; a null value deletes it."""
-    primary_key: tuple[Filled, ...] = ()
-    """Columns that are the key of a table; none: the Kafka key."""
-    operation: Operation | None = None
-    """What says whether a record inserts, updates or deletes: `header:<name>` or
-    `column:<name>`."""
-    retain: Duration | None = None
-    """How long a row of a table stays that nothing changes, in ms; None: for ever."""
 
 
 class DeadLetterSpec(Spec):
@@ -170,6 +110,8 @@ class PipelineSpec(Spec):
     """Of each GROUP BY; None: the defaults."""
     state: StateSpec = StateSpec()
     topics: dict[str, TopicSpec] = Field(default={})
+    sources: dict[str, AnySource] = Field(default={})
+    """Inputs that are no topics, by the name that queries read them by."""
     delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
     dead_letters: DeadLetterSpec = Field(default=DeadLetterSpec(), validate_default=True)
     on_dimension_update: Literal["ignore", "reemit"] = "ignore"
@@ -225,8 +167,11 @@ class PipelineSpec(Spec):
     def place(self, *path: str | int) -> Location:
         """Return where a key or a list item stands; of an absent one, what encloses it.
 
-        `place("query")` is the line of the first line of the SQL text.
+        `place("query")` is the line of the first line of the SQL text. How a source is read stands
+        where it is declared, and not among the topics.
         """
+        if path[:1] == ("topics",) and path[1:2] and path[1] in self.sources:
+            path = ("sources", *path[1:])
         for end in range(len(path), 0, -1):
             if found := self.places.get(path[:end]):
                 return found
@@ -237,8 +182,14 @@ class PipelineSpec(Spec):
         return name not in self.state.dimensions and not self.topic(name).table
 
     def topic(self, name: str) -> TopicSpec:
-        """Return how the topic is read, the defaults if the file does not mention it."""
-        return self.topics.get(name, TopicSpec())
+        """Return how a topic or source is read, the defaults if the file does not mention it."""
+        source = self.sources.get(name)
+        return self.topics.get(name, TopicSpec()) if source is None else source.as_topic
+
+    @property
+    def said_of_topics(self) -> Mapping[str, TopicSpec]:
+        """How topics are read of which the file says so, and all sources."""
+        return {**self.topics, **{name: each.as_topic for name, each in self.sources.items()}}
 
     @property
     def dead_letter_topic(self) -> str:

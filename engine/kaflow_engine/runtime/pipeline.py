@@ -19,6 +19,7 @@ from kaflow_engine.connectors.run_log import RunLog, RunStart
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.masking import masked
 from kaflow_engine.model.config import Config
+from kaflow_engine.plan.evolution.sources import moved_sources
 from kaflow_engine.plan.planner.functions import function_modules
 from kaflow_engine.runtime.batch.batch_backup import KeptBatches, batches_left
 from kaflow_engine.runtime.batch.batch_limit import BatchLimit, weigher
@@ -32,7 +33,9 @@ from kaflow_engine.runtime.batch.stop import Ending, Limits
 from kaflow_engine.runtime.clock.batch_clock import BatchClock
 from kaflow_engine.runtime.drive.bounded import BoundedRead
 from kaflow_engine.runtime.drive.live import LiveStream
+from kaflow_engine.runtime.drive.polled import PolledStream
 from kaflow_engine.runtime.failures.failures import to_error
+from kaflow_engine.runtime.planning.columns import connection_of_stores
 from kaflow_engine.runtime.planning.plan_codec import fingerprint
 from kaflow_engine.runtime.restart_policy import RestartPolicy, keep_trying
 from kaflow_engine.runtime.sink.claims import Claims
@@ -40,16 +43,12 @@ from kaflow_engine.runtime.sink.consumer_group import group_reporter
 from kaflow_engine.runtime.sink.opening import connections_of, records_of_run, sinks_of_run
 from kaflow_engine.runtime.source.end_offsets import EndOffsets
 from kaflow_engine.runtime.source.history_files import open_histories
+from kaflow_engine.runtime.source.inputs import open_inputs
 from kaflow_engine.runtime.source.offsets import only
 from kaflow_engine.runtime.source.record_source import RecordSource
 from kaflow_engine.runtime.spark.cluster import await_executor, copies_of, task_slots
 from kaflow_engine.runtime.takeover.fencing import check_start, doubtful, last_epoch
-from kaflow_engine.runtime.takeover.open_state import (
-    PlanChange,
-    open_state,
-    refuse_change,
-    source_partitions,
-)
+from kaflow_engine.runtime.takeover.open_state import PlanChange, open_state, refuse_change
 from kaflow_engine.runtime.takeover.rebuild import (
     Approved,
     approved_rebuild,
@@ -145,8 +144,8 @@ class PipelineRun:
         """Finish what earlier runs have left of a state that will be rebuilt, and leave it."""
         with ExitStack() as resources:
             run, log, state = self._begin(directory, kafka, control, resources, approved.plan)
-            recover(run, log, kafka, directory)
-        begin(log, state, approved.approval)
+            recover(run, log, directory)
+        begin(log, state, approved.approval, moved_sources(approved.plan, self.plan))
 
     def _begin(
         self,
@@ -167,8 +166,9 @@ class PipelineRun:
             rebuild = load_rebuild(store)
         log = BatchLog(store)
         histories = open_histories(self.spark, log, wanted)
-        new_state = new_state_of(self.plan, self.config, kafka, self.clock(), histories, rebuild)
-        state, plan = open_state(log, wanted, kafka, new_state, self.change)
+        inputs = open_inputs(kafka, log, wanted, connection_of_stores(self.config))
+        new_state = new_state_of(self.plan, self.config, inputs, self.clock(), histories, rebuild)
+        state, plan = open_state(log, wanted, inputs, new_state, self.change)
         control.ensure()
         skew, tell = self.config.max_clock_skew, self.watch.say
         self.clock.confirm(control.broker_time, skew, lambda ahead: tell(clock_ahead=ahead))
@@ -195,6 +195,7 @@ class PipelineRun:
             pipeline=plan.pipeline,
             histories=histories,
             topic_ids=state.topic_ids,
+            named=inputs.named,
         )
         carrier = None
         if checkpoints is not None:
@@ -205,6 +206,7 @@ class PipelineRun:
             replace_state(rebuild, store, control, plan, state, connections_of(self.config))
         run = self._prepare(directory, log, state, plan, source, control, start, carrier)
         run.left = batches_left(log, kept, start.epoch, plan.name)
+        source.know(batch.found for batch in run.left)  # before any source looks for more
         if run.group is not None:
             resources.callback(run.group.close)
         return run, log, state
@@ -254,7 +256,7 @@ class PipelineRun:
                 claims=Claims.of(control, plan),
             ),
             standing=standing,
-            ends=EndOffsets(kafka),
+            ends=EndOffsets(kafka, named=source.named),
             watch=self.watch,
             limits=self.limits,
             limit=BatchLimit(self.config.max_records, self.config.most_bytes, weigher(source)),
@@ -277,13 +279,13 @@ class PipelineRun:
     def _live(
         self, run: Run, log: BatchLog, state: StateRecord, kafka: KafkaSettings, directory: Path
     ) -> Ending:
-        counts = source_partitions(kafka, run.plan)
+        counts = run.inputs.partitions(run.plan)
         places = {topic: range(count) for topic, count in counts.items()}
         goal = run.ends.ask(places) if self.limits.until_caught_up else None
-        recover(run, log, kafka, directory)
+        recover(run, log, directory)
         if run.keeper is not None:
             run.keeper.take_first(run.plan, run.standing, self.clock())
-        if ending := read_first(run, state, kafka, counts):
+        if ending := read_first(run, state, counts):
             return ending
         self.watch.say(state="running", failures=0, counters=run.standing.counters)
         if run.plan.backfill is not None:
@@ -291,6 +293,8 @@ class PipelineRun:
             for sink in run.runner.sinks if ending == "caught up" else ():
                 sink.finish()
             return ending
+        if run.inputs.named:
+            return PolledStream(run, counts, self.config.batch_interval).follow(goal)
         checkpoint = directory / "spark" / str(run.runner.epoch)
         stream = LiveStream(run, kafka, checkpoint, self.config.batch_interval)
         return stream.follow(only(run.standing.offsets, frozenset(counts)), goal)

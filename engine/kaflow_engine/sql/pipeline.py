@@ -14,7 +14,8 @@ from kaflow_engine.model.key_formats import KEY_TYPES, TEXT
 from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.pipelines.own_settings import as_said_by, joins_said_at
 from kaflow_engine.model.record_columns import KEY, Role
-from kaflow_engine.model.specs import PipelineSpec, TopicSpec
+from kaflow_engine.model.sources.topic_specs import TopicSpec
+from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.sql.chain_shapes import with_said_at
 from kaflow_engine.sql.groups.changes import changes_as_rows
 from kaflow_engine.sql.groups.event_time import EventTimes
@@ -63,6 +64,11 @@ def pipeline_topics(spec: PipelineSpec) -> tuple[str, ...]:
     """
     found = (topics_behind(each.tree, {**each.relations, **each.readings}) for each in _read(spec))
     return tuple(dict.fromkeys(topic for topics in found for topic in topics))
+
+
+def kafka_topics(spec: PipelineSpec) -> tuple[str, ...]:
+    """Return those of `pipeline_topics` that are no other sources."""
+    return tuple(name for name in pipeline_topics(spec) if name not in spec.sources)
 
 
 def pipeline_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[tuple[QueryShape, ...], ...]:

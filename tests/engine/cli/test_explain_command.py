@@ -51,14 +51,14 @@ def test_a_name_that_does_not_exist() -> None:
 
 
 def test_columns_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    def resolve_schemas(
+    def resolve_columns(
         spec: PipelineSpec, config: Config, topics: Sequence[str], wait_ms: int
     ) -> Mapping[str, tuple[Column, ...]]:
         assert (spec.name, topics) == ("one", ("numbers",))
         assert (config.max_records, wait_ms) == (7, explain.PATIENCE)
         return {"numbers": (Column("id", "VARCHAR"), Column("n", "BIGINT"))}
 
-    module = SimpleNamespace(resolve_schemas=resolve_schemas)
+    module = SimpleNamespace(resolve_columns=resolve_columns)
     monkeypatch.setattr(explain, "import_module", lambda name: module)
     result = run("one.yaml", "--connect", "--set", "max_records=7")
     assert result.exit_code == 0, result.output

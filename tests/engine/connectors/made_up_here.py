@@ -15,11 +15,11 @@ from kaflow_engine.connectors.contract import (
     Capabilities,
     FinishedBatch,
     Owner,
-    StartPolicy,
     TaskPart,
     Written,
 )
 from kaflow_engine.connectors.holding import Holding
+from kaflow_engine.connectors.sources.contract import StartPolicy
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.records import RECORDS
 

@@ -1,33 +1,95 @@
 """The laws of sources: rows are implementations, ours and a made-up one."""
 
-from typing import Any
+import json
+import pickle
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from kaflow_engine.connectors.contract import (
-    Source,
-    StartPolicy,
-    TaskPart,
-)
+from kaflow_engine.connectors.contract import TaskPart
 from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings
 from kaflow_engine.connectors.kafka.delivery.topic_sink import TopicSink
 from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
 from kaflow_engine.connectors.kafka.source import TopicSource
-from kaflow_engine.flow.records import OUTPUT
-from tests.engine.connectors.made_up_here import (
-    ListSource,
+from kaflow_engine.connectors.sources.contract import (
+    NamedSource,
+    Source,
+    SourcePlace,
+    StartPolicy,
 )
+from kaflow_engine.connectors.sources.kinds import SOURCES, source_kind
+from kaflow_engine.flow.records import OUTPUT, RECORDS
+from kaflow_engine.flow.sources import DrawnParams, FilesParams, GeneratorParams, SourceParams
+from kaflow_engine.state.storage.store import LocalStore
+from tests.engine.connectors.made_up_here import ListSource
 
 NOW = 1_795_296_000_000
 VALUES = [[b"a", b"b", b"c"], [b"d"], []]
+LINES = [b'{"a":1}', b'{"a":2}', b'{"a":null}', b'{"a":4}']
+DRAWN = DrawnParams(
+    name="n",
+    distribution="sequence",
+    min=0,
+    max=9,
+    digits=0,
+    mean=0,
+    deviation=1,
+    of=(),
+    prefix=None,
+    nulls=0,
+)
 
 
-@pytest.fixture(params=[pytest.param("kafka", marks=pytest.mark.kafka), "a list"])
-def source(request: pytest.FixtureRequest) -> Source:
-    if request.param == "a list":
-        return ListSource(VALUES)
+@dataclass(frozen=True)
+class Subject:
+    """A source, and the values of its records by partition."""
+
+    source: Source
+    values: list[list[bytes]]
+
+
+def written(folder: Path, form: str) -> FilesParams:
+    """Write two files with the four records, of whatever form."""
+    folder.mkdir()
+    ends = {"json": b"\n", "csv": b"\r\n"}
+    for name, lines in (("1", LINES[:3]), ("2", LINES[3:])):
+        path = folder / f"{name}.{form}"
+        if form == "parquet":
+            rows = pa.table({"a": [1, 2, None] if name == "1" else [4]})
+            pq.write_table(rows, path, row_group_size=2)
+        else:
+            head = b"a\r\n" if form == "csv" else b"\xef\xbb\xbf\n"
+            path.write_bytes(head + ends[form].join(lines))
+    return FilesParams(path=str(folder), format=cast(Any, form), header=form == "csv", settle=0)
+
+
+def generated() -> GeneratorParams:
+    return GeneratorParams(rate=2, seed=1, records=4, start=NOW - 9_000, values=(DRAWN,))
+
+
+def subject_of(name: str, request: pytest.FixtureRequest) -> Subject:
+    if name == "a list":
+        return Subject(ListSource(VALUES), VALUES)
+    if name == "kafka":
+        return Subject(topic_with_values(request), VALUES)
+    folder: Path = request.getfixturevalue("tmp_path")
+    params: SourceParams = generated() if name == "generator" else written(folder / "in", name)
+    found = opened(params, folder / "state")
+    made = [b'{"n":%d}' % n for n in range(4)]
+    return Subject(found, [made if name == "generator" else LINES])
+
+
+def opened(params: SourceParams, state: Path, clock: int = NOW) -> NamedSource:
+    place = SourcePlace(name="s", store=LocalStore(state), clock=lambda: clock)
+    return source_kind(params.type).open(params, place)
+
+
+def topic_with_values(request: pytest.FixtureRequest) -> TopicSource:
     kafka, topic = request.getfixturevalue("kafka"), request.getfixturevalue("unique")
     create_topic(kafka, topic, len(VALUES))
     empty = {"topic": topic, "slot": 0, "key": None, "timestamp": NOW, "kind": 0}
@@ -50,22 +112,39 @@ def source(request: pytest.FixtureRequest) -> Source:
     return TopicSource(kafka, topic)
 
 
-def test_a_source_is_read_between_its_start_and_its_end(source: Source) -> None:
-    assert list(source.partitions()) == [0, 1, 2]
-    assert source.latest() == {0: 3, 1: 1, 2: 0}
-    assert source.start("earliest") == {0: 0, 1: 0, 2: 0}
+NAMED = ["parquet", "json", "csv", "generator"]
+"""Kinds of sources that files name, and their formats."""
+ALL = [pytest.param("kafka", marks=pytest.mark.kafka), "a list", *NAMED]
+
+
+@pytest.fixture(params=ALL)
+def subject(request: pytest.FixtureRequest) -> Subject:
+    return subject_of(request.param, request)
+
+
+def test_every_kind_has_rows() -> None:
+    assert {"files", "generator"} == set(SOURCES)
+
+
+def test_a_source_is_read_between_its_start_and_its_end(subject: Subject) -> None:
+    source, values = subject.source, subject.values
+    assert list(source.partitions()) == list(range(len(values)))
+    assert source.latest() == {p: len(own) for p, own in enumerate(values)}
+    assert source.start("earliest") == dict.fromkeys(range(len(values)), 0)
     assert source.start("latest") == source.latest()
     found = source.read(source.start("earliest"), source.latest())
+    assert found.schema == RECORDS
     by_partition = [
-        [row["value"] for row in found.to_pylist() if row["partition"] == p] for p in range(3)
+        [row["value"] for row in found.to_pylist() if row["partition"] == p]
+        for p in range(len(values))
     ]
-    assert by_partition == VALUES
+    assert by_partition == values
 
 
-@pytest.mark.parametrize("policy", ["earliest", "latest", 0, NOW + 1])
-def test_a_start_never_lies_behind_the_end(source: Source, policy: StartPolicy) -> None:
-    end = source.latest()
-    assert all(0 <= at <= end[p] for p, at in source.start(policy).items())
+@pytest.mark.parametrize("policy", ["earliest", "latest", 0, NOW - 8_000, NOW + 1])
+def test_a_start_never_lies_behind_the_end(subject: Subject, policy: StartPolicy) -> None:
+    end = subject.source.latest()
+    assert all(0 <= at <= end[p] for p, at in subject.source.start(policy).items())
 
 
 def in_order(records: pa.Table) -> list[dict[str, Any]]:
@@ -73,13 +152,60 @@ def in_order(records: pa.Table) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["partition"], row["offset"]))
 
 
-def test_a_range_gives_the_same_records_each_time(source: Source) -> None:
-    start, end = {0: 1, 1: 0, 2: 0}, {0: 3, 1: 1, 2: 0}
+def test_a_range_gives_the_same_records_each_time(subject: Subject) -> None:
+    source, values = subject.source, subject.values
+    source.latest()
+    start = {p: 1 if p == 0 else 0 for p in range(len(values))}
+    end = {p: len(own) for p, own in enumerate(values)}
     first, again = source.read(start, end), source.read(start, end)
     assert in_order(first) == in_order(again)
     found = [(row["partition"], row["offset"], row["value"]) for row in in_order(first)]
-    assert found == [(0, 1, b"b"), (0, 2, b"c"), (1, 0, b"d")]
+    assert found == [
+        (p, offset, value)
+        for p, own in enumerate(values)
+        for offset, value in enumerate(own)
+        if offset >= start[p]
+    ]
 
 
-def test_an_empty_range_has_no_records(source: Source) -> None:
-    assert source.read(source.latest(), source.latest()).num_rows == 0
+def test_an_empty_range_has_no_records(subject: Subject) -> None:
+    end = subject.source.latest()
+    assert subject.source.read(end, end).num_rows == 0
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_task_and_a_later_run_read_the_same(name: str, request: pytest.FixtureRequest) -> None:
+    source = cast(NamedSource, subject_of(name, request).source)
+    end = source.latest()
+    for start in range(end[0]):
+        for stop in range(start + 1, end[0] + 1):
+            expected = source.read({0: start}, {0: stop})
+            for each in (source, again := opened_again(name, request)):
+                (read,) = each.reads({0: start}, {0: stop})
+                sent = pickle.loads(pickle.dumps(read))  # as tasks get it
+                assert pa.Table.from_batches(sent(), schema=RECORDS) == expected
+            assert again.latest() == end
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_another_machine_reads_the_same(name: str, request: pytest.FixtureRequest) -> None:
+    source = cast(NamedSource, subject_of(name, request).source)
+    end = source.latest()
+    folder: Path = request.getfixturevalue("tmp_path")
+    other = opened(params_of(name, folder), folder / "elsewhere", clock=NOW + 5_000)
+    for start in range(end[0]):  # as batches were cut
+        other.know(json.loads(json.dumps(source.found({0: start}, {0: start + 1}))))
+        assert other.read({0: 0}, {0: start + 1}) == source.read({0: 0}, {0: start + 1})
+    again = opened(params_of(name, folder), folder / "elsewhere", clock=NOW + 5_000)
+    assert again.read({0: 0}, end) == source.read({0: 0}, end)
+
+
+def opened_again(name: str, request: pytest.FixtureRequest) -> NamedSource:
+    folder: Path = request.getfixturevalue("tmp_path")
+    return opened(params_of(name, folder), folder / "state")
+
+
+def params_of(name: str, folder: Path) -> SourceParams:
+    form = cast(Any, name)
+    files = FilesParams(path=str(folder / "in"), format=form, header=name == "csv", settle=0)
+    return generated() if name == "generator" else files

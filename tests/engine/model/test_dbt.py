@@ -76,6 +76,30 @@ def test_a_source_may_be_a_table(tmp_path: Path) -> None:
     assert users.operation == "column:op"
 
 
+def test_a_source_may_be_no_topic(tmp_path: Path) -> None:
+    said = "config: {type: files, path: /in, format: csv, header: true, dimension: true}"
+    made = "config: {type: generator, values: {at: {distribution: time}}}"
+    topic = "config: {type: kafka, lateness: 1m}"
+    about = f"""
+sources:
+  - name: shop
+    tables:
+      - {{name: users, {said}, columns: [{{name: id, data_type: BIGINT}}]}}
+      - {{name: ticks, identifier: ticks.made, {made}}}
+      - {{name: orders, {topic}}}
+"""
+    read = [f"{{{{ source('shop', '{name}') }}}}" for name in ("ticks", "users", "orders")]
+    joined = f"JOIN {read[1]} u ON t.at = u.id JOIN {read[2]} o ON o.id = u.id"
+    query = f"SELECT t.at FROM {read[0]} t {joined}"
+    files = {"models/s.yml": about, "models/m.sql": query}
+    found = pipelines(project(tmp_path, files))["m"]
+    users, ticks = found.sources["users"], found.sources["ticks.made"]
+    assert (users.type, users.header, users.columns) == ("files", True, {"id": "BIGINT"})
+    assert (ticks.type, ticks.typed) == ("generator", {"at": "BIGINT"})
+    assert found.topics["orders"].lateness == 60_000
+    assert found.state.dimensions == ("users",)
+
+
 def test_data_tests_are_checks(tmp_path: Path) -> None:
     about = """
 models:

@@ -104,7 +104,7 @@ def load(text: str, variables: dict[str, str] | None = None) -> PipelineSpec:
 
 def test_every_key() -> None:
     spec = load(FULL, {"PREFIX": "dev"})
-    assert spec.model_dump(exclude={"within", "row_time", "lookup"}) == {
+    assert spec.model_dump(exclude={"within", "row_time", "lookup", "sources"}) == {
         "name": "full",
         "id": "full-1",
         "description": "Two lines,\nall told.\n",

@@ -12,7 +12,8 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.outputs.output_specs import OutputSpec
 from kaflow_engine.model.query_settings import AggregationSpec, EmissionSpec
-from kaflow_engine.model.specs import PipelineSpec, TopicSpec
+from kaflow_engine.model.sources.topic_specs import TopicSpec
+from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.pipeline_plan import build_plan
 from kaflow_engine.runtime.batch.settled import longest_wait
 from kaflow_engine.runtime.drive.backfill_guard import (

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import pytest
 
 from kaflow_engine.operators.watermark import WatermarkState
-from kaflow_engine.runtime.batch import data_loss as losses
 from kaflow_engine.runtime.batch.data_loss import _within as within
 from kaflow_engine.runtime.batch.data_loss import left_of, moved_past, settle_losses
 from kaflow_engine.runtime.batch.position import Position
 from kaflow_engine.runtime.batch.progress import Watch
 from kaflow_engine.runtime.failures.failures import DataLost
+from kaflow_engine.runtime.source import inputs
 from kaflow_engine.runtime.source.history import Piece, TopicHistory
 from kaflow_engine.runtime.source.offsets import losses_of
 from kaflow_engine.runtime.source.record_source import RecordSource
@@ -91,13 +91,15 @@ FORCED = SimpleNamespace(force=True)
 def settle(monkeypatch, at, ids, histories=None, wanted=None, partitions=2):
     """Settle with a topic of the id `new`, whose partitions hold the offsets 3 to 90."""
     first, end = ({"t": dict.fromkeys(range(partitions), at)} for at in (3, 90))
-    monkeypatch.setattr(losses, "topic_ids", lambda *asked: {"t": "new"})
-    monkeypatch.setattr(losses, "offsets", lambda k, c, which, **m: first if m == {} else end)
+    monkeypatch.setattr(inputs, "topic_ids", lambda *asked: {"t": "new"})
+    monkeypatch.setattr(
+        inputs, "offsets", lambda k, c, which, **m: first if which == "earliest" else end
+    )
     mark = WatermarkState(latest=(("t", 0, 8), ("t", 9, 8)), seen=(("t", 0, 8), ("t", 9, 8)))
     before = Position(batch=1, batch_time=0, offsets={"t": at}, topic_ids=ids, watermark=mark)
     watch = Watch("p", lambda progress: None)
     after, _ = settle_losses(
-        None, wanted or plan(), before, {"t": partitions}, watch, histories or {}
+        inputs.Inputs(None), wanted or plan(), before, {"t": partitions}, watch, histories or {}
     )
     return after
 

@@ -20,13 +20,13 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.table_rows import typed_rows
 from kaflow_engine.plan.planner.pipeline_plan import build_plan
-from kaflow_engine.runtime.batch import data_loss as losses
 from kaflow_engine.runtime.batch.data_loss import settle_losses
 from kaflow_engine.runtime.batch.position import Position
 from kaflow_engine.runtime.drive import bounded as backfill
 from kaflow_engine.runtime.drive.bounded import refuse_compacted
 from kaflow_engine.runtime.failures.failures import DataLost
 from kaflow_engine.runtime.sink.outputs import open_outputs
+from kaflow_engine.runtime.source import inputs
 from kaflow_engine.state.log.batch_log import StateRecord
 from kaflow_engine.state.storage.store import LocalStore
 
@@ -134,13 +134,15 @@ def test_no_row_goes_with_a_record_that_is_lost(tmp_path, monkeypatch, is_backfi
     plan = plan_in(tmp_path, bool(force))
     plan = plan if is_backfill else replace(plan, backfill=None)
     ends = {"earliest": {"clicks": {0: 4}}, "latest": {"clicks": {0: 9}}}
-    monkeypatch.setattr(losses, "offsets", lambda kafka, counts, when, **more: ends[when])
-    monkeypatch.setattr(losses, "topic_ids", lambda *asked: {})
+    monkeypatch.setattr(inputs, "offsets", lambda kafka, counts, when, **more: ends[when])
+    monkeypatch.setattr(inputs, "topic_ids", lambda *asked: {})
     standing = Position(batch=1, batch_time=0, offsets={"clicks": {0: 2}})
     watch = SimpleNamespace(say=lambda **about: None)
 
     def settled():
-        return settle_losses(None, plan, standing, {"clicks": 1}, watch, {})[0].offsets
+        return settle_losses(inputs.Inputs(None), plan, standing, {"clicks": 1}, watch, {})[
+            0
+        ].offsets
 
     if not refused:
         assert settled() == {"clicks": {0: 4}}

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from kaflow_engine.connectors.contract import StartPolicy
 from kaflow_engine.connectors.kafka.admin import offsets, require
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.read import read_ranges
+from kaflow_engine.connectors.sources.contract import StartPolicy
 
 
 @dataclass(frozen=True, slots=True)

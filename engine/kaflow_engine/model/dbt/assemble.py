@@ -8,7 +8,7 @@ from typing import cast
 
 from kaflow_engine.errors import Location, ModelError, UnknownName
 from kaflow_engine.model.dbt.data_tests import data_tests
-from kaflow_engine.model.dbt.properties import About, AllProperties
+from kaflow_engine.model.dbt.properties import About, AllProperties, by_section
 from kaflow_engine.model.dbt.template import Names, Rendered, render
 from kaflow_engine.model.files.tree import (
     Entries,
@@ -195,11 +195,10 @@ def _pipeline(model: _Model, about: About | None) -> Entries:
         *_about(about),
     ]
     base = Entries(at=start, entries=tuple(entries))
-    read = [Entry(key=topic, at=tree.at, value=tree) for topic, tree in model.topics.items()]
     tree = lay_over(from_plain({"output": _target(model)}, start), base)
-    if read:
-        topics = Entry(key="topics", at=start, value=_mapping(start, read))
-        tree = lay_over(tree, _mapping(start, [topics]))
+    for section, read in by_section(model.topics).items():
+        below = Entry(key=section, at=start, value=_mapping(start, read))
+        tree = lay_over(tree, _mapping(start, [below]))
     tree = lay_over(tree, _said(model.config))
     if model.dimensions:  # what the sources say stands beside what the model says
         named = _items(model.config.get("state", "dimensions"))

@@ -1,6 +1,6 @@
 """Property files → what they say about sources and models, with the place of everything."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kaflow_engine.errors import ModelError
@@ -26,7 +26,7 @@ class Table:
     spec: TableSpec
     topic: str
     settings: Entries
-    """What a pipeline file would say below `topics: <topic>:`."""
+    """What a pipeline file would say below `topics: <topic>:`, or below `sources: <name>:`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,8 @@ def _tables(built: Properties, root: Node) -> Iterator[tuple[tuple[str, str], Ta
             assert isinstance(tree, Entries)
             config = tree.get("config")
             said = config.entries if isinstance(config, Entries) else ()
-            entries = [entry for entry in said if entry.key != "dimension"]
+            apart = {"dimension", "type"} if spec.config.type in (None, "kafka") else {"dimension"}
+            entries = [entry for entry in said if entry.key not in apart]
             entries += _columns(spec.columns, tree.get("columns"))
             about = tree.get("description") or find(root, ("sources", i, "description"))
             if isinstance(about, Scalar):
@@ -109,6 +110,15 @@ def _columns(columns: Iterable[PropertyColumn], tree: Node | None) -> list[Entry
         return []
     at = typed[0].at
     return [Entry(key="columns", at=at, value=Entries(at=at, entries=tuple(typed)))]
+
+
+def by_section(read: Mapping[str, Entries]) -> dict[str, list[Entry]]:
+    """Return what is said of topics, and of other sources, below the keys of a pipeline file."""
+    found: dict[str, list[Entry]] = {}
+    for name, tree in read.items():
+        section = "topics" if tree.get("type") is None else "sources"
+        found.setdefault(section, []).append(Entry(key=name, at=tree.at, value=tree))
+    return found
 
 
 def _models(built: Properties, root: Node) -> Iterator[About]:

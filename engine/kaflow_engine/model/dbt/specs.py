@@ -1,12 +1,20 @@
 """What a property file says, as frozen data: sources, and what there is to know about models."""
 
-from pydantic import Field
+from collections.abc import Mapping
+from typing import Annotated, Literal, cast
+
+from pydantic import Discriminator, Field, Tag
 
 from kaflow_engine.model.files.shapes import Shape
 from kaflow_engine.model.names import Filled, Topic
 from kaflow_engine.model.outputs.output_specs import ColumnSpec
-from kaflow_engine.model.spec import Spec
-from kaflow_engine.model.specs import TopicSpec
+from kaflow_engine.model.sources.source_specs import (
+    SOURCE_TYPES,
+    FilesSourceSpec,
+    GeneratorSourceSpec,
+)
+from kaflow_engine.model.sources.topic_specs import TopicSpec
+from kaflow_engine.model.spec import CHOICE, Spec
 
 
 class PropertyColumn(ColumnSpec):
@@ -17,21 +25,51 @@ class PropertyColumn(ColumnSpec):
     """Checks of this column, as dbt writes them."""
 
 
-class SourceConfig(TopicSpec):
-    """How the topic behind a table is read."""
+class OfTables(Spec):
+    """What is said of tables only."""
 
     dimension: bool = False
     """Whether its last record of each key is kept for ever."""
 
 
+class TopicConfig(OfTables, TopicSpec):
+    """How the topic behind a table is read."""
+
+    type: Literal["kafka"] | None = None
+
+
+class FilesConfig(OfTables, FilesSourceSpec):
+    """How the files behind a table are read."""
+
+
+class GeneratorConfig(OfTables, GeneratorSourceSpec):
+    """How the records of a table are made up."""
+
+
+_TOPIC = f"{CHOICE}topic"
+
+
+def _choice(value: object) -> str:
+    """Return the tag of what stands behind a table; an unknown `type` is reported with its key."""
+    kind: object = getattr(value, "type", None)
+    if isinstance(value, dict):
+        kind = cast(Mapping[str, object], value).get("type")
+    return f"{CHOICE}{kind}" if kind in SOURCE_TYPES else _TOPIC
+
+
 class TableSpec(Spec):
-    """A table of a source: a topic."""
+    """A table of a source: a topic, or what its configuration says."""
 
     name: Filled
     description: str | None = None
     identifier: Topic | None = None
     """The topic; None: called as the table is."""
-    config: SourceConfig = SourceConfig()
+    config: Annotated[
+        Annotated[TopicConfig, Tag(_TOPIC)]
+        | Annotated[FilesConfig, Tag("\0files")]
+        | Annotated[GeneratorConfig, Tag("\0generator")],
+        Discriminator(_choice),
+    ] = TopicConfig()
     columns: tuple[PropertyColumn, ...] = ()
 
 

@@ -31,6 +31,10 @@ EXPECTED: Mapping[str, str] = {
     "date_from_datetime_parsing": "a date such as 2026-01-31",
     "date_from_datetime_inexact": "a date such as 2026-01-31",
     "date_type": "a date such as 2026-01-31",
+    "datetime_from_date_parsing": "a time such as 2026-01-31T00:00:00Z",
+    "datetime_parsing": "a time such as 2026-01-31T00:00:00Z",
+    "datetime_type": "a time such as 2026-01-31T00:00:00Z",
+    "timezone_aware": "a time such as 2026-01-31T00:00:00Z",
     DURATION_ERROR: "a duration",
 }
 """What was expected, by type of finding."""

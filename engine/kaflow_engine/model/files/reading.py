@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails
 
 from kaflow_engine.errors import Location, ModelError, UnknownName
 from kaflow_engine.model.files.mistakes import translate
-from kaflow_engine.model.files.shapes import EACH, Inside, Shape, file_keys, inside
+from kaflow_engine.model.files.shapes import EACH, Inside, Shape, file_keys, inside_of
 from kaflow_engine.model.files.tree import (
     Entries,
     Entry,
@@ -139,7 +139,8 @@ def _checked(node: Node, within: Inside, shape: Shape, mistakes: list[ModelError
     if spec is None:
         known = [name for name, _ in within.kinds.known]
         mistakes.append(UnknownName("type", brief(kind.text), known, kind.at))
-        return Entries(at=node.at, entries=(), misspelled=frozenset({"type"}))
+        unsaid = frozenset({"type", *file_keys(within.spec)})  # nothing is missing of no kind
+        return Entries(at=node.at, entries=(), misspelled=unsaid)
     return _checked_spec(node, spec, shape, mistakes)
 
 
@@ -171,7 +172,7 @@ def _checked_spec(
             )
             continue
         field = spec.model_fields[name]
-        value = _checked(entry.value, inside(field.annotation), shape, mistakes)
+        value = _checked(entry.value, inside_of(field), shape, mistakes)
         if field.is_required() or not _nothing(value):
             seen[key] = Entry(key=key, at=entry.at, value=value)
     return Entries(at=node.at, entries=tuple(seen.values()), misspelled=frozenset(misspelled))

@@ -7,6 +7,7 @@ from types import UnionType
 from typing import Annotated, Union, get_args, get_origin
 
 from pydantic import Discriminator
+from pydantic.fields import FieldInfo
 
 from kaflow_engine.model.spec import Path, Spec
 
@@ -64,6 +65,13 @@ def file_keys(spec: type[Spec]) -> Mapping[str, tuple[str, str]]:
         if not name.endswith("_"):
             keys[name] = (key, name)
     return keys
+
+
+def inside_of(field: FieldInfo) -> Inside:
+    """Return what stands below a field."""
+    found = inside(field.annotation)
+    chosen = any(isinstance(mark, Discriminator) for mark in field.metadata)
+    return replace(found, kinds=_kinds(field.annotation)) if chosen else found
 
 
 def inside(annotation: object) -> Inside:

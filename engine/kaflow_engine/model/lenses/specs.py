@@ -4,8 +4,8 @@ from pydantic import Field
 
 from kaflow_engine.model.files.shapes import Shape
 from kaflow_engine.model.names import Filled, GroupName, Name
+from kaflow_engine.model.sources.topic_specs import TopicSpec
 from kaflow_engine.model.spec import Spec
-from kaflow_engine.model.specs import TopicSpec
 
 
 class ProcessorTopicSpec(TopicSpec):

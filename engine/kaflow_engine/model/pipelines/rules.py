@@ -21,7 +21,12 @@ from kaflow_engine.model.pipelines.query_rules import (
     settings_without_a_query,
 )
 from kaflow_engine.model.pipelines.relation_rules import keys_of_relations
-from kaflow_engine.model.pipelines.table_rules import is_table, keys_of_tables
+from kaflow_engine.model.pipelines.source_rules import (
+    names_of_sources,
+    records_of_sources,
+    settings_of_sources,
+)
+from kaflow_engine.model.pipelines.table_rules import inputs_of, is_table, keys_of_tables
 from kaflow_engine.model.spec import Path
 
 Rule = Callable[[Entries], Iterator[ModelError]]
@@ -81,18 +86,17 @@ def fields_without_name(tree: Entries) -> Iterator[ModelError]:
 def versions_of_dimensions(tree: Entries) -> Iterator[ModelError]:
     """Only a dimension has versions, and only `as_of` looks at old ones."""
     dimensions = _texts(tree, "state", "dimensions")
-    topics = tree.get("topics")
-    for entry in topics.entries if isinstance(topics, Entries) else ():
-        path: Path = ("topics", entry.key)
-        lookup = text_at(tree, *path, "lookup") or "current"
-        if lookup == "as_of" and entry.key not in dimensions and not is_table(entry.value):
+    for path, said in inputs_of(tree):
+        name = str(path[-1])
+        lookup = text_at(said, "lookup") or "current"
+        if lookup == "as_of" and name not in dimensions and not is_table(said):
             yield ModelError(
-                f"'lookup: as_of' is only for dimensions, and '{brief(entry.key)}' is not one",
+                f"'lookup: as_of' is only for dimensions, and '{brief(name)}' is not one",
                 place(tree, (*path, "lookup")),
                 "add it to state.dimensions, or remove lookup",
             )
-        kept = _kept_versions(tree, entry.key)
-        if lookup == "current" and kept is not None and not is_table(entry.value):
+        kept = _kept_versions(tree, path)
+        if lookup == "current" and kept is not None and not is_table(said):
             yield ModelError(
                 f"{kept[-1]} has no meaning without 'lookup: as_of'",
                 place(tree, kept),
@@ -100,9 +104,9 @@ def versions_of_dimensions(tree: Entries) -> Iterator[ModelError]:
             )
 
 
-def _kept_versions(tree: Entries, topic: str) -> Path | None:
+def _kept_versions(tree: Entries, said: Path) -> Path | None:
     """Return the key that says how long versions are kept, if one does."""
-    path = ("topics", topic, "history")
+    path = (*map(str, said), "history")
     if isinstance(tree.get(*path), Scalar):
         return path
     return (*path, "keep") if tree.get(*path, "keep") is not None else None
@@ -189,6 +193,9 @@ RULES: tuple[Rule, ...] = (
     one_topic_for_two_uses,
     keys_of_tables,
     keys_of_relations,
+    names_of_sources,
+    records_of_sources,
+    settings_of_sources,
 )
 
 

@@ -19,14 +19,21 @@ _OF_EVENTS = {
 
 def keys_of_tables(tree: Entries) -> Iterator[ModelError]:
     """Some keys are for tables only, and some are for other topics only."""
-    topics = tree.get("topics")
-    for entry in topics.entries if isinstance(topics, Entries) else ():
-        if isinstance(entry.value, Entries):
-            if is_table(entry.value):
-                yield from _beside_table(tree, entry.key, entry.value)
-            else:
-                yield from without_table(tree, _place(entry.key), entry.key, entry.value)
-            yield from key_columns(tree, _place(entry.key), entry.value)
+    for path, said in inputs_of(tree):
+        if is_table(said):
+            yield from _beside_table(tree, path, said)
+        else:
+            yield from without_table(tree, path, str(path[-1]), said)
+        yield from key_columns(tree, path, said)
+
+
+def inputs_of(tree: Entries) -> Iterator[tuple[Path, Entries]]:
+    """Yield what is said of each topic and of each source, and where."""
+    for section in ("topics", "sources"):
+        said = tree.get(section)
+        for entry in said.entries if isinstance(said, Entries) else ():
+            if isinstance(entry.value, Entries):
+                yield (section, entry.key), entry.value
 
 
 def is_table(topic: Node) -> bool:
@@ -34,8 +41,9 @@ def is_table(topic: Node) -> bool:
     return isinstance(topic, Entries) and (_text(topic, "table") or "").lower() in _TRUE
 
 
-def _beside_table(tree: Entries, called: str, topic: Entries) -> Iterator[ModelError]:
-    path, name = _place(called), brief(called)
+def _beside_table(tree: Entries, path: Path, topic: Entries) -> Iterator[ModelError]:
+    called = str(path[-1])
+    name = brief(called)
     for key, hint in _OF_EVENTS.items():
         if is_said(topic, key) and _text(topic, key) != "current":
             text = f"'{key}' has no meaning for '{name}', which is a table"
@@ -59,7 +67,7 @@ def _beside_table(tree: Entries, called: str, topic: Entries) -> Iterator[ModelE
         yield ModelError(
             f"topic '{name}' is a table and in state.events.overrides",
             place(tree, ("state", "events", "overrides", called)),
-            f"take it out; topics.{name}.retain says how long a row stays that nothing changes",
+            f"take it out; {path[0]}.{name}.retain says how long a row stays that nothing changes",
         )
 
 
@@ -116,10 +124,6 @@ def key_columns(tree: Entries, path: Path, said: Entries) -> Iterator[ModelError
                 "name each column once",
             )
         seen.add(item.text.lower())
-
-
-def _place(topic: str) -> Path:
-    return ("topics", topic)
 
 
 def is_said(topic: Entries, key: str) -> bool:

@@ -13,7 +13,7 @@ from kaflow_engine.formats.decoded import Decoded
 from kaflow_engine.formats.pick import keep, pick
 from kaflow_engine.formats.schema_changes import refuse_changes
 from kaflow_engine.model.columns import Column
-from kaflow_engine.model.letters import CHAIN, REDRIVE, read_mark
+from kaflow_engine.model.letters import CHAIN, REDRIVE, UNREADABLE, read_mark
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.quarantine import guarded
 from kaflow_engine.operators.source.record_values import with_record_columns
@@ -90,13 +90,25 @@ def read_topic(
         BadRecord(row=present[b.row].as_py(), phase="decode", error=b.error, message=b.message)
         for b in decoded.bad
     ]
+    unreadable = _unreadable(records, missing) if topic.connector else []
+    missing = _without(missing, unreadable)
     rows = decoded.table.rename_columns([f"c.{n}" for n in decoded.table.column_names])
     rows = rows.append_column("rn", places)
     nulls = pa.table({"rn": missing.cast(pa.int64())})
     nulls = nulls.append_column("$ts", records.column("timestamp").take(nulls.column("rn")))
     limit = batch_time + topic.max_future
-    values_read = _Read(records=records, rows=rows, nulls=nulls, bad=tuple(bad))
+    values_read = _Read(records=records, rows=rows, nulls=nulls, bad=(*bad, *unreadable))
     return tuple(_timed_by(each, values_read, limit, schema_by_id) for each in topic.by_clock)
+
+
+def _unreadable(records: pa.Table, missing: pa.Array) -> list[BadRecord]:
+    """Return the records that stand for what a source cannot read, of those without a value."""
+    said = records.column("headers").take(missing).to_pylist()
+    return [
+        BadRecord(row=row, phase="read", error="Unreadable", message=why[-1])
+        for row, headers in zip(missing.to_pylist(), said, strict=True)
+        if (why := [h["value"].decode() for h in headers or () if h["key"] == UNREADABLE])
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,6 +47,7 @@ ADDED_TO_TOPICS: Mapping[str, Any] = {
     "on_null": "skip",
     "key_format": "text",
     "key_type": TEXT,
+    "connector": None,
 }
 ADDED_TO_FINISH: Mapping[str, Any] = {
     "key_in_value": True,

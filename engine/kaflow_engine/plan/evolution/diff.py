@@ -15,6 +15,7 @@ from kaflow_engine.plan.evolution.clocks import other_times, several_times
 from kaflow_engine.plan.evolution.diff_text import differences
 from kaflow_engine.plan.evolution.evolution import has_joins_of, inherit, keeps_rows, pairs_of
 from kaflow_engine.plan.evolution.left_behind import left_behind
+from kaflow_engine.plan.evolution.sources import other_sources
 from kaflow_engine.sql.shape import MATCHED
 
 WAY_OUT = "keep the file as it was, or give it a new `id:` to start afresh"
@@ -102,7 +103,8 @@ def obstacles(old: Flow, new: Flow) -> tuple[str, ...]:
     else:
         kept = [_flat(plan) for plan in kept]
     found = () if json.dumps(kept[0]) == json.dumps(kept[1]) else differences(*kept) or REORDERED
-    return (*found, *other_times(old, new, pairs, several), *left_behind(old, new))
+    moved = (*other_sources(old, new), *other_times(old, new, pairs, several))
+    return (*found, *moved, *left_behind(old, new))
 
 
 def _clocks(

@@ -31,7 +31,8 @@ class Reader:
     @classmethod
     def of(cls, name: str, plan: Flow) -> "Reader":
         """Return what a pipeline uses under a plan."""
-        columns = {t.name: frozenset(column.name for column in t.columns) for t in plan.sources}
+        topics = [topic for topic in plan.sources if topic.connector is None]
+        columns = {t.name: frozenset(column.name for column in t.columns) for t in topics}
         return cls(pipeline=name, columns=columns)
 
 

@@ -40,7 +40,8 @@ def draw(explanation: Explanation) -> list[str]:
             "read, joined and kept once."
         )
     for topic in explanation.topics:
-        lines += box(f"topic {topic.name}", table(list(topic_rows(topic))))
+        what = "topic" if topic.source is None else "source"
+        lines += box(f"{what} {topic.name}", table(list(topic_rows(topic))))
     if explanation.functions:
         rows = [
             (each.name, f"{each.signature}, version {each.version}, of {each.module}")

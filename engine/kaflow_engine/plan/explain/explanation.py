@@ -258,6 +258,9 @@ class Explanation:
         chains = found.pop("chains")
         if not self.functions:
             del found["functions"]
+        for topic in found["topics"]:
+            if topic["source"] is None:
+                del topic["source"]
         for chain in chains:
             if not chain["tables"]:
                 del chain["tables"]

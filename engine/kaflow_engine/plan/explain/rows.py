@@ -44,7 +44,10 @@ Rows = Iterator[tuple[str, str]]
 def topic_rows(topic: TopicPart) -> Rows:
     """How a topic is read."""
     yield "role", ", ".join(topic.roles)
-    yield "format", topic.format
+    if topic.source is not None:
+        yield "reads", topic.source.about
+    else:
+        yield "format", topic.format
     if topic.keys is not None:
         yield "keys", topic.keys
     if topic.history is not None:
@@ -60,9 +63,9 @@ def topic_rows(topic: TopicPart) -> Rows:
         yield "lookup", f"the version of the event's time; versions are kept {kept}"
     elif topic.lookup == "current":
         yield "lookup", "the value at the time of processing"
-    yield "time", _time(topic.event_time)
+    yield "time", _time(topic, topic.event_time)
     for column, readings in topic.other_times:
-        yield "", f"{_time(column)}, as {' and '.join(readings)}"
+        yield "", f"{_time(topic, column)}, as {' and '.join(readings)}"
     if topic.roles not in (("dimension",), ("table",)):
         yield (
             "watermark",
@@ -75,12 +78,14 @@ def topic_rows(topic: TopicPart) -> Rows:
         yield "losses", ON_DATA_LOSS[topic.on_data_loss]
     if topic.on_schema_change in ON_SCHEMA_CHANGE:
         yield "schemas", ON_SCHEMA_CHANGE[topic.on_schema_change]
-    yield "nulls", topic.tombstones or NOT_KNOWN
+    if topic.source is None:
+        yield "nulls", topic.tombstones or NOT_KNOWN
     yield "columns", _columns(topic.columns)
 
 
-def _time(column: str | None) -> str:
-    return f"column {column}" if column else "Kafka timestamp"
+def _time(topic: TopicPart, column: str | None) -> str:
+    own = "Kafka timestamp" if topic.source is None else topic.source.record_time
+    return f"column {column}" if column else own
 
 
 def reading(chain: ChainPart) -> Rows:

@@ -1,4 +1,4 @@
-"""What an explanation says of a topic."""
+"""How an input is read, as data."""
 
 from dataclasses import dataclass
 
@@ -6,8 +6,22 @@ from kaflow_engine.model.columns import Column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SourcePart:
+    """Where the records of a source come from that is no topic."""
+
+    kind: str
+    about: str
+    """In a few words."""
+    record_time: str
+    """What the timestamp of a record is."""
+    format: str | None = None
+    """Of files."""
+    path: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPart:
-    """One input topic; durations in ms."""
+    """One input topic, or another source; durations in ms."""
 
     name: str
     roles: tuple[str, ...]
@@ -36,5 +50,7 @@ class TopicPart:
     """What a null value does."""
     keys: str | None = None
     """The format of keys, of JSON with their type; None: text."""
+    source: SourcePart | None = None
+    """None: the topic of that name."""
     columns: tuple[Column, ...] | None
     """None: not known yet."""

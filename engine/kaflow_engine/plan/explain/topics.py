@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config, topic_format
-from kaflow_engine.model.specs import PipelineSpec, TopicSpec
-from kaflow_engine.plan.explain.topic_part import TopicPart
+from kaflow_engine.model.sources.source_specs import FilesSourceSpec
+from kaflow_engine.model.sources.topic_specs import TopicSpec
+from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.explain.topic_part import SourcePart, TopicPart
 from kaflow_engine.plan.planner.roles import TopicRole
 from kaflow_engine.sql.chain_shapes import ChainShape
 from kaflow_engine.sql.shape import QueryShape
@@ -60,6 +62,21 @@ def topic_part(
         history=topic.history.path,
         tombstones=_tombstones(spec, role, [each.shape for each in queries]),
         columns=schemas.get(role.name),
+        source=_source(spec, role.name),
+    )
+
+
+def _source(spec: PipelineSpec, name: str) -> SourcePart | None:
+    said = spec.sources.get(name)
+    if said is None:
+        return None
+    is_files = isinstance(said, FilesSourceSpec)
+    return SourcePart(
+        kind=said.type,
+        about=said.about,
+        record_time=said.record_time,
+        format=said.format if is_files else None,
+        path=said.path if is_files else None,
     )
 
 

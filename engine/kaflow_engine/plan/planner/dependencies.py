@@ -12,7 +12,7 @@ from kaflow_engine.model.config import Config, topic_format
 from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.pipeline_plan import build_plan, declared_columns
-from kaflow_engine.sql.pipeline import pipeline_topics
+from kaflow_engine.sql.pipeline import kafka_topics, pipeline_topics
 
 
 def producers_first(specs: Sequence[PipelineSpec]) -> list[PipelineSpec]:
@@ -107,7 +107,7 @@ def _written(
         outputs = [write.output for write in spec.writes if write.output.topic in wanted]
         if all(format_of(output.format).traits.registered for output in outputs):
             return {}
-        schemas = {topic: declared_columns(spec, topic) for topic in _topics(spec)}
+        schemas = {name: declared_columns(spec, name) for name in pipeline_topics(spec)}
         known = {topic: columns for topic, columns in schemas.items() if columns is not None}
         if len(known) < len(schemas) or any(
             format_of(topic_format(spec, config, topic)).traits.registered for topic in schemas
@@ -136,6 +136,6 @@ def _writers(
 
 def _topics(spec: PipelineSpec) -> Iterable[str]:
     try:
-        return pipeline_topics(spec)
+        return kafka_topics(spec)
     except ModelError:
         return ()

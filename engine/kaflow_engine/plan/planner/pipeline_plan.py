@@ -74,8 +74,9 @@ def declared_columns(spec: PipelineSpec, topic: str) -> tuple[Column, ...] | Non
         return format_of(said.format).declared(columns)
     except ModelError as error:
         path = ("topics", topic) if columns is None else ("topics", topic, "columns")
+        what = "source" if topic in spec.sources else "topic"
         raise ModelError(
-            f"topic '{topic}': {error.message}", spec.place(*path), error.hint
+            f"{what} '{topic}': {error.message}", spec.place(*path), error.hint
         ) from error
 
 
@@ -112,7 +113,7 @@ def _check(spec: PipelineSpec, config: Config, *, whole: bool) -> tuple[ModelErr
     topics = mistakes.attempt(lambda: pipeline_topics(spec))
     schemas = {
         topic: mistakes.attempt(lambda name=topic: declared_columns(spec, name))
-        for topic in topics or spec.topics
+        for topic in topics or spec.said_of_topics
     }
     if topics is not None:
         mistakes.found += check_topic_names(spec, topics)

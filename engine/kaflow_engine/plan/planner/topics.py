@@ -11,7 +11,8 @@ from kaflow_engine.model.config import Config, topic_format
 from kaflow_engine.model.formats import WITH_SCHEMA, one_of
 from kaflow_engine.model.record_columns import KEY_BYTES, NULL_VALUE, record_columns
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.plan.planner.history import history_params
+from kaflow_engine.plan.planner.inputs.history import history_params
+from kaflow_engine.plan.planner.inputs.sources import source_params
 from kaflow_engine.plan.planner.roles import ClockRole, TopicRole
 from kaflow_engine.sql.pipeline import key_type
 
@@ -31,9 +32,10 @@ def check_topic_names(spec: PipelineSpec, topics: Sequence[str]) -> list[ModelEr
     for i, name in enumerate(spec.state.dimensions):
         if name not in topics:
             wrong.append(UnknownName("topic", name, topics, spec.place("state", "dimensions", i)))
-    for name in spec.topics:
-        if name not in topics:
-            wrong.append(UnknownName("topic", name, topics, spec.place("topics", name)))
+    for name in spec.said_of_topics:
+        if name not in topics and not (name in spec.sources and name in spec.relations):
+            what = "source" if name in spec.sources else "topic"
+            wrong.append(UnknownName(what, name, topics, spec.place("topics", name)))
     return wrong
 
 
@@ -46,7 +48,7 @@ def _written_and_read(spec: PipelineSpec, topics: Sequence[str]) -> list[ModelEr
             "write to another topic",
         )
         for write in spec.writes
-        if write.output.topic in topics
+        if write.output.topic in topics and write.output.topic not in spec.sources
     ]
     if spec.dead_letter_topic in topics:
         wrong.append(
@@ -160,6 +162,7 @@ def topic_params(
                 history=history_params(spec, config, role.name),
                 on_null="row" if NULL_VALUE.name in names else topic.on_null,
                 clocks=tuple(clocks[1:]),
+                connector=source_params(spec, role.name),
             )
         )
     return tuple(found)

@@ -113,6 +113,7 @@ def to_kept(record: BatchRecord, read_before: int | None) -> dict[str, Any]:
         "read_to_end": [list(place) for place in record.read_to_end],
         "bounded_end": record.bounded_end,
         "topic_ids": record.topic_ids,
+        **({"found": record.found} if record.found else {}),
         "read_before": read_before,
     }
 
@@ -132,4 +133,5 @@ def _record(number: int, kept: Mapping[str, Any], epoch: int) -> BatchRecord:
         read_to_end=tuple((topic, p) for topic, p in kept["read_to_end"]),
         bounded_end=kept["bounded_end"],
         topic_ids=kept.get("topic_ids", {}),
+        found=kept.get("found", {}),
     )

@@ -81,6 +81,8 @@ def weigher(source: RecordSource) -> Sample:
         bounds = split(ranges, source.histories)[1].get(topic, {})
         starts = {partition: start for partition, (start, _) in bounds.items()}
         ends = {partition: end for partition, (_, end) in bounds.items()}
+        if topic in source.named:
+            return bytes_of(source.named[topic].read(starts, ends)) if starts else 0
         return bytes_of(read_ranges(source.kafka, topic, starts, ends))
 
     return weigh

@@ -5,9 +5,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
-from kaflow_engine.connectors.kafka.admin import offsets
-from kaflow_engine.connectors.kafka.client import KafkaSettings
-from kaflow_engine.connectors.kafka.topics import topic_ids
 from kaflow_engine.flow.chains.chain import driving_topics
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import table_sinks
@@ -16,6 +13,7 @@ from kaflow_engine.runtime.batch.position import Position
 from kaflow_engine.runtime.batch.progress import Watch
 from kaflow_engine.runtime.failures.failures import DataLost
 from kaflow_engine.runtime.source.history import Histories, still_ahead
+from kaflow_engine.runtime.source.inputs import Inputs
 from kaflow_engine.runtime.source.offsets import (
     Loss,
     Recreated,
@@ -43,7 +41,7 @@ _AT_STAKE = (
 
 
 def settle_losses(
-    kafka: KafkaSettings,
+    inputs: Inputs,
     plan: Flow,
     standing: Position,
     counts: Mapping[str, int],
@@ -54,7 +52,7 @@ def settle_losses(
     """Return where the pipeline goes on, what was lost counted.
 
     Args:
-        kafka: Where the topics are.
+        inputs: What it reads.
         plan: Says what to do about losses, by topic.
         standing: Where the pipeline stands.
         counts: The partitions of its topics.
@@ -68,9 +66,9 @@ def settle_losses(
     Raises:
         DataLost: Records are gone under `on_data_loss: fail`; says which.
     """
-    ids = topic_ids(kafka, counts)  # first: what is recreated from here on is seen at the next look
-    first = offsets(kafka, counts, "earliest")
-    end = offsets(kafka, counts, "latest", committed=False)
+    ids = inputs.ids(counts)  # first: what is recreated from here on is seen at the next look
+    first = inputs.offsets(counts, "earliest")
+    end = inputs.offsets(counts, "latest", committed=False)
     known = standing.topic_ids if record is None else {**standing.topic_ids, **record.topic_ids}
     another = recreated(known, ids)
     at = only(standing.offsets, frozenset(counts))

@@ -19,6 +19,7 @@ from kaflow_engine.runtime.failures.failures import LossSuspected
 from kaflow_engine.runtime.sink.consumer_group import GroupReporter
 from kaflow_engine.runtime.source.end_offsets import EndOffsets
 from kaflow_engine.runtime.source.history import Histories, ends_of_histories, still_ahead
+from kaflow_engine.runtime.source.inputs import Inputs
 from kaflow_engine.runtime.source.offsets import (
     before_topics,
     empty_ranges,
@@ -108,6 +109,11 @@ class Run:
             ends = before_topics(at, ends, ends_of_histories(self.histories))
             self.batch(ranges_between(at, merged(at, ends)))
         return None
+
+    @property
+    def inputs(self) -> Inputs:
+        """What the pipeline reads."""
+        return Inputs(self.runner.source.kafka, self.runner.source.named)
 
     @property
     def histories(self) -> Histories:

@@ -165,6 +165,7 @@ class BatchRunner:
             read_to_end=read_to_end,
             bounded_end=bounded_end,
             topic_ids=standing.topic_ids,
+            found=self.source.found(ranges) if self.kept is not None else {},
         )
         if self.kept is not None:  # first, so that no log has a batch that the topic lacks
             self.kept.put(record)

@@ -122,9 +122,16 @@ def check_backfill(spec: PipelineSpec, config: Config, wanted: Backfill) -> None
         wanted: The range.
 
     Raises:
-        ModelError: The range begins or ends within a partition.
+        ModelError: The range begins or ends within a partition, or a source has no range to read.
         StateError: The stream may still write rows of the range, or nothing is known of it.
     """
+    for name, source in spec.sources.items():
+        raise ModelError(
+            f"a backfill reads topics between two times, and '{name}' is a source of type "
+            f"{source.type}",
+            spec.place("sources", name),
+            "write a pipeline with another id and another target, and run it from the first record",
+        )
     for write in spec.writes:
         sink = write.sink
         if (

@@ -10,22 +10,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.errors import DrainIncomplete, KaflowError, RunError
-from kaflow_engine.flow.chains.clocks import clocks
 from kaflow_engine.flow.graph import gathered_for
-from kaflow_engine.operators.watermark import next_change
 from kaflow_engine.runtime.batch.run import Run
 from kaflow_engine.runtime.batch.stop import Ending
-from kaflow_engine.runtime.clock.ticks import (
-    QUIET_MS,
-    TICK_MS,
-    Clockwork,
-    clocks_at,
-    due_chains,
-    wants_tick,
-)
+from kaflow_engine.runtime.drive.ticker import Ticker
 from kaflow_engine.runtime.failures.failures import to_error
 from kaflow_engine.runtime.source.kafka import stream_frame
-from kaflow_engine.runtime.source.offsets import logged_ends, merged, reaches
+from kaflow_engine.runtime.source.offsets import logged_ends, merged
 from kaflow_engine.state.log.batch_log import Offsets
 
 _POLL_S = 0.05
@@ -46,9 +37,7 @@ class LiveStream:
         self._closing = False
         self._ended = threading.Event()
         self._failure: KaflowError | None = None
-        self._last_end = 0
-        self._last_tick = 0
-        self._settled = False  # what was due at the goal has been done
+        self._ticker = Ticker(run)
 
     def follow(self, start: Offsets, goal: Offsets | None) -> Ending:
         """Run batches until a limit is reached.
@@ -62,7 +51,7 @@ class LiveStream:
             DrainIncomplete: The running batch did not end in time.
         """
         run = self._run
-        if ending := self._ending(goal):
+        if ending := self._ticker.ending(goal):
             return ending
         shutil.rmtree(self._checkpoint, ignore_errors=True)
         frame = stream_frame(
@@ -86,7 +75,7 @@ class LiveStream:
             self._wake.clear()
             if self._failure is not None:
                 raise self._failure
-            if ending := self._ending(goal):
+            if ending := self._ticker.ending(goal):
                 return ending
             self._tick(goal)
             if time.monotonic() - looked > _ALIVE_EVERY_S:
@@ -104,7 +93,7 @@ class LiveStream:
                 at = self._run.standing.offsets
                 ends = logged_ends(self._checkpoint, spark_batch)
                 self._run.take(merged(at, ends), frame)
-                self._last_end = self._run.runner.clock()
+                self._ticker.batch_ended()
             except Exception as error:
                 self._failure = to_error(error, "running a batch")
                 self._closing = True
@@ -119,46 +108,13 @@ class LiveStream:
             self._ended.wait(self._gather_s)
 
     def _tick(self, goal: Offsets | None) -> None:
-        run = self._run
-        if not run.standing.next_due or not self._lock.acquire(blocking=False):
+        if not self._run.standing.next_due or not self._lock.acquire(blocking=False):
             return
         try:
-            caught_up = goal is not None and reaches(run.standing.offsets, goal)
-            if not self._closing and (caught_up or self._wants_tick()):
-                run.tick()
-                self._last_end = self._last_tick = run.runner.clock()
-                self._settled = caught_up
+            if not self._closing:
+                self._ticker.tick(goal)
         finally:
             self._lock.release()
-
-    def _wants_tick(self) -> bool:
-        run, standing = self._run, self._run.standing
-        now = run.runner.clock()
-        if now - self._last_end < QUIET_MS or now - self._last_tick < TICK_MS:
-            return False
-        everywhere = {(t, p): True for t, ps in standing.offsets.items() for p in ps}
-        time = max(now, standing.batch_time)
-        after = next_change(standing.watermark, clocks(run.plan), everywhere, time)
-        return wants_tick(
-            Clockwork(
-                now=now,
-                last_batch_end=self._last_end,
-                last_tick_end=self._last_tick,
-                next_due=standing.next_due,
-                watermarks=clocks_at(standing.watermark.values, time),
-                watermarks_after=after.values,
-            )
-        )
-
-    def _ending(self, goal: Offsets | None) -> Ending | None:
-        if ending := self._run.ending:
-            return ending
-        standing = self._run.standing
-        if goal is not None and reaches(standing.offsets, goal):
-            at = clocks_at(standing.watermark.values, standing.batch_time)
-            due = due_chains(at, standing.next_due)
-            return None if due and not self._settled else "caught up"
-        return None
 
     def _close(self, query: StreamingQuery) -> None:
         """End the query between two batches.

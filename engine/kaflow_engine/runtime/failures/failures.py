@@ -32,7 +32,9 @@ from kaflow_engine.errors import (
     SinkAway,
     SinkError,
     SinkUnfit,
+    SourceAway,
     SourceError,
+    SourceUnfit,
     SqlError,
     StateError,
     StateHeld,
@@ -96,7 +98,7 @@ _KINDS: Mapping[str, type[KaflowError]] = {
     kind.__name__: kind
     for kind in (
         *(ModelError, SqlError, RunError, SourceError, SinkError, LimitReached, StateError),
-        *(SinkAway, SinkUnfit),
+        *(SinkAway, SinkUnfit, SourceAway, SourceUnfit),
         *(TakenOver, DrainIncomplete, DataLost, LossSuspected, TaskFailed, RecordRefused),
         *(BrokerAway, BrokerAwaySink, LoginRefused, LoginRefusedSink, NotPermitted),
         *(RowRefused, MissingTopic),

@@ -10,7 +10,6 @@ from kaflow_engine.connectors.kafka.permissions import require_permissions
 from kaflow_engine.connectors.kafka.topic_schemas import (
     registry_of,
     require_topics,
-    resolve_schemas,
 )
 from kaflow_engine.errors import KaflowError, Location, Problems, SourceError
 from kaflow_engine.flow.sinks import TopicSink
@@ -19,6 +18,7 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.explain.explain import unknown_topics
 from kaflow_engine.plan.planner.planned import PlannedPipeline
+from kaflow_engine.runtime.planning.columns import resolve_columns
 from kaflow_engine.runtime.planning.prepare import (
     Waiting,
     align_outputs,
@@ -27,7 +27,7 @@ from kaflow_engine.runtime.planning.prepare import (
     plan_pipeline,
     require_registry,
 )
-from kaflow_engine.sql.pipeline import pipeline_topics
+from kaflow_engine.sql.pipeline import kafka_topics
 
 _NOW = Waiting(milliseconds=0)
 
@@ -46,7 +46,7 @@ def check_connected(
         SourceError: No broker answers.
     """
     kafka, registry = KafkaSettings.configured(config.kafka), registry_of(config)
-    topics = {topic for spec in specs for topic in pipeline_topics(spec)}
+    topics = {topic for spec in specs for topic in kafka_topics(spec)}
     missing = {topic for topic, info in describe(kafka, topics).items() if not info.exists}
     written = {write.output.topic for spec in (*specs, *around) for write in spec.writes}
     return {
@@ -63,7 +63,7 @@ def _findings(
     missing: Collection[str],
     later: Collection[str],
 ) -> Findings:
-    absent = [topic for topic in pipeline_topics(spec) if topic in missing]
+    absent = [topic for topic in kafka_topics(spec) if topic in missing]
     mistakes = [
         *(error for topic in absent if topic not in later for error in _absent(spec, kafka, topic)),
         *_raised(lambda: require_permissions(kafka, needs_of(spec))),
@@ -101,7 +101,7 @@ def _without_columns(
     return [
         error
         for topic in topics
-        for error in _raised(lambda name=topic: resolve_schemas(spec, config, [name], wait_ms=0))
+        for error in _raised(lambda name=topic: resolve_columns(spec, config, [name], wait_ms=0))
     ]
 
 

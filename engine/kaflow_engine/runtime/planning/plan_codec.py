@@ -45,6 +45,7 @@ def plan_text(plan: Flow) -> str:
         place: {
             **({"clock": True} if not topic.clock else {}),
             **({"clocks": True} if not topic.clocks else {}),
+            **({"connector": True} if topic.connector is None else {}),
         }
         for place, topic in enumerate(plan.sources)
     }

@@ -19,7 +19,6 @@ from kaflow_engine.connectors.kafka.run_log.transactions import control_topic
 from kaflow_engine.connectors.kafka.topic_schemas import (
     registry_of,
     require_topics,
-    resolve_schemas,
 )
 from kaflow_engine.connectors.kafka.wait import await_brokers
 from kaflow_engine.errors import ModelError, Problems, SourceError
@@ -36,8 +35,9 @@ from kaflow_engine.plan.evolution.start_decision import read_state
 from kaflow_engine.plan.planner.dependencies import producers_first
 from kaflow_engine.plan.planner.pipeline_plan import check_pipeline
 from kaflow_engine.plan.planner.planned import PlannedPipeline
+from kaflow_engine.runtime.planning.columns import resolve_columns
 from kaflow_engine.runtime.planning.plan_with_state import plan_with_state, with_schema_ids
-from kaflow_engine.sql.pipeline import pipeline_topics
+from kaflow_engine.sql.pipeline import kafka_topics
 
 LOGGER = logging.getLogger("kaflow.prepare")
 
@@ -108,7 +108,7 @@ def _prepare(spec: PipelineSpec, config: Config, say: Say, waiting: Waiting) -> 
     kafka = KafkaSettings.configured(config.kafka)
     require_permissions(kafka, needs_of(spec))
     planned = plan_pipeline(spec, config, say, waiting)
-    names = [topic.name for topic in planned.plan.sources]
+    names = [topic.name for topic in planned.plan.sources if topic.connector is None]
     counts = require_topics(kafka, names, dict.fromkeys(names, spec.place("query")))
     registry = registry_of(config)
     require_registry(planned, registry)
@@ -188,8 +188,7 @@ def require_registry(planned: PlannedPipeline, registry: Registry | None) -> Non
 def needs_of(spec: PipelineSpec) -> list[Need]:
     """Return what a pipeline does with topics."""
     read = [
-        Need(topic=topic, operation="Read", at=spec.place("query"))
-        for topic in pipeline_topics(spec)
+        Need(topic=topic, operation="Read", at=spec.place("query")) for topic in kafka_topics(spec)
     ]
     written = [
         Need(topic=write.output.topic, operation="Write", at=spec.place(*write.at))
@@ -210,12 +209,13 @@ def partitions_of(plan: Flow, counts: Mapping[str, int]) -> dict[str, int]:
     """Return how many partitions the topics get that a plan writes, where they do not exist.
 
     A topic has as many as the one that its rows are made of: of several the most; that of the dead
-    letters as many as any of them.
+    letters as many as any of them. Other sources than topics count as many as the state has.
 
     Args:
         plan: What writes them.
         counts: The partitions of the topics that it reads.
     """
+    counts = {topic.name: counts.get(topic.name, plan.partitions) for topic in plan.sources}
     found = {
         sink.topic: max(counts[topic.name] for topic in driving_topics(plan, sink))
         for sink in topic_sinks(plan)
@@ -235,11 +235,11 @@ def plan_pipeline(
     """
     patience = waiting or Waiting()
 
-    def resolve(topics: Sequence[str]) -> dict[str, Columns]:
-        return resolve_schemas(
+    def resolve(names: Sequence[str]) -> dict[str, Columns]:
+        return resolve_columns(
             spec,
             config,
-            topics,
+            names,
             wait_ms=patience.milliseconds,
             on_wait=say,
             stopped=patience.stopped,

@@ -8,6 +8,7 @@ from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.consumer_group import GroupCommitter
 from kaflow_engine.errors import KaflowError
 from kaflow_engine.flow.flow import Flow
+from kaflow_engine.runtime.source.offsets import only
 from kaflow_engine.runtime.tasks.crash import crash_point
 from kaflow_engine.state.log.batch_log import Offsets
 
@@ -20,8 +21,8 @@ class GroupReporter:
     The first report is made at once and may fail; after that a failure is logged.
     """
 
-    def __init__(self, kafka: KafkaSettings, group: str) -> None:
-        self._group = group
+    def __init__(self, kafka: KafkaSettings, group: str, topics: frozenset[str]) -> None:
+        self._group, self._topics = group, topics
         self._committer = GroupCommitter(kafka, group)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="kaflow-group")
         self._running: Future[None] | None = None
@@ -29,7 +30,7 @@ class GroupReporter:
 
     def report(self, batch: int, offsets: Offsets) -> None:
         """Report where the pipeline stands; of several reports in a row only the last counts."""
-        self._newest = (batch, offsets)
+        self._newest = (batch, only(offsets, self._topics))
         if self._running is None or self._running.done():
             self._running = self._thread.submit(self._commit)
 
@@ -51,7 +52,9 @@ class GroupReporter:
 
 
 def group_reporter(kafka: KafkaSettings, plan: Flow, group: str | None) -> GroupReporter | None:
-    """Return what reports the offsets of a stream; None for a backfill, which has none to show."""
-    if plan.backfill is not None:
+    """Return what reports the offsets of a stream in its topics; None where it has none to show, as
+    a backfill."""
+    topics = frozenset(topic.name for topic in plan.sources if topic.connector is None)
+    if plan.backfill is not None or not topics:
         return None
-    return GroupReporter(kafka, group or f"kaflow-{plan.pipeline}")
+    return GroupReporter(kafka, group or f"kaflow-{plan.pipeline}", topics)

@@ -14,27 +14,38 @@ from kaflow_engine.connectors.kafka.client import (
     open_admin,
 )
 from kaflow_engine.connectors.kafka.topics import ids_of, topic_facts
+from kaflow_engine.runtime.source.inputs import NamedSources
 from kaflow_engine.state.log.batch_log import Offsets, TopicIds
 
 
 class EndOffsets:
-    """The ends of topics, as a reader of committed records sees them."""
+    """The ends of topics, as a reader of committed records sees them, and of other sources."""
 
-    def __init__(self, kafka: KafkaSettings, timeout: int = 10_000) -> None:
+    def __init__(
+        self, kafka: KafkaSettings, timeout: int = 10_000, named: NamedSources | None = None
+    ) -> None:
         self._client = open_admin(kafka)
+        self._named = named or {}
         self._timeout = timeout
 
     def ask(self, partitions: Mapping[str, Iterable[int]]) -> Offsets:
         """Return the end of each partition.
 
         Raises:
-            SourceError: No broker answers, or a topic does not exist or may not be read.
+            SourceError: No broker answers, or a topic does not exist or may not be read, or another
+                source cannot be read.
         """
         latest = OffsetSpec.latest()
         wanted: dict[TopicPartition, Any] = {
-            TopicPartition(topic, p): latest for topic, ps in partitions.items() for p in ps
+            TopicPartition(topic, p): latest
+            for topic, ps in partitions.items()
+            if topic not in self._named
+            for p in ps
         }
-        found: Offsets = {topic: {} for topic in partitions}
+        found: Offsets = {
+            name: dict(self._named[name].latest()) if name in self._named else {}
+            for name in partitions
+        }
         if not wanted:
             return found
         answers = self._client.api.list_offsets(

@@ -1,15 +1,20 @@
-"""Exact ranges of a pipeline's topics: from files up to where a history ends, then from Kafka."""
+"""Exact ranges of what a pipeline reads: of a topic from files up to where its history ends, then
+from Kafka; of other sources from themselves."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from kaflow_engine.connectors.kafka.client import KafkaSettings
+from kaflow_engine.connectors.sources.contract import NamedSource, RangeRead
 from kaflow_engine.runtime.source.history import Histories, TopicHistory
 from kaflow_engine.runtime.source.history_files import history_frame
+from kaflow_engine.runtime.source.inputs import NamedSources
 from kaflow_engine.runtime.source.kafka import range_frame
+from kaflow_engine.runtime.source.named import named_frame
 from kaflow_engine.runtime.source.offsets import recreated
 from kaflow_engine.state.log.batch_log import Ranges, TopicIds
 
@@ -24,6 +29,8 @@ class RecordSource:
     histories: Histories = field(default_factory=dict[str, TopicHistory])
     topic_ids: TopicIds = field(default_factory=dict[str, str])
     """Of the topics that the histories belong to."""
+    named: NamedSources = field(default_factory=dict[str, NamedSource])
+    """Sources that are no topics."""
 
     def of(self, ids: TopicIds) -> "RecordSource":
         """Return the source of topics with these ids: one that was recreated has no history."""
@@ -34,10 +41,40 @@ class RecordSource:
     def read(self, ranges: Ranges) -> DataFrame:
         """Return the records (columns of RECORDS) of ranges, of which one is not empty."""
         past, rest = split(ranges, self.histories)
+        reads = [read for name, ps in ranges.items() if name in self.named
+                 for read in reads_of(self.named[name], ps)]  # fmt: skip
+        rest = {topic: ps for topic, ps in rest.items() if topic not in self.named}
         frames = [history_frame(self.spark, self.histories[t], ps) for t, ps in past.items()]
         if rest:
             frames.append(range_frame(self.spark, self.kafka, self.pipeline, rest))
+        if reads:
+            frames.append(named_frame(self.spark, reads))
         return reduce(DataFrame.unionByName, frames)
+
+    def found(self, ranges: Ranges) -> dict[str, Any]:
+        """Return what sources that are no topics must know to read ranges on another machine."""
+        named = {name: bounds(ps) for name, ps in ranges.items() if name in self.named}
+        return {name: self.named[name].found(*ends) for name, ends in named.items()}
+
+    def know(self, found: Iterable[Mapping[str, Any]]) -> None:
+        """Let sources know what they need to read the ranges of batches of another machine.
+
+        Raises:
+            Damaged: It is something else than they know, or does not follow it.
+        """
+        for of_batch in found:
+            for name in of_batch.keys() & self.named.keys():
+                self.named[name].know(of_batch[name])
+
+
+def bounds(ranges: Mapping[int, tuple[int, int]]) -> tuple[dict[int, int], dict[int, int]]:
+    """Return where ranges start, and where they end."""
+    return {p: start for p, (start, _) in ranges.items()}, {p: e for p, (_, e) in ranges.items()}
+
+
+def reads_of(source: NamedSource, ranges: Mapping[int, tuple[int, int]]) -> Sequence[RangeRead]:
+    """Return what reads ranges of a source."""
+    return source.reads(*bounds(ranges))
 
 
 def split(ranges: Ranges, histories: Histories) -> tuple[Ranges, Ranges]:

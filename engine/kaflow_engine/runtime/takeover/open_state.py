@@ -6,14 +6,12 @@ from dataclasses import replace
 from secrets import token_hex
 from typing import Literal
 
-from kaflow_engine.connectors.kafka.admin import KNOWN_BEFORE_S, offsets, require
-from kaflow_engine.connectors.kafka.client import KafkaSettings
-from kaflow_engine.connectors.kafka.topics import topic_ids
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.plan.evolution.evolution import inherit
 from kaflow_engine.runtime.planning.plan_codec import fingerprint, plan_of, plan_text
 from kaflow_engine.runtime.source.history import Histories, begin_in_histories
+from kaflow_engine.runtime.source.inputs import Inputs
 from kaflow_engine.runtime.source.offsets import merged, only
 from kaflow_engine.state.log.batch_log import BatchLog, StateRecord
 
@@ -40,7 +38,7 @@ def refuse_change(old: Flow, new: Flow) -> None:
 def open_state(
     log: BatchLog,
     plan: Flow,
-    kafka: KafkaSettings,
+    inputs: Inputs,
     new_state: NewState,
     change: PlanChange = refuse_change,
 ) -> tuple[StateRecord, Flow]:
@@ -49,7 +47,7 @@ def open_state(
     Args:
         log: The batch log.
         plan: What is to run.
-        kafka: Where its topics are.
+        inputs: What it reads.
         new_state: Makes the state of a pipeline that has none, or of topics that were added.
         change: Asked when the state was made for another plan.
 
@@ -58,7 +56,7 @@ def open_state(
         SourceError: A topic does not exist, or no broker answers.
     """
     state = log.load_state()
-    counts = source_partitions(kafka, plan, new=state is None)
+    counts = inputs.partitions(plan, new=state is None)
     if state is None:
         state = new_state(counts)
         log.save_plan(state.fingerprint, plan_text(plan))
@@ -120,24 +118,9 @@ def _grown(pinned: Schemas, plan: Flow) -> Schemas:
     return grown
 
 
-def source_partitions(kafka: KafkaSettings, plan: Flow, new: bool = False) -> dict[str, int]:
-    """Return the partitions of a pipeline's topics.
-
-    Args:
-        kafka: Where they are.
-        plan: Of the pipeline.
-        new: Whether nothing was read of them yet; a name that no broker knows is an error at once.
-
-    Raises:
-        SourceError: A topic does not exist, or no broker answers.
-    """
-    names = [topic.name for topic in plan.sources]
-    return require(kafka, names, unknown_for=0.0 if new else KNOWN_BEFORE_S)
-
-
 def new_stream_state(
     plan: Flow,
-    kafka: KafkaSettings,
+    inputs: Inputs,
     reset: Literal["earliest", "latest"],
     now: int,
     histories: Histories,
@@ -147,7 +130,7 @@ def new_stream_state(
 
     Args:
         plan: What is to run.
-        kafka: Where its topics are.
+        inputs: What it reads.
         reset: Where event topics begin.
         now: Epoch milliseconds.
         histories: Where topics begin in files.
@@ -157,11 +140,11 @@ def new_stream_state(
         SourceError: No broker answers, or a history belongs to another topic.
     """
     dimensions = {t.name for t in plan.sources if t.is_kept}
-    ids = topic_ids(kafka, counts)  # before the offsets, which then cannot be of an earlier topic
-    begin = offsets(kafka, counts, "earliest")
+    ids = inputs.ids(counts)  # before the offsets, which then cannot be of an earlier topic
+    begin = inputs.offsets(counts, "earliest")
     if reset == "latest":
         events = {topic: count for topic, count in counts.items() if topic not in dimensions}
-        begin = {**begin, **offsets(kafka, events, "latest")}
+        begin = {**begin, **inputs.offsets(events, "latest")}
     loaded = {t: n for t, n in counts.items() if t in dimensions} if plan.dimensions_first else {}
     return StateRecord(
         state_id=token_hex(8),
@@ -169,7 +152,7 @@ def new_stream_state(
         partitions=plan.partitions,
         created_ms=now,
         start=begin_in_histories(begin, histories),
-        dimension_ends=offsets(kafka, loaded, "latest"),
+        dimension_ends=inputs.offsets(loaded, "latest"),
         schemas={t.name: {c.name: c.type for c in t.columns} for t in plan.sources},
         fingerprint=fingerprint(plan),
         topic_ids=ids,

@@ -1,14 +1,15 @@
 """Rebuilds a state after an approval: the old one ends, and is set aside."""
 
 import logging
-from collections.abc import Mapping
+import shutil
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from kaflow_engine.connectors.connections import Connections
-from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.run_log import RunLog
+from kaflow_engine.connectors.sources.contract import KEPT
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.model.config import Config
@@ -18,6 +19,7 @@ from kaflow_engine.runtime.drive.bounded import new_backfill_state
 from kaflow_engine.runtime.planning.plan_codec import decided, plan_of
 from kaflow_engine.runtime.sink.outputs import hand_over, look_at_outputs
 from kaflow_engine.runtime.source.history import Histories
+from kaflow_engine.runtime.source.inputs import Inputs
 from kaflow_engine.runtime.source.offsets import merged, only
 from kaflow_engine.runtime.takeover.fencing import last_epoch
 from kaflow_engine.runtime.takeover.open_state import NewState, PlanChange, new_stream_state
@@ -77,21 +79,25 @@ def approved_rebuild(
     return None
 
 
-def begin(log: BatchLog, state: StateRecord, approval: Approval) -> Rebuild:
+def begin(
+    log: BatchLog, state: StateRecord, approval: Approval, moved: Collection[str] = ()
+) -> Rebuild:
     """Note where the old state ended, and use up the decision.
 
     Args:
         log: Of the old state; no batch is open.
         state: The old state.
         approval: What was decided.
+        moved: Inputs that come from somewhere else now, which have not ended anywhere.
     """
     standing = load_standing(log, state)
+    ended = {name: at for name, at in standing.offsets.items() if name not in moved}
     rebuild = Rebuild(
         approval=approval,
         state_id=state.state_id,
         generation=state.generation,
         epoch=last_epoch(log),
-        offsets=standing.offsets,
+        offsets=ended,
         topic_ids=standing.topic_ids,
     )
     begin_rebuild(log.store, rebuild)
@@ -125,12 +131,15 @@ def replace_state(
 
 
 def move_aside(directory: Path, rebuild: Rebuild) -> None:
-    """Move the old state away.
+    """Move the old state away; what sources have found stays where the new one goes on with it.
 
     Raises:
         StateError: It cannot be moved.
     """
     where = set_aside(directory, rebuild)
+    for name in rebuild.offsets if rebuild.approval.begin == "continue" else ():
+        if (found := where / KEPT / name).is_dir():
+            shutil.copytree(found, directory / KEPT / name, dirs_exist_ok=True)
     LOGGER.warning(
         "the state of '%s' is rebuilt, as %s approved; the old one is in %s",
         rebuild.approval.pipeline,
@@ -142,7 +151,7 @@ def move_aside(directory: Path, rebuild: Rebuild) -> None:
 def new_state_of(
     plan: Flow,
     config: Config,
-    kafka: KafkaSettings,
+    inputs: Inputs,
     now: int,
     histories: Histories,
     rebuild: Rebuild | None,
@@ -152,18 +161,18 @@ def new_state_of(
     Args:
         plan: What is to run.
         config: Says where event topics begin.
-        kafka: Where topics are.
+        inputs: What it reads.
         now: Epoch milliseconds.
         histories: Where topics begin in files.
         rebuild: What is carried out, where a state is rebuilt.
     """
     if plan.backfill is not None:
         root = Path(config.state.rocksdb.path).absolute()
-        return partial(new_backfill_state, plan, plan.backfill, root, kafka, now, histories)
+        return partial(new_backfill_state, plan, plan.backfill, root, inputs.kafka, now, histories)
     reset = config.kafka.consumer.auto_offset_reset
     if rebuild is not None and rebuild.approval.begin != "continue":
         reset = rebuild.approval.begin
-    new_state = partial(new_stream_state, plan, kafka, reset, now, histories)
+    new_state = partial(new_stream_state, plan, inputs, reset, now, histories)
     return new_state if rebuild is None else continued(new_state, plan, rebuild)
 
 

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.flow.chains.chain import number_of_state
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.runtime.batch.beginnings import beginnings
@@ -20,7 +19,6 @@ from kaflow_engine.runtime.sink.outputs import dropped_outputs
 from kaflow_engine.runtime.source.history import ends_of_histories
 from kaflow_engine.runtime.source.history_files import check_unchanged
 from kaflow_engine.runtime.source.offsets import at_most, only, reaches, unread
-from kaflow_engine.runtime.takeover.open_state import source_partitions
 from kaflow_engine.runtime.takeover.recut import recut
 from kaflow_engine.runtime.takeover.restore import RESTORED
 from kaflow_engine.state.copies.rocks import wipe
@@ -31,24 +29,23 @@ from kaflow_engine.telemetry.progress import RunState
 LOGGER = logging.getLogger("kaflow.runtime")
 
 
-def recover(run: Run, log: BatchLog, kafka: KafkaSettings, directory: Path) -> None:
+def recover(run: Run, log: BatchLog, directory: Path) -> None:
     """Run the batches again that earlier runs left, each with all outputs that it was begun for.
 
     Args:
         run: Nothing was read yet.
         log: The batch log.
-        kafka: Where the topics are.
         directory: Of the state.
     """
     at = run.standing.offsets
     check_unchanged(run.spark, {t: h for t, h in run.histories.items() if t in at}, at)
     left = [*run.left[:-1], *(recut(run, log, last) for last in run.left[-1:])]
-    counts = source_partitions(kafka, run.plan) if left else {}
+    counts = run.inputs.partitions(run.plan) if left else {}
     for record in left:
         run.watch.say(state="recovering")
         run.runner.source = run.runner.source.of(record.topic_ids)
         run.standing, rest = settle_losses(
-            kafka, run.plan, run.standing, counts, run.watch, run.histories, record
+            run.inputs, run.plan, run.standing, counts, run.watch, run.histories, record
         )
         if log.open_batch() is None:
             log.begin(record)
@@ -111,23 +108,20 @@ def drop_copies(folder: Path, retired: Collection[int], states: Collection[int] 
             wipe(path)
 
 
-def read_first(
-    run: Run, state: StateRecord, kafka: KafkaSettings, counts: Mapping[str, int]
-) -> Ending | None:
+def read_first(run: Run, state: StateRecord, counts: Mapping[str, int]) -> Ending | None:
     """Read what comes before a stream is live; return why not all of it was read.
 
     Args:
         run: Its batches that were left are done.
         state: Says what comes first.
-        kafka: Where the topics are.
         counts: The partitions of its topics.
 
     Raises:
         DataLost: Records are gone under `on_data_loss: fail`.
     """
     warn_of_future(run.standing.batch_time, run.runner.clock())
-    _settle(run, kafka, counts)
-    if nameless := sorted(counts.keys() - run.standing.topic_ids.keys()):
+    _settle(run, counts)
+    if nameless := sorted(counts.keys() - run.standing.topic_ids.keys() - run.inputs.named.keys()):
         LOGGER.info(
             "the brokers give no ids to %s: only offsets show that such a topic was recreated",
             ", ".join(nameless),
@@ -137,15 +131,17 @@ def read_first(
             run.watch.say(state=doing, counters=run.standing.counters)
             if ending := run.read_to(goal):
                 return ending
-            _settle(run, kafka, counts)
+            _settle(run, counts)
     log, mark = run.runner.log, run.runner.fingerprint
     if beginnings(log, run.standing.batch + 1, run.plan, mark):
         run.tick()  # what was added has its rows now, and not when the next record comes
     return None
 
 
-def _settle(run: Run, kafka: KafkaSettings, counts: Mapping[str, int]) -> None:
-    standing, _ = settle_losses(kafka, run.plan, run.standing, counts, run.watch, run.histories)
+def _settle(run: Run, counts: Mapping[str, int]) -> None:
+    standing, _ = settle_losses(
+        run.inputs, run.plan, run.standing, counts, run.watch, run.histories
+    )
     run.go_on(standing)
 
 

@@ -21,6 +21,8 @@ from kaflow_engine.state.reader import StateRef
 from kaflow_engine.state.storage.bucket import Bucket, BucketSettings, ObjectChanged
 from kaflow_engine.state.storage.store import Damaged, LocalStore
 
+_SETTLED = ("plans/", "sources/")
+"""Folders of files that belong to no batch."""
 _SMALL = 16 << 10
 """Files up to so many bytes stand in the manifest itself."""
 _AT_ONCE = 8
@@ -231,7 +233,7 @@ class Checkpoints:
 
 def settled_files(store: LocalStore) -> tuple[StoredFile, ...]:
     """Return the files of a state directory that belong to no batch, small as they are."""
-    names = [name for name in store.list("") if "/" not in name or name.startswith("plans/")]
+    names = [name for name in store.list("") if "/" not in name or name.startswith(_SETTLED)]
     return tuple(_small(name, store.get(name)) for name in names if name.endswith(".json"))
 
 

@@ -77,6 +77,8 @@ class BatchRecord:
     """Whether the inputs end here: the watermark after it is infinite."""
     topic_ids: TopicIds = field(default_factory=dict[str, str])
     """Of the topics that `ranges` belong to."""
+    found: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What sources that are no topics must know to read `ranges` on another machine; opaque."""
     generation: int = 0
     """Set by the log."""
 

@@ -11,7 +11,7 @@ from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.errors import KaflowError, ModelError
 from kaflow_engine.model.files.yaml_file import raise_as_found
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.sql.pipeline import pipeline_topics
+from kaflow_engine.sql.pipeline import kafka_topics
 from kaflow_engine.testing.sample.endless import WINDOW, Endless, endless_records
 from kaflow_engine.testing.sample.fake import TOPICS
 from kaflow_engine.testing.sample.fake_stream import FakeRecord
@@ -89,7 +89,7 @@ def sample_topics(specs: Sequence[PipelineSpec]) -> list[str]:
         Problems: For several.
     """
     written = {write.output.topic for spec in specs for write in spec.writes}
-    read = {topic for spec in specs for topic in pipeline_topics(spec)}
+    read = {topic for spec in specs for topic in kafka_topics(spec)}
     topics = sorted(read - written)
     # an unknown one is noticed before anything starts
     raise_as_found([_no_sample(specs, topic) for topic in topics if topic not in TOPICS])
@@ -97,7 +97,7 @@ def sample_topics(specs: Sequence[PipelineSpec]) -> list[str]:
 
 
 def _no_sample(specs: Sequence[PipelineSpec], topic: str) -> ModelError:
-    reads = (spec for spec in specs if topic in pipeline_topics(spec))
+    reads = (spec for spec in specs if topic in kafka_topics(spec))
     return ModelError(
         f"there are no sample records for topic '{topic}'",
         next((spec.place("query") for spec in reads), None),

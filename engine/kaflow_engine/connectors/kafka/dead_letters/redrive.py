@@ -20,7 +20,7 @@ from kaflow_engine.connectors.kafka.run_log.transactions import (
 from kaflow_engine.connectors.kafka.topics import topic_ids
 from kaflow_engine.connectors.letters import Letter, chosen
 from kaflow_engine.errors import StateError
-from kaflow_engine.model.letters import CHAIN, REDRIVE, redrive_mark
+from kaflow_engine.model.letters import CHAIN, FROM, REDRIVE, redrive_mark
 
 TIMEOUT = 30_000
 PATIENCE = 3 * TIMEOUT
@@ -91,8 +91,11 @@ def find_letters(
 
 def can_redrive(letter: Letter) -> bool:
     """Tell whether a dead letter can be tried again: not twice, not one of a backfill, whose
-    record the stream has read, too, and not one about a result, which has no record.
+    record the stream has read, too, not one about a result, which has no record, and not one of a
+    source that is no topic, to which nothing can be sent.
     """
+    if any(name == FROM for name, _ in letter.headers):
+        return False
     return not letter.redriven and letter.backfill is None and letter.offset >= 0
 
 

@@ -1,10 +1,12 @@
 """The keys of records where the output names none: that of their row, or of what is grouped."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.record_columns import KEY, KEY_BYTES
+from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.operators.rows.table_rows import GROUP
 from kaflow_engine.plan.planner.grouping.group_keys import key_of_group
 from kaflow_engine.plan.planner.tables.keys import TableKeys, has_columns, key_output, query_key
@@ -13,22 +15,35 @@ from kaflow_engine.sql.scope import Schemas
 from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape
 
 
-def with_row_key(write: Write, shape: QueryShape) -> QueryShape:
+def with_row_key(
+    spec: PipelineSpec, write: Write, shape: QueryShape, branches: Sequence[QueryShape]
+) -> QueryShape:
     """Return a query whose rows go to a topic with the key that they have, where no other is given:
-    the bytes of the driving record's, or the text of one that the query made."""
+    the bytes of the driving record's, or the text of one that the query made.
+
+    Records of sources that are no topics have none, so that rows of them alone go without.
+    """
     said = write.output
     if said.topic is None or said.key is not None or said.key_format is not None:
         return shape
     if shape.key is not None or shape.row_key is None:
         return shape
+    if all(_is_of_driving(each) and each.driving.topic in spec.sources for each in branches):
+        return shape
     alias, made = shape.driving.alias, shape.row_key
-    if made.sql == identifier(f"{alias}.{KEY}"):
+    if _is_of_driving(shape):
         use = (alias, KEY_BYTES.name)
         expr = Expr(sql=identifier(".".join(use)), uses=(use,))
     else:
         expr = Expr(sql=f"encode(CAST({made.sql} AS VARCHAR))", uses=made.uses)
     key = OutputShape(name=KEY_BYTES.name, expr=expr, role="own_key")
     return replace(shape, outputs=(*shape.outputs, key))
+
+
+def _is_of_driving(shape: QueryShape) -> bool:
+    """Tell whether the key of rows is that of their driving records."""
+    own = identifier(f"{shape.driving.alias}.{KEY}")
+    return shape.row_key is not None and shape.row_key.sql == own
 
 
 def with_own_key(write: Write, shape: QueryShape, keys: TableKeys, schemas: Schemas) -> QueryShape:

@@ -192,7 +192,7 @@ def _keyed(
         return as_changes(spec, write, shape, schemas)
     shape = with_listed_key(write, shape)
     if all(each.row_key for each in branches) and not shape.is_table:
-        made = with_row_key(write, shape)
+        made = with_row_key(spec, write, shape, branches)
     elif len(branches) > 1 and shape.discriminator is None:
         return shape
     else:

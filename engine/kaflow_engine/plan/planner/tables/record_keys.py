@@ -6,7 +6,7 @@ from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.formats.types import Decimal, Scalar, fields_of, parse_type
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.record_columns import HIDDEN_KEY, KEY
-from kaflow_engine.model.specs import TopicSpec
+from kaflow_engine.model.sources.topic_specs import TopicSpec
 from kaflow_engine.sql.pipeline import key_type
 from kaflow_engine.sql.shape import JoinShape, OutputShape
 

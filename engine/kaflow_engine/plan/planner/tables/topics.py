@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from kaflow_engine.errors import ModelError, UnknownName
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.record_columns import KEY
+from kaflow_engine.model.sources.topic_specs import TopicSpec
 from kaflow_engine.model.spec import Path
-from kaflow_engine.model.specs import PipelineSpec, TopicSpec
+from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.sql.chain_shapes import ChainShape, is_timed
 from kaflow_engine.sql.shape import SourceShape
 
@@ -22,7 +23,7 @@ def wrong_table_topics(
         spec: What the author wrote.
         schemas: The columns of topics; None: not known yet.
     """
-    for name, topic in spec.topics.items():
+    for name, topic in spec.said_of_topics.items():
         yield from _wrong_columns(spec, ("topics", name), name, topic, schemas.get(name))
     for name, reading in spec.readings.items():
         topic = reading.topic or ""

@@ -37,7 +37,7 @@ def history_params(spec: PipelineSpec, config: Config, topic: str) -> HistoryPar
             "add value: <column>, the one with the bytes of each record",
         )
     return HistoryParams(
-        path=_absolute(said.path),
+        path=absolute(said.path),
         format=said.format,
         partition=said.partition,
         offset=said.offset,
@@ -47,10 +47,10 @@ def history_params(spec: PipelineSpec, config: Config, topic: str) -> HistoryPar
     )
 
 
-def _absolute(path: str) -> str:
+def absolute(path: str) -> str:
     """Return a path from the root; an address with a scheme stays as it is.
 
-    >>> _absolute("s3a://archive/clicks")
+    >>> absolute("s3a://archive/clicks")
     's3a://archive/clicks'
     """
     return path if re.match(r"[a-z][a-z0-9+.-]*:", path) else str(Path(path).absolute())

@@ -1,0 +1,1 @@
+"""Files that appear in a folder, as a source of records."""

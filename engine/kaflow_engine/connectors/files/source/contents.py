@@ -1,0 +1,147 @@
+"""What is in a file: how many records, and the values of some of them."""
+
+import gzip
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import BinaryIO, Literal, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kaflow_engine.connectors.files.source.seen import Storage
+from kaflow_engine.duck.queries import query
+from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.errors import ModelError
+from kaflow_engine.formats.json.encode import json_object_sql
+from kaflow_engine.formats.types import parse_type
+from kaflow_engine.model.columns import Column
+
+CHUNK = 16_384
+"""Records of one Arrow batch, and from one mark of a file to the next."""
+_BOM = b"\xef\xbb\xbf"
+BROKEN = (OSError, EOFError, zlib.error, pa.ArrowException)
+"""What readers raise about what is in a file, and about files that they cannot get."""
+
+
+def is_away(error: BaseException) -> bool:
+    """Tell whether an error of BROKEN is about getting a file, and not about what is in it."""
+    by_system = isinstance(error, OSError) and error.errno is not None
+    return by_system or "AWS Error" in str(error)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """How the records of a file are written."""
+
+    format: Literal["parquet", "json", "csv"]
+    header: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How many records a file has, and where some of them begin."""
+
+    records: int
+    marks: tuple[int, ...] = ()
+
+
+def count(storage: Storage, path: str, form: Form) -> Counted:
+    """Look through a file.
+
+    Raises:
+        OSError, EOFError, zlib.error, ArrowException: It cannot be read.
+    """
+    if form.format == "parquet":
+        with storage.open(path) as raw, pq.ParquetFile(raw) as file:
+            return Counted(file.metadata.num_rows)
+    found, marks = 0, list[int]()
+    for at, _ in _lines(storage, path, form, 0):
+        if found % CHUNK == 0:
+            marks.append(at)
+        found += 1
+    return Counted(found, () if _is_packed(path) else tuple(marks))
+
+
+def values(
+    storage: Storage, path: str, form: Form, start: int, end: int, marks: Sequence[int] = ()
+) -> Iterator[pa.Array]:
+    """Yield the values of the records from `start` to `end` of a file, as binary arrays.
+
+    Raises:
+        OSError, EOFError, zlib.error, ArrowException: It cannot be read.
+    """
+    if form.format == "parquet":
+        yield from _rows(storage, path, start, end)
+        return
+    at, skipped = (marks[start // CHUNK], start // CHUNK * CHUNK) if marks else (0, 0)
+    lines = islice(_lines(storage, path, form, at), start - skipped, end - skipped)
+    while some := [line for _, line in islice(lines, CHUNK)]:
+        yield pa.array(some, pa.binary())
+
+
+def columns(storage: Storage, path: str) -> tuple[Column, ...]:
+    """Return the columns of a Parquet file, with types as DuckDB writes them.
+
+    Raises:
+        OSError, ArrowException: It cannot be read.
+    """
+    with storage.open(path) as raw, pq.ParquetFile(raw) as file:
+        return _columns(file.schema_arrow)
+
+
+def _is_packed(path: str) -> bool:
+    return path.endswith(".gz")
+
+
+def _lines(storage: Storage, path: str, form: Form, at: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines from a byte on that are not blank, and where each begins."""
+    with storage.open(path) as raw:
+        file = cast(BinaryIO, gzip.open(raw)) if _is_packed(path) else raw
+        file.seek(at)
+        header = form.header and at == 0
+        for line in file:
+            begins, at = at, at + len(line)
+            text = line.rstrip(b"\r\n")
+            if begins == 0:
+                text = text.removeprefix(_BOM)
+            if not text.strip():
+                continue
+            if header:
+                header = False
+                continue
+            yield begins, text
+
+
+def _rows(storage: Storage, path: str, start: int, end: int) -> Iterator[pa.Array]:
+    with storage.open(path) as raw, pq.ParquetFile(raw) as file:
+        sql = _as_json(_columns(file.schema_arrow))
+        first = 0
+        for group in range(file.num_row_groups):
+            last = first + file.metadata.row_group(group).num_rows
+            if start < last and first < end:
+                for batch in file.iter_batches(batch_size=CHUNK, row_groups=[group]):
+                    low, high = max(start - first, 0), min(end - first, batch.num_rows)
+                    if low < high:
+                        rows = pa.Table.from_batches([batch]).slice(low, high - low)
+                        yield query(sql, rows).column("value").combine_chunks()
+                    first += batch.num_rows
+            first = last
+
+
+def _columns(schema: pa.Schema) -> tuple[Column, ...]:
+    described = query("SELECT * FROM (DESCRIBE SELECT * FROM rows)", schema.empty_table())
+    return tuple(Column(row["column_name"], row["column_type"]) for row in described.to_pylist())
+
+
+def _as_json(found: Sequence[Column]) -> str:
+    pairs: list[tuple[Column, str]] = []
+    for column in found:
+        name = identifier(column.name)
+        try:
+            parse_type(column.type)
+            pairs.append((column, name))
+        except ModelError:  # JSON has no form for it
+            pairs.append((Column(column.name, "VARCHAR"), f"CAST({name} AS VARCHAR)"))
+    return f"SELECT CAST({json_object_sql(pairs)} AS BLOB) AS value FROM rows"

@@ -1,0 +1,1 @@
+"""Made-up records as a source."""

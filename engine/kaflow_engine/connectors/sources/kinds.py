@@ -1,0 +1,27 @@
+"""The kinds of sources there are that a file names: a table of names, loaded when they are used."""
+
+from functools import lru_cache
+from importlib import import_module
+
+from kaflow_engine.connectors.sources.contract import SourceKind
+from kaflow_engine.errors import UnknownName
+
+SOURCES: dict[str, str] = {
+    "files": "kaflow_engine.connectors.files.source.kind:FilesKind",
+    "generator": "kaflow_engine.connectors.generator.kind:GeneratorKind",
+}
+"""Name → module and class of a `SourceKind`."""
+
+
+@lru_cache(maxsize=64)
+def source_kind(name: str) -> SourceKind:
+    """Return the kind of source of a name, imported on first use.
+
+    Raises:
+        UnknownName: There is none; says which there are.
+    """
+    if name not in SOURCES:
+        raise UnknownName("source", name, SOURCES)
+    module, _, attribute = SOURCES[name].partition(":")
+    found: SourceKind = getattr(import_module(module), attribute)()
+    return found

@@ -1,0 +1,42 @@
+"""Records of sources that are no topics: they have no keys, and say where they come from."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from kaflow_engine.flow.records import RECORDS
+from kaflow_engine.model.letters import FROM, UNREADABLE
+
+
+def record_batch(
+    source: str,
+    first: int,
+    values: Sequence[bytes | None] | pa.Array,
+    timestamps: Sequence[int] | pa.Array,
+    place: str,
+    unreadable: str | None = None,
+) -> pa.RecordBatch:
+    """Return consecutive records of the one partition of a source.
+
+    Args:
+        source: Its name.
+        first: The offset of the first one.
+        values: Of each one.
+        timestamps: Of each one, epoch milliseconds.
+        place: Where they are, such as a path.
+        unreadable: Why a record, which stands for what is there, cannot be read.
+    """
+    count = len(values)
+    said = [(FROM, place.encode())]
+    said += [] if unreadable is None else [(UNREADABLE, unreadable.encode())]
+    headers = pa.array([[{"key": k, "value": v} for k, v in said]], RECORDS.field("headers").type)
+    columns = [
+        pa.repeat(pa.scalar(source), count),
+        pa.repeat(pa.scalar(0, pa.int32()), count),
+        pa.array(range(first, first + count), pa.int64()),
+        pa.array(timestamps, pa.int64()),
+        pa.nulls(count, pa.binary()),
+        pa.array(values, pa.binary()),
+        headers.take(pa.repeat(pa.scalar(0, pa.int64()), count)),
+    ]
+    return pa.record_batch(columns, schema=RECORDS)

@@ -1,0 +1,142 @@
+"""What is wrong with sources that are no topics, although every value alone is right."""
+
+from collections.abc import Iterator
+
+from kaflow_engine.errors import ModelError
+from kaflow_engine.model.files.mistakes import place
+from kaflow_engine.model.files.tree import Entries, brief, text_at
+from kaflow_engine.model.names import TOPIC_NAMES, is_topic_name
+from kaflow_engine.model.pipelines.output_rules import outputs_of
+from kaflow_engine.model.pipelines.table_rules import is_said, is_table
+from kaflow_engine.model.spec import Path
+
+_STORES = ("s3://", "s3a://")
+_OF_DISTRIBUTIONS = {
+    "min": ("uniform",),
+    "max": ("uniform", "skewed"),
+    "digits": ("uniform", "normal"),
+    "mean": ("normal",),
+    "deviation": ("normal",),
+    "of": ("choice",),
+    "prefix": ("sequence", "uniform", "skewed"),
+}
+"""Keys that some distributions have, and others do not."""
+
+
+def names_of_sources(tree: Entries) -> Iterator[ModelError]:
+    """A name after FROM stands for one thing."""
+    for name, path, _ in _sources(tree):
+        if not is_topic_name(name):
+            text = f"'{brief(name)}' is not a name of a source"
+            yield ModelError(text, place(tree, path), TOPIC_NAMES)
+        for section, what in (("topics", "a topic"), ("relations", "a relation")):
+            if tree.get(section, name) is not None:
+                yield ModelError(
+                    f"'{brief(name)}' is both a source and {what}",
+                    place(tree, path),
+                    "give one of them another name"
+                    if section == "relations"
+                    else f"write all of it under sources.{brief(name)}, or rename the source",
+                )
+        for at, output in outputs_of(tree):
+            if text_at(output, "topic") == name:
+                yield ModelError(
+                    f"source '{brief(name)}' is called as the topic that the pipeline writes",
+                    place(tree, (*at, "topic")),
+                    "give one of them another name",
+                )
+
+
+def records_of_sources(tree: Entries) -> Iterator[ModelError]:
+    """Records of sources have no keys and no headers, whichever way they are read."""
+    for name, path, said in (*_sources(tree), *_readings(tree)):
+        called = brief(name)
+        keyed = is_said(said, "primary_key") or "primary_key" in said.misspelled
+        if is_table(said) and not keyed:
+            yield ModelError(
+                f"the table '{called}' has no key: records of a source have none of their own",
+                place(tree, (*path, "table")),
+                "add primary_key: [<column>]",
+            )
+        if (text_at(said, "operation") or "").startswith("header:"):
+            yield ModelError(
+                f"the operation of '{called}' cannot be in a header: records of a source have none",
+                place(tree, (*path, "operation")),
+                "write operation: column:<name>",
+            )
+
+
+def settings_of_sources(tree: Entries) -> Iterator[ModelError]:
+    """Not every setting fits every kind."""
+    for name, path, said in _sources(tree):
+        called, kind = brief(name), text_at(said, "type")
+        if kind == "files" and is_said(said, "header") and text_at(said, "format") != "csv":
+            yield ModelError(
+                f"'header' of '{called}' is only for format: csv",
+                place(tree, (*path, "header")),
+                "remove it: other formats name their columns themselves",
+            )
+        folder = text_at(said, "path") or ""
+        if kind == "files" and "://" in folder and not folder.startswith(_STORES):
+            yield ModelError(
+                f"'{brief(folder)}' is not where files of '{called}' can be",
+                place(tree, (*path, "path")),
+                "write the path of a folder, or s3://<bucket>/<folder>",
+            )
+        if kind == "generator":
+            yield from _distributions(tree, path, said)
+
+
+def _distributions(tree: Entries, path: Path, said: Entries) -> Iterator[ModelError]:
+    values = said.get("values")
+    for entry in values.entries if isinstance(values, Entries) else ():
+        if not isinstance(entry.value, Entries):
+            continue
+        at, kind = (*path, "values", entry.key), text_at(entry.value, "distribution")
+        for key, kinds in _OF_DISTRIBUTIONS.items():
+            if is_said(entry.value, key) and kind is not None and kind not in kinds:
+                yield ModelError(
+                    f"'{key}' of '{brief(entry.key)}' has no meaning for distribution: "
+                    f"{brief(kind)}",
+                    place(tree, (*at, key)),
+                    f"remove it, or write distribution: {' or '.join(kinds)}",
+                )
+        if kind == "uniform" and _number(entry.value, "min", 0) > _number(entry.value, "max", 100):
+            yield ModelError(
+                f"'min' of '{brief(entry.key)}' is above its max",
+                place(tree, at),
+                "the values lie between both: min is 0 and max 100 unless it is said",
+            )
+        if kind == "choice" and not is_said(entry.value, "of") and not entry.value.misspelled:
+            yield ModelError(
+                f"'{brief(entry.key)}' has nothing to choose from",
+                place(tree, (*at, "distribution")),
+                "add of: [<value>, …]",
+            )
+
+
+def _number(said: Entries, key: str, default: float) -> float:
+    """Return a number that is said; the default, too, where it is none, which is reported."""
+    try:
+        return float(text_at(said, key) or default)
+    except ValueError:
+        return default
+
+
+def _sources(tree: Entries) -> Iterator[tuple[str, Path, Entries]]:
+    yield from _below(tree, "sources")
+
+
+def _readings(tree: Entries) -> Iterator[tuple[str, Path, Entries]]:
+    """Yield the relations that read a source in another way."""
+    for name, path, said in _below(tree, "relations"):
+        read = text_at(said, "topic")
+        if read is not None and tree.get("sources", read) is not None:
+            yield name, path, said
+
+
+def _below(tree: Entries, section: str) -> Iterator[tuple[str, Path, Entries]]:
+    said = tree.get(section)
+    for entry in said.entries if isinstance(said, Entries) else ():
+        if isinstance(entry.value, Entries):
+            yield entry.key, (section, entry.key), entry.value

@@ -1,0 +1,154 @@
+"""Sources that are no topics: their kind is named by `type`, and each has settings of its own."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import AwareDatetime, Discriminator, Field, Tag
+
+from kaflow_engine.model.durations import Duration
+from kaflow_engine.model.names import Filled
+from kaflow_engine.model.sources.topic_specs import HistorySpec, RecordsSpec, TopicSpec
+from kaflow_engine.model.spec import CHOICE, Spec
+
+SOURCE_TYPES = ("files", "generator")
+_FIRST = f"{CHOICE}files"
+
+
+class SourceSpec(RecordsSpec):
+    """A source whose kind a file names."""
+
+    type: Any
+    history: Duration | None = None
+    """How long old versions are kept for `as_of`; None: for ever."""
+
+    @property
+    def about(self) -> str:
+        """What it reads, in a few words."""
+        return self.type
+
+    @property
+    def record_time(self) -> str:
+        """What the timestamp of a record is."""
+        return "timestamp of the record"
+
+    @property
+    def value_format(self) -> str:
+        """The format of its records' values, a name of `model.formats`."""
+        return "json"
+
+    @property
+    def as_topic(self) -> TopicSpec:
+        """How its records are read, in the words of topics."""
+        shared = {name: getattr(self, name) for name in RecordsSpec.model_fields}
+        own = {"format": self.value_format, "history": HistorySpec(keep=self.history)}
+        return TopicSpec.model_validate({**shared, **own, "columns": self.typed})
+
+    @property
+    def typed(self) -> dict[str, str] | None:
+        """Its columns with their types; None: its records show them."""
+        return self.columns
+
+
+class FilesSourceSpec(SourceSpec):
+    """Files that appear in a folder."""
+
+    type: Literal["files"]
+    path: Filled
+    """A folder, or a pattern of names with `*`, `?`, `[…]` and `**`."""
+    format: Literal["parquet", "json", "csv"] = "parquet"
+    """Of each file: Parquet, one JSON value a line, or one line of CSV a record."""
+    header: bool = False
+    """The first line of each CSV file names the columns, and is no record."""
+    settle: Duration = 2_000
+    """How long nothing has written to a file, in ms, before it is taken as whole."""
+
+    @property
+    def about(self) -> str:
+        """Where the files are."""
+        return f"{self.format} files of {self.path}, each read once"
+
+    @property
+    def record_time(self) -> str:
+        """All records of a file have one."""
+        return "time when the file was written"
+
+    @property
+    def value_format(self) -> str:
+        """Rows of Parquet are JSON values."""
+        return "csv" if self.format == "csv" else "json"
+
+
+class DrawnSpec(Spec):
+    """How the values of one generated column are distributed."""
+
+    distribution: Literal["sequence", "uniform", "normal", "choice", "skewed", "time"]
+    """The number of the record; whole numbers between two, or numbers with two digits; the normal
+    distribution; one of a list; one of so many, the first ones most often; the record's timestamp
+    in epoch milliseconds."""
+    min: float = Field(default=0, allow_inf_nan=False)
+    max: float = Field(default=100, allow_inf_nan=False)
+    """Of `uniform`, both included; of `skewed`, how many there are."""
+    digits: int = Field(default=0, ge=0, le=9)
+    """Behind the point of `uniform` and `normal`; 0: whole numbers."""
+    mean: float = Field(default=0, allow_inf_nan=False)
+    deviation: float = Field(default=1, gt=0, allow_inf_nan=False)
+    of: tuple[str, ...] = ()
+    """What `choice` chooses from."""
+    prefix: str | None = None
+    """Stands before `sequence`, `uniform` or `skewed`, which are texts then."""
+    nulls: float = Field(default=0, ge=0, le=1)
+    """The share of values that are NULL."""
+
+    @property
+    def column_type(self) -> str:
+        """The type of its values."""
+        if self.prefix is not None or self.distribution == "choice":
+            return "VARCHAR"
+        return "DOUBLE" if self.digits else "BIGINT"
+
+
+class GeneratorSourceSpec(SourceSpec):
+    """Made-up records: record n is a function of the seed and n."""
+
+    type: Literal["generator"]
+    rate: float = Field(default=10, gt=0, le=1_000_000, allow_inf_nan=False)
+    """Records per second, by their timestamps."""
+    seed: int = 0
+    records: int | None = Field(default=None, gt=0)
+    """How many there are; None: no end."""
+    start: AwareDatetime | None = None
+    """The timestamp of the first record; None: when the pipeline first starts."""
+    values: dict[str, DrawnSpec]
+    """The columns of its records, and how they are distributed."""
+
+    @property
+    def about(self) -> str:
+        """How many records there are."""
+        most = "without end" if self.records is None else f"{self.records:,} in all"
+        return f"made-up records, {self.rate:g} a second, {most}, of seed {self.seed}"
+
+    @property
+    def record_time(self) -> str:
+        """It follows from the rate."""
+        return "time when the record appears at its rate"
+
+    @property
+    def typed(self) -> dict[str, str]:
+        """As declared, else as their values are."""
+        own = {name: drawn.column_type for name, drawn in self.values.items()}
+        return own if self.columns is None else self.columns
+
+
+def _choice(value: object) -> str:
+    """Return the tag of what a source is; an unknown `type` is reported with its key."""
+    kind: object = getattr(value, "type", None)
+    if isinstance(value, dict):
+        kind = cast(Mapping[str, object], value).get("type")
+    return f"{CHOICE}{kind}" if kind in SOURCE_TYPES else _FIRST
+
+
+AnySource = Annotated[
+    Annotated[FilesSourceSpec, Tag("\0files")] | Annotated[GeneratorSourceSpec, Tag("\0generator")],
+    Discriminator(_choice),
+]
+"""What each of `sources` may be."""

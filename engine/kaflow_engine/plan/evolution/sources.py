@@ -1,0 +1,59 @@
+"""Inputs that come from somewhere else than before: their offsets are other records."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import assert_never
+
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.sources import FilesParams, GeneratorParams, SourceParams
+
+
+def other_sources(old: Flow, new: Flow) -> Iterator[str]:
+    """Yield how the origins of inputs differ that both plans read.
+
+    Where files are looked for may change: those that were found are known by their paths.
+
+    Args:
+        old: The plan of the state.
+        new: The plan that will run.
+    """
+    was, now = _origins(old), _origins(new)
+    for name in moved_sources(old, new):
+        yield f"'{name}' is {_called(now[name])}, was {_called(was[name])}"
+
+
+def moved_sources(old: Flow, new: Flow) -> tuple[str, ...]:
+    """Return the inputs of both plans whose offsets mean other records than before."""
+    was, now = _origins(old), _origins(new)
+    both = (name for name in now if name in was)
+    return tuple(name for name in both if _offsets_of(was[name]) != _offsets_of(now[name]))
+
+
+def _origins(plan: Flow) -> dict[str, SourceParams | None]:
+    return {topic.name: topic.connector for topic in plan.sources}
+
+
+def _offsets_of(origin: SourceParams | None) -> SourceParams | None:
+    """Return what decides which record an offset is."""
+    match origin:
+        case None:
+            return None
+        case FilesParams():
+            return replace(origin, path="", settle=0)
+        case GeneratorParams():
+            return replace(origin, records=None)
+        case _:
+            assert_never(origin)
+
+
+def _called(origin: SourceParams | None) -> str:
+    match origin:
+        case None:
+            return "a topic"
+        case FilesParams():
+            return f"a source of {origin.format} files{' with a header' if origin.header else ''}"
+        case GeneratorParams():
+            values = ", ".join(f"{each.name} {each.distribution}" for each in origin.values)
+            return f"a generator of {origin.rate:g} records a second, seed {origin.seed} ({values})"
+        case _:
+            assert_never(origin)

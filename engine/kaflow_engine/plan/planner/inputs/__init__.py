@@ -1,0 +1,1 @@
+"""How the inputs of a plan are read that are not, or not only, topics."""

@@ -1,0 +1,41 @@
+"""Sources that are no topics: their settings as a plan keeps them."""
+
+from typing import assert_never
+
+from kaflow_engine.flow.sources import (
+    DrawnParams,
+    FilesParams,
+    GeneratorParams,
+    SourceParams,
+)
+from kaflow_engine.model.sources.source_specs import FilesSourceSpec, GeneratorSourceSpec
+from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.planner.inputs.history import absolute
+
+
+def source_params(spec: PipelineSpec, name: str) -> SourceParams | None:
+    """Return where the records of a name come from; None: it is a topic."""
+    if name not in spec.sources:
+        return None
+    said = spec.sources[name]
+    match said:
+        case FilesSourceSpec():
+            return FilesParams(
+                path=absolute(said.path),
+                format=said.format,
+                header=said.header,
+                settle=said.settle,
+            )
+        case GeneratorSourceSpec():
+            return GeneratorParams(
+                rate=said.rate,
+                seed=said.seed,
+                records=said.records,
+                start=None if said.start is None else round(said.start.timestamp() * 1000),
+                values=tuple(
+                    DrawnParams(name=name, **drawn.model_dump())
+                    for name, drawn in said.values.items()
+                ),
+            )
+        case _:
+            assert_never(said)

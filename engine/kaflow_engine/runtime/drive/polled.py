@@ -1,0 +1,67 @@
+"""The live stream of a pipeline that reads other sources than topics: it asks for their ends."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+from kaflow_engine.flow.graph import gathered_for
+from kaflow_engine.runtime.batch.run import Run
+from kaflow_engine.runtime.batch.stop import Ending
+from kaflow_engine.runtime.drive.ticker import Ticker
+from kaflow_engine.runtime.source.offsets import reaches, unread, with_added_partitions
+from kaflow_engine.state.log.batch_log import Offsets
+
+_POLL_S = 0.5
+"""How long to wait before the ends are asked for again, where nothing new was there."""
+_COUNT_EVERY_S = 30
+"""How often to look whether topics have more partitions."""
+
+
+class PolledStream:
+    """Batches of exact ranges, one after the other, whatever the sources are.
+
+    Args:
+        run: Runs them.
+        counts: How many partitions each topic and source has that the pipeline reads.
+        interval: How long records gather before the next batch, in milliseconds.
+    """
+
+    def __init__(self, run: Run, counts: Mapping[str, int], interval: int) -> None:
+        self._run, self._counts = run, counts
+        self._counted = time.monotonic()
+        self._gather_s = max(interval, gathered_for(run.plan)) / 1000
+        self._ticker = Ticker(run)
+
+    def follow(self, goal: Offsets | None) -> Ending:
+        """Run batches until a limit is reached.
+
+        Args:
+            goal: Where to end; None: nowhere.
+
+        Raises:
+            KaflowError: A batch failed; what was not committed is still open.
+        """
+        run = self._run
+        while (ending := self._ticker.ending(goal)) is None:
+            if goal is None or not reaches(run.standing.offsets, goal):
+                ends = self._ends() if goal is None else goal
+                if unread(run.standing.offsets, ends):
+                    if ending := run.read_to(ends):
+                        return ending
+                    self._ticker.batch_ended()
+                    run.limits.stop.wait(self._gather_s)
+                    continue
+            if not self._ticker.tick(goal):
+                run.limits.stop.wait(_POLL_S)
+        return ending
+
+    def _ends(self) -> Offsets:
+        """Return where everything ends now; partitions that were added begin at 0."""
+        run, now = self._run, time.monotonic()
+        if now - self._counted > _COUNT_EVERY_S:
+            self._counted, counts = now, run.inputs.partitions(run.plan)
+            if counts != self._counts:
+                self._counts = counts
+                grown = with_added_partitions(run.standing.offsets, counts)
+                run.go_on(replace(run.standing, offsets=grown))
+        return run.ends.ask({name: range(count) for name, count in self._counts.items()})

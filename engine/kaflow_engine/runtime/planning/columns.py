@@ -1,0 +1,72 @@
+"""Finds the columns of inputs that declare none: in the schema registry, or in first records."""
+
+from collections.abc import Callable, Sequence
+
+from kaflow_engine.connectors.kafka.topic_schemas import resolve_schemas
+from kaflow_engine.connectors.sources.kinds import source_kind
+from kaflow_engine.errors import SourceError
+from kaflow_engine.formats.contract import format_of
+from kaflow_engine.model.columns import Column
+from kaflow_engine.model.config import Config
+from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.planner.inputs.sources import source_params
+
+
+def resolve_columns(
+    spec: PipelineSpec,
+    config: Config,
+    names: Sequence[str],
+    *,
+    wait_ms: int = 60_000,
+    on_wait: Callable[[str], None] = lambda text: None,
+    stopped: Callable[[], bool] = lambda: False,
+) -> dict[str, tuple[Column, ...]]:
+    """Return the columns of topics and of other sources.
+
+    Args:
+        spec: The pipeline that reads them.
+        config: Where brokers and registry are.
+        names: What has no columns in the file.
+        wait_ms: How long to wait for a first record or schema of a topic.
+        on_wait: Called once for each topic that is waited for.
+        stopped: Asked while waiting whether to give up early.
+
+    Raises:
+        SourceError: One does not exist, or its columns cannot be found.
+    """
+    shown = {name: _shown_by(spec, config, name) for name in names if name in spec.sources}
+    topics = [name for name in names if name not in shown]
+    if not topics:
+        return shown
+    return shown | resolve_schemas(
+        spec, config, topics, wait_ms=wait_ms, on_wait=on_wait, stopped=stopped
+    )
+
+
+def connection_of_stores(config: Config) -> dict[str, str]:
+    """Return how stores of objects are reached: as the one for checkpoints is."""
+    s3 = config.state.rocksdb.checkpoint.s3
+    said = {
+        "region": s3.region,
+        "endpoint": s3.endpoint,
+        "access_key": s3.access_key,
+        "secret_key": s3.secret_key,
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _shown_by(spec: PipelineSpec, config: Config, name: str) -> tuple[Column, ...]:
+    said, params = spec.sources[name], source_params(spec, name)
+    at = spec.place("sources", name)
+    try:
+        form, connection = format_of(said.value_format), connection_of_stores(config)
+        found = source_kind(said.type).sample(params, form, connection)
+    except SourceError as error:
+        raise type(error)(error.message, at, error.hint) from error
+    if found is None:
+        raise SourceError(
+            f"source '{name}' has no record yet, so its columns are not known",
+            at,
+            f"declare sources.{name}.columns, or start again when it has a first record",
+        )
+    return found

@@ -1,0 +1,70 @@
+"""Which changes of sources that are no topics a state goes on with, and which it does not."""
+
+from typing import Any
+
+import pytest
+
+from kaflow_engine.errors import Location, StateError
+from kaflow_engine.flow.flow import Flow
+from kaflow_engine.model.config import Config
+from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
+from kaflow_engine.plan.evolution.diff import change
+from kaflow_engine.plan.evolution.sources import moved_sources
+from kaflow_engine.plan.planner.pipeline_plan import build_plan, declared_columns
+from kaflow_engine.runtime.planning.plan_codec import plan_of, plan_text
+
+COLUMNS = {"columns": {"u": "VARCHAR"}}
+TOPIC = {"topics": {"s": COLUMNS}}
+VALUES = {"u": {"distribution": "sequence", "prefix": "u"}}
+
+
+def files(**more: Any) -> dict[str, Any]:
+    return {"sources": {"s": {"type": "files", "path": "/in", **COLUMNS, **more}}}
+
+
+def made(**more: Any) -> dict[str, Any]:
+    return {"sources": {"s": {"type": "generator", "values": VALUES, **more}}}
+
+
+def plan(said: dict[str, Any]) -> Flow:
+    query = "SELECT u, count(*) AS n FROM s GROUP BY u"
+    file = {"name": "p", "query": query, "output": {"topic": "o", "key": "u"}, **said}
+    spec = pipeline_from_mapping(file, Location("p.yaml"), {})
+    columns = declared_columns(spec, "s")
+    assert columns is not None
+    return build_plan(spec, Config(), {"s": columns}).plan
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (files(), files(path="/else", settle="1m")),
+        (files(), files(lateness="1m", on_error="skip")),
+        (made(), made(records=10)),
+    ],
+)
+def test_a_state_goes_on(before: dict[str, Any], after: dict[str, Any]) -> None:
+    old, new = plan(before), plan(after)
+    change(old, new)
+    assert moved_sources(old, new) == ()
+    assert plan_of(plan_text(new)) == new
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (TOPIC, files(), "'s' is a source of parquet files, was a topic"),
+        (files(), TOPIC, "'s' is a topic, was a source of parquet files"),
+        (files(), files(format="csv"), "'s' is a source of csv files, was a source of parquet"),
+        (files(format="csv"), files(format="csv", header=True), "of csv files with a header, was"),
+        (files(), made(), "'s' is a generator of 10 records a second, seed 0 (u sequence), was"),
+        (made(), made(rate=20), "'s' is a generator of 20 records a second, seed 0 (u sequence)"),
+        (made(), made(seed=1), "'s' is a generator of 10 records a second, seed 1 (u sequence)"),
+    ],
+)
+def test_a_state_does_not_go_on(before: dict[str, Any], after: dict[str, Any], words: str) -> None:
+    old, new = plan(before), plan(after)
+    assert moved_sources(old, new) == ("s",)
+    with pytest.raises(StateError) as raised:
+        change(old, new)
+    assert words in raised.value.message
