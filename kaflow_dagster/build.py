@@ -81,7 +81,11 @@ def defs_of(
         assets=[*with_switches(specs, units, translate), *(filled for _, filled in tables)],
         jobs=[
             *jobs.values(),
-            *(build_redrive_job(each, project, translate) for each in sound),
+            *(
+                build_redrive_job(each, project, translate)
+                for each in sound
+                if each.explanation is not None and each.explanation.dead_letters is not None
+            ),
             *(
                 dg.define_asset_job(
                     f"{filled.op.name}_job", selection=[filled], tags={"kaflow/kind": "backfill"}

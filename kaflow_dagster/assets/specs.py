@@ -108,7 +108,7 @@ def topics_of(pipelines: Iterable[PipelineView]) -> list[TopicProps]:
         for output in view.written
         if output.part.topic is not None
     }
-    dead = {explained.dead_letters: view for view, explained in sound}
+    dead = {each.dead_letters: view for view, each in sound if each.dead_letters is not None}
     reads: dict[str, list[TopicPart]] = {}
     readers: dict[str, list[str]] = {}
     for view, explained in sound:

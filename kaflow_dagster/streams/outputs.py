@@ -78,6 +78,8 @@ def outputs_of(pipeline: PipelineView, translator: KaflowTranslator) -> tuple[Ou
         for output in pipeline.written
     ]
     letters = pipeline.explanation.dead_letters
+    if letters is None:
+        return tuple(rows)
     return (*rows, Output(kind="letters", target=letters, key=translator.topic_key(letters)))
 
 

@@ -31,12 +31,13 @@ def build_redrive_job(
     """Return the job that redrives dead letters of a pipeline, and reports them on their topic.
 
     Args:
-        pipeline: A sound one.
+        pipeline: A sound one, whose dead letters go to a topic.
         project: Where it is read anew.
         translator: Names the asset of the topic.
     """
     assert pipeline.explanation is not None
     name, topic = pipeline.name, pipeline.explanation.dead_letters
+    assert topic is not None
     key = translator.topic_key(topic)
 
     @dg.op(name=dagster_name("dead_letters", name), config_schema=_OPTIONS, out=dg.Out(dg.Nothing))

@@ -19,10 +19,14 @@ from kaflow_engine.cli.output import Clock, print_json, print_table
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.dead_letters.redrive import can_redrive, find_letters, redrive
 from kaflow_engine.connectors.letters import Letter, chosen, text_of
+from kaflow_engine.connectors.local.letters import local_letters
 from kaflow_engine.errors import ModelError
+from kaflow_engine.model.config import Config
 from kaflow_engine.model.letters import COLUMNS
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.project import load_one
+from kaflow_engine.runtime.sink.bookkeeping import local_folder
+from kaflow_engine.sql.pipeline import dead_letter_topic
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -156,14 +160,21 @@ def redrive_letters(
     other pipelines do not see them, nor do chains of this one that a letter is not about. What
     fails again is a new dead letter.
     """
-    kafka, spec, letters = _found(name, paths, config_path, settings)
+    config, spec, letters = _found(name, paths, config_path, settings)
+    topic = dead_letter_topic(spec)
+    if topic is None:
+        raise ModelError(
+            f"'{name}' reads no topics to which records could be sent again",
+            spec.at,
+            "`kaflow dead-letters show` prints a record; send it to its source again",
+        )
     if dry_run:
         sent = [letter for letter in chosen(letters, where) if can_redrive(letter)]
     else:
         clock = Clock()
         sent = redrive(
-            kafka,
-            _topic(spec),
+            KafkaSettings.configured(config.kafka),
+            topic,
             name,
             spec.id,
             where,
@@ -178,19 +189,16 @@ def redrive_letters(
     click.echo(f"{'would send' if dry_run else 'sent'} {len(sent)} records again")
 
 
-def _topic(spec: PipelineSpec) -> str:
-    assert spec.dead_letters.topic is not None, "filled in by the pipeline"
-    return spec.dead_letters.topic
-
-
 def _found(
     name: str, paths: tuple[Path, ...], config_path: Path | None, settings: tuple[str, ...]
-) -> tuple[KafkaSettings, PipelineSpec, list[Letter]]:
+) -> tuple[Config, PipelineSpec, list[Letter]]:
     paths, config_path = with_config(paths, config_path, (Path(),))
     config = configuration(config_path, settings)
     spec = load_one(paths, name, config)
-    kafka = KafkaSettings.configured(config.kafka)
-    return kafka, spec, find_letters(kafka, _topic(spec), name)
+    topic = dead_letter_topic(spec)
+    if topic is None:
+        return config, spec, local_letters(local_folder(config, spec.id))
+    return config, spec, find_letters(KafkaSettings.configured(config.kafka), topic, name)
 
 
 def _row(letter: Letter, by_chain: bool) -> tuple[str, ...]:

@@ -57,7 +57,9 @@ class Flow:
     """Each behind those whose rows it takes."""
     sinks: tuple[Sink, ...]
     partitions: int
-    dead_letter_topic: str
+    dead_letter_topic: str | None
+    """None: it uses no broker; its runs are noted, and its dead letters written, in files beside
+    its state."""
     delivery: Literal["exactly_once", "at_least_once"]
     dimensions_first: bool
     max_dead_letters: int | None = None

@@ -62,7 +62,7 @@ class DeadLetterSpec(Spec):
     """Where bad records go, and how many are too many."""
 
     topic: Topic | None = None
-    """Filled in by the pipeline: `<name>.dead_letters` unless given."""
+    """None: `<name>.dead_letters`, or files, where the pipeline uses no topics."""
     max_rate: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     max_count: int | None = Field(default=None, gt=0)
 
@@ -113,7 +113,7 @@ class PipelineSpec(Spec):
     sources: dict[str, AnySource] = Field(default={})
     """Inputs that are no topics, by the name that queries read them by."""
     delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
-    dead_letters: DeadLetterSpec = Field(default=DeadLetterSpec(), validate_default=True)
+    dead_letters: DeadLetterSpec = DeadLetterSpec()
     on_dimension_update: Literal["ignore", "reemit"] = "ignore"
     dimensions_first: bool = True
     ordered: bool = True
@@ -132,13 +132,6 @@ class PipelineSpec(Spec):
     def _default_id(cls, value: object, info: ValidationInfo) -> object:
         # Where the name is wrong, that is the one mistake to report.
         return info.data.get("name", "_") if value in ("", None) else value
-
-    @field_validator("dead_letters")
-    @classmethod
-    def _name_dead_letters(cls, value: DeadLetterSpec, info: ValidationInfo) -> DeadLetterSpec:
-        if value.topic is not None or "name" not in info.data:
-            return value
-        return value.model_copy(update={"topic": f"{info.data['name']}.dead_letters"})
 
     @property
     def writes(self) -> tuple[Write, ...]:
@@ -190,12 +183,6 @@ class PipelineSpec(Spec):
     def said_of_topics(self) -> Mapping[str, TopicSpec]:
         """How topics are read of which the file says so, and all sources."""
         return {**self.topics, **{name: each.as_topic for name, each in self.sources.items()}}
-
-    @property
-    def dead_letter_topic(self) -> str:
-        """Where records go that cannot be processed."""
-        assert self.dead_letters.topic is not None  # it has been named by now
-        return self.dead_letters.topic
 
     @property
     def readings(self) -> Mapping[str, RelationSpec]:

@@ -10,10 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from kaflow_engine.connectors.kafka.admin import delete_topics
-from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.oauth import java_options
-from kaflow_engine.connectors.kafka.run_log.transactions import control_topic
 from kaflow_engine.errors import DrainIncomplete, KaflowError, StateError
 from kaflow_engine.flow.flow import Backfill, Flow
 from kaflow_engine.model.config import Config, SparkConfig
@@ -23,6 +20,7 @@ from kaflow_engine.runtime.drive.bounded import backfill_plan
 from kaflow_engine.runtime.drive.windows import refuse_groups
 from kaflow_engine.runtime.failures.failures import to_error
 from kaflow_engine.runtime.pipeline import PipelineRun
+from kaflow_engine.runtime.sink.bookkeeping import forget_runs
 from kaflow_engine.runtime.spark.cluster import require_master, warn_unless_protected
 from kaflow_engine.runtime.spark.jars import spark_kafka_jars
 from kaflow_engine.runtime.spark.java import find_java
@@ -165,8 +163,7 @@ def run_backfill(
 
 def _forget(plan: Flow, config: Config, root: Path) -> None:
     """Remove what a backfill kept for itself."""
-    kafka = KafkaSettings.configured(config.kafka)
-    delete_topics(kafka, [control_topic(plan.pipeline)])
+    forget_runs(config, plan)
     shutil.rmtree(root / plan.pipeline, ignore_errors=True)
 
 

@@ -12,10 +12,12 @@ from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.dead_letters.letters import letters_of
 from kaflow_engine.connectors.kafka.output.rows import decode_rows
 from kaflow_engine.connectors.kafka.read import Tail, tail
+from kaflow_engine.connectors.local.letters import local_letters
 from kaflow_engine.flow.flow import Flow, instant
 from kaflow_engine.flow.graph import columns_of
 from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
 from kaflow_engine.model.config import Config
+from kaflow_engine.runtime.sink.bookkeeping import local_folder
 
 _TIMEOUT = 10_000
 """Milliseconds for each answer: rows that come late are of no use."""
@@ -72,15 +74,21 @@ def _newest_records(plan: Flow, sink: TopicSink, config: Config, limit: int) -> 
 
 
 def newest_letters(plan: Flow, config: Config, limit: int) -> NewestRows:
-    """Return the newest dead letters in the topic of a pipeline.
+    """Return the newest dead letters of a pipeline.
 
     Raises:
-        SourceError: It cannot be read.
+        SourceError: Their topic cannot be read.
+        StateError: Their files cannot be read.
     """
-    end = _tail(config, plan.dead_letter_topic, limit)
-    letters = [letter.data() for letter in letters_of(end.records)]
+    ends = None
+    if plan.dead_letter_topic is None:
+        found = local_letters(local_folder(config, plan.pipeline))[-limit:]
+    else:
+        end = _tail(config, plan.dead_letter_topic, limit)
+        found, ends = letters_of(end.records), end.ends
+    letters = [letter.data() for letter in found]
     rows = tuple({name: each[name] for name in ("letter", *_SHOWN_OF_LETTERS)} for each in letters)
-    return NewestRows(rows=rows[::-1], offsets=end.ends)
+    return NewestRows(rows=rows[::-1], offsets=ends)
 
 
 def _tail(config: Config, topic: str, limit: int) -> Tail:

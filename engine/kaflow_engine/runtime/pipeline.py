@@ -13,8 +13,6 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from kaflow_engine.connectors.kafka.client import KafkaSettings
-from kaflow_engine.connectors.kafka.replication import Replication
-from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
 from kaflow_engine.connectors.run_log import RunLog, RunStart
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.masking import masked
@@ -38,9 +36,10 @@ from kaflow_engine.runtime.failures.failures import to_error
 from kaflow_engine.runtime.planning.columns import connection_of_stores
 from kaflow_engine.runtime.planning.plan_codec import fingerprint
 from kaflow_engine.runtime.restart_policy import RestartPolicy, keep_trying
+from kaflow_engine.runtime.sink.bookkeeping import records_of_run, refuse_moved, run_log_of
 from kaflow_engine.runtime.sink.claims import Claims
 from kaflow_engine.runtime.sink.consumer_group import group_reporter
-from kaflow_engine.runtime.sink.opening import connections_of, records_of_run, sinks_of_run
+from kaflow_engine.runtime.sink.opening import connections_of, sinks_of_run
 from kaflow_engine.runtime.source.end_offsets import EndOffsets
 from kaflow_engine.runtime.source.history_files import open_histories
 from kaflow_engine.runtime.source.inputs import open_inputs
@@ -112,8 +111,7 @@ class PipelineRun:
 
     def _supervise(self, directory: Path) -> Ending:
         kafka = KafkaSettings.configured(self.config.kafka)
-        replication = Replication.of(self.config.kafka)
-        control: RunLog = ControlTopic(kafka, self.plan.pipeline, replication=replication)
+        control = run_log_of(self.config, self.plan)
 
         def attempt() -> Ending:
             run = replace(self, spark=self.newest()) if self.newest else self
@@ -169,6 +167,7 @@ class PipelineRun:
         inputs = open_inputs(kafka, log, wanted, connection_of_stores(self.config))
         new_state = new_state_of(self.plan, self.config, inputs, self.clock(), histories, rebuild)
         state, plan = open_state(log, wanted, inputs, new_state, self.change)
+        refuse_moved(log, plan)
         control.ensure()
         skew, tell = self.config.max_clock_skew, self.watch.say
         self.clock.confirm(control.broker_time, skew, lambda ahead: tell(clock_ahead=ahead))
@@ -224,7 +223,7 @@ class PipelineRun:
     ) -> Run:
         checkpoint, kafka = self.config.state.rocksdb.checkpoint, source.kafka
         connections = connections_of(self.config)
-        records = records_of_run(kafka, plan, state, start)
+        records = records_of_run(self.config, plan, state, start)
         shipment = Shipment.of(
             TaskSettings(
                 plan=plan,

@@ -163,7 +163,7 @@ def test_every_key() -> None:
             "countries": {**TopicSpec().model_dump(), **TABLE},
         },
         "delivery": "at_least_once",
-        "dead_letters": {"topic": "full.dead_letters", "max_rate": 0.5, "max_count": 10},
+        "dead_letters": {"topic": None, "max_rate": 0.5, "max_count": 10},
         "on_dimension_update": "reemit",
         "dimensions_first": False,
         "ordered": False,
@@ -184,7 +184,7 @@ def test_defaults() -> None:
     )
     assert (spec.id, spec.output.format, spec.output.key) == ("p", "json", None)
     assert (spec.emission.type, spec.emission.require) == ("immediate", ())
-    assert spec.dead_letters.topic == "p.dead_letters"
+    assert spec.dead_letters.topic is None
     assert spec.topic("anything").on_error == "dead_letter"
 
 

@@ -37,7 +37,7 @@ def test_a_start_in_between(tmp_path, monkeypatch, begins):
         states=frozenset,
         forget=len,
     )
-    monkeypatch.setattr(module, "_control", lambda *about: nullcontext(control))
+    monkeypatch.setattr(module, "run_log_found", lambda *about: nullcontext(control))
     monkeypatch.setattr(module, "hold_lease", lease)
     found = Remembered(id="p", directory=directory, states=frozenset([("s", 1)]))
     assert drop(Config(), found) == 1

@@ -46,6 +46,8 @@ def follow_rows(plans: Sequence[PlannedPipeline], config: Config, show: Show) ->
 def _follow(plans: Sequence[PlannedPipeline], config: Config, show: Show, ended: Event) -> None:
     flows = [planned.plan for planned in plans]
     by_topic = {sink.topic: (plan, sink) for plan in flows for sink in topic_sinks(plan)}
+    if not by_topic:
+        return
     settings = KafkaSettings.configured(config.kafka)
     try:
         follower = Follower(settings, by_topic)

@@ -26,6 +26,7 @@ from kaflow_engine.runtime.maintenance.catalog import (
     refuse_running,
     state_root,
 )
+from kaflow_engine.sql.pipeline import dead_letter_topic
 
 folder_option = click.option(
     "--folder",
@@ -158,7 +159,7 @@ def _what_stays(own: OwnProcessor, state: FoundState | None, config: Config) -> 
         lines.append(f"its state stays in {state.directory}; to remove it: {drop}")
     if own.spec is not None:
         written = [write.output.topic for write in own.spec.writes if write.output.topic]
-        topics = [*written, own.spec.dead_letter_topic]
+        topics = [*written, *filter(None, [dead_letter_topic(own.spec)])]
         brokers = quote(",".join(config.kafka.brokers))
         lines.append(f"its topics stay: {', '.join(topics)}; to remove one:")
         lines.append(

@@ -27,6 +27,7 @@ from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.evolution.diff import change
 from kaflow_engine.plan.planner.planned import PlannedPipeline
 from kaflow_engine.runtime.planning.prepare import Waiting, prepare
+from kaflow_engine.sql.pipeline import dead_letter_topic
 from kaflow_engine.state.storage.lease import Leases, require_writable
 from kaflow_engine.telemetry.outlet import Outlet, open_outlet
 from kaflow_engine.telemetry.progress import PipelineSummary, Progress, RunSummary
@@ -134,8 +135,9 @@ def _begin(
             if leases is None:
                 return None
             leaving.enter_context(leases)
-        brokers = ",".join(config.kafka.brokers)
-        _say(f"preparing {_count(len(specs))} with Kafka at {brokers}")
+        uses = any(dead_letter_topic(spec) is not None for spec in specs)
+        brokers = f" with Kafka at {','.join(config.kafka.brokers)}" if uses else ""
+        _say(f"preparing {_count(len(specs))}{brokers}")
         try:
             plans = prepare(specs, config, _say, Waiting(stopped=asked.is_set))
         except SourceError:

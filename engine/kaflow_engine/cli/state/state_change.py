@@ -92,7 +92,7 @@ def snapshot_state(
 def drop_state(
     pipeline: str, yes: bool, config_path: Path | None, settings: tuple[str, ...], as_json: bool
 ) -> None:
-    """Drop a state, and what the broker remembers of its deliveries.
+    """Drop a state, and what is noted of its deliveries.
 
     The next run starts from the beginning: rows that were written before are written again, and
     waiting rows are lost.

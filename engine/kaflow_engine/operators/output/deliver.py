@@ -216,7 +216,7 @@ def letters_of(flow: Flow, dead: pa.Table) -> pa.Table:
     count = rows.num_rows
     columns: dict[str, Any] = {
         "slot": rows["part"],
-        "topic": pa.repeat(flow.dead_letter_topic, count),
+        "topic": pa.repeat(pa.scalar(flow.dead_letter_topic, pa.string()), count),
         "key": pa.array([_bytes(one.get("k")) for one in originals], pa.binary()),
         "value": pa.array([_bytes(one.get("v")) for one in originals], pa.binary()),
         "timestamp": pa.array([one.get("t") or 0 for one in originals], pa.int64()),

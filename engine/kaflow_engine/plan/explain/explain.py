@@ -45,7 +45,7 @@ from kaflow_engine.plan.planner.roles import (
     topics_of_rows,
 )
 from kaflow_engine.sql.chain_shapes import BranchShape, ChainShape, chain_shapes
-from kaflow_engine.sql.pipeline import pipeline_topics, topics_of
+from kaflow_engine.sql.pipeline import dead_letter_topic, pipeline_topics, topics_of
 from kaflow_engine.sql.scope import NeedsSchema
 from kaflow_engine.sql.shape import MATCHED, Expr, QueryShape, SourceShape
 from kaflow_engine.sql.types.bind import expressions
@@ -143,7 +143,7 @@ def _explanation(
         ),
         delivery=spec.delivery,
         ordered=spec.ordered,
-        dead_letters=spec.dead_letters.topic or "",
+        dead_letters=dead_letter_topic(spec),
         max_rate=spec.dead_letters.max_rate,
         max_count=spec.dead_letters.max_count,
         partitions=spec.partitions,

@@ -237,7 +237,8 @@ class Explanation:
     delivery: str
     """As the author asks for it."""
     ordered: bool
-    dead_letters: str
+    dead_letters: str | None
+    """Their topic; None: files beside the state."""
     max_rate: float | None
     max_count: int | None
     partitions: int | None

@@ -288,7 +288,7 @@ def _dead_letters(explanation: Explanation) -> str:
         *([f"a rate of {explanation.max_rate:g}"] if explanation.max_rate else []),
     ]
     stops = f"; stops beyond {' or '.join(budgets)}" if budgets else ""
-    return f"dead letters go to {explanation.dead_letters}{stops}"
+    return f"dead letters go to {explanation.dead_letters or 'files beside the state'}{stops}"
 
 
 def _columns(columns: tuple[Column, ...] | None) -> str:

@@ -38,6 +38,7 @@ from kaflow_engine.plan.planner.wiring import (
     refuse_unnested,
 )
 from kaflow_engine.sql.chain_shapes import common_filters, common_key
+from kaflow_engine.sql.pipeline import dead_letter_topic
 from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape
 from kaflow_engine.sql.types.bind import expressions
 from kaflow_engine.sql.types.origins import lists_behind
@@ -90,7 +91,7 @@ def assemble(parts: PlanParts) -> Flow:
         operators=in_order(parts.topics, chains, throttles),
         sinks=sinks,
         partitions=spec.partitions or min(os.cpu_count() or 1, MAX_DEFAULT_PARTITIONS),
-        dead_letter_topic=spec.dead_letter_topic,
+        dead_letter_topic=dead_letter_topic(spec),
         delivery=spec.delivery,
         dimensions_first=spec.dimensions_first,
         max_dead_letters=spec.dead_letters.max_count,

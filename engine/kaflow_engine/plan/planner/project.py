@@ -214,9 +214,9 @@ def _kept(write: Write) -> tuple[str | None, str]:
 def _rows_among_dead_letters(specs: Sequence[PipelineSpec]) -> Iterator[ModelError]:
     """Rows of one pipeline must be told apart from dead letters of another."""
     for spec in specs:
-        topic = spec.dead_letters.topic
+        topic = spec.dead_letters.topic or f"{spec.name}.dead_letters"
         found = (w for w, write in _writes(specs) if write.output.topic == topic and w is not spec)
-        writer = next(found, None) if topic is not None else None
+        writer = next(found, None)
         if writer is not None:
             yield ModelError(
                 f"the dead letters go to '{topic}', where pipeline '{writer.name}' writes its rows",

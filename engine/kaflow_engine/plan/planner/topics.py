@@ -14,7 +14,7 @@ from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.inputs.history import history_params
 from kaflow_engine.plan.planner.inputs.sources import source_params
 from kaflow_engine.plan.planner.roles import ClockRole, TopicRole
-from kaflow_engine.sql.pipeline import key_type
+from kaflow_engine.sql.pipeline import dead_letter_topic, key_type
 
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 _TIMES = {"TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_MS", "TIMESTAMP_S", "TIMESTAMP_NS"}
@@ -50,10 +50,11 @@ def _written_and_read(spec: PipelineSpec, topics: Sequence[str]) -> list[ModelEr
         for write in spec.writes
         if write.output.topic in topics and write.output.topic not in spec.sources
     ]
-    if spec.dead_letter_topic in topics:
+    letters = dead_letter_topic(spec)
+    if letters in topics:
         wrong.append(
             ModelError(
-                f"the pipeline reads topic '{spec.dead_letter_topic}', where its dead letters go: "
+                f"the pipeline reads topic '{letters}', where its dead letters go: "
                 "they go round without end",
                 spec.place("dead_letters", "topic"),
                 "give the dead letters another topic with dead_letters.topic",

@@ -18,7 +18,9 @@ def check_budget(plan: Flow, read: int, dead: int) -> None:
     Raises:
         LimitReached: after the batch that went beyond the budget was committed.
     """
-    cure = f"look into topic '{plan.dead_letter_topic}', then start again or raise the budget"
+    topic = plan.dead_letter_topic
+    where = f"topic '{topic}'" if topic else f"`kaflow dead-letters list {plan.name}`"
+    cure = f"look into {where}, then start again or raise the budget"
     if plan.max_dead_letters is not None and dead > plan.max_dead_letters:
         raise LimitReached(
             f"pipeline '{plan.name}' has sent {dead} dead letters, more than "

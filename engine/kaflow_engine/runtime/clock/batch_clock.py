@@ -64,7 +64,7 @@ class BatchClock:
         self._brokers, self._most, self._tell = brokers, most, tell
         theirs, now = brokers(), self._wall()
         if theirs is None:
-            LOGGER.info("the brokers do not tell their time, which would bear out this machine's")
+            LOGGER.info("no broker tells the time, which would bear out this machine's")
         elif abs(now - theirs) > most:
             raise ClockWrong(
                 f"the clock of this machine says {_moment(now)}, that of the brokers "

@@ -1,6 +1,6 @@
-"""Drops a state: its directory, and what the pipeline's own topic remembers of its deliveries.
+"""Drops a state: its directory, and what the log of runs remembers of its deliveries.
 
-The directory goes first. Interrupted in between, a start is refused, because the topic knows of
+The directory goes first. Interrupted in between, a start is refused, because the log knows of
 deliveries from a state that is gone, and dropping again goes on.
 """
 
@@ -9,10 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from kaflow_engine.connectors.kafka.client import KafkaSettings
-from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
-from kaflow_engine.connectors.run_log import RunLog
 from kaflow_engine.model.config import Config
+from kaflow_engine.runtime.sink.bookkeeping import run_log_found
 from kaflow_engine.runtime.takeover.restore import checkpoints_of
 from kaflow_engine.state.log.batch_log import STATE
 from kaflow_engine.state.storage.lease import LEASE, hold_lease
@@ -35,12 +33,12 @@ def remembered(config: Config, pipeline_id: str, directory: Path) -> Remembered:
     Raises:
         SourceError: No broker answers.
     """
-    with _control(config, pipeline_id) as control:
+    with run_log_found(config, pipeline_id) as control:
         return Remembered(id=pipeline_id, directory=directory, states=frozenset(control.states()))
 
 
 def drop(config: Config, found: Remembered) -> int:
-    """Drop a state; return how many notes of deliveries and batches the topic held.
+    """Drop a state; return how many notes of deliveries and batches the log held.
 
     Raises:
         StateError: The pipeline runs.
@@ -48,7 +46,7 @@ def drop(config: Config, found: Remembered) -> int:
         SinkError: Another run starts at the same time.
         BucketAway: Its checkpoints cannot be removed.
     """
-    with hold_lease(found.directory), _control(config, found.id) as control:
+    with hold_lease(found.directory), run_log_found(config, found.id) as control:
         control.ensure()
         control.start_run("", 0)  # no one else writes from here on
         s3 = config.state.rocksdb.checkpoint.s3
@@ -64,7 +62,3 @@ def drop(config: Config, found: Remembered) -> int:
         with suppress(OSError):
             found.directory.rmdir()
     return gone
-
-
-def _control(config: Config, pipeline_id: str) -> RunLog:
-    return ControlTopic(KafkaSettings.configured(config.kafka), pipeline_id)

@@ -1,7 +1,7 @@
 """What a command holds while it changes the state of a pipeline that is stopped.
 
 It takes the lease, so that no one runs the pipeline on this machine, and a run epoch in the
-pipeline's own topic, which fences whatever an earlier run has left, wherever it is.
+log of runs, which fences whatever an earlier run has left, wherever it is.
 """
 
 from collections.abc import Generator
@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from kaflow_engine.connectors.kafka.client import KafkaSettings
-from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
 from kaflow_engine.model.config import Config
 from kaflow_engine.runtime.maintenance.catalog import (
     FoundState,
@@ -21,6 +19,7 @@ from kaflow_engine.runtime.maintenance.catalog import (
     snapshots_of,
 )
 from kaflow_engine.runtime.planning.plan_codec import plan_of
+from kaflow_engine.runtime.sink.bookkeeping import run_log_of
 from kaflow_engine.runtime.sink.opening import connections_of
 from kaflow_engine.runtime.sink.outputs import fence_outputs
 from kaflow_engine.runtime.takeover.fencing import check_start, last_epoch
@@ -74,8 +73,8 @@ def take_epoch(config: Config, found: FoundState, at: Offline) -> int:
         StateError: The log lacks batches that were delivered, or another state has delivered.
     """
     plan = plan_of(at.log.load_plan(at.state.fingerprint))
-    kafka, connections = KafkaSettings.configured(config.kafka), connections_of(config)
-    with ControlTopic(kafka, found.id) as control:
+    connections = connections_of(config)
+    with run_log_of(config, plan) as control:
         control.ensure()
         start = control.start_run(
             at.state.state_id,

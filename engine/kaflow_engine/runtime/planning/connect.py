@@ -27,7 +27,7 @@ from kaflow_engine.runtime.planning.prepare import (
     plan_pipeline,
     require_registry,
 )
-from kaflow_engine.sql.pipeline import kafka_topics
+from kaflow_engine.sql.pipeline import dead_letter_topic, kafka_topics
 
 _NOW = Waiting(milliseconds=0)
 
@@ -47,7 +47,8 @@ def check_connected(
     """
     kafka, registry = KafkaSettings.configured(config.kafka), registry_of(config)
     topics = {topic for spec in specs for topic in kafka_topics(spec)}
-    missing = {topic for topic, info in describe(kafka, topics).items() if not info.exists}
+    found = describe(kafka, topics) if any(map(dead_letter_topic, specs)) else {}
+    missing = {topic for topic, info in found.items() if not info.exists}
     written = {write.output.topic for spec in (*specs, *around) for write in spec.writes}
     return {
         spec.name: _findings(spec, config, kafka, registry, missing, missing & written)
@@ -63,10 +64,10 @@ def _findings(
     missing: Collection[str],
     later: Collection[str],
 ) -> Findings:
-    absent = [topic for topic in kafka_topics(spec) if topic in missing]
+    absent, needs = [t for t in kafka_topics(spec) if t in missing], needs_of(spec)
     mistakes = [
         *(error for topic in absent if topic not in later for error in _absent(spec, kafka, topic)),
-        *_raised(lambda: require_permissions(kafka, needs_of(spec))),
+        *_raised(lambda: require_permissions(kafka, needs) if needs else None),
     ]
     unknown = set(unknown_topics(spec))
     if unknown & set(absent):

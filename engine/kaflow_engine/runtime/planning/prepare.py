@@ -37,7 +37,7 @@ from kaflow_engine.plan.planner.pipeline_plan import check_pipeline
 from kaflow_engine.plan.planner.planned import PlannedPipeline
 from kaflow_engine.runtime.planning.columns import resolve_columns
 from kaflow_engine.runtime.planning.plan_with_state import plan_with_state, with_schema_ids
-from kaflow_engine.sql.pipeline import kafka_topics
+from kaflow_engine.sql.pipeline import dead_letter_topic, kafka_topics
 
 LOGGER = logging.getLogger("kaflow.prepare")
 
@@ -79,8 +79,9 @@ def prepare(
     """
     check(specs, config)
     patience = waiting or Waiting()
-    kafka = KafkaSettings.configured(config.kafka)
-    await_brokers(kafka, config.retry_deadline, say, patience.stopped)
+    if any(dead_letter_topic(spec) for spec in specs):
+        kafka = KafkaSettings.configured(config.kafka)
+        await_brokers(kafka, config.retry_deadline, say, patience.stopped)
     ready: dict[str, PlannedPipeline] = {}
     for spec in producers_first(specs):
         ready[spec.name] = _prepare(spec, config, say, patience)
@@ -105,6 +106,8 @@ def check(specs: Sequence[PipelineSpec], config: Config | None = None) -> None:
 
 
 def _prepare(spec: PipelineSpec, config: Config, say: Say, waiting: Waiting) -> PlannedPipeline:
+    if dead_letter_topic(spec) is None:
+        return plan_pipeline(spec, config, say, waiting)
     kafka = KafkaSettings.configured(config.kafka)
     require_permissions(kafka, needs_of(spec))
     planned = plan_pipeline(spec, config, say, waiting)
@@ -186,7 +189,10 @@ def require_registry(planned: PlannedPipeline, registry: Registry | None) -> Non
 
 
 def needs_of(spec: PipelineSpec) -> list[Need]:
-    """Return what a pipeline does with topics."""
+    """Return what a pipeline does with topics; nothing where it needs no broker."""
+    letters, own = dead_letter_topic(spec), control_topic(spec.id)
+    if letters is None:
+        return []
     read = [
         Need(topic=topic, operation="Read", at=spec.place("query")) for topic in kafka_topics(spec)
     ]
@@ -195,7 +201,6 @@ def needs_of(spec: PipelineSpec) -> list[Need]:
         for write in spec.writes
         if write.output.topic is not None
     ]
-    letters, own = spec.dead_letter_topic, control_topic(spec.id)
     return [
         *read,
         *written,
@@ -220,8 +225,10 @@ def partitions_of(plan: Flow, counts: Mapping[str, int]) -> dict[str, int]:
         sink.topic: max(counts[topic.name] for topic in driving_topics(plan, sink))
         for sink in topic_sinks(plan)
     }
-    most = max(counts[topic.name] for topic in plan.sources if topic.drives)
-    return {**found, plan.dead_letter_topic: most}
+    if plan.dead_letter_topic is not None:
+        most = max(counts[topic.name] for topic in plan.sources if topic.drives)
+        found[plan.dead_letter_topic] = most
+    return found
 
 
 def plan_pipeline(

@@ -26,7 +26,9 @@ class Claims:
         committed_by = {promised(sink, plan.delivery).commit for sink in plan.sinks}
         adds = "driver" in committed_by and plan.backfill is None
         exactly_once = plan.delivery == "exactly_once"
-        return Claims(control, transactional=exactly_once and not adds, at_once=not exactly_once)
+        on_brokers = plan.dead_letter_topic is not None
+        transactional = exactly_once and on_brokers and not adds
+        return Claims(control, transactional=transactional, at_once=not exactly_once)
 
     def begin(self) -> None:
         """Go on to the tasks of a batch, whose rows nothing takes back.

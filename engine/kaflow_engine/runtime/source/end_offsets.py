@@ -1,14 +1,16 @@
 """Polls the end offsets of topics over one connection."""
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
-from confluent_kafka.admin import OffsetSpec
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from kaflow_engine.connectors.kafka.admin import no_offset
 from kaflow_engine.connectors.kafka.client import (
     PATIENT,
+    Client,
     KafkaSettings,
     answer_of,
     open_admin,
@@ -24,7 +26,7 @@ class EndOffsets:
     def __init__(
         self, kafka: KafkaSettings, timeout: int = 10_000, named: NamedSources | None = None
     ) -> None:
-        self._client = open_admin(kafka)
+        self._kafka = kafka
         self._named = named or {}
         self._timeout = timeout
 
@@ -60,6 +62,10 @@ class EndOffsets:
                 error = no_offset(self._client, place.topic, failure, self._timeout)
                 raise error from failure
         return found
+
+    @cached_property
+    def _client(self) -> Client[AdminClient]:
+        return open_admin(self._kafka)
 
     def topic_ids(self, topics: Iterable[str]) -> TopicIds:
         """Return the ids of those topics that exist and have one.
