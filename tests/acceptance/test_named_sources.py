@@ -183,7 +183,7 @@ def test_files_by_two_event_times_reach_a_topic_and_a_table(broker, spark, tmp_p
     with catalog_of(IcebergConnection(**catalog), "default") as opened:
         rows = opened.load_table(f"{unique}.t").scan().to_arrow().to_pylist()
     assert sorted(rows, key=lambda row: row["sent"]) == parcels
-    assert summary.pipelines[unique].counters["dead_letter"] == 0
+    assert "dead_letter" not in summary.pipelines[unique].counters
 
 
 def test_files_are_read_as_they_appear(broker, spark, tmp_path, unique):
