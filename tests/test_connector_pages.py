@@ -19,6 +19,7 @@ VALUES = {
     "ALERTS_TOKEN": "token",
     "ALERTS_SECRET": "a secret of more than sixteen letters",
 }
+TITLES = {"generator": "made-up records"}
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -26,14 +27,16 @@ def test_the_pipelines_of_a_page_are_planned(page, tmp_path, monkeypatch):
     for name, value in VALUES.items():
         monkeypatch.setenv(name, value)
     found = [(text, yaml.safe_load(text)) for text in blocks("yaml", page)]
-    pipelines = [(text, spec) for text, spec in found if "outputs" in spec]
+    pipelines = [(text, spec) for text, spec in found if "name" in spec]
     assert pipelines
     settings = tmp_path / "kaflow.yaml"
-    settings.write_text("\n".join(text for text, spec in found if "outputs" not in spec))
+    settings.write_text("\n".join(text for text, spec in found if "name" not in spec))
     for text, spec in pipelines:
         file = tmp_path / "pipeline.yaml"
         file.write_text(text)
         said = CliRunner().invoke(kaflow, ["explain", str(file), "--config", str(settings)])
         assert said.exit_code == 0, said.output
-        for output in spec["outputs"]:
-            assert output["type"] in said.output
+        kinds = [*spec.get("outputs", ()), *spec.get("sources", {}).values()]
+        assert kinds
+        for kind in (each["type"] for each in kinds):
+            assert (TITLES[kind] if kind in TITLES else kind) in said.output

@@ -16,12 +16,14 @@ from kaflow_engine.connectors.kafka.client import open_producer
 from kaflow_engine.connectors.kafka.dead_letters.letters import letters_of
 from kaflow_engine.connectors.kafka.dead_letters.redrive import can_redrive
 from kaflow_engine.connectors.kafka.read import read_all
+from kaflow_engine.model.outputs.connection_specs import IcebergConnection
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.runtime.planning.prepare import prepare
 from tests.acceptance.bucket_here import KEYS, NAME, Store
 from tests.acceptance.kills import share
 from tests.acceptance.run_child import killed_at
 from tests.acceptance.three_days import config_for
+from tests.engine.connectors.iceberg_here import catalog_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.services]
 
@@ -129,6 +131,59 @@ def test_each_row_comes_once(broker, spark, folder, tmp_path, unique, place):
     _, rows = run()  # the name says when it is whole, and the others are not read again
     again = Counter(map(str, [*expected, *expected[:ROWS]]))
     assert Counter(map(str, rows)) == again
+
+
+def test_files_by_two_event_times_reach_a_topic_and_a_table(broker, spark, tmp_path, unique):
+    from kaflow_engine.runtime.application import run_pipelines
+
+    folder = tmp_path / "in"
+    folder.mkdir()
+    parcels = [{"sent": n * 1000, "arrived": n * 1000 + 60_000} for n in range(FILES * ROWS)]
+    for number in range(FILES):
+        some = parcels[number * ROWS : (number + 1) * ROWS]
+        (folder / f"{number}.json").write_text("\n".join(map(json.dumps, some)))
+    into = {"type": "iceberg", "table": f"{unique}.t", "create": True, "interval": "100ms"}
+    minutes = "SELECT epoch_ms(window_start) AS since, count(*) AS n FROM {} GROUP BY tumble({})"
+    spec = PipelineSpec.model_validate(
+        {
+            "name": unique,
+            "relations": {"arrivals": {"topic": "parcels", "event_time": "arrived"}},
+            "outputs": [
+                {"query": minutes.format("arrivals", "INTERVAL 1 MINUTE"), "topic": f"{unique}.n"},
+                {"query": "SELECT sent FROM parcels", "topic": f"{unique}.sent"},
+                {"query": "SELECT sent, arrived FROM parcels", **into},
+            ],
+            "sources": {
+                "parcels": {
+                    "type": "files",
+                    "path": str(folder),
+                    "format": "json",
+                    "columns": {"sent": "BIGINT", "arrived": "BIGINT"},
+                    "event_time": "sent",
+                    "settle": 0,
+                }
+            },
+        }
+    )
+    catalog = {"uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": str(tmp_path / "lake")}
+    lake = {"connections": {"default": catalog}}
+    config = config_for(broker, tmp_path / "state", max_records=45, iceberg=lake)
+    killed_at("before_commit_log", 3, spec, config)
+    (planned,) = prepare([spec], config)
+    summary = run_pipelines([planned.plan], config, until_caught_up=True, spark=spark)
+
+    counted = read_all(broker.settings, f"{unique}.n")["value"].to_pylist()
+    closed = {minute * 60_000: ROWS for minute in range(1, FILES)}  # the last one is still open
+    assert sorted((row["since"], row["n"]) for row in map(json.loads, counted)) == [*closed.items()]
+    sent = read_all(broker.settings, f"{unique}.sent")
+    assert set(sent["key"].to_pylist()) == {None}
+    assert sorted(json.loads(value)["sent"] for value in sent["value"].to_pylist()) == [
+        parcel["sent"] for parcel in parcels
+    ]
+    with catalog_of(IcebergConnection(**catalog), "default") as opened:
+        rows = opened.load_table(f"{unique}.t").scan().to_arrow().to_pylist()
+    assert sorted(rows, key=lambda row: row["sent"]) == parcels
+    assert "dead_letter" not in summary.pipelines[unique].counters
 
 
 def test_files_are_read_as_they_appear(broker, spark, tmp_path, unique):

@@ -3,6 +3,8 @@
 
 import dagster as dg
 
+from kaflow_dagster.assets.specs import sources_of
+from kaflow_dagster.assets.views import view_project
 from kaflow_dagster.build import build_kaflow_defs
 
 FILE = """
@@ -46,3 +48,12 @@ def test_sources_are_assets_with_a_kind(tmp_path):
     assert read == {"files/clicked/clicks", "generator/clicked/users", "kafka/prices"}
     lineage = found["kafka/clicked"].metadata["dagster/column_lineage"].deps_by_column
     assert [dep.asset_key for dep in lineage["name"]] == [users.key]
+
+
+def test_translations_may_speak_of_the_names_of_sources(tmp_path):
+    (tmp_path / "p.yaml").write_text(FILE)
+    found = sources_of(view_project([tmp_path]).pipelines)
+    assert [(each.name, each.part.kind) for each in found] == [
+        ("clicks", "files"),
+        ("users", "generator"),
+    ]

@@ -9,12 +9,10 @@ import pyarrow as pa
 
 from kaflow_engine.connectors.generator.draws import drawn
 from kaflow_engine.connectors.sources.contract import KEPT, SourcePlace, StartPolicy
-from kaflow_engine.connectors.sources.records import record_batch
-from kaflow_engine.duck.queries import query
+from kaflow_engine.connectors.sources.records import json_values, record_batch
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.flow.sources import GeneratorParams
-from kaflow_engine.formats.json.encode import json_object_sql
 from kaflow_engine.model.columns import Column
 from kaflow_engine.state.storage.store import NameTaken
 
@@ -143,5 +141,4 @@ def _as_json(rows: pa.Table) -> pa.Array:
         (Column(field.name, kinds.get(field.type, "VARCHAR")), identifier(field.name))
         for field in rows.schema
     ]
-    sql = f"SELECT CAST({json_object_sql(pairs)} AS BLOB) AS value FROM rows"
-    return query(sql, rows).column("value").combine_chunks()
+    return json_values(rows, pairs)

@@ -4,7 +4,10 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from kaflow_engine.duck.queries import query
 from kaflow_engine.flow.records import RECORDS
+from kaflow_engine.formats.json.encode import json_object_sql
+from kaflow_engine.model.columns import Column
 from kaflow_engine.model.letters import FROM, UNREADABLE
 
 
@@ -40,3 +43,14 @@ def record_batch(
         headers.take(pa.repeat(pa.scalar(0, pa.int64()), count)),
     ]
     return pa.record_batch(columns, schema=RECORDS)
+
+
+def json_values(rows: pa.Table, columns: Sequence[tuple[Column, str]]) -> pa.Array:
+    """Return rows as JSON objects.
+
+    Args:
+        rows: What columns are computed over.
+        columns: The members of each object, with the SQL of their values.
+    """
+    sql = f"SELECT CAST({json_object_sql(columns)} AS BLOB) AS value FROM rows"
+    return query(sql, rows).column("value").combine_chunks()

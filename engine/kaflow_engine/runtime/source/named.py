@@ -1,6 +1,5 @@
 """Reads ranges of sources that a file names by their kind, in Spark's tasks."""
 
-import pickle
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -17,18 +16,17 @@ from kaflow_engine.runtime.failures.failures import carried
 def named_frame(spark: SparkSession, reads: Sequence[RangeRead]) -> DataFrame:
     """Return the records (columns of RECORDS) of ranges, each in a Spark partition of its own."""
     count = len(reads)
-    task = partial(read_ranges, SECRET, pickle.dumps(tuple(reads)))
+    task = partial(read_ranges, SECRET, tuple(reads))
     return spark.range(0, count, 1, count).mapInArrow(task, from_arrow_schema(RECORDS))
 
 
 def read_ranges(
-    secret: str, reads: bytes, numbers: Iterator[pa.RecordBatch]
+    secret: str, reads: Sequence[RangeRead], numbers: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Read the ranges of some numbers; what goes wrong reaches the driver whole."""
     try:
-        known: Sequence[RangeRead] = pickle.loads(reads)
         for batch in numbers:
             for number in batch.column(0).to_pylist():
-                yield from known[number]()
+                yield from reads[number]()
     except Exception as error:
         raise carried(error, secret) from None

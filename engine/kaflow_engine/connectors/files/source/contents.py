@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kaflow_engine.connectors.files.source.seen import Storage
+from kaflow_engine.connectors.sources.records import json_values
 from kaflow_engine.duck.queries import query
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import ModelError
-from kaflow_engine.formats.json.encode import json_object_sql
 from kaflow_engine.formats.types import parse_type
 from kaflow_engine.model.columns import Column
 
@@ -116,7 +116,7 @@ def _lines(storage: Storage, path: str, form: Form, at: int) -> Iterator[tuple[i
 
 def _rows(storage: Storage, path: str, start: int, end: int) -> Iterator[pa.Array]:
     with storage.open(path) as raw, pq.ParquetFile(raw) as file:
-        sql = _as_json(_columns(file.schema_arrow))
+        pairs = _with_sql(_columns(file.schema_arrow))
         first = 0
         for group in range(file.num_row_groups):
             last = first + file.metadata.row_group(group).num_rows
@@ -125,7 +125,7 @@ def _rows(storage: Storage, path: str, start: int, end: int) -> Iterator[pa.Arra
                     low, high = max(start - first, 0), min(end - first, batch.num_rows)
                     if low < high:
                         rows = pa.Table.from_batches([batch]).slice(low, high - low)
-                        yield query(sql, rows).column("value").combine_chunks()
+                        yield json_values(rows, pairs)
                     first += batch.num_rows
             first = last
 
@@ -135,7 +135,8 @@ def _columns(schema: pa.Schema) -> tuple[Column, ...]:
     return tuple(Column(row["column_name"], row["column_type"]) for row in described.to_pylist())
 
 
-def _as_json(found: Sequence[Column]) -> str:
+def _with_sql(found: Sequence[Column]) -> list[tuple[Column, str]]:
+    """Return columns as JSON has them, with the SQL of their values."""
     pairs: list[tuple[Column, str]] = []
     for column in found:
         name = identifier(column.name)
@@ -144,4 +145,4 @@ def _as_json(found: Sequence[Column]) -> str:
             pairs.append((column, name))
         except ModelError:  # JSON has no form for it
             pairs.append((Column(column.name, "VARCHAR"), f"CAST({name} AS VARCHAR)"))
-    return f"SELECT CAST({json_object_sql(pairs)} AS BLOB) AS value FROM rows"
+    return pairs
