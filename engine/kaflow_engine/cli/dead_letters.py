@@ -24,9 +24,9 @@ from kaflow_engine.errors import ModelError
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.letters import COLUMNS
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.planner.inputs.kafka_topics import dead_letter_topic
 from kaflow_engine.plan.planner.project import load_one
 from kaflow_engine.runtime.sink.bookkeeping import local_folder
-from kaflow_engine.sql.pipeline import dead_letter_topic
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -66,22 +66,6 @@ def pipeline_topics(spec: PipelineSpec) -> tuple[str, ...]:
     return tuple(dict.fromkeys(topic for topics in found for topic in topics))
 
 
-def kafka_topics(spec: PipelineSpec) -> tuple[str, ...]:
-    """Return those of `pipeline_topics` that are no other sources."""
-    return tuple(name for name in pipeline_topics(spec) if name not in spec.sources)
-
-
-def dead_letter_topic(spec: PipelineSpec) -> str | None:
-    """Return where a pipeline's dead letters go; None: it uses no topic, and they go into files.
-
-    Raises:
-        ModelError: As `pipeline_topics`.
-    """
-    uses = any(write.output.topic is not None for write in spec.writes) or kafka_topics(spec)
-    default = f"{spec.name}.dead_letters" if uses else None
-    return spec.dead_letters.topic or default
-
-
 def pipeline_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[tuple[QueryShape, ...], ...]:
     """Read the query of each output into the shapes of its branches, with relations merged into it.
 

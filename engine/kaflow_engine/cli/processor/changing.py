@@ -20,13 +20,13 @@ from kaflow_engine.errors import ModelError, StateError, UnknownName
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.files.yaml_file import read_text
 from kaflow_engine.model.lenses.front_end import YAML
+from kaflow_engine.plan.planner.inputs.kafka_topics import dead_letter_topic
 from kaflow_engine.runtime.maintenance.catalog import (
     FoundState,
     found_state,
     refuse_running,
     state_root,
 )
-from kaflow_engine.sql.pipeline import dead_letter_topic
 
 folder_option = click.option(
     "--folder",

@@ -25,9 +25,9 @@ from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.evolution.diff import change
+from kaflow_engine.plan.planner.inputs.kafka_topics import dead_letter_topic
 from kaflow_engine.plan.planner.planned import PlannedPipeline
 from kaflow_engine.runtime.planning.prepare import Waiting, prepare
-from kaflow_engine.sql.pipeline import dead_letter_topic
 from kaflow_engine.state.storage.lease import Leases, require_writable
 from kaflow_engine.telemetry.outlet import Outlet, open_outlet
 from kaflow_engine.telemetry.progress import PipelineSummary, Progress, RunSummary

@@ -33,6 +33,7 @@ from kaflow_engine.plan.explain.steps import chain_part, shared_filters, text_of
 from kaflow_engine.plan.explain.topics import Columns, topic_part
 from kaflow_engine.plan.planner.events.matching import kept_roles
 from kaflow_engine.plan.planner.grouping.settings import keyed_shapes, pace
+from kaflow_engine.plan.planner.inputs.kafka_topics import dead_letter_topic
 from kaflow_engine.plan.planner.pipeline_plan import (
     build_plan,
     check_pipeline,
@@ -45,7 +46,7 @@ from kaflow_engine.plan.planner.roles import (
     topics_of_rows,
 )
 from kaflow_engine.sql.chain_shapes import BranchShape, ChainShape, chain_shapes
-from kaflow_engine.sql.pipeline import dead_letter_topic, pipeline_topics, topics_of
+from kaflow_engine.sql.pipeline import pipeline_topics, topics_of
 from kaflow_engine.sql.scope import NeedsSchema
 from kaflow_engine.sql.shape import MATCHED, Expr, QueryShape, SourceShape
 from kaflow_engine.sql.types.bind import expressions

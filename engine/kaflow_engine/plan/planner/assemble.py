@@ -19,6 +19,7 @@ from kaflow_engine.plan.planner.events.matching import (
 from kaflow_engine.plan.planner.events.sides import left_events, parts_early
 from kaflow_engine.plan.planner.grouping.refused_groups import refuse_better_rows
 from kaflow_engine.plan.planner.grouping.unions import InUnion, Unions
+from kaflow_engine.plan.planner.inputs.kafka_topics import dead_letter_topic
 from kaflow_engine.plan.planner.original_bytes import raw_condition
 from kaflow_engine.plan.planner.outputs.listed_keys import key_columns
 from kaflow_engine.plan.planner.outputs.output import BranchParts, OutputParts
@@ -38,7 +39,6 @@ from kaflow_engine.plan.planner.wiring import (
     refuse_unnested,
 )
 from kaflow_engine.sql.chain_shapes import common_filters, common_key
-from kaflow_engine.sql.pipeline import dead_letter_topic
 from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape
 from kaflow_engine.sql.types.bind import expressions
 from kaflow_engine.sql.types.origins import lists_behind

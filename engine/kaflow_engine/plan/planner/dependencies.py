@@ -11,8 +11,9 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config, topic_format
 from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.planner.inputs.kafka_topics import kafka_topics
 from kaflow_engine.plan.planner.pipeline_plan import build_plan, declared_columns
-from kaflow_engine.sql.pipeline import kafka_topics, pipeline_topics
+from kaflow_engine.sql.pipeline import pipeline_topics
 
 
 def producers_first(specs: Sequence[PipelineSpec]) -> list[PipelineSpec]:

@@ -12,9 +12,10 @@ from kaflow_engine.model.formats import WITH_SCHEMA, one_of
 from kaflow_engine.model.record_columns import KEY_BYTES, NULL_VALUE, record_columns
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.inputs.history import history_params
+from kaflow_engine.plan.planner.inputs.kafka_topics import dead_letter_topic
 from kaflow_engine.plan.planner.inputs.sources import source_params
 from kaflow_engine.plan.planner.roles import ClockRole, TopicRole
-from kaflow_engine.sql.pipeline import dead_letter_topic, key_type
+from kaflow_engine.sql.pipeline import key_type
 
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 _TIMES = {"TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_MS", "TIMESTAMP_S", "TIMESTAMP_NS"}

@@ -17,6 +17,7 @@ from kaflow_engine.formats.schema_registry import Registry
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.explain.explain import unknown_topics
+from kaflow_engine.plan.planner.inputs.kafka_topics import dead_letter_topic, kafka_topics
 from kaflow_engine.plan.planner.planned import PlannedPipeline
 from kaflow_engine.runtime.planning.columns import resolve_columns
 from kaflow_engine.runtime.planning.prepare import (
@@ -27,7 +28,6 @@ from kaflow_engine.runtime.planning.prepare import (
     plan_pipeline,
     require_registry,
 )
-from kaflow_engine.sql.pipeline import dead_letter_topic, kafka_topics
 
 _NOW = Waiting(milliseconds=0)
 

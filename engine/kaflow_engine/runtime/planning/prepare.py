@@ -33,11 +33,11 @@ from kaflow_engine.model.config import Config
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.evolution.start_decision import read_state
 from kaflow_engine.plan.planner.dependencies import producers_first
+from kaflow_engine.plan.planner.inputs.kafka_topics import dead_letter_topic, kafka_topics
 from kaflow_engine.plan.planner.pipeline_plan import check_pipeline
 from kaflow_engine.plan.planner.planned import PlannedPipeline
 from kaflow_engine.runtime.planning.columns import resolve_columns
 from kaflow_engine.runtime.planning.plan_with_state import plan_with_state, with_schema_ids
-from kaflow_engine.sql.pipeline import dead_letter_topic, kafka_topics
 
 LOGGER = logging.getLogger("kaflow.prepare")
 

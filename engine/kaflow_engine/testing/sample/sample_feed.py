@@ -11,7 +11,7 @@ from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.errors import KaflowError, ModelError
 from kaflow_engine.model.files.yaml_file import raise_as_found
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.sql.pipeline import kafka_topics
+from kaflow_engine.plan.planner.inputs.kafka_topics import kafka_topics
 from kaflow_engine.testing.sample.endless import WINDOW, Endless, endless_records
 from kaflow_engine.testing.sample.fake import TOPICS
 from kaflow_engine.testing.sample.fake_stream import FakeRecord

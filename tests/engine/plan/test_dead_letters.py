@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.sql.pipeline import dead_letter_topic
+from kaflow_engine.plan.planner.inputs.kafka_topics import dead_letter_topic
 
 FILES = {"clicks": {"type": "files", "path": "in", "columns": {"id": "BIGINT"}}}
 QUERY = "SELECT id FROM clicks"
