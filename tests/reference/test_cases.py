@@ -149,7 +149,6 @@ BEYOND_THE_ORACLE = {
     "groups by the start of a window wait for the grace of that window",
     "windows that change are grouped again, because their own query says so",
     "late rows change a window whose query says so, below groups",
-    "the same join under four emissions",
     "the time of joined rows in windows, of one query that of the latest event",
     "each insert and update of a table is a row, and each delete where it is asked for",
     "changes are those of what the relation selects, and of the rows that it has",

@@ -29,7 +29,7 @@ def keys_of_tables(tree: Entries) -> Iterator[ModelError]:
             yield from key_columns(tree, _place(entry.key), entry.value)
 
 
-def is_table(topic: Node) -> bool:
+def is_table(topic: Node | None) -> bool:
     """Tell whether a topic is read as a table."""
     return isinstance(topic, Entries) and (_text(topic, "table") or "").lower() in _TRUE
 
