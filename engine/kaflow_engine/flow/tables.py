@@ -83,7 +83,8 @@ class TableJoin:
 
 
 APPEND_OP, APPEND_TIME = "$op", "$time"
-"""Columns of append rows that no author can name: the operation, and the event time."""
+"""Columns of append rows, those of runs too, that no author can name: the operation, and the event
+time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
