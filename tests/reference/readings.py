@@ -14,6 +14,7 @@ from typing import Any
 from sqlglot import exp
 
 from tests.reference.grouped import parsed
+from tests.reference.own_settings import authors_of
 from tests.reference.records import Batch, BatchResult, DeadLetter, Record
 from tests.reference.table_sql import is_over_tables
 from tests.reference.unions import NotExpressible
@@ -84,7 +85,13 @@ def once_each(letters: Iterable[DeadLetter]) -> Iterator[DeadLetter]:
 
 
 def parts_of(author: Author, columns: Columns | None) -> Iterator[Part]:
-    """Yield a pipeline as it is, or one for each output where topics have readings."""
+    """Yield a pipeline as it is, or one for each output where topics have readings, or queries say
+    things themselves."""
+    for each in authors_of(author):
+        yield from _parts(each, columns, whole=each is author)
+
+
+def _parts(author: Author, columns: Columns | None, *, whole: bool) -> Iterator[Part]:
     known = dict(columns or {})
     relations = author.get("relations", {})
     outputs = author.get("outputs") or [author["output"]]
@@ -108,7 +115,7 @@ def parts_of(author: Author, columns: Columns | None) -> Iterator[Part]:
     if any("from" in spec for spec in relations.values()):
         raise NotExpressible("the last row of each key")
     readings = {name: spec["topic"] for name, spec in relations.items() if "topic" in spec}
-    if not readings:
+    if not readings and whole:
         yield Part(author=author, columns=known, copies=None)
         return
     topics = dict(author.get("topics", {}))
@@ -120,7 +127,7 @@ def parts_of(author: Author, columns: Columns | None) -> Iterator[Part]:
         topics[name] = {**decoding, **clock, **said}
         known[name] = known.get(topic) or of_topic["columns"]
     queries = {name: spec for name, spec in relations.items() if name not in readings}
-    whole = {key: value for key, value in author.items() if key not in ("query", "output")}
+    rest = {key: value for key, value in author.items() if key not in ("query", "output")}
     for output in author.get("outputs") or [{"query": author["query"], **author["output"]}]:
         names = _names(output.get("query") or f'FROM "{output["from"]}"', queries)
         copies: dict[str, tuple[str, ...]] = {}
@@ -129,7 +136,7 @@ def parts_of(author: Author, columns: Columns | None) -> Iterator[Part]:
             copies[topic] = (*copies.get(topic, ()), name)
         own = {name: spec for name, spec in topics.items() if name in names}
         yield Part(
-            author={**whole, "relations": queries, "outputs": [output], "topics": own},
+            author={**rest, "relations": queries, "outputs": [output], "topics": own},
             columns=known,
             copies=copies,
         )

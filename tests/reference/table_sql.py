@@ -237,6 +237,8 @@ class _Reader:
         if not isinstance(node, exp.Column):
             return node
         if self._below is not None:
+            if node.name == "_time":
+                raise NotExpressible("the time of groups, as a value")
             found = self._below.columns[node.name].copy()
             return found if isinstance(found, exp.Column) else exp.Paren(this=found)
         if node.table:

@@ -76,6 +76,8 @@ def _own(operator: Aggregate | Materialize | TableJoin) -> dict[str, Any]:
     found = {name: value for name, value in asdict(operator).items() if name not in _BESIDE}
     if found.get("shard", "") is None:
         del found["shard"]  # as before there was one
+    if found.get("timed") is False:
+        del found["timed"]
     return found
 
 

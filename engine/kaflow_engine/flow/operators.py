@@ -140,7 +140,7 @@ class Aggregate:
     """Rows in groups, and what is calculated of each group.
 
     Its rows have the columns `alias.<key>`, `alias.<result>` and, of a window,
-    `alias.window_start` and `alias.window_end` (TIMESTAMP, UTC).
+    `alias.window_start` and `alias.window_end` (TIMESTAMP, UTC); `alias._time` where it is `timed`.
     """
 
     type: Literal["aggregate"] = "aggregate"
@@ -177,6 +177,8 @@ class Aggregate:
     """Rows travel to the places of their groups; else they are made there."""
     chain: int | None = None
     """The number of its chain, where its rows come from several others; None: that of its rows."""
+    timed: bool = False
+    """The event time of a group is a column of its row."""
 
     @property
     def is_table(self) -> bool:

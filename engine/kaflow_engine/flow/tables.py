@@ -7,6 +7,9 @@ from typing import Literal
 from kaflow_engine.flow.edges import Driving, Rows
 from kaflow_engine.model.columns import Column
 
+UNKNOWN_OPERATION = "unknown operation "
+"""How the error of a record begins that does to its row what nothing is called."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Materialize:
@@ -83,7 +86,8 @@ class TableJoin:
 
 
 APPEND_OP, APPEND_TIME = "$op", "$time"
-"""Columns of append rows that no author can name: the operation, and the event time."""
+"""Columns of append rows, those of runs too, that no author can name: the operation, and the event
+time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,8 @@ from typing import Any, Literal, assert_never
 from kaflow_engine.model.durations import format_duration
 
 WINDOW_START, WINDOW_END = "window_start", "window_end"
+ROW_TIME = "_time"
+"""The column with the event time of a group."""
 """Columns of the rows of windows: TIMESTAMP, UTC."""
 
 _LONGEST_MONTH = 31 * 86_400_000

@@ -1,8 +1,8 @@
-"""What a pipeline file says of its queries: when their rows leave, and how long groups last."""
+"""What a pipeline file says of its queries: when their rows leave, what is kept, and how long."""
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.names import Filled
@@ -61,8 +61,34 @@ class AggregationSpec(Spec):
     on_late: Literal["drop", "dead_letter"] = "drop"
 
 
-OF_QUERIES = ("emission", "within", "row_time", "lookup", "aggregation")
-"""Keys that a query may say itself: each counts instead of all that the pipeline says under it."""
+class EventsSpec(Spec):
+    """How long the records of event topics are kept, in ms."""
+
+    default_ttl: Duration | None = None
+    overrides: dict[str, Duration] = Field(default={})
+
+    def over(self, others: "EventsSpec") -> "EventsSpec":
+        """Return how long records are kept where what is not said here is as said elsewhere."""
+        if self.default_ttl is not None:
+            return self
+        return self.model_copy(
+            update={
+                "default_ttl": others.default_ttl,
+                "overrides": {**others.overrides, **self.overrides},
+            }
+        )
+
+
+class StateSpec(Spec):
+    """What is remembered."""
+
+    events: EventsSpec = EventsSpec()
+    dimensions: tuple[Filled, ...] = ()
+
+
+OF_QUERIES = ("emission", "within", "row_time", "lookup", "aggregation", "state")
+"""Keys that a query may say itself: each counts instead of all that the pipeline says under it,
+`state` topic by topic."""
 
 
 class QuerySettings(Spec):
@@ -73,3 +99,5 @@ class QuerySettings(Spec):
     row_time: RowTime | None = None
     lookup: Lookup | None = None
     aggregation: AggregationSpec | None = None
+    state: StateSpec | None = None
+    """How long the events are kept that it joins; dimensions are those of the pipeline."""

@@ -26,6 +26,7 @@ from kaflow_engine.model.query_settings import (
     EmissionSpec,
     Lookup,
     RowTime,
+    StateSpec,
     Within,
 )
 from kaflow_engine.model.relation_specs import OF_READINGS, RelationSpec
@@ -42,20 +43,6 @@ def _tags(value: object) -> object:
     if tags is None or not all(isinstance(tag, str) for tag in tags):
         return cast(object, value)
     return {tag: "" for tag in tags}
-
-
-class EventsSpec(Spec):
-    """How long the records of event topics are kept, in ms."""
-
-    default_ttl: Duration | None = None
-    overrides: dict[str, Duration] = Field(default={})
-
-
-class StateSpec(Spec):
-    """What is remembered."""
-
-    events: EventsSpec = EventsSpec()
-    dimensions: tuple[Filled, ...] = ()
 
 
 class DeadLetterSpec(Spec):

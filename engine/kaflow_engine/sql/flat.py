@@ -7,6 +7,7 @@ from sqlglot import exp
 
 from kaflow_engine.flow.windows import Window
 from kaflow_engine.model.record_columns import KEY, ROLES, Role
+from kaflow_engine.sql.groups.row_times import with_row_times
 from kaflow_engine.sql.scope import element, to_expr
 from kaflow_engine.sql.shape import (
     AppendShape,
@@ -203,7 +204,7 @@ class Flat:
     def shape(self) -> QueryShape:
         """Return it as frozen data."""
         roles: dict[str, Role] = {name: ROLES[column] for column, name in self.sets.items()}
-        return QueryShape(
+        shape = QueryShape(
             sources=tuple(
                 SourceShape(
                     alias=alias,
@@ -234,6 +235,7 @@ class Flat:
             discriminator=self.discriminator
             and OutputShape(name=self.discriminator[0], expr=frozen(self.discriminator[1])),
         )
+        return with_row_times(shape)
 
 
 def _unique(names: Sequence[str]) -> list[str]:

@@ -14,7 +14,7 @@ from kaflow_engine.sql.flat import Flat
 from kaflow_engine.sql.full_joins import either_record, split_full, where_present
 from kaflow_engine.sql.groups.event_time import EventTimes, clock_of
 from kaflow_engine.sql.groups.first_rows import with_qualify
-from kaflow_engine.sql.groups.refused import wrong_groups, wrong_times
+from kaflow_engine.sql.groups.refused import wrong_groups
 from kaflow_engine.sql.groups.selecting import Selecting, gathers
 from kaflow_engine.sql.groups.union_rows import union_rows
 from kaflow_engine.sql.groups.windows import ClockOf
@@ -295,5 +295,5 @@ def read_branches(
         raise
     raise_all([*reader.wrong, *wrong_keys_of_branches(found, at)])
     shapes = tuple(shape for flat in found for shape in split_full(flat.whole_shape(), at))
-    raise_all([e for shape in shapes for e in (*wrong_times(shape, at), *wrong_tables(shape, at))])
+    raise_all([e for shape in shapes for e in wrong_tables(shape, at)])
     return shapes

@@ -155,6 +155,8 @@ class GroupShape:
     """Made of changes of a table: its keys are the columns of that, under their names."""
     beside: tuple["QueryShape", ...] = ()
     """Other branches of a UNION ALL, whose rows it takes, too: each ends with it, in own words."""
+    timed: bool = False
+    """Its rows have their event time as a column `alias._time`."""
     branch: int = 0
     """Which branch that is: the same SELECT may stand there twice."""
 

@@ -8,8 +8,8 @@ from kaflow_engine.model.query_settings import OF_QUERIES, QuerySettings
 from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec
 
-OF_JOINS = ("emission", "within", "row_time", "lookup")
-"""Keys that say when joined rows leave."""
+OF_JOINS = ("emission", "within", "row_time", "lookup", "state")
+"""Keys that say when joined rows leave, and for how long rows may match."""
 
 
 def settings_at(spec: PipelineSpec, owner: Path) -> QuerySettings | None:
@@ -82,6 +82,10 @@ def as_said_by(spec: PipelineSpec, owner: Path) -> PipelineSpec:
         if path[:depth] == owner and len(path) > depth and path[depth] in said
     }
     kept = {path: at for path, at in spec.places.items() if path[:1] not in {(k,) for k in said}}
+    if own is not None and own.state is not None:
+        events = own.state.events.over(spec.state.events)
+        said["state"] = spec.state.model_copy(update={"events": events})
+        kept |= {path: at for path, at in spec.places.items() if path[:1] == ("state",)}
     return spec.model_copy(update={**said, "places": {**kept, **moved}})
 
 
@@ -103,8 +107,10 @@ def joins_said_at(spec: PipelineSpec, write: Write, at: Location) -> Path:
 
 
 def _of_joins(spec: PipelineSpec) -> Hashable:
-    emission = spec.emission
+    emission, events = spec.emission, spec.state.events
     return (
+        events.default_ttl,
+        tuple(sorted(events.overrides.items())),
         emission.type,
         "type" in emission.model_fields_set,
         emission.require,

@@ -1,11 +1,12 @@
-"""What is wrong with what queries say of when their rows leave, although each value is right."""
+"""What is wrong with what queries say themselves, although each value is right."""
 
 from collections.abc import Iterator
 
 from kaflow_engine.errors import ModelError
 from kaflow_engine.model.files.mistakes import dotted, place
-from kaflow_engine.model.files.tree import Entries, Items, brief, text_at
+from kaflow_engine.model.files.tree import Entries, Items, Scalar, brief, text_at
 from kaflow_engine.model.pipelines.output_rules import outputs_of
+from kaflow_engine.model.pipelines.table_rules import is_table
 from kaflow_engine.model.query_settings import OF_QUERIES
 from kaflow_engine.model.spec import Path
 
@@ -52,14 +53,45 @@ def settings_without_a_query(tree: Entries) -> Iterator[ModelError]:
                 )
 
 
+def state_of_queries(tree: Entries) -> Iterator[ModelError]:
+    """A query says how long events are kept that it joins; what a topic is, the pipeline says."""
+    dimensions = tree.get("state", "dimensions")
+    named = dimensions.items if isinstance(dimensions, Items) else ()
+    kept = {item.text for item in named if isinstance(item, Scalar)}
+    for path, state in _said(tree, "state"):
+        if not path[:-1]:
+            continue
+        if state.get("dimensions") is not None:
+            yield ModelError(
+                "'dimensions' are those of the pipeline: a topic is one for all its queries",
+                place(tree, (*path, "dimensions")),
+                "write it under state of the pipeline; or read the topic as a table in a relation, "
+                "{topic: <topic>, table: true, primary_key: [<column>]}",
+            )
+        overrides = state.get("events", "overrides")
+        for entry in overrides.entries if isinstance(overrides, Entries) else ():
+            table = is_table(tree.get("topics", entry.key))
+            if table or entry.key in kept:
+                yield ModelError(
+                    f"topic '{brief(entry.key)}' is a {'table' if table else 'dimension'}, and has "
+                    "no TTL",
+                    entry.at,
+                    "take it out: only events are kept for a TTL",
+                )
+
+
 def _emissions(tree: Entries) -> Iterator[tuple[Path, Entries]]:
     """Yield what is said of when rows leave: for the pipeline, and by one query of it."""
+    yield from _said(tree, "emission")
+
+
+def _said(tree: Entries, key: str) -> Iterator[tuple[Path, Entries]]:
     relations = tree.get("relations")
     named = relations.entries if isinstance(relations, Entries) else ()
     found: list[tuple[Path, object]] = [((), tree)]
     found += [(("relations", entry.key), entry.value) for entry in named]
     found += [(path, output) for path, output in outputs_of(tree) if path[0] == "outputs"]
     for path, query in found:
-        said = query.get("emission") if isinstance(query, Entries) else None
+        said = query.get(key) if isinstance(query, Entries) else None
         if isinstance(said, Entries):
-            yield (*path, "emission"), said
+            yield (*path, key), said

@@ -80,10 +80,16 @@ def _of_others(tree: Entries, path: Path, relation: Entries, kind: str) -> Itera
     )
     for whose, keys, hint in kinds:
         for key in keys if keys != own else ():
-            if is_said(relation, key):
-                yield ModelError(
-                    f"'{key}' of '{name}' is only for {whose}", place(tree, (*path, key)), hint
+            if not is_said(relation, key):
+                continue
+            text = f"'{key}' of '{name}' is only for {whose}"
+            if (kind, key) == ("query", "event_time"):
+                text += ": rows of a query have the time of the records that they are made of"
+                hint = (
+                    "write a reading, {topic: <topic>, event_time: <column>}, and its name after "
+                    "FROM: the watermark then follows that column, too"
                 )
+            yield ModelError(text, place(tree, (*path, key)), hint)
 
 
 def _of_rows(tree: Entries, path: Path, reading: Entries, known: set[str]) -> Iterator[ModelError]:

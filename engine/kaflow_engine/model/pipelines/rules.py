@@ -19,6 +19,7 @@ from kaflow_engine.model.pipelines.query_rules import (
     keys_of_smart_emission,
     late_updates_of_windows,
     settings_without_a_query,
+    state_of_queries,
 )
 from kaflow_engine.model.pipelines.relation_rules import keys_of_relations
 from kaflow_engine.model.pipelines.source_rules import (
@@ -185,6 +186,7 @@ RULES: tuple[Rule, ...] = (
     keys_of_smart_emission,
     late_updates_of_windows,
     settings_without_a_query,
+    state_of_queries,
     schema_without_registry,
     fields_without_name,
     versions_of_dimensions,

@@ -36,7 +36,7 @@ def inputs_of(tree: Entries) -> Iterator[tuple[Path, Entries]]:
                 yield (section, entry.key), entry.value
 
 
-def is_table(topic: Node) -> bool:
+def is_table(topic: Node | None) -> bool:
     """Tell whether a topic is read as a table."""
     return isinstance(topic, Entries) and (_text(topic, "table") or "").lower() in _TRUE
 

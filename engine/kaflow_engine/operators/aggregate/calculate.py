@@ -9,7 +9,7 @@ import pyarrow as pa
 from kaflow_engine.duck.queries import cursor
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.operators import Accumulator, Aggregate
-from kaflow_engine.flow.windows import WINDOW_END, WINDOW_START, SessionWindow
+from kaflow_engine.flow.windows import ROW_TIME, WINDOW_END, WINDOW_START, SessionWindow
 from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.aggregate.inputs import Inputs
 from kaflow_engine.operators.aggregate.nodes import Node, Parts, parts_of_nodes
@@ -45,7 +45,16 @@ def result_columns(aggregate: Aggregate) -> list[Column]:
     columns = [*aggregate.keys, *(result.column for result in aggregate.results)]
     if aggregate.window is not None:
         columns += [Column(name, "TIMESTAMP") for name in (WINDOW_START, WINDOW_END)]
+    if aggregate.timed:
+        columns.append(Column(ROW_TIME, "TIMESTAMP"))
     return [Column(f"{aggregate.alias}.{column.name}", column.type) for column in columns]
+
+
+def times_of(aggregate: Aggregate) -> tuple[str, ...]:
+    """Return what stands behind the results in a row of an aggregate, in epoch milliseconds: where
+    a window `began` and `ended`, and `ts`."""
+    window = ("began", "ended") if aggregate.window is not None else ()
+    return (*window, "ts") if aggregate.timed else window
 
 
 def keeps_rows(aggregate: Aggregate) -> bool:
@@ -244,8 +253,8 @@ def _result(aggregate: Aggregate) -> str:
     for result in aggregate.results:
         sql = identifier(result.column.name) if result.keeps else result.sql
         texts.append(to_text(f"({sql})", result.column.type))
-    if aggregate.window is not None:
-        texts += [f"CAST(make_timestamp({at} * 1000) AS VARCHAR)" for at in ("began", "ended")]
+    times = times_of(aggregate)
+    texts += [f"CAST(make_timestamp({at} * 1000) AS VARCHAR)" for at in times]
     made = f"list_concat({unpack('keys')}, [{', '.join(texts)}]::VARCHAR[])"
     return f"CAST(to_json({made}) AS VARCHAR)"
 

@@ -29,6 +29,7 @@ class Inputs:
                 "keys": pa.array([node.key[1:].decode() for node in nodes], pa.string()),
                 "began": pa.array([node.start for node in nodes], pa.int64()),
                 "ended": pa.array([node.end for node in nodes], pa.int64()),
+                "ts": pa.array([node.ts for node in nodes], pa.int64()),
             }
         )
 

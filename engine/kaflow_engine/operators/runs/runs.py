@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from kaflow_engine.flow.chains.chain import chain_of
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import entries_of, target_of
+from kaflow_engine.flow.tables import APPEND_TIME
 from kaflow_engine.flow.timed import Runs
 from kaflow_engine.formats.pick import keep
 from kaflow_engine.model.columns import Column
@@ -177,22 +178,25 @@ def _leaving(
     made: Sequence[Made],
     owners: Sequence[int],
 ) -> Leaving:
-    columns = [Column(f"{runs.alias}.{each.name}", each.type) for each in runs.results]
+    results = (*runs.results, Column(APPEND_TIME, "TIMESTAMP"))
+    columns = [Column(f"{runs.alias}.{each.name}", each.type) for each in results]
     places = {column.name: f"l[{i}]" for i, column in enumerate(columns, 1)}
     numbers = pa.array(range(len(owners)), pa.int64())
     rows = pa.table(
         {"rn": numbers, "row": pa.array([r for each in made for r in each.rows], pa.string())}
     )
     known = _places(flow, found, made, numbers, owners)
+    time = "CAST(make_timestamp(ts * 1000) AS VARCHAR)"
+    source = f"SELECT rn, list_append({unpack('row')}, {time}) AS l FROM rows"
 
     def packed(wanted: Sequence[Column]) -> str:
         texts = pack(places[column.name] for column in wanted)
-        return f"SELECT rn, {texts} AS payload FROM (SELECT rn, {unpack('row')} AS l FROM rows)"
+        return f"SELECT rn, {texts} AS payload FROM ({source})"
 
     typed = ", ".join(["rn", batch_time_column(batch.batch_time), *columns_of("l", columns)])
     return Leaving(
-        rows=rows,
-        typed=f"SELECT {typed} FROM (SELECT rn, {unpack('row')} AS l FROM rows)",
+        rows=rows.append_column("ts", known["ts"]),
+        typed=f"SELECT {typed} FROM ({source})",
         packed=packed,
         placed=lambda rows: placed(rows, known),
     )

@@ -22,7 +22,7 @@ from kaflow_engine.flow.tables import Append
 
 KEPT = (
     *("topic", "joins", "time", "where", "unnests"),
-    *("keys", "window", "results", "leaves", "grace", "ttl", "branches"),
+    *("keys", "window", "results", "leaves", "grace", "ttl", "branches", "timed"),
 )
 """What groups that are stored depend on. Late rows, and how changes leave, are of the present."""
 
@@ -222,6 +222,7 @@ def _document(flow: Flow, aggregate: Aggregate) -> dict[str, Any]:
         **({"branches": others} if (others := _branches(flow, aggregate)) else {}),
         **({} if aggregate.exchange else {"exchange": False}),
         **({} if aggregate.shard is None else {"shard": aggregate.shard}),
+        **({"timed": True} if aggregate.timed else {}),
     }
 
 

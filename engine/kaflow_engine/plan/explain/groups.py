@@ -109,13 +109,14 @@ def _call(call: CallShape, named: dict[str, str]) -> str:
 def _named(group: GroupShape, named: dict[str, str]) -> dict[str, str]:
     """Return what the columns of a group are in the words of the query."""
     if group.run is not None:
-        return {identifier(f"{group.alias}.{c.name}"): c.name for c in group.run.results}
+        called = {**{c.name: c.name for c in group.run.results}, APPEND_TIME: TIME}
+        return {identifier(f"{group.alias}.{name}"): text for name, text in called.items()}
     if group.append is not None:
         called = {**{name: name for name, _ in group.keys}, APPEND_OP: OP, APPEND_TIME: TIME}
         return {identifier(f"{group.alias}.{name}"): text for name, text in called.items()}
     keys = {name: shown(expr.sql, named) for name, expr in group.keys}
     calls = {call.name: _call(call, named) for call in group.calls}
-    times = {name: name for name in (WINDOW_START, WINDOW_END)}
+    times = {name: name for name in (WINDOW_START, WINDOW_END, TIME)}
     columns = {**keys, **calls, **times}
     return {identifier(f"{group.alias}.{name}"): text for name, text in columns.items()}
 

@@ -58,6 +58,7 @@ def chain_part(
         in_union: Its first query is a branch whose rows the groups of another one take.
     """
     shape, driving = queries.shape, {queries.shape.driving.alias}
+    roles = [role.said_by(shape.said_at) for role in roles]
     grouped = all(branch.shape.groups for branch in queries.branches)
     own = with_emission(spec, shape, roles, grouped=grouped)
     matching = matching_of(own, shape, roles)

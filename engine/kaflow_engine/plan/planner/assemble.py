@@ -129,7 +129,7 @@ def _chain(
     tables: Mapping[QueryShape, str],
     beside: Collection[QueryShape],
 ) -> tuple[ChainOperators, list[InUnion]]:
-    roles = whole.roles
+    roles = tuple(role.said_by(parts.shape.said_at) for role in whole.roles)
     if parts.shape.is_table:
         return of_tables(spec, parts, roles, tables, beside, _looking_up(whole, parts))
     shape, steps, number = parts.shape, parts.steps, parts.queries.number

@@ -1,10 +1,13 @@
 """What topics are to a pipeline, and by which event times they are read."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from kaflow_engine.flow.sources import CLOCK
 from kaflow_engine.model.config import Config
+from kaflow_engine.model.files.mistakes import dotted
+from kaflow_engine.model.pipelines.own_settings import as_said_by, owners, settings_at
+from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.sql.chain_shapes import ChainShape, is_timed
 from kaflow_engine.sql.shape import SourceShape
@@ -64,6 +67,15 @@ class TopicRole(Ways):
     """The setting that the TTL comes from."""
     clocks: tuple[ClockRole, ...]
     """By each event time; first the one that is said of the topic itself."""
+    ttls: Mapping[Path, tuple[int, str]] = field(default_factory=dict[Path, tuple[int, str]])
+    """TTL and where it comes from, by who says something of it for a query."""
+
+    def said_by(self, owner: Path) -> "TopicRole":
+        """Return what the topic is where joins count as a relation or an output says."""
+        if owner not in self.ttls:
+            return self
+        ttl, ttl_from = self.ttls[owner]
+        return replace(self, ttl=ttl, ttl_from=ttl_from)
 
     def clock(self, source: SourceShape) -> str:
         """Return the name of the clock by which a query reads the topic."""
@@ -100,13 +112,12 @@ def topic_roles(
     """
     roles: list[TopicRole] = []
     every = {way_of(source) for sources in chains for source in sources}
-    found = _Found.of(chains, timed, rows)
+    found, said = _Found.of(chains, timed, rows), owners(spec, "state")
     for name in sorted({topic for topic, _ in every}):
         ways = {way for way in every if way[0] == name}
         dimension = name in spec.state.dimensions
-        ttl, ttl_from = topic_ttl(spec, config, name)
-        if dimension and ways & found.driving:
-            ttl, ttl_from = topic_ttl(spec, config, "")  # one that drives has the default TTL
+        kept = "" if dimension and ways & found.driving else name  # that has the default TTL
+        ttl, ttl_from = topic_ttl(spec, config, kept)
         roles.append(
             TopicRole(
                 name=name,
@@ -114,9 +125,18 @@ def topic_roles(
                 ttl=ttl,
                 ttl_from=ttl_from,
                 clocks=tuple(_clocks(spec, name, ways, found)),
+                ttls={owner: _own_ttl(spec, config, owner, kept) for owner in said},
             )
         )
     return tuple(roles)
+
+
+def _own_ttl(spec: PipelineSpec, config: Config, owner: Path, topic: str) -> tuple[int, str]:
+    ttl, key = topic_ttl(as_said_by(spec, owner), config, topic)
+    own = settings_at(spec, owner)
+    events = None if own is None or own.state is None else own.state.events
+    is_own = events is not None and (topic in events.overrides or events.default_ttl is not None)
+    return ttl, f"{dotted(owner)}.{key}" if is_own else key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,8 @@ from sqlglot import exp
 
 from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.sql.groups.calls import aggregates_in, arguments_of, function_of
-from kaflow_engine.sql.groups.event_time import TIME
 from kaflow_engine.sql.groups.grouping import is_grouped
 from kaflow_engine.sql.groups.windows import function_named
-from kaflow_engine.sql.shape import Expr, QueryShape
 from kaflow_engine.sql.streamable import Refusal, line_of
 from kaflow_engine.sql.syntax import at_line
 
@@ -35,26 +33,6 @@ def wrong_groups(select: exp.Select, at: Location | None) -> list[SqlError]:
         for refusal in found
         if refusal is not None
     ]
-
-
-def wrong_times(shape: QueryShape, at: Location | None) -> list[SqlError]:
-    """Refuse the time of a group's rows elsewhere than in a window."""
-    groups = {group.alias for group in shape.groups}
-    return [
-        SqlError(
-            "the _time of an aggregated row is there for windows only",
-            at_line(at, expr.line),
-            "read window_start, or select max(_time) AS a column where the rows are grouped",
-        )
-        for expr in _behind(shape)
-        if any(alias in groups and name == TIME for alias, name in expr.uses)
-    ]
-
-
-def _behind(shape: QueryShape) -> Iterator[Expr]:
-    yield from (output.expr for output in shape.outputs)
-    for group in shape.groups:
-        yield from (*group.expressions, *group.where)
 
 
 def _distinct_on(select: exp.Select) -> Refusal | None:

@@ -9,8 +9,10 @@ from kaflow_engine.duck import binding
 from kaflow_engine.duck.functions.catalogue import IN_PLANS, shown
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import Location, SqlError
+from kaflow_engine.flow.tables import APPEND_TIME
 from kaflow_engine.model.columns import Column
 from kaflow_engine.sql.flat import Flat, Group
+from kaflow_engine.sql.groups.event_time import TIME
 from kaflow_engine.sql.groups.shapes import RunShape
 from kaflow_engine.sql.parse import parse_select
 from kaflow_engine.sql.scope import NeedsSchema, Schemas, is_now
@@ -95,7 +97,7 @@ def rows_of_runs(
         ),
     )
     flat.groups.append(group)
-    flat.record, flat.sets = {}, {}
+    flat.record, flat.sets = {TIME: group.column(APPEND_TIME)}, {}
     return {column.name: group.column(column.name) for column in results}
 
 

@@ -8,6 +8,7 @@ from sqlglot import exp
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.model.record_columns import KEY
 from kaflow_engine.sql.flat import Flat, Group
+from kaflow_engine.sql.groups.event_time import TIME
 from kaflow_engine.sql.scope import Relation, element
 from kaflow_engine.sql.shape import HERE, ROW, CallShape, Expr, KeyPair
 
@@ -26,8 +27,9 @@ def looked_up(side: Flat, relation: Relation) -> tuple[Flat, Relation]:
         discriminator=side.discriminator,
         alike=side.alike,
     )
-    key = relation.record.get(KEY)
+    key, time = relation.record.get(KEY), relation.record.get(TIME)
     record = {KEY: key} if isinstance(key, exp.Column) else {}
+    record |= {} if time is None else {TIME: time}
     return groups, replace(relation, base=alias, record=record, present=None)
 
 

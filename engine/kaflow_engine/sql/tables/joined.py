@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from kaflow_engine.errors import Location, SqlError
+from kaflow_engine.flow.windows import ROW_TIME
 from kaflow_engine.model.columns import Column
 from kaflow_engine.sql.flat import Flat
 from kaflow_engine.sql.scope import Relation, Scope, element
@@ -113,6 +114,8 @@ def before_join(
             if each is not relation:
                 _optional(each)
         _settle_conditions(flat, relation.alias, at)
+    if flat.is_table:
+        flat.record = _with_later_time(flat.record, relation.record)
 
 
 def _settle_conditions(flat: Flat, alias: str, at: Location | None) -> None:
@@ -155,3 +158,13 @@ def keeps_filter(alias: str, sources: Sequence[str], joins: Sequence[JoinShape])
     if place and joins[place - 1].kind not in ("INNER", "RIGHT"):
         return False
     return all(join.kind in ("INNER", "LEFT") for join in joins[place:])
+
+
+def _with_later_time(
+    left: Mapping[str, exp.Expr], right: Mapping[str, exp.Expr]
+) -> dict[str, exp.Expr]:
+    """Return the record columns of joined rows, whose time is the later one of both."""
+    if ROW_TIME not in left or ROW_TIME not in right:
+        return {**left}
+    time, other = left[ROW_TIME].copy(), right[ROW_TIME].copy()
+    return {**left, ROW_TIME: exp.Greatest(this=time, expressions=[other], ignore_nulls=True)}

@@ -7,7 +7,7 @@ from kaflow_engine.duck import binding
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import Location
 from kaflow_engine.flow.tables import APPEND_OP, APPEND_TIME
-from kaflow_engine.flow.windows import WINDOW_END, WINDOW_START
+from kaflow_engine.flow.windows import ROW_TIME, WINDOW_END, WINDOW_START
 from kaflow_engine.model.columns import Column
 from kaflow_engine.sql.shape import ROW, CallShape, Expr, GroupShape, QueryShape
 from kaflow_engine.sql.syntax import at_line
@@ -25,7 +25,7 @@ class GroupColumns:
     results: tuple[Column, ...]
     """Of its calls."""
     window: tuple[Column, ...]
-    """`window_start` and `window_end`; none without a window."""
+    """`window_start` and `window_end`, and `_time` where it is read."""
 
     @property
     def row(self) -> tuple[Column, ...]:
@@ -99,12 +99,14 @@ def _columns(below: AliasColumns, group: GroupShape, at: Location | None) -> Gro
     binder = Binder(below, at, [*(expr for _, expr in group.keys), *arguments.values()])
     keys = tuple(Column(name, binder.type_of(expr)) for name, expr in group.keys)
     if group.run is not None:
-        return GroupColumns(keys=keys, arguments=(), results=group.run.results, window=())
+        results = (*group.run.results, Column(APPEND_TIME, "TIMESTAMP"))
+        return GroupColumns(keys=keys, arguments=(), results=results, window=())
     if group.append is not None:
         beside = (Column(APPEND_OP, "VARCHAR"), Column(APPEND_TIME, "TIMESTAMP"))
         return GroupColumns(keys=keys, arguments=(), results=beside, window=())
     typed = tuple(Column(name, binder.type_of(expr)) for name, expr in arguments.items())
     window = (WINDOW_START, WINDOW_END) if group.window is not None else ()
+    window += (ROW_TIME,) if group.timed else ()
     return GroupColumns(
         keys=keys,
         arguments=typed,

@@ -11,7 +11,7 @@ from kaflow_engine.duck.queries import query
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.operators import Aggregate
 from kaflow_engine.model.columns import Column
-from kaflow_engine.operators.aggregate.calculate import keeps_rows, result_columns
+from kaflow_engine.operators.aggregate.calculate import keeps_rows, result_columns, times_of
 from kaflow_engine.operators.aggregate.closing.over import OverGroups
 from kaflow_engine.operators.aggregate.workspace import Work
 from kaflow_engine.operators.handover import Leaving, placed
@@ -70,6 +70,7 @@ def _groups(over: OverGroups, columns: pa.StringArray) -> pa.Table:
             "keys": pc.binary_slice(over.keys, 1, 1 << 31).cast(pa.string()),
             "began": over.starts,
             "ended": over.ends,
+            "ts": over.ts,
             "columns": columns,
         }
     )
@@ -83,19 +84,18 @@ def _results(aggregate: Aggregate) -> tuple[str, dict[str, tuple[str, str]]]:
         A SELECT from what `_groups` gives; and of each column of the result SQL over it, for the
         value and for its text.
     """
-    chosen = ["rn", "k", "began", "ended"]
+    chosen = ["rn", "k", "began", "ended", "ts"]
     chosen += columns_of("l", [a.column for a in aggregate.accumulators])
     lists = f"{unpack('keys')} AS k, {unpack('columns')} AS l"
-    groups = f"SELECT {', '.join(chosen)} FROM (SELECT rn, began, ended, {lists} FROM rows)"
+    groups = f"SELECT {', '.join(chosen)} FROM (SELECT rn, began, ended, ts, {lists} FROM rows)"
     made = [
         (from_text(f"k[{i}]", column.type), f"k[{i}]") for i, column in enumerate(aggregate.keys, 1)
     ]
     for result in aggregate.results:
         value = f"CAST(({result.sql}) AS {result.column.type})"
         made.append((value, to_text(value, result.column.type)))
-    if aggregate.window is not None:
-        for at in ("began", "ended"):
-            value = f"make_timestamp({at} * 1000)"
-            made.append((value, to_text(value, "TIMESTAMP")))
+    for at in times_of(aggregate):
+        value = f"make_timestamp({at} * 1000)"
+        made.append((value, to_text(value, "TIMESTAMP")))
     names = [column.name for column in result_columns(aggregate)]
     return groups, dict(zip(names, made, strict=True))

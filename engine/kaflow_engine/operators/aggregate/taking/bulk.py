@@ -14,6 +14,7 @@ from kaflow_engine.flow.operators import Aggregate
 from kaflow_engine.flow.windows import SessionWindow
 from kaflow_engine.operators.aggregate.calculate import computed, keeps_rows
 from kaflow_engine.operators.aggregate.entries import (
+    GroupValues,
     entries_of,
     group_values,
     overs_at,
@@ -75,13 +76,13 @@ def take_in_bulk(
         return False
     numbers = np.arange(len(groups.entries))
     old = numbers[known.to_numpy(zero_copy_only=False)]
-    try:
-        found = _computed(aggregate, rows, places, groups, old, before.columns)
-    except DATA_ERRORS:
-        return False
     ts = np.full(len(numbers), _NEVER)
     np.maximum.at(ts, groups.of_rows, rows["ts"].to_numpy()[places])
     ts[old] = np.maximum(ts[old], before.ts)
+    try:
+        found = _computed(aggregate, rows, places, groups, old, before, ts)
+    except DATA_ERRORS:
+        return False
     values = group_values(ts, found["columns"].slice(0, len(numbers)).combine_chunks(), held=held)
     overs = overs_at(aggregate, ts, groups.ends, held)
     work.groups.put_all(groups.entries, values, known, overs)
@@ -142,11 +143,13 @@ def _computed(
     places: Numbers,
     groups: _Groups,
     old: Numbers,
-    columns: pa.StringArray,
+    before: GroupValues,
+    ts: Numbers,
 ) -> pa.Table:
     """Return accumulators and results by the numbers of groups; behind them those of stored ones as
     they were, where results of them are wanted."""
     count = len(groups.entries)
+    columns = before.columns
     again = np.arange(len(old) if _shows(aggregate) else 0)
     wanted = np.concatenate([np.arange(count), old[again]])
     numbers = np.concatenate([np.arange(count), count + again])
@@ -158,6 +161,7 @@ def _computed(
             "keys": texts.take(pa.array(wanted)),
             "began": pa.array(groups.starts[wanted], mask=np.full(len(wanted), not windowed)),
             "ended": pa.array(groups.ends[wanted], mask=np.full(len(wanted), not windowed)),
+            "ts": np.concatenate([ts, before.ts[again]]),
         }
     )
     into = np.concatenate([old, count + again])

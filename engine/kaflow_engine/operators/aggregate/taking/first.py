@@ -6,11 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kaflow_engine.duck.queries import query
 from kaflow_engine.operators.aggregate.entries import Group, entries_of, group_values, overs_at
 from kaflow_engine.operators.aggregate.leave import append_rows, places_of, result_letters
 from kaflow_engine.operators.aggregate.windows import Numbers
 from kaflow_engine.operators.aggregate.workspace import Change, Work, joined
 from kaflow_engine.operators.handover import HandOn
+from kaflow_engine.operators.rows.row_text import unpack
 
 Known = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -67,10 +69,16 @@ def send_first(work: Work, hand_on: HandOn) -> list[pa.Table]:
         return []
     keys = rows["key"].combine_chunks()
     numbers = pa.chunked_array([pa.array(np.arange(len(keys)))])
-    texts = pc.binary_slice(keys, 1, 1 << 31).cast(pa.string())
     ts = rows["ts"].combine_chunks()
     known = places_of(work, numbers, rows, ts, keys)
-    taken = hand_on(append_rows(work, pa.table({"rn": numbers, "row": texts}), known))
+    texts = pc.binary_slice(keys, 1, 1 << 31).cast(pa.string())
+    leaving = pa.table({"rn": numbers, "row": texts})
+    if work.aggregate.timed:
+        at = "CAST(make_timestamp(ts * 1000) AS VARCHAR)"
+        row = f"CAST(to_json(list_append({unpack('row')}, {at})) AS VARCHAR)"
+        timed = leaving.append_column("ts", pa.chunked_array([ts]))
+        leaving = query(f'SELECT rn, {row} AS "row" FROM rows ORDER BY rn', rows=timed)
+    taken = hand_on(append_rows(work, leaving, known))
     if not taken.bad:
         return [taken.rows]
     failed = [(_change(keys[one.row].as_py(), ts[one.row].as_py()), one) for one in taken.bad]

@@ -181,26 +181,35 @@ def _within(
 def kept_roles(
     spec: PipelineSpec, chains: Sequence[ChainShape], roles: Sequence[TopicRole]
 ) -> tuple[TopicRole, ...]:
-    """Return the roles of topics with the time for which `within` keeps their events.
+    """Return the roles of topics with the longest time for which a join keeps their events.
 
     Args:
         spec: What the author wrote.
         chains: What its queries read and join.
         roles: The topics.
     """
-    found: dict[str, list[int]] = {}
+    found: dict[str, list[tuple[int, str]]] = {}
     for chain in chains:
         shape, grouped = chain.shape, all(branch.shape.groups for branch in chain.branches)
+        if shape.is_table or not shape.joins:
+            continue  # nothing of it is kept for the TTL of a topic
+        own = {role.name: role.said_by(shape.said_at) for role in roles}
         said = with_emission(spec, shape, roles, grouped=grouped)
-        own = matching_of(said, shape, roles)
-        if own is not None and said.within is not None:
-            found.setdefault(shape.driving.topic, []).append(own.rest)
-            for alias, within in own.within.items():
-                kept = within.before + own.grace
-                found.setdefault(shape.source(alias).topic, []).append(kept)
+        matching = matching_of(said, shape, tuple(own.values()))
+        for source in shape.read:
+            role = own[source.topic]
+            kept = (role.ttl, role.ttl_from)
+            if matching is not None and said.within is not None:
+                within = matching.within.get(source.alias)
+                if source == shape.driving:
+                    kept = (matching.rest, "within")
+                elif within is not None:
+                    kept = (within.before + matching.grace, "within")
+            found.setdefault(source.topic, []).append(kept)
     return tuple(
-        replace(role, ttl=max(found[role.name]), ttl_from="within") if role.name in found else role
+        replace(role, ttl=ttl, ttl_from=ttl_from)
         for role in roles
+        for ttl, ttl_from in [max(found.get(role.name, [(role.ttl, role.ttl_from)]))]
     )
 
 

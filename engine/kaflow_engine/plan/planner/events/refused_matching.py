@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kaflow_engine.errors import ModelError, SqlError
+from kaflow_engine.errors import ModelError, SqlError, UnknownName
 from kaflow_engine.model.columns import Column
-from kaflow_engine.model.pipelines.own_settings import as_said_by, owner_at, owners
+from kaflow_engine.model.pipelines.own_settings import as_said_by, owner_at, owners, settings_at
 from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.events.matching import emission_of, looks_up_only, row_times
@@ -24,7 +24,7 @@ def wrong_matching(
     roles: Sequence[TopicRole],
     schemas: Mapping[str, Sequence[Column]],
 ) -> Iterator[ModelError]:
-    """Yield what of `on_match`, `within` and `row_time` cannot be done, or has no effect."""
+    """Yield what cannot be done of what is said about joins of events, or has no effect."""
     for said_at in dict.fromkeys(((), *(chain.shape.said_at for chain in chains))):
         own = as_said_by(spec, said_at)
         concerned = [chain for chain in chains if chain.shape.said_at == said_at]
@@ -37,6 +37,28 @@ def wrong_matching(
                     spec.place(*owner, key),
                     "remove it, or write it at the query with the join",
                 )
+    for owner in owners(spec, "state"):
+        joined = [chain.shape for chain in chains if _joins_at(spec, owner, "state", chain)]
+        yield from _wrong_state(spec, owner, joined)
+
+
+def _wrong_state(
+    spec: PipelineSpec, owner: Path, shapes: Sequence[QueryShape]
+) -> Iterator[ModelError]:
+    if not shapes:
+        yield ModelError(
+            "'state' has no effect: events join nothing in this query",
+            spec.place(*owner, "state"),
+            "remove it, or write it at the query with the join; aggregation.ttl says how long rows "
+            "of DISTINCT and groups are remembered",
+        )
+        return
+    own = settings_at(spec, owner)
+    topics = list(dict.fromkeys(topic for shape in shapes for topic in shape.topics))
+    for name in own.state.events.overrides if own is not None and own.state is not None else ():
+        if name not in topics:
+            place = spec.place(*owner, "state", "events", "overrides", name)
+            yield UnknownName("topic", name, topics, place)
 
 
 def _joins_at(spec: PipelineSpec, owner: Path, key: str, chain: ChainShape) -> bool:

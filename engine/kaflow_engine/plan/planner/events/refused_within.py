@@ -23,8 +23,8 @@ def wrong_within(
         return
     place, emission = spec.place("within"), spec.emission.type
     if spec.within != AT_ONCE:
-        topic = shapes[0].driving.topic
-        said = next(role.ttl_from for role in roles if role.name == topic)
+        topic, own = shapes[0].driving.topic, shapes[0].said_at
+        said = next(role.said_by(own).ttl_from for role in roles if role.name == topic)
         yield ModelError(
             "'within' of a look-up can only be 0s: a row without a match is filtered then",
             place,

@@ -228,6 +228,7 @@ def _aggregate(
         retracts=retracts,
         shard=shard,
         exchange=exchange,
+        timed=group.shape.timed,
     )
 
 

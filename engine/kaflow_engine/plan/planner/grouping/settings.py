@@ -22,6 +22,7 @@ from kaflow_engine.plan.planner.tables.keys import TableKeys, table_keys
 from kaflow_engine.plan.planner.tables.upserts import as_changes, refuse_upserts
 from kaflow_engine.sql.chain_shapes import groups_of_tables
 from kaflow_engine.sql.groups.event_time import TIME
+from kaflow_engine.sql.groups.row_times import timed
 from kaflow_engine.sql.pipeline import pipeline_shapes
 from kaflow_engine.sql.scope import Schemas
 from kaflow_engine.sql.shape import Expr, GroupShape, QueryShape
@@ -218,6 +219,8 @@ def _without_windows(spec: PipelineSpec, write: Write, shape: QueryShape) -> Que
                 passed_on=False,
                 named=(*group.named[:at], own, *group.named[at:-1]),
             )
+            if any(name == TIME for _, name in group.keys[at][1].uses):
+                done[-1] = timed(done[-1])
             shape = replace(shape, groups=(*done, group, *shape.groups[number + 1 :]))
         done.append(group)
     return shape
@@ -229,8 +232,7 @@ def _is_value(shape: QueryShape, number: int) -> bool:
     read = [expr for each in later for expr in (*each.expressions, *each.where)]
     read += [*group.where, *(output.expr for output in shape.outputs)]
     ends = any(use == (group.alias, WINDOW_END) for expr in read for use in expr.uses)
-    named = group.window_of.uses if group.window_of else ()
-    return not ends and all(name != TIME for _, name in named)
+    return not ends
 
 
 def group_parts(

@@ -1,0 +1,44 @@
+"""The event time of the rows of groups, where a query reads it as a value."""
+
+from dataclasses import replace
+
+from kaflow_engine.flow.windows import ROW_TIME
+from kaflow_engine.sql.shape import GroupShape, QueryShape
+from kaflow_engine.sql.types.bind import expressions
+
+
+def with_row_times(shape: QueryShape, *, of_last: bool = False) -> QueryShape:
+    """Return a query whose groups have their event time as a column where something reads it.
+
+    What names a window reads nothing: the rows of a group that leave once have their time anyway.
+
+    Args:
+        shape: The query.
+        of_last: Another query reads the time of its last groups.
+    """
+    read = {use for expr in expressions(shape) for use in expr.uses}
+    last = len(shape.groups) - 1
+    return replace(
+        shape,
+        sources=tuple(
+            source
+            if source.query is None
+            else replace(
+                source,
+                query=with_row_times(source.query, of_last=(source.alias, ROW_TIME) in read),
+            )
+            for source in shape.sources
+        ),
+        groups=tuple(
+            timed(group)
+            if (group.alias, ROW_TIME) in read or (of_last and number == last)
+            else replace(group, beside=tuple(map(with_row_times, group.beside)))
+            for number, group in enumerate(shape.groups)
+        ),
+    )
+
+
+def timed(group: GroupShape) -> GroupShape:
+    """Return a group whose rows have their event time as a column."""
+    beside = (with_row_times(each, of_last=True) for each in group.beside)
+    return replace(group, timed=not group.appends or group.distinct, beside=tuple(beside))
