@@ -16,6 +16,7 @@ import duckdb
 import pytest
 
 from tests.property.executor import How
+from tests.property.kept_changes import random_changes
 from tests.property.table_check import (
     difference,
     interpret,
@@ -31,12 +32,14 @@ from tests.reference.records import Record
 FAST = 20
 MANY = int(os.environ.get("KAFLOW_TABLE_CASES", "480"))
 UNIONS = int(os.environ.get("KAFLOW_TABLE_UNIONS", "140"))
+CHANGES = int(os.environ.get("KAFLOW_TABLE_CHANGES", "140"))
 FIRST = int(os.environ.get("KAFLOW_TABLE_FIRST", str(FAST)))
 RANDOM: dict[str, Callable[[int], TableFlow]] = {
     "tables": random_flow,
     "table unions": random_union,
+    "kept changes": random_changes,
 }
-COUNTS = {"tables": MANY, "table unions": UNIONS}
+COUNTS = {"tables": MANY, "table unions": UNIONS, "kept changes": CHANGES}
 
 
 def check(flow: TableFlow, how: How, seed: int) -> None:

@@ -24,6 +24,12 @@ HERE = "$here"
 JoinKind = Literal["LEFT", "INNER", "RIGHT", "FULL", "ANTI"]
 """RIGHT and FULL are of tables; ANTI: rows that match nothing, half of a FULL JOIN of events."""
 
+Kind = Literal["events", "changes", "table"]
+"""What rows are: facts of their own, rows that replace one which is not known, or those of a
+table."""
+ORDER: tuple[Kind, ...] = ("events", "changes", "table")
+"""Of two that are joined the one that comes first here drives."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expr:
@@ -55,7 +61,8 @@ class SourceShape:
     reading: str | None = None
     """The relation that says how the topic is read; None: it is read under its own name."""
     changes: bool = False
-    """Its records are changes of rows, which have a key; the row before is not known."""
+    """Its records are changes of rows, which have a key; the row before is not known, unless the
+    engine keeps it: then it is a table, too."""
     query: "QueryShape | None" = None
     """Whose groups are joined, or the table that is looked up by other columns than its key: their
     alias is the alias here, and there is no topic."""
@@ -212,6 +219,11 @@ class QueryShape:
     def is_table(self) -> bool:
         """Whether rows replace each other before they are grouped: all sources are tables."""
         return self.driving.table
+
+    @property
+    def is_upsert(self) -> bool:
+        """Whether rows replace others that are not known."""
+        return self.driving.changes and not self.driving.table
 
     @property
     def key(self) -> OutputShape | None:

@@ -7,7 +7,7 @@ from sqlglot import exp
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.sql.flat import Flat
-from kaflow_engine.sql.shape import BATCH_TIME, JoinKind, QueryShape
+from kaflow_engine.sql.shape import BATCH_TIME, JoinKind, Kind, QueryShape
 from kaflow_engine.sql.streamable import is_unnest, line_of
 from kaflow_engine.sql.syntax import at_line
 from kaflow_engine.sql.tables.joined import said_kind
@@ -17,22 +17,22 @@ _ALL_TABLES = "declare topics: <topic>: table: true for each topic of the join"
 
 
 def wrong_kinds(
-    select: exp.Select, is_table: Callable[[exp.Expr], bool], at: Location | None
+    select: exp.Select, kind_of: Callable[[exp.Expr], Kind], at: Location | None
 ) -> list[SqlError]:
     """Return what is wrong with joins of events that keep other rows than the driving ones.
 
     Args:
         select: As it was written.
-        is_table: Of what stands after FROM or JOIN.
+        kind_of: Tells the kind of what stands after FROM or JOIN.
         at: Where the SQL text begins.
     """
     clause = select.args.get("from_") or select.args.get("from")
     every: list[exp.Join] = select.args.get("joins") or []
     joins = [join for join in every if not is_unnest(join)]
-    tables = clause is not None and is_table(clause.this)
+    tables = clause is not None and kind_of(clause.this) == "table"
     found: list[SqlError] = []
     for number, join in enumerate(joins):
-        joined = is_table(join.this)
+        joined = kind_of(join.this) != "events"  # changes that are joined become a table
         kind, place = said_kind(join), at_line(at, line_of(join))
         if not tables and not joined and kind == "FULL" and number:
             way_out = f"put the FULL JOIN first, and what is looked up behind it; or {_ALL_TABLES}"

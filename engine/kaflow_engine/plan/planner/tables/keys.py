@@ -61,7 +61,7 @@ def table_keys(spec: PipelineSpec, schemas: Schemas) -> TableKeys:
     """
 
     def key(source: SourceShape) -> tuple[str, ...] | None:
-        names = table_key(spec.read_as(source.topic, source.reading))
+        names = table_key(spec.read_as(source.topic, source.reading), kept=source.changes)
         return None if names is None else as_called(names, schemas(source.topic))
 
     return key
