@@ -1,4 +1,4 @@
-"""Random flows over changes of rows that are grouped or joined: the engine keeps the rows."""
+"""Random flows over what becomes a table: changes that are grouped or joined, dimensions."""
 
 # pyright: basic
 
@@ -29,6 +29,24 @@ def random_changes(seed: int) -> TableFlow:
         kind = dice.pick(["LEFT JOIN", "LEFT JOIN", "FULL JOIN"])
         on = joined_on(dice, topics, ("x", "b"), "y", "a")
         aliases, tables = ["x", "y"], f"FROM b AS x {kind} a AS y ON {on}"
+    return _flow(dice, topics, aliases, tables)
+
+
+def random_dimensions(seed: int) -> TableFlow:
+    """Make the flow of a seed that joins a dimension to a table."""
+    dice = Dice(f"dimensions {seed}")
+    topics: dict[str, Any] = {"a": {"columns": dict(COLUMNS)}, "b": topic_of(dice)}
+    left = dice.pick(["id", "f", "g", "s"])
+    right = left if left == "g" else dice.pick(["id", "f", "s"])
+    kind = dice.pick(["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"])
+    first, second = dice.pick(["ab", "ba"])
+    tables = f"FROM {first} AS x {kind} {second} AS y ON x.{left} = y.{right}"
+    return _flow(dice, topics, ["x", "y"], tables, state={"dimensions": ["a"]})
+
+
+def _flow(
+    dice: Dice, topics: dict[str, Any], aliases: list[str], tables: str, **said: Any
+) -> TableFlow:
     outputs: list[dict[str, Any]] = []
     for place in range(dice.pick([1, 1, 2])):
         where = f"WHERE {condition_of(dice, dice.pick(aliases))}" if dice.one_in(3) else ""
@@ -43,5 +61,6 @@ def random_changes(seed: int) -> TableFlow:
         "partitions": 2,
         "dimensions_first": False,
         "topics": topics,
+        **said,
     }
     return TableFlow(author=author, batches=batches(dice, topics))

@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from tests.reference.dimensions import dimensions_as_tables
 from tests.reference.grouped import parsed
 from tests.reference.records import Batch, BatchResult, DeadLetter, Record
 from tests.reference.table_sql import is_over_tables
@@ -102,7 +103,7 @@ def parts_of(author: Author, columns: Columns | None) -> Iterator[Part]:
         raise NotExpressible("keys of several columns")
     if any({"changes", "operation"} & output.keys() for output in outputs):
         raise NotExpressible("changes as rows of their own")
-    author = _kept(author, outputs)
+    author = dimensions_as_tables(_kept(author, outputs))
     relations = author.get("relations", {})
     if any("from" in spec for spec in relations.values()):
         raise NotExpressible("the last row of each key")

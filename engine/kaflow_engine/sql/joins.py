@@ -9,10 +9,11 @@ from kaflow_engine.errors import Location, ModelError, SqlError
 from kaflow_engine.sql.flat import Flat
 from kaflow_engine.sql.scope import Relation, Scope, matched, to_expr
 from kaflow_engine.sql.select_list import conjuncts, resolved
-from kaflow_engine.sql.shape import ORDER, Expr, KeyPair, Kind
+from kaflow_engine.sql.shape import Expr, KeyPair
 from kaflow_engine.sql.streamable import is_unnest, line_of
 from kaflow_engine.sql.syntax import at_line
 from kaflow_engine.sql.tables.joined import merge_columns, present, said_kind
+from kaflow_engine.sql.tables.kinds import ORDER, Kind, beside
 
 _WAY_OUT = (
     "join on equalities such as a.x = b.y, joined by AND; "
@@ -135,9 +136,10 @@ def turned(
         return clause.this, joins, False
     side = (joins[0].side or "").upper()
     alone = sum(not is_unnest(join) for join in joins) == 1
-    first, second = (ORDER.index(kind(each)) for each in (clause.this, joins[0].this))
+    kinds = beside(kind(clause.this), kind(joins[0].this))
+    first, second = map(ORDER.index, kinds)
     looks_up = second < first and side in {"", "RIGHT"}
-    preserved = side == "RIGHT" and second == first and ORDER[second] != "table"
+    preserved = side == "RIGHT" and second == first and kinds[1] != "table"
     if not looks_up and not (alone and preserved):
         return clause.this, joins, False
     other = joins[0].copy()

@@ -116,6 +116,7 @@ def topics_of(spec: PipelineSpec) -> Topics:
             reading=reading,
             key=table_key(said, kept=operation is not None),
             operation=operation,
+            is_dimension=topic in spec.state.dimensions,
             key_type=key_type(said),
         )
 

@@ -37,6 +37,7 @@ from kaflow_engine.sql.select_list import columns_set, conjuncts, resolved
 from kaflow_engine.sql.shape import JoinShape, QueryShape
 from kaflow_engine.sql.streamable import is_unnest, line_of, refusals, reject_clauses
 from kaflow_engine.sql.syntax import at_line
+from kaflow_engine.sql.tables.dimensions import become_tables
 from kaflow_engine.sql.tables.groups import as_table, looked_up
 from kaflow_engine.sql.tables.joined import before_join, said_kind
 from kaflow_engine.sql.tables.looked_up import as_looked_up
@@ -220,6 +221,7 @@ class _Reader:
         check_joinable(side, relation.alias, flat, at)
         if side.is_upsert:
             relation = kept_relation(side, relation)
+        become_tables(join, side, relation, scope, flat, at)
         to_groups = as_table if flat.is_table else looked_up
         side, relation = to_groups(side, relation)
         kind = said_kind(join)

@@ -24,12 +24,6 @@ HERE = "$here"
 JoinKind = Literal["LEFT", "INNER", "RIGHT", "FULL", "ANTI"]
 """RIGHT and FULL are of tables; ANTI: rows that match nothing, half of a FULL JOIN of events."""
 
-Kind = Literal["events", "changes", "table"]
-"""What rows are: facts of their own, rows that replace one which is not known, or those of a
-table."""
-ORDER: tuple[Kind, ...] = ("events", "changes", "table")
-"""Of two that are joined the one that comes first here drives."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expr:
@@ -63,6 +57,8 @@ class SourceShape:
     changes: bool = False
     """Its records are changes of rows, which have a key; the row before is not known, unless the
     engine keeps it: then it is a table, too."""
+    key: tuple[str, ...] = ()
+    """Of a dimension that is joined to tables the columns of its key: those of the join."""
     query: "QueryShape | None" = None
     """Whose groups are joined, or the table that is looked up by other columns than its key: their
     alias is the alias here, and there is no topic."""

@@ -9,9 +9,9 @@ from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.model.key_formats import TEXT
 from kaflow_engine.sql.groups.changes import changes_of
 from kaflow_engine.sql.groups.grouping import is_grouped
-from kaflow_engine.sql.shape import ORDER, Kind
 from kaflow_engine.sql.streamable import is_unnest, line_of, row_number_of
 from kaflow_engine.sql.syntax import at_line
+from kaflow_engine.sql.tables.kinds import ORDER, Kind, beside
 
 Named = Mapping[str, exp.Query]
 """Queries by the names that stand for them, in lower case."""
@@ -28,8 +28,17 @@ class ReadTopic:
     """The columns that are the key of its rows; None: of events."""
     operation: str | None = None
     """What says of each record what it does to a row, where these are read as changes."""
+    is_dimension: bool = False
+    """It is listed under `state.dimensions`, and is read as no table."""
     key_type: str = TEXT
     """The type of `_key`."""
+
+    @property
+    def kind(self) -> Kind:
+        """Of its rows."""
+        if self.key is None:
+            return "dimension" if self.is_dimension else "events"
+        return "changes" if self.operation else "table"
 
 
 Topics = Callable[[str], ReadTopic]
@@ -83,8 +92,7 @@ class Names:
             topic = topic_of(node)
             found = self.means(topic.lower(), known)
             if found is None:
-                read = self.topics(topic)
-                return "events" if read.key is None else "changes" if read.operation else "table"
+                return self.topics(topic).kind
             query, known = found
         while isinstance(query, exp.Subquery):
             query = query.this
@@ -104,7 +112,7 @@ class Names:
         joins: list[exp.Join] = query.args.get("joins") or []
         for join in (join for join in joins if not is_unnest(join)):
             side = (join.side or "").upper()
-            joined = self.kind(join.this, known)
+            found, joined = beside(found, self.kind(join.this, known))
             if joined == "events" or (joined == "changes" and side in ("", "RIGHT")):
                 found = min(found, joined, key=ORDER.index)
         return found

@@ -7,10 +7,11 @@ from sqlglot import exp
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.sql.flat import Flat
-from kaflow_engine.sql.shape import BATCH_TIME, JoinKind, Kind, QueryShape
+from kaflow_engine.sql.shape import BATCH_TIME, JoinKind, QueryShape
 from kaflow_engine.sql.streamable import is_unnest, line_of
 from kaflow_engine.sql.syntax import at_line
 from kaflow_engine.sql.tables.joined import said_kind
+from kaflow_engine.sql.tables.kinds import Kind, beside
 from kaflow_engine.sql.types.bind import expressions
 
 _ALL_TABLES = "declare topics: <topic>: table: true for each topic of the join"
@@ -29,20 +30,21 @@ def wrong_kinds(
     clause = select.args.get("from_") or select.args.get("from")
     every: list[exp.Join] = select.args.get("joins") or []
     joins = [join for join in every if not is_unnest(join)]
-    tables = clause is not None and kind_of(clause.this) == "table"
+    before: Kind = "events" if clause is None else kind_of(clause.this)
     found: list[SqlError] = []
     for number, join in enumerate(joins):
-        joined = kind_of(join.this) != "events"  # changes that are joined become a table
+        before, joined = beside(before, kind_of(join.this))
         kind, place = said_kind(join), at_line(at, line_of(join))
-        if not tables and not joined and kind == "FULL" and number:
+        events = before != "table" and joined == "events"  # changes that are joined are a table
+        if events and kind == "FULL" and number:
             way_out = f"put the FULL JOIN first, and what is looked up behind it; or {_ALL_TABLES}"
             text = "FULL JOIN of events behind another join cannot run here"
             found.append(SqlError(text, place, way_out))
-        if not tables and not joined and kind == "RIGHT" and len(joins) > 1:
+        if events and kind == "RIGHT" and len(joins) > 1:
             way_out = f"put the preserved topic first and use LEFT JOIN; or {_ALL_TABLES}"
             text = "RIGHT JOIN among several joins of events cannot run here"
             found.append(SqlError(text, place, way_out))
-        tables = tables and joined
+        before = "table" if before == "table" and joined != "events" else "events"
     return found
 
 

@@ -33,6 +33,8 @@ def topic_rows(
     if read.key is not None:
         keys = flat.tables if read.operation is None else flat.changes
         keys[unique] = as_called(read.key, columns)
+    if read.kind == "dimension":
+        flat.dimensions.add(unique)
     if read.operation is not None:
         relation.record[OP] = change_of(unique, read.operation)
     return flat, replace(relation, present=present(flat))

@@ -89,6 +89,10 @@ class Tables:
         typed = [(Column(part.name, self.types[alias, part.name]), part.sql) for part in key]
         columns, kind = [column for column, _ in typed], key_type(said)
         deletes = from_record_key(alias, columns, kind)
+        if source.key and [(said.key or name).lower() for name in source.key] != [
+            name.lower() for name in source.key
+        ]:
+            deletes = None  # the key of a record is another one than that of the join
         operation = operation_sql(alias, said.operation)
         if source.changes and said.operation is not None:  # a record without a value is a row, too
             changes = keys_of_changes(alias, columns, kind)
