@@ -17,9 +17,10 @@ from kaflow_engine.testing.local.executor import LocalPipeline
 from tests.property.executor import How, _dead_letters, _table, crashes
 from tests.property.tables import TableFlow
 from tests.reference.authored import duration
+from tests.reference.dimensions import dimensions_as_tables
 from tests.reference.records import BatchResult
 from tests.reference.table_interpreter import COUNTED, TableOracle
-from tests.reference.table_query import TableWrite
+from tests.reference.table_query import TableTopic, TableWrite
 from tests.reference.table_sql import read_tables
 from tests.reference.throttle import Throttled, paces
 
@@ -40,12 +41,17 @@ class TablesSeen:
 
 def writes_of(flow: TableFlow) -> tuple[TableWrite, ...]:
     """Return what the outputs of a flow write."""
-    return read_tables(flow.author, flow.columns, flow.partitions, duration)[0]
+    return _tables_of(flow)[0]
+
+
+def _tables_of(flow: TableFlow) -> tuple[tuple[TableWrite, ...], dict[str, TableTopic]]:
+    author = dimensions_as_tables(flow.author)
+    return read_tables(author, flow.columns, flow.partitions, duration)
 
 
 def interpret(flow: TableFlow) -> list[BatchResult]:
     """Ask the oracle."""
-    oracle = TableOracle(*read_tables(flow.author, flow.columns, flow.partitions, duration))
+    oracle = TableOracle(*_tables_of(flow))
     throttled = Throttled(oracle, paces(flow.author, duration))
     return [throttled.run(batch) for batch in flow.batches]
 

@@ -41,7 +41,7 @@ class TableFlow:
 def random_flow(seed: int) -> TableFlow:
     """Make the flow of a seed."""
     dice = Dice(f"tables {seed}")
-    topics = {name: _topic(dice) for name in dice.pick(["a", "ab", "ab", "abc"])}
+    topics = {name: topic_of(dice) for name in dice.pick(["a", "ab", "ab", "abc"])}
     author = _author(dice, topics)
     used = [name for name in topics if _reads(author, name)]
     author["topics"] = {name: topics[name] for name in used}
@@ -54,7 +54,7 @@ def _reads(author: Mapping[str, Any], topic: str) -> bool:
     return any(f" {topic} AS " in text for text in texts)
 
 
-def _topic(dice: Dice) -> dict[str, Any]:
+def topic_of(dice: Dice) -> dict[str, Any]:
     spec: dict[str, Any] = {"columns": dict(COLUMNS), "table": True}
     if kind := dice.pick([None, None, ["id"], ["id"], ["id"], ["id", "g"]]):
         spec["primary_key"] = kind
@@ -77,7 +77,7 @@ def _author(dice: Dice, topics: Mapping[str, Any]) -> dict[str, Any]:
         where = (_where(dice, aliases) if dice.one_in(3) else []) + ([] if shared else common)
         rest = f"{'FROM joined' if shared else tables} {{where}}"
         grouped = dice.one_in(2)
-        query = _grouped(dice, aliases, rest) if grouped else _rows(dice, aliases, rest)
+        query = grouped_query(dice, aliases, rest) if grouped else rows_query(dice, aliases, rest)
         query = query.replace("{where}", _written(list(dict.fromkeys(where))))
         for alias in aliases if shared else ():
             head, _, tail = query.partition("FROM")
@@ -103,16 +103,15 @@ def _tables(dice: Dice, topics: Mapping[str, Any]) -> tuple[list[str], str]:
     tables = f"FROM {sources[0][1]} AS x"
     for place, (alias, topic) in enumerate(sources[1:], 1):
         before = sources[dice.number(0, place - 1)]
-        tables += (
-            f" {dice.pick(_KINDS)} {topic} AS {alias} ON {_on(dice, topics, before, alias, topic)}"
-        )
+        kind = dice.pick(_KINDS)
+        tables += f" {kind} {topic} AS {alias} ON {joined_on(dice, topics, before, alias, topic)}"
     return [alias for alias, _ in sources], tables
 
 
 def random_union(seed: int) -> TableFlow:
     """Make the flow of a seed whose first output is a UNION ALL of tables."""
     dice = Dice(f"table unions {seed}")
-    topics = {name: _topic(dice) for name in dice.pick(["a", "ab", "ab", "abc"])}
+    topics = {name: topic_of(dice) for name in dice.pick(["a", "ab", "ab", "abc"])}
     labels = dice.pick([["'p'", "'q'", "'r'"], ["1", "2", "3"]])[: dice.pick([2, 2, 3])]
     at = dice.number(0, 2)
     branches: list[str] = []
@@ -185,7 +184,7 @@ def _flat(text: str, alias: str) -> str:
     return text
 
 
-def _on(
+def joined_on(
     dice: Dice, topics: Mapping[str, Any], before: tuple[str, str], alias: str, topic: str
 ) -> str:
     keys = topics[topic].get("primary_key") or ["_key"]
@@ -208,11 +207,11 @@ def _on(
 
 
 def _where(dice: Dice, aliases: list[str]) -> list[str]:
-    found = [_condition(dice, dice.pick(aliases))]
-    return [*found, _condition(dice, dice.pick(aliases))] if dice.one_in(3) else found
+    found = [condition_of(dice, dice.pick(aliases))]
+    return [*found, condition_of(dice, dice.pick(aliases))] if dice.one_in(3) else found
 
 
-def _condition(dice: Dice, alias: str) -> str:
+def condition_of(dice: Dice, alias: str) -> str:
     choices = [
         f"{alias}.n > 1",
         f"{alias}.n <> 2",
@@ -228,7 +227,7 @@ def _written(where: list[str]) -> str:
     return f"WHERE {' AND '.join(where)}" if where else ""
 
 
-def _rows(dice: Dice, aliases: list[str], rest: str) -> str:
+def rows_query(dice: Dice, aliases: list[str], rest: str) -> str:
     columns = [(a, c) for a in aliases for c in COLUMNS]
     shown = dice.some(columns, 4) or [columns[0]]
     items = [f"{_item(dice, a, c)} AS {a}{c}" for a, c in shown]
@@ -243,7 +242,7 @@ def _item(dice: Dice, alias: str, column: str) -> str:
     return f"{alias}.{column}"
 
 
-def _grouped(dice: Dice, aliases: list[str], rest: str) -> str:
+def grouped_query(dice: Dice, aliases: list[str], rest: str) -> str:
     keys = [
         dice.pick([f"{a}.g", f"{a}.g", f"{a}.s", f"{a}.n % 2", f"{a}.f"])
         for a in dice.some(aliases, dice.pick([0, 1, 1, 1, 2]))

@@ -16,6 +16,7 @@ import duckdb
 import pytest
 
 from tests.property.executor import How
+from tests.property.kept_changes import random_changes, random_dimensions
 from tests.property.table_check import (
     difference,
     interpret,
@@ -26,17 +27,21 @@ from tests.property.table_check import (
 )
 from tests.property.tables import TableFlow, random_flow, random_grouped_union, random_union
 from tests.property.test_against_oracle import blocks
+from tests.reference.dimensions import dimensions_as_tables
 from tests.reference.records import Record
 
 FAST = 20
 MANY = int(os.environ.get("KAFLOW_TABLE_CASES", "480"))
 UNIONS = int(os.environ.get("KAFLOW_TABLE_UNIONS", "140"))
+CHANGES = int(os.environ.get("KAFLOW_TABLE_CHANGES", "140"))
 FIRST = int(os.environ.get("KAFLOW_TABLE_FIRST", str(FAST)))
 RANDOM: dict[str, Callable[[int], TableFlow]] = {
     "tables": random_flow,
     "table unions": random_union,
+    "kept changes": random_changes,
+    "dimensions": random_dimensions,
 }
-COUNTS = {"tables": MANY, "table unions": UNIONS}
+COUNTS = {"tables": MANY, "table unions": UNIONS, "kept changes": CHANGES, "dimensions": CHANGES}
 
 
 def check(flow: TableFlow, how: How, seed: int) -> None:
@@ -143,6 +148,7 @@ def at_the_end(flow: TableFlow, output: Mapping[str, str]) -> list[Any]:
 def final_tables(flow: TableFlow) -> dict[str, dict[Any, Mapping[str, Any]]]:
     """Return the last row of each key."""
     tables: dict[str, dict[Any, Mapping[str, Any]]] = {name: {} for name in flow.columns}
+    topics = dimensions_as_tables(flow.author)["topics"]
     for batch in flow.batches:
         latest: dict[tuple[str, int], int] = {}
         placed: list[tuple[Any, Record]] = []
@@ -152,7 +158,7 @@ def final_tables(flow: TableFlow) -> dict[str, dict[Any, Mapping[str, Any]]]:
                 latest[part] = max(record.ts, latest.get(part, record.ts))
                 placed.append(((latest[part], *part, record.offset), record))
         for _, record in sorted(placed, key=lambda each: each[0]):
-            _put(tables[record.topic], flow.author["topics"][record.topic], record)
+            _put(tables[record.topic], topics[record.topic], record)
     return tables
 
 

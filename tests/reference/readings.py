@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from tests.reference.dimensions import dimensions_as_tables
 from tests.reference.grouped import parsed
 from tests.reference.own_settings import authors_of
 from tests.reference.records import Batch, BatchResult, DeadLetter, Record
@@ -37,7 +38,7 @@ class Part:
     def batch(self, batch: Batch) -> Batch:
         """Return a batch with the records of these topics."""
         if self.copies is None:
-            return batch
+            return replace(batch, records=tuple(map(self._deleting, batch.records)))
         records: list[Record] = [
             self._deleting(replace(record, topic=name))
             for record in batch.records
@@ -47,7 +48,7 @@ class Part:
 
     def _deleting(self, record: Record) -> Record:
         """Return what a record is to events that look its table up: a null value deletes."""
-        said = self.author["topics"].get(record.topic, {})
+        said = self.author.get("topics", {}).get(record.topic, {})
         if is_over_tables(self.author) or "operation" not in said or record.value is None:
             return record
         kind, _, name = said["operation"].partition(":")
@@ -109,9 +110,8 @@ def _parts(author: Author, columns: Columns | None, *, whole: bool) -> Iterator[
         raise NotExpressible("keys of several columns")
     if any({"changes", "operation"} & output.keys() for output in outputs):
         raise NotExpressible("changes as rows of their own")
-    read = [*relations.values(), *author.get("topics", {}).values()]
-    if any("operation" in spec and not spec.get("table") for spec in read):
-        raise NotExpressible("changes of rows, which test_upserts is about")
+    author = dimensions_as_tables(_kept(author, outputs))
+    relations = author.get("relations", {})
     if any("from" in spec for spec in relations.values()):
         raise NotExpressible("the last row of each key")
     readings = {name: spec["topic"] for name, spec in relations.items() if "topic" in spec}
@@ -140,6 +140,45 @@ def _parts(author: Author, columns: Columns | None, *, whole: bool) -> Iterator[
             columns=known,
             copies=copies,
         )
+
+
+def _kept(author: Author, outputs: Iterable[Mapping[str, Any]]) -> Author:
+    """Return a pipeline in which changes of rows are tables, where all that is read of them is
+    grouped or joined to others.
+
+    Raises:
+        NotExpressible: Some leave as they come.
+    """
+    kinds = ("relations", "topics")
+    changes = {
+        name
+        for kind in kinds
+        for name, spec in author.get(kind, {}).items()
+        if "operation" in spec and not spec.get("table")
+    }
+    if not changes:
+        return author
+    queries = {name: spec for name, spec in author.get("relations", {}).items() if "query" in spec}
+    own = {name for kind in kinds for name, spec in author.get(kind, {}).items() if "table" in spec}
+    tables = own | changes
+    for output in outputs:
+        sql = output.get("query") or author.get("query") or f'FROM "{output["from"]}"'
+        tree = parsed(sql)
+        first = tree.args.get("from_") or tree.args.get("from")
+        driving = _names(f'FROM "{first.this.name}"', queries)
+        joined = [each.this.name for each in tree.args.get("joins") or ()]
+        events = set().union(*(_names(f'FROM "{name}"', queries) for name in joined)) - tables
+        grouped = tree.args.get("group") or tree.find(exp.AggFunc)
+        if driving & changes and not grouped and not events:
+            raise NotExpressible("changes of rows, which test_upserts is about")
+    kept = {
+        kind: {
+            name: {**spec, "table": True} if name in changes else spec
+            for name, spec in author.get(kind, {}).items()
+        }
+        for kind in kinds
+    }
+    return {**author, **kept}
 
 
 def _names(sql: str, queries: Mapping[str, Any]) -> set[str]:

@@ -142,6 +142,10 @@ BEYOND_THE_ORACLE = {
     "an update that does not pass deletes, an insert is dropped, a condition on the operation "
     "drops",
     "changes with a key of two columns, and null values that name none, as Avro",
+    "changes leave as they come, and are counted, of one reading",
+    "a dimension stands first, beside a table and beside groups, and events look it up, too",
+    "a table is joined to rows of which a topic has the changes, and the newest row per column is "
+    "kept",
     "changes of a table on the console, and rows in the blackhole",
     "windows of events beside the table of the same topic, by a common event time",
     "a FULL JOIN by USING shows the key of the side that is there, whatever it is made of",

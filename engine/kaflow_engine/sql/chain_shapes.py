@@ -148,8 +148,9 @@ def common_filters(shapes: Sequence[QueryShape]) -> tuple[Expr, ...]:
 def _read(shape: QueryShape) -> Hashable:
     """Return what a query reads and joins, wherever it stands in a file, and who says when these
     rows leave."""
+    sources = shape.sources
     return (
-        tuple((e.alias, e.topic, e.reading, _texts(e.filter), e.query) for e in shape.sources),
+        tuple((e.alias, e.topic, e.reading, e.table, _texts(e.filter), e.query) for e in sources),
         tuple(
             (
                 each.alias,

@@ -111,10 +111,12 @@ class Flat:
     """The relations by whose names sources are read, by the aliases of these."""
     called: dict[str, str] = field(default_factory=dict[str, str])
     """What the author calls groups that are joined, by the aliases of sources."""
-    changes: set[str] = field(default_factory=set[str])
-    """The aliases of sources whose records are changes of rows."""
+    changes: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """Of each source whose records are changes of rows the columns of their key."""
     tables: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """Of each source that is a table the columns of its key."""
+    dimensions: set[str] = field(default_factory=set[str])
+    """The aliases of sources that are dimensions and no tables."""
     filters: dict[str, list[exp.Expr]] = field(default_factory=dict[str, list[exp.Expr]])
     joins: list[JoinShape] = field(default_factory=list[JoinShape])
     where: list[exp.Expr] = field(default_factory=list[exp.Expr])
@@ -144,6 +146,17 @@ class Flat:
         if self.union_of is not None:
             return self.union_of.is_table and not appended
         return bool(self.sources) and self.sources[0][0] in self.tables and not appended
+
+    @property
+    def is_dimension(self) -> bool:
+        """Whether it is one dimension, that may become a table."""
+        alone = len(self.sources) == 1 and not (self.groups or self.unnests)
+        return alone and self.sources[0][0] in self.dimensions - self.tables.keys()
+
+    @property
+    def is_upsert(self) -> bool:
+        """Whether rows before they are grouped replace others that are not known."""
+        return bool(self.sources) and self.sources[0][0] in self.changes.keys() - self.tables.keys()
 
     @property
     def changes_rows(self) -> bool:
@@ -186,8 +199,9 @@ class Flat:
         """Take over the sources of a joined side, which is called `alias`, and its filters."""
         self.sources.extend(side.sources)
         self.readings.update(side.readings)
-        self.changes |= side.changes
+        self.changes.update(side.changes)
         self.tables.update(side.tables)
+        self.dimensions |= side.dimensions
         self.queries.update(side.queries)
         self.called.update(side.called)
         self.filters.update(side.filters)
@@ -215,6 +229,7 @@ class Flat:
                     table=alias in self.tables,
                     reading=self.readings.get(alias),
                     changes=alias in self.changes,
+                    key=self.tables.get(alias, ()) if alias in self.dimensions else (),
                 )
                 for alias, topic in self.sources
             ),

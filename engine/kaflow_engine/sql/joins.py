@@ -13,6 +13,7 @@ from kaflow_engine.sql.shape import Expr, KeyPair
 from kaflow_engine.sql.streamable import is_unnest, line_of
 from kaflow_engine.sql.syntax import at_line
 from kaflow_engine.sql.tables.joined import merge_columns, present, said_kind
+from kaflow_engine.sql.tables.kinds import ORDER, Kind, beside
 
 _WAY_OUT = (
     "join on equalities such as a.x = b.y, joined by AND; "
@@ -114,16 +115,17 @@ def _is_side(expr: Expr, aliases: frozenset[str]) -> bool:
 
 
 def turned(
-    select: exp.Select, is_table: Callable[[exp.Expr], bool], at: Location | None
+    select: exp.Select, kind: Callable[[exp.Expr], Kind], at: Location | None
 ) -> tuple[exp.Expr, list[exp.Join], bool]:
     """Return what drives a SELECT, its joins, and whether the first two sources changed places.
 
     They do where the second one drives: it is preserved by a RIGHT JOIN, or of events that are
-    joined to a table. Where both are tables, none drives.
+    joined to a table or to changes of rows, or of such changes that are joined to a table. Where
+    both are tables, none drives.
 
     Args:
         select: As it was written.
-        is_table: Of what stands after FROM or JOIN.
+        kind: Of what stands after FROM or JOIN.
         at: Where the SQL text begins.
     """
     clause = select.args.get("from_") or select.args.get("from")
@@ -134,9 +136,11 @@ def turned(
         return clause.this, joins, False
     side = (joins[0].side or "").upper()
     alone = sum(not is_unnest(join) for join in joins) == 1
-    first, second = is_table(clause.this), is_table(joins[0].this)
-    looks_up = first and not second and side in {"", "RIGHT"}
-    if not looks_up and not (alone and side == "RIGHT" and not second):
+    kinds = beside(kind(clause.this), kind(joins[0].this))
+    first, second = map(ORDER.index, kinds)
+    looks_up = second < first and side in {"", "RIGHT"}
+    preserved = side == "RIGHT" and second == first and kinds[1] != "table"
+    if not looks_up and not (alone and preserved):
         return clause.this, joins, False
     other = joins[0].copy()
     other.set("this", clause.this.copy())

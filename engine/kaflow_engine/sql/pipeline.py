@@ -115,8 +115,9 @@ def topics_of(spec: PipelineSpec) -> Topics:
         return ReadTopic(
             topic=topic,
             reading=reading,
-            key=table_key(said),
+            key=table_key(said, kept=operation is not None),
             operation=operation,
+            is_dimension=topic in spec.state.dimensions,
             key_type=key_type(said),
         )
 
@@ -172,9 +173,14 @@ def key_type(topic: TopicSpec) -> str:
         return TEXT  # `declared_columns` says so
 
 
-def table_key(topic: TopicSpec) -> tuple[str, ...] | None:
-    """Return the columns that are the key of a topic which is read as a table; None of events."""
-    return (topic.primary_key or (KEY,)) if topic.table else None
+def table_key(topic: TopicSpec, *, kept: bool = False) -> tuple[str, ...] | None:
+    """Return the columns that are the key of a topic which is read as a table; None of events.
+
+    Args:
+        topic: What its author says of it.
+        kept: It has changes, whose rows are kept.
+    """
+    return (topic.primary_key or (KEY,)) if topic.table or kept else None
 
 
 def _in_roles(write: Write, shape: QueryShape) -> QueryShape:

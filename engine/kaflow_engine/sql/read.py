@@ -32,22 +32,22 @@ from kaflow_engine.sql.scope import (
     Schemas,
     Scope,
     named_by,
-    topic_relation,
 )
 from kaflow_engine.sql.select_list import columns_set, conjuncts, resolved
 from kaflow_engine.sql.shape import JoinShape, QueryShape
 from kaflow_engine.sql.streamable import is_unnest, line_of, refusals, reject_clauses
 from kaflow_engine.sql.syntax import at_line
+from kaflow_engine.sql.tables.dimensions import become_tables
 from kaflow_engine.sql.tables.groups import as_table, looked_up
-from kaflow_engine.sql.tables.joined import as_called, before_join, present, said_kind
+from kaflow_engine.sql.tables.joined import before_join, said_kind
 from kaflow_engine.sql.tables.looked_up import as_looked_up
 from kaflow_engine.sql.tables.names import Named, Names, ReadTopic, Topics, topic_of
-from kaflow_engine.sql.tables.operations import OP, change_of
 from kaflow_engine.sql.tables.refused import (
     check_kind,
     wrong_kinds,
     wrong_tables,
 )
+from kaflow_engine.sql.tables.sources import keep_rows, kept_relation, topic_rows
 from kaflow_engine.sql.tables.unions import (
     discriminated,
     refuse_kept_side,
@@ -83,9 +83,9 @@ class _Reader:
             return self._union(query, outer, taken)
         wrong = [*refusals(query, self.at), *wrong_groups(query, self.at)]
         known = self.names.inside(query, outer)
-        is_table = partial(self.names.is_table, known=known)
-        raise_all([*wrong, *wrong_kinds(query, is_table, self.at)])
-        driving, joins, swapped = turned(query, is_table, self.at)
+        kind = partial(self.names.kind, known=known)
+        raise_all([*wrong, *wrong_kinds(query, kind, self.at)])
+        driving, joins, swapped = turned(query, kind, self.at)
         below = self._relation(driving, known, taken)
         rows = [
             self._rows(query, driving, joins, flat, relation, known, swapped=swapped)
@@ -101,6 +101,8 @@ class _Reader:
             return [union.gathered(self.at)]
         for flat, scope in rows:
             flat.sets, flat.line = sets, line
+            if gathers(query):
+                keep_rows(flat)
             clocks = partial(
                 clock_of, rows=flat, schemas=self.schemas, event_times=self.event_times
             )
@@ -192,19 +194,7 @@ class _Reader:
                 return [derived(flat, node.alias_or_name) for flat in below]
             read = self.names.topics(name)
             alias = node.alias or (name if len(node.parts) == 1 else node.parts[-1].name)
-            flat = Flat(aliases=set(taken))
-            unique = flat.unique(alias)
-            flat.sources.append((unique, read.topic))
-            columns = self.schemas(read.topic)
-            if read.reading is not None:
-                flat.readings[unique] = read.reading
-            if read.key is not None:
-                flat.tables[unique] = as_called(read.key, columns)
-            relation = topic_relation(alias, unique, read.topic, columns)
-            if read.operation is not None:
-                flat.changes.add(unique)
-                relation.record[OP] = change_of(unique, read.operation)
-            return [(flat, replace(relation, present=present(flat)))]
+            return [topic_rows(read, alias, self.schemas(read.topic), taken)]
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select | exp.SetOperation):
             below = self.read(node.this, known, taken)
             return [derived(flat, node.alias or UNNAMED) for flat in below]
@@ -229,6 +219,9 @@ class _Reader:
         flat.aliases |= side.aliases
         at = at_line(self.at, line)
         check_joinable(side, relation.alias, flat, at)
+        if side.is_upsert:
+            relation = kept_relation(side, relation)
+        become_tables(join, side, relation, scope, flat, at)
         to_groups = as_table if flat.is_table else looked_up
         side, relation = to_groups(side, relation)
         kind = said_kind(join)

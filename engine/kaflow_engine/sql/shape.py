@@ -55,7 +55,10 @@ class SourceShape:
     reading: str | None = None
     """The relation that says how the topic is read; None: it is read under its own name."""
     changes: bool = False
-    """Its records are changes of rows, which have a key; the row before is not known."""
+    """Its records are changes of rows, which have a key; the row before is not known, unless the
+    engine keeps it: then it is a table, too."""
+    key: tuple[str, ...] = ()
+    """Of a dimension that is joined to tables the columns of its key: those of the join."""
     query: "QueryShape | None" = None
     """Whose groups are joined, or the table that is looked up by other columns than its key: their
     alias is the alias here, and there is no topic."""
@@ -214,6 +217,11 @@ class QueryShape:
     def is_table(self) -> bool:
         """Whether rows replace each other before they are grouped: all sources are tables."""
         return self.driving.table
+
+    @property
+    def is_upsert(self) -> bool:
+        """Whether rows replace others that are not known."""
+        return self.driving.changes and not self.driving.table
 
     @property
     def key(self) -> OutputShape | None:

@@ -28,7 +28,7 @@ class Intake:
     rows: pa.Table
     """Good records: rn, $ts and $time (order time) in epoch milliseconds, and `c.<column>`."""
     tombstones: pa.Table
-    """Null values of a dimension or table: rn, $ts, $time."""
+    """Null values of a dimension or table, which are no rows: rn, $ts, $time."""
     nulls: pa.Array
     """The `rn` of null values that are no rows, whatever the role."""
     bad: tuple[BadRecord, ...]
@@ -136,7 +136,8 @@ def _timed_by(
     """
     records, missing = read.records, read.nulls["rn"].combine_chunks()
     rows, untimed = _timed(topic, read.rows, records)
-    tombstones = read.nulls if topic.is_kept else read.nulls.slice(0, 0)
+    deletes = topic.is_kept and topic.on_null != "row"
+    tombstones = read.nulls if deletes else read.nulls.slice(0, 0)
     if topic.on_null == "row":
         rows, missing = _with_nulls(rows, read.nulls), missing.slice(0, 0)
     rows, early = _future(rows, limit)

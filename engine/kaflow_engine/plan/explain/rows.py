@@ -170,7 +170,7 @@ def looked_up(branch: BranchPart) -> Rows:
     """What a chain does with rows that others look up."""
     yield from selecting(branch)
     if not branch.groups:
-        yield "found", "by other columns than the key"
+        yield "found", "by the columns that the join compares"
 
 
 def conditions(where: Sequence[str]) -> Rows:

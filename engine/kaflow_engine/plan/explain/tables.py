@@ -36,6 +36,7 @@ def _boxes(
 ) -> Iterator[BoxPart]:
     joins = iter(shape.joins)
     named = {name: said for each in shape.looked_up for name, said in names_of_groups(each).items()}
+    changes = {source.alias for source in shape.sources if source.changes}
     for source in shape.sources if shape.is_table else ():
         if source.query is not None:
             yield BoxPart(title=f"groups {source.called}", rows=tuple(_grouped(source, named)))
@@ -44,7 +45,8 @@ def _boxes(
             case Materialize(rows=Driving() as edge):
                 names = dict.fromkeys((source_of(flow, edge).name, edge.alias))
                 title = f"table {' '.join(names)}"
-                yield BoxPart(title=title, rows=tuple(_kept(each, edge)))
+                rows = tuple(_kept(each, edge, of_changes=edge.alias in changes))
+                yield BoxPart(title=title, rows=rows)
             case Materialize():
                 pass  # it gives the joined rows the key that their box tells
             case TableJoin():
@@ -63,7 +65,7 @@ def _grouped(source: SourceShape, named: Mapping[str, str]) -> Iterator[tuple[st
         yield "HAVING", shown(part.sql, named)
 
 
-def _kept(table: Materialize, edge: Driving) -> Iterator[tuple[str, str]]:
+def _kept(table: Materialize, edge: Driving, *, of_changes: bool) -> Iterator[tuple[str, str]]:
     yield "key", ", ".join(column.name for column, _ in table.keys)
     if edge.filter is not None:
         yield "WHERE", f"{edge.filter.replace(chr(34), '')} (a row that stops passing is deleted)"
@@ -77,6 +79,8 @@ def _kept(table: Materialize, edge: Driving) -> Iterator[tuple[str, str]]:
     if table.retain is not None:
         lasts = f"{format_duration(table.retain)} after their last change"
     yield "kept", f"the row of each key, {lasts}"
+    if of_changes:
+        yield "cost", "state that grows with the keys: changes do not say the row before"
 
 
 def _joined(join: TableJoin, on: str) -> Iterator[tuple[str, str]]:

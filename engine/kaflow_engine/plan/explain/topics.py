@@ -88,12 +88,12 @@ def _keys(topic: TopicSpec) -> str | None:
 
 def _tombstones(spec: PipelineSpec, role: TopicRole, shapes: Sequence[QueryShape]) -> str | None:
     """Say what a null value of a topic does; None where the query is not known yet."""
-    if role.table:
-        beside = ", and is skipped and counted as an event" if role.events else ""
-        return f"a record without a value deletes the row of its key{beside}"
     sources = [source for shape in shapes for source in shape.sources]
     if any(source.changes for source in sources if source.topic == role.name):
         return "a record without a value deletes: its key is that of Kafka, of one column alone"
+    if role.table:
+        beside = ", and is skipped and counted as an event" if role.events else ""
+        return f"a record without a value deletes the row of its key{beside}"
     if not role.dimension:
         if spec.topic(role.name).on_null == "row":
             return "a record without a value is a row of NULLs"

@@ -95,7 +95,8 @@ def wrong_roles(spec: PipelineSpec, chains: Sequence[ChainShape]) -> list[ModelE
     found: list[ModelError] = []
     for i, name in enumerate(spec.state.dimensions):
         joining = {chain.number for chain in chains if name in _joined(chain)}
-        driven = {chain.number for chain in chains if chain.shape.driving.topic == name}
+        driving = ((chain.number, chain.shape.driving) for chain in chains)
+        driven = {number for number, each in driving if each.topic == name and not each.table}
         if any(driving != joined for driving in driven for joined in joining):
             found.append(
                 ModelError(
@@ -109,7 +110,7 @@ def wrong_roles(spec: PipelineSpec, chains: Sequence[ChainShape]) -> list[ModelE
 
 
 def _joined(chain: ChainShape) -> set[str]:
-    return {source.topic for source in chain.shape.sources[1:]}
+    return {source.topic for source in chain.shape.sources[1:] if not source.table}
 
 
 def wrong_tables(spec: PipelineSpec, chains: Sequence[ChainShape]) -> list[ModelError]:

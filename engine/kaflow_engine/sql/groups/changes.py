@@ -89,7 +89,7 @@ def rows_of_changes(
     place = at_line(at, line)
     last = flat.groups[-1] if flat.groups else None
     if not flat.changes_rows and (last is None or last.window is None):
-        raise _unchanging(changes, place, without_table=bool(flat.changes))
+        raise _unchanging(changes, place, without_table=flat.is_upsert)
     group = Group(
         alias=flat.unique(CHANGES),
         keys=dict(flat.values),

@@ -15,7 +15,7 @@ def as_looked_up(
     """Return what is joined, and whether events look up all rows of it with the key of the join.
 
     A table whose rows are not found by its key is kept by a query of its own: what a row was says
-    under which key it was found before.
+    under which key it was found before. So are rows of which a topic has the changes.
 
     Args:
         side: A topic, or groups.
@@ -28,7 +28,10 @@ def as_looked_up(
         return side, False
     if side.queries:
         return side, not one_group(side, keys)
-    if not side.is_table or _is_key(side.tables[alias], alias, keys):
+    if not side.is_table:
+        return side, False
+    by_key = _is_key(side.tables[alias], alias, keys)
+    if by_key and alias not in side.changes:
         return side, False
     below = Flat(
         sources=side.sources,
@@ -43,7 +46,7 @@ def as_looked_up(
         called={alias: relation.alias},
         aliases=side.aliases,
     )
-    return found, True
+    return found, not by_key
 
 
 def _is_key(key: Sequence[str], alias: str, keys: Sequence[KeyPair]) -> bool:

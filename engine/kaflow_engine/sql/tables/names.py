@@ -11,6 +11,7 @@ from kaflow_engine.sql.groups.changes import changes_of
 from kaflow_engine.sql.groups.grouping import is_grouped
 from kaflow_engine.sql.streamable import is_unnest, line_of, row_number_of
 from kaflow_engine.sql.syntax import at_line
+from kaflow_engine.sql.tables.kinds import ORDER, Kind, beside
 
 Named = Mapping[str, exp.Query]
 """Queries by the names that stand for them, in lower case."""
@@ -24,11 +25,20 @@ class ReadTopic:
     reading: str | None = None
     """The relation whose name it is; None: it is that of the topic."""
     key: tuple[str, ...] | None = None
-    """The columns that are the key where it is read as a table; None: of events."""
+    """The columns that are the key of its rows; None: of events."""
     operation: str | None = None
     """What says of each record what it does to a row, where these are read as changes."""
+    is_dimension: bool = False
+    """It is listed under `state.dimensions`, and is read as no table."""
     key_type: str = TEXT
     """The type of `_key`."""
+
+    @property
+    def kind(self) -> Kind:
+        """Of its rows."""
+        if self.key is None:
+            return "dimension" if self.is_dimension else "events"
+        return "changes" if self.operation else "table"
 
 
 Topics = Callable[[str], ReadTopic]
@@ -74,32 +84,38 @@ class Names:
             found[cte.alias.lower()] = cte.this
         return {**known, **found}
 
-    def is_table(self, node: exp.Expr, known: Named) -> bool:
-        """Tell whether what stands after FROM or JOIN is a table: all topics behind it are, or it
-        is grouped."""
+    def kind(self, node: exp.Expr, known: Named) -> Kind:
+        """Return the kind of what stands after FROM or JOIN: a table where all topics behind it
+        are, or where it is grouped."""
         query: exp.Expr = node.this if isinstance(node, exp.Subquery) else node
         if isinstance(node, exp.Table):
             topic = topic_of(node)
             found = self.means(topic.lower(), known)
             if found is None:
-                return self.topics(topic).key is not None
+                return self.topics(topic).kind
             query, known = found
         while isinstance(query, exp.Subquery):
             query = query.this
         if isinstance(query, exp.SetOperation):
             known = self.inside(query, known)
-            return all(self.is_table(exp.Subquery(this=each), known) for each in _sides(query))
+            sides = {self.kind(exp.Subquery(this=each), known) for each in _sides(query)}
+            return "table" if sides == {"table"} else "events"
         clause = query.args.get("from_") or query.args.get("from")
         if not isinstance(query, exp.Select) or clause is None:
-            return False
+            return "events"
         if changes_of(query) is not None:
-            return False
+            return "events"
         if is_grouped(query) or row_number_of(query) is not None:
-            return True
+            return "table"
         known = self.inside(query, known)
+        found = self.kind(clause.this, known)
         joins: list[exp.Join] = query.args.get("joins") or []
-        read = (clause.this, *(join.this for join in joins if not is_unnest(join)))
-        return all(self.is_table(each, known) for each in read)
+        for join in (join for join in joins if not is_unnest(join)):
+            side = (join.side or "").upper()
+            found, joined = beside(found, self.kind(join.this, known))
+            if joined == "events" or (joined == "changes" and side in ("", "RIGHT")):
+                found = min(found, joined, key=ORDER.index)
+        return found
 
 
 def topic_of(node: exp.Table) -> str:

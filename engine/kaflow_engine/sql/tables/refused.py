@@ -11,38 +11,40 @@ from kaflow_engine.sql.shape import BATCH_TIME, JoinKind, QueryShape
 from kaflow_engine.sql.streamable import is_unnest, line_of
 from kaflow_engine.sql.syntax import at_line
 from kaflow_engine.sql.tables.joined import said_kind
+from kaflow_engine.sql.tables.kinds import Kind, beside
 from kaflow_engine.sql.types.bind import expressions
 
 _ALL_TABLES = "declare topics: <topic>: table: true for each topic of the join"
 
 
 def wrong_kinds(
-    select: exp.Select, is_table: Callable[[exp.Expr], bool], at: Location | None
+    select: exp.Select, kind_of: Callable[[exp.Expr], Kind], at: Location | None
 ) -> list[SqlError]:
     """Return what is wrong with joins of events that keep other rows than the driving ones.
 
     Args:
         select: As it was written.
-        is_table: Of what stands after FROM or JOIN.
+        kind_of: Tells the kind of what stands after FROM or JOIN.
         at: Where the SQL text begins.
     """
     clause = select.args.get("from_") or select.args.get("from")
     every: list[exp.Join] = select.args.get("joins") or []
     joins = [join for join in every if not is_unnest(join)]
-    tables = clause is not None and is_table(clause.this)
+    before: Kind = "events" if clause is None else kind_of(clause.this)
     found: list[SqlError] = []
     for number, join in enumerate(joins):
-        joined = is_table(join.this)
+        before, joined = beside(before, kind_of(join.this))
         kind, place = said_kind(join), at_line(at, line_of(join))
-        if not tables and not joined and kind == "FULL" and number:
+        events = before != "table" and joined == "events"  # changes that are joined are a table
+        if events and kind == "FULL" and number:
             way_out = f"put the FULL JOIN first, and what is looked up behind it; or {_ALL_TABLES}"
             text = "FULL JOIN of events behind another join cannot run here"
             found.append(SqlError(text, place, way_out))
-        if not tables and not joined and kind == "RIGHT" and len(joins) > 1:
+        if events and kind == "RIGHT" and len(joins) > 1:
             way_out = f"put the preserved topic first and use LEFT JOIN; or {_ALL_TABLES}"
             text = "RIGHT JOIN among several joins of events cannot run here"
             found.append(SqlError(text, place, way_out))
-        tables = tables and joined
+        before = "table" if before == "table" and joined != "events" else "events"
     return found
 
 

@@ -189,7 +189,7 @@ def _keyed(
     keys: TableKeys,
     schemas: Schemas,
 ) -> QueryShape:
-    if shape.driving.changes:
+    if shape.is_upsert:
         return as_changes(spec, write, shape, schemas)
     shape = with_listed_key(write, shape)
     if all(each.row_key for each in branches) and not shape.is_table:

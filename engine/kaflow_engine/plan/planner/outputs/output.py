@@ -102,7 +102,7 @@ class OutputParts:
     @property
     def has_operations(self) -> bool:
         """Whether rows say themselves what they do to those of their key."""
-        return self.branches[0].shape.driving.changes
+        return self.branches[0].shape.is_upsert
 
     def branch(self, number: int) -> BranchParts:
         """Return a branch, or a query below them, by its number (see BranchShape)."""

@@ -18,11 +18,11 @@ from kaflow_engine.plan.planner.tables.keys import (
     refuse_alike,
     source_key,
 )
-from kaflow_engine.plan.planner.tables.record_keys import from_record_key
+from kaflow_engine.plan.planner.tables.record_keys import from_record_key, keys_of_changes
 from kaflow_engine.sql.pipeline import key_type
 from kaflow_engine.sql.shape import MATCHED, Expr, JoinShape, QueryShape, SourceShape
-from kaflow_engine.sql.syntax import at_line
-from kaflow_engine.sql.tables.operations import operation_sql
+from kaflow_engine.sql.syntax import DIALECT, at_line
+from kaflow_engine.sql.tables.operations import change_of, operation_sql
 from kaflow_engine.sql.types.bind import Binder
 
 
@@ -87,14 +87,25 @@ class Tables:
         key = source_key(source, self.keys)
         edge = self._edge(source, uses)
         typed = [(Column(part.name, self.types[alias, part.name]), part.sql) for part in key]
+        columns, kind = [column for column, _ in typed], key_type(said)
+        deletes = from_record_key(alias, columns, kind)
+        if source.key and [(said.key or name).lower() for name in source.key] != [
+            name.lower() for name in source.key
+        ]:
+            deletes = None  # the key of a record is another one than that of the join
+        operation = operation_sql(alias, said.operation)
+        if source.changes and said.operation is not None:  # a record without a value is a row, too
+            changes = keys_of_changes(alias, columns, kind)
+            typed = [(column, changes[sql][1].sql) for column, sql in typed]
+            deletes, operation = None, change_of(alias, said.operation).sql(dialect=DIALECT)
         table = Materialize(
             id=self._id(f"table:{alias}"),
             state=self._state(),
             rows=edge,
             columns=tuple(Column(f"{alias}.{c.name}", c.type) for c in edge.columns),
             keys=tuple(typed),
-            deletes=from_record_key(alias, [column for column, _ in typed], key_type(said)),
-            operation=operation_sql(alias, said.operation),
+            deletes=deletes,
+            operation=operation,
             each=self.each,
             retain=said.retain,
         )

@@ -61,7 +61,8 @@ def table_keys(spec: PipelineSpec, schemas: Schemas) -> TableKeys:
     """
 
     def key(source: SourceShape) -> tuple[str, ...] | None:
-        names = table_key(spec.read_as(source.topic, source.reading))
+        said = spec.read_as(source.topic, source.reading)
+        names = source.key or table_key(said, kept=source.changes)
         return None if names is None else as_called(names, schemas(source.topic))
 
     return key
@@ -87,8 +88,7 @@ def source_key(source: SourceShape, keys: TableKeys) -> Key:
     if source.query is not None:
         group = source.query.groups[-1]
         called = {name: said for said, name in group.named}
-        whose = source.called or alias
-        parts = (_part(alias, n, (whose, called.get(n, n))) for n, _ in group.keys)
+        parts = (_part(alias, n, (source.called or alias, called.get(n, n))) for n, _ in group.keys)
         branches = (source.query, *group.beside)
         return tuple(
             replace(part, may_be_null=any(_may_be_null(source, q, part) for q in branches))

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.formats.types import Decimal, Scalar, fields_of, parse_type
 from kaflow_engine.model.columns import Column
-from kaflow_engine.model.record_columns import HIDDEN_KEY, KEY
+from kaflow_engine.model.record_columns import HIDDEN_KEY, KEY, NULL_VALUE
 from kaflow_engine.model.sources.topic_specs import TopicSpec
 from kaflow_engine.sql.pipeline import key_type
-from kaflow_engine.sql.shape import JoinShape, OutputShape
+from kaflow_engine.sql.shape import Expr, JoinShape, OutputShape
 
 
 def from_record_key(alias: str, key: Sequence[Column], kind: str) -> tuple[str, ...] | None:
@@ -30,6 +30,31 @@ def from_record_key(alias: str, key: Sequence[Column], kind: str) -> tuple[str, 
             return None
         return tuple(f"CAST(({own}).{identifier(fields[c.name.lower()])} AS {c.type})" for c in key)
     return (f"CAST({own} AS {key[0].type})",) if len(key) == 1 else None
+
+
+KeysOfChanges = dict[str, tuple[str, Expr]]
+"""By the SQL of a key column: its name, and what it is in every change."""
+
+
+def keys_of_changes(alias: str, key: Sequence[Column], kind: str) -> KeysOfChanges:
+    """Return what the columns of the key are in every change, also in one without a value.
+
+    Args:
+        alias: As in `from_record_key`.
+        key: As there.
+        kind: As there.
+    """
+    of_nulls = from_record_key(alias, key, kind) or [None] * len(key)
+    null = identifier(f"{alias}.{NULL_VALUE.name}")
+    found: KeysOfChanges = {}
+    for column, of_null in zip(key, of_nulls, strict=True):
+        own = identifier(f"{alias}.{column.name}")
+        uses, sql = {(alias, column.name)}, own
+        if of_null is not None:
+            sql = f"CASE WHEN {null} THEN {of_null} ELSE {own} END"
+            uses |= {(alias, NULL_VALUE.name), (alias, KEY)}
+        found[own] = (column.name, Expr(sql=sql, uses=tuple(sorted(uses))))
+    return found
 
 
 def is_record_key(join: JoinShape, topic: TopicSpec) -> bool:

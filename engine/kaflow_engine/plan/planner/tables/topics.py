@@ -97,6 +97,21 @@ def _kept_for_ever(spec: PipelineSpec, chains: Sequence[ChainShape]) -> Iterator
             )
 
 
+def _of_dimensions(spec: PipelineSpec, chains: Sequence[ChainShape]) -> Iterator[ModelError]:
+    """Old versions of a dimension, and its history, are for events that look it up."""
+    read = (source for chain in chains for source in chain.shape.read if source.key)
+    for topic in dict.fromkeys(source.topic for source in read):
+        said = spec.topic(topic)
+        for key in ("lookup", "history"):
+            if key in said.model_fields_set and getattr(said, key) != "current":
+                yield ModelError(
+                    f"'{key}' has no meaning for dimension '{topic}' where it is joined to tables: "
+                    "there it is one, which has the rows of its topic and no old ones",
+                    spec.place("topics", topic, key),
+                    "remove it; or join the dimension to events in a pipeline of their own",
+                )
+
+
 def _is_table(source: SourceShape) -> bool:
     """Tell whether a source is a table of a topic, by whatever columns its rows are found."""
     return source.table or (source.query is not None and not source.query.groups)
@@ -106,10 +121,11 @@ def wrong_settings(spec: PipelineSpec, chains: Sequence[ChainShape]) -> Iterator
     """Yield an error for each setting that does not fit the tables that queries read."""
     yield from _kept_for_ever(spec, chains)
     yield from _changes_alone(spec, chains)
+    yield from _of_dimensions(spec, chains)
     for i, name in enumerate(spec.state.dimensions):
         for chain in chains:
             tables = [s.topic or s.called for s in chain.shape.sources if _is_table(s)]
-            if tables and chain.shape.driving.topic == name:
+            if tables and chain.shape.driving.topic == name and not chain.shape.is_table:
                 yield ModelError(
                     f"'{name}' is a dimension, and drives a join with table '{tables[0]}'",
                     spec.place("state", "dimensions", i),

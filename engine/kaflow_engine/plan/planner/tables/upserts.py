@@ -1,24 +1,31 @@
 """Queries over changes of rows: what becomes of each operation, and by which key it leaves."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kaflow_engine.duck.quoting import identifier
-from kaflow_engine.errors import ModelError, SqlError
+from kaflow_engine.errors import Location, ModelError, SqlError
 from kaflow_engine.flow.sinks import OPERATION, TOMBSTONE
 from kaflow_engine.model.columns import Column
+from kaflow_engine.model.files.yaml_file import raise_all
 from kaflow_engine.model.key_formats import TEXT, WrittenKeyFormat
 from kaflow_engine.model.outputs.output_specs import Write
-from kaflow_engine.model.record_columns import KEY, NULL_VALUE, readable
+from kaflow_engine.model.record_columns import NULL_VALUE, readable
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.outputs.listed_keys import key_columns, with_listed_key
 from kaflow_engine.plan.planner.tables.keys import record_key
-from kaflow_engine.plan.planner.tables.record_keys import from_record_key, own_key_name
+from kaflow_engine.plan.planner.tables.record_keys import (
+    KeysOfChanges,
+    keys_of_changes,
+    own_key_name,
+)
 from kaflow_engine.sql.pipeline import key_type
 from kaflow_engine.sql.scope import Schemas, to_expr
-from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape
+from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape, SourceShape
+from kaflow_engine.sql.syntax import at_line
 from kaflow_engine.sql.tables.joined import as_called
 from kaflow_engine.sql.tables.operations import OP, change_of
+from kaflow_engine.sql.types.bind import expressions
 
 _AS_TABLE = "add table: true, which keeps the row of each key; or write the rows to a topic first"
 
@@ -30,9 +37,10 @@ def refuse_upserts(spec: PipelineSpec, write: Write, branches: Sequence[QuerySha
         ModelError: With the way out.
     """
     at = spec.place(*write.query_at)
-    for shape in (each for one in branches for each in (one, *one.beside)):
+    for shape in dict.fromkeys(each for one in branches for each in (*one.below, one)):
+        raise_all(_about_operations(shape, at))
         for source in shape.sources:
-            if not source.changes:
+            if not source.changes or source.table:
                 continue
             name = source.reading or source.topic
             done = {
@@ -40,7 +48,6 @@ def refuse_upserts(spec: PipelineSpec, write: Write, branches: Sequence[QuerySha
                 "grouped": bool(shape.groups),
                 "unnested": bool(shape.unnests),
                 "put together by UNION ALL": len(branches) > 1,
-                "looked up": any(source in each.sources for each in shape.looked_up),
             }
             for what in (what for what, is_done in done.items() if is_done):
                 raise SqlError(
@@ -68,6 +75,29 @@ def refuse_upserts(spec: PipelineSpec, write: Write, branches: Sequence[QuerySha
                 )
 
 
+def _about_operations(shape: QueryShape, at: Location) -> Iterator[SqlError]:
+    """Yield what asks for the operation of rows that are kept: these are there, or are not."""
+    for alias, source in ((each.alias, _behind(each)) for each in shape.sources):
+        if not (source.changes and source.table):
+            continue
+        name = source.reading or source.topic
+        for part in expressions(shape):
+            if (alias, NULL_VALUE.name) in part.uses:
+                yield SqlError(
+                    f"{OP} of '{name}', whose rows are kept here: such a row is there until a "
+                    "change deletes it, and has no operation",
+                    at_line(at, part.line),
+                    f"remove it; to take some changes only, write those of '{name}' to a topic, "
+                    "and read that one",
+                )
+
+
+def _behind(source: SourceShape) -> SourceShape:
+    """Return the topic of a table that is found by its rows."""
+    is_table = source.query is not None and not source.query.groups
+    return source.query.driving if source.query is not None and is_table else source
+
+
 def as_changes(spec: PipelineSpec, write: Write, shape: QueryShape, schemas: Schemas) -> QueryShape:
     """Return a query over changes as one over events, each of which says what it does.
 
@@ -87,7 +117,9 @@ def as_changes(spec: PipelineSpec, write: Write, shape: QueryShape, schemas: Sch
     known = {column.name.lower() for column in (*readable(columns), NULL_VALUE)}
     if not known.issuperset(name.lower() for name in (*names, *(n for _, n in operation.uses))):
         return shape  # `wrong_table_topics` says so
-    keys = _keys(source.alias, names, columns, key_type(said))
+    types = {column.name: column.type for column in columns}
+    typed = [Column(name, types.get(name, TEXT)) for name in names]
+    keys = keys_of_changes(source.alias, typed, key_type(said))
     about_op = [p for p in shape.where if operation.sql in p.sql and _reads(operation, p)]
     rest = [part for part in shape.where if part not in about_op]
     passes = " AND ".join(f"({part.sql})" for part in rest) or "TRUE"
@@ -131,26 +163,6 @@ def as_changes(spec: PipelineSpec, write: Write, shape: QueryShape, schemas: Sch
     )
 
 
-Keys = dict[str, tuple[str, Expr]]
-"""By the SQL of a key column: its name, and what it is in every change."""
-
-
-def _keys(alias: str, names: Sequence[str], columns: Sequence[Column], kind: str) -> Keys:
-    types = {column.name: column.type for column in columns}
-    typed = [Column(name, types.get(name, TEXT)) for name in names]
-    of_nulls = from_record_key(alias, typed, kind) or [None] * len(names)
-    null = identifier(f"{alias}.{NULL_VALUE.name}")
-    found: Keys = {}
-    for name, of_null in zip(names, of_nulls, strict=True):
-        own = identifier(f"{alias}.{name}")
-        uses, sql = {(alias, name)}, own
-        if of_null is not None:
-            sql = f"CASE WHEN {null} THEN {of_null} ELSE {own} END"
-            uses |= {(alias, NULL_VALUE.name), (alias, KEY)}
-        found[own] = (name, Expr(sql=sql, uses=tuple(sorted(uses))))
-    return found
-
-
 def _reads(operation: Expr, part: Expr) -> bool:
     return set(part.uses) <= set(operation.uses)
 
@@ -162,7 +174,7 @@ def _with_tombstones(alias: str, now: Expr) -> Expr:
     return Expr(sql=sql, uses=tuple(sorted({*now.uses, use})))
 
 
-def _output(output: OutputShape, keys: Keys, now: Expr, gone: str) -> OutputShape:
+def _output(output: OutputShape, keys: KeysOfChanges, now: Expr, gone: str) -> OutputShape:
     """Return a column: of a delete without a row there are those of the key, and the headers."""
     if output.role == "headers":
         return output
@@ -181,7 +193,7 @@ def _record_key(keys: Sequence[tuple[str, Expr]], form: WrittenKeyFormat | None)
     return Expr(sql=record_key(pairs, None, form), uses=uses)
 
 
-def _check_key(spec: PipelineSpec, write: Write, shape: QueryShape, keys: Keys) -> None:
+def _check_key(spec: PipelineSpec, write: Write, shape: QueryShape, keys: KeysOfChanges) -> None:
     columns = key_columns(write, shape)
     own = {expr.sql for _, expr in keys.values()}
     if columns and {column.expr.sql for column in columns} != own:
