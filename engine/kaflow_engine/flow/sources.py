@@ -64,7 +64,24 @@ class GeneratorParams:
     values: tuple[DrawnParams, ...]
 
 
-SourceParams = FilesParams | GeneratorParams
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookParams:
+    """Requests that others send."""
+
+    type: Literal["webhook"] = "webhook"
+    listen: str
+    path: str
+    secret: str | None
+    """The name of the one that senders sign with; None: they do not."""
+    signature_header: str
+    signature_prefix: str
+    idempotency_header: str
+    max_bytes: int
+    max_connections: int
+    max_backlog: int
+
+
+SourceParams = FilesParams | GeneratorParams | WebhookParams
 """The settings of a source that is no topic."""
 
 

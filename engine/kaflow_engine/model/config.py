@@ -226,6 +226,8 @@ class Config(Spec):
     iceberg: IcebergConfig = IcebergConfig()
     webhook: WebhookConfig = WebhookConfig()
     command: CommandConfig = CommandConfig()
+    secrets: dict[str, Filled] = Field(default={}, repr=False)
+    """By names, which pipelines use."""
     plugins: dict[str, PluginConfig] = Field(default={})
     """By their names."""
     spark: SparkConfig = SparkConfig()

@@ -4,12 +4,14 @@ import shutil
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from kaflow_engine.connectors.http.receiving import receiving
 from kaflow_engine.connectors.kafka.oauth import java_options
 from kaflow_engine.errors import DrainIncomplete, KaflowError, StateError
 from kaflow_engine.flow.flow import Backfill, Flow
@@ -83,7 +85,10 @@ def run_pipelines(
             if spark is None
             else lambda: spark
         )
+        taking = ExitStack()
         try:
+            for plan in plans:
+                taking.enter_context(receiving(plan, root, config.secrets))
             warn_unless_protected(sessions.get(), config.spark.master)
             runs = [
                 PipelineRun(
@@ -99,6 +104,7 @@ def run_pipelines(
             ]
             return _supervise(runs, held, limits, config.drain_deadline / 1000)
         finally:
+            taking.close()
             if spark is None:
                 sessions.close()
 

@@ -164,7 +164,9 @@ class PipelineRun:
             rebuild = load_rebuild(store)
         log = BatchLog(store)
         histories = open_histories(self.spark, log, wanted)
-        inputs = open_inputs(kafka, log, wanted, connection_of_stores(self.config))
+        inputs = open_inputs(
+            kafka, log, wanted, directory.parent, connection_of_stores(self.config)
+        )
         new_state = new_state_of(self.plan, self.config, inputs, self.clock(), histories, rebuild)
         state, plan = open_state(log, wanted, inputs, new_state, self.change)
         refuse_moved(log, plan)

@@ -20,7 +20,9 @@ class World:
         self.inside.mkdir()
 
     def source(self, **more: Any) -> FilesSource:
-        place = SourcePlace(name="s", store=LocalStore(self.state), clock=lambda: self.now)
+        place = SourcePlace(
+            name="s", store=LocalStore(self.state), journal=self.state, clock=lambda: self.now
+        )
         return FilesSource(self.params(**more), place)
 
     def params(self, **more: Any) -> FilesParams:

@@ -46,7 +46,9 @@ def objects(store: Store, tmp_path: Path) -> Bucket:
 def source(store: Store, path: Path, **more: object) -> FilesSource:
     params = replace(PARAMS, path=f"s3://{NAME}/{path.name}/in", **more)  # pyright: ignore[reportArgumentType]  # of the test
     connection = {**KEYS, "endpoint": store.endpoint}
-    place = SourcePlace(name="s", store=LocalStore(path), clock=wall_clock, connection=connection)
+    place = SourcePlace(
+        name="s", store=LocalStore(path), journal=path, clock=wall_clock, connection=connection
+    )
     return FilesSource(params, place)
 
 
@@ -111,6 +113,7 @@ def test_a_store_that_does_not_answer_is_an_outage(store: Store, tmp_path: Path)
     place = SourcePlace(
         name="s",
         store=LocalStore(tmp_path),
+        journal=tmp_path,
         clock=wall_clock,
         connection={**KEYS, "endpoint": store.endpoint},
     )

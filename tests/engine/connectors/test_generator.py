@@ -46,7 +46,7 @@ PARAMS = GeneratorParams(rate=100, seed=7, records=None, start=NOW - 100_000, va
 
 
 def source(path: Path, params: GeneratorParams = PARAMS, now: int = NOW) -> GeneratorSource:
-    place = SourcePlace(name="made", store=LocalStore(path), clock=lambda: now)
+    place = SourcePlace(name="made", store=LocalStore(path), journal=path, clock=lambda: now)
     return GeneratorSource(params, place)
 
 

@@ -11,6 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from kaflow_engine.connectors.contract import TaskPart
+from kaflow_engine.connectors.journal.journal import Journal, Message
+from kaflow_engine.connectors.journal.source import JournalSource
 from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings
 from kaflow_engine.connectors.kafka.delivery.topic_sink import TopicSink
@@ -78,6 +80,8 @@ def subject_of(name: str, request: pytest.FixtureRequest) -> Subject:
     if name == "kafka":
         return Subject(topic_with_values(request), VALUES)
     folder: Path = request.getfixturevalue("tmp_path")
+    if name == "webhook":
+        return Subject(sent(folder), [LINES])
     params: SourceParams = generated() if name == "generator" else written(folder / "in", name)
     found = opened(params, folder / "state")
     made = [b'{"n":%d}' % n for n in range(4)]
@@ -85,8 +89,17 @@ def subject_of(name: str, request: pytest.FixtureRequest) -> Subject:
 
 
 def opened(params: SourceParams, state: Path, clock: int = NOW) -> NamedSource:
-    place = SourcePlace(name="s", store=LocalStore(state), clock=lambda: clock)
+    place = SourcePlace(name="s", store=LocalStore(state), journal=state, clock=lambda: clock)
     return source_kind(params.type).open(params, place)
+
+
+def sent(folder: Path) -> NamedSource:
+    """Write requests down, and read them as a process that did not write them."""
+    journal = Journal(folder / "journal", NOW)
+    for line in LINES:
+        journal.append([Message(value=line)], NOW)
+    journal.close()
+    return JournalSource(name="s", folder=folder / "journal")
 
 
 def topic_with_values(request: pytest.FixtureRequest) -> TopicSource:
@@ -112,7 +125,7 @@ def topic_with_values(request: pytest.FixtureRequest) -> TopicSource:
     return TopicSource(kafka, topic)
 
 
-NAMED = ["parquet", "json", "csv", "generator"]
+NAMED = ["parquet", "json", "csv", "generator", "webhook"]
 """Kinds of sources that files name, and their formats."""
 ALL = [pytest.param("kafka", marks=pytest.mark.kafka), "a list", *NAMED]
 
@@ -123,7 +136,7 @@ def subject(request: pytest.FixtureRequest) -> Subject:
 
 
 def test_every_kind_has_rows() -> None:
-    assert {"files", "generator"} == set(SOURCES)
+    assert {"files", "generator", "webhook"} == set(SOURCES)
 
 
 def test_a_source_is_read_between_its_start_and_its_end(subject: Subject) -> None:
@@ -187,7 +200,7 @@ def test_a_task_and_a_later_run_read_the_same(name: str, request: pytest.Fixture
             assert again.latest() == end
 
 
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", [name for name in NAMED if name != "webhook"])
 def test_another_machine_reads_the_same(name: str, request: pytest.FixtureRequest) -> None:
     source = cast(NamedSource, subject_of(name, request).source)
     end = source.latest()
@@ -202,6 +215,8 @@ def test_another_machine_reads_the_same(name: str, request: pytest.FixtureReques
 
 def opened_again(name: str, request: pytest.FixtureRequest) -> NamedSource:
     folder: Path = request.getfixturevalue("tmp_path")
+    if name == "webhook":
+        return JournalSource(name="s", folder=folder / "journal")
     return opened(params_of(name, folder), folder / "state")
 
 

@@ -103,6 +103,9 @@ class GeneratorSource:
             self._place.store.put(_name(self._place), str(found).encode())
             self._begin = found
 
+    def forget(self, before: Mapping[int, int], now: int) -> None:
+        """Do nothing: it keeps no records."""
+
     def read(self, start: Mapping[int, int], end: Mapping[int, int]) -> pa.Table:
         """Return the records of a range."""
         batches = [batch for read in self.reads(start, end) for batch in read()]

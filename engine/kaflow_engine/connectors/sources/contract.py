@@ -5,6 +5,7 @@ A `Source` gives the same records for the same range of offsets.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from kaflow_engine.formats.contract import Format
@@ -93,6 +94,16 @@ class NamedSource(Source, Protocol):
         """
         ...
 
+    def forget(self, before: Mapping[int, int], now: int) -> None:
+        """Let go of what only reading records again would need, which never comes: a batch that has
+        read up to `before` was committed.
+
+        Args:
+            before: By partition, the offset of the first record that was not read.
+            now: Epoch milliseconds.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourcePlace:
@@ -102,6 +113,8 @@ class SourcePlace:
     """What queries call it: the `topic` of its records."""
     store: "Store"
     """The state directory."""
+    journal: Path
+    """Where a source keeps what it was given, beside the state."""
     clock: Callable[[], int]
     """Epoch milliseconds."""
     connection: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)

@@ -9,6 +9,7 @@ from kaflow_engine.errors import UnknownName
 SOURCES: dict[str, str] = {
     "files": "kaflow_engine.connectors.files.source.kind:FilesKind",
     "generator": "kaflow_engine.connectors.generator.kind:GeneratorKind",
+    "webhook": "kaflow_engine.connectors.http.webhook_source:WebhookSourceKind",
 }
 """Name → module and class of a `SourceKind`."""
 

@@ -12,6 +12,7 @@ from kaflow_engine.model.sources.source_specs import (
     SOURCE_TYPES,
     FilesSourceSpec,
     GeneratorSourceSpec,
+    WebhookSourceSpec,
 )
 from kaflow_engine.model.sources.topic_specs import TopicSpec
 from kaflow_engine.model.spec import CHOICE, Spec
@@ -46,6 +47,10 @@ class GeneratorConfig(OfTables, GeneratorSourceSpec):
     """How the records of a table are made up."""
 
 
+class WebhookConfig(OfTables, WebhookSourceSpec):
+    """Where the requests behind a table arrive."""
+
+
 _TOPIC = f"{CHOICE}topic"
 
 
@@ -67,7 +72,8 @@ class TableSpec(Spec):
     config: Annotated[
         Annotated[TopicConfig, Tag(_TOPIC)]
         | Annotated[FilesConfig, Tag("\0files")]
-        | Annotated[GeneratorConfig, Tag("\0generator")],
+        | Annotated[GeneratorConfig, Tag("\0generator")]
+        | Annotated[WebhookConfig, Tag("\0webhook")],
         Discriminator(_choice),
     ] = TopicConfig()
     columns: tuple[PropertyColumn, ...] = ()

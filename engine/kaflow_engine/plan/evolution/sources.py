@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.sources import FilesParams, GeneratorParams, SourceParams
+from kaflow_engine.flow.sources import FilesParams, GeneratorParams, SourceParams, WebhookParams
 
 
 def other_sources(old: Flow, new: Flow) -> Iterator[str]:
@@ -42,8 +42,24 @@ def _offsets_of(origin: SourceParams | None) -> SourceParams | None:
             return replace(origin, path="", settle=0)
         case GeneratorParams():
             return replace(origin, records=None)
+        case WebhookParams():
+            return _ANY_WEBHOOK
         case _:
             assert_never(origin)
+
+
+_ANY_WEBHOOK = WebhookParams(
+    listen="",
+    path="",
+    secret=None,
+    signature_header="",
+    signature_prefix="",
+    idempotency_header="",
+    max_bytes=0,
+    max_connections=0,
+    max_backlog=0,
+)
+"""Where requests arrive may change: what was written down stays."""
 
 
 def _called(origin: SourceParams | None) -> str:
@@ -55,5 +71,7 @@ def _called(origin: SourceParams | None) -> str:
         case GeneratorParams():
             values = ", ".join(f"{each.name} {each.distribution}" for each in origin.values)
             return f"a generator of {origin.rate:g} records a second, seed {origin.seed} ({values})"
+        case WebhookParams():
+            return "a webhook"
         case _:
             assert_never(origin)

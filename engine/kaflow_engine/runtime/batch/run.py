@@ -167,4 +167,6 @@ class Run:
                 self.watch.say(checkpoint=self.keeper.mark)
         if self.runner.kept is not None:
             self.runner.kept.forget()
+        for name, source in self.runner.source.named.items():
+            source.forget(self.standing.offsets.get(name, {}), self.runner.clock())
         check_budget(self.plan, self.records, self.dead_letters)

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from kaflow_engine.connectors.journal.folder import journal_folder
 from kaflow_engine.connectors.kafka.admin import KNOWN_BEFORE_S, offsets, require
 from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.topics import topic_ids
@@ -74,7 +76,7 @@ class Inputs:
 
 
 def open_inputs(
-    kafka: KafkaSettings, log: BatchLog, plan: Flow, connection: Mapping[str, str]
+    kafka: KafkaSettings, log: BatchLog, plan: Flow, root: Path, connection: Mapping[str, str]
 ) -> Inputs:
     """Return what a plan reads, and what batches read that its state has begun with another one.
 
@@ -82,6 +84,7 @@ def open_inputs(
         kafka: Where the topics are.
         log: Of the state, if there is one.
         plan: What will run.
+        root: The folder of all states.
         connection: How a store of objects is reached.
 
     Raises:
@@ -91,16 +94,19 @@ def open_inputs(
     plans = [plan] if state is None else [plan_of(log.load_plan(state.fingerprint)), plan]
     named: dict[str, NamedSource] = {}
     for each in plans:
-        named |= open_sources(each, log.store, connection)
+        named |= open_sources(each, log.store, root, connection)
     return Inputs(kafka, named)
 
 
-def open_sources(plan: Flow, store: Store, connection: Mapping[str, str]) -> NamedSources:
+def open_sources(
+    plan: Flow, store: Store, root: Path, connection: Mapping[str, str]
+) -> NamedSources:
     """Open the sources of a plan that are no topics.
 
     Args:
         plan: What reads them.
         store: The state directory.
+        root: The folder of all states.
         connection: How a store of objects is reached.
 
     Raises:
@@ -109,7 +115,13 @@ def open_sources(plan: Flow, store: Store, connection: Mapping[str, str]) -> Nam
     return {
         topic.name: source_kind(topic.connector.type).open(
             topic.connector,
-            SourcePlace(name=topic.name, store=store, clock=wall_clock, connection=connection),
+            SourcePlace(
+                name=topic.name,
+                store=store,
+                journal=journal_folder(root, plan.pipeline, topic.name),
+                clock=wall_clock,
+                connection=connection,
+            ),
         )
         for topic in plan.sources
         if topic.connector is not None

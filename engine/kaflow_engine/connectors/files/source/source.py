@@ -167,6 +167,9 @@ class FilesSource:
         """
         self._catalogue.know(found)
 
+    def forget(self, before: Mapping[int, int], now: int) -> None:
+        """Do nothing: it keeps no records."""
+
     def read(self, start: Mapping[int, int], end: Mapping[int, int]) -> pa.Table:
         """Return the records of a range."""
         batches = [batch for read in self.reads(start, end) for batch in read()]

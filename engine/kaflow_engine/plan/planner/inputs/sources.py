@@ -7,8 +7,13 @@ from kaflow_engine.flow.sources import (
     FilesParams,
     GeneratorParams,
     SourceParams,
+    WebhookParams,
 )
-from kaflow_engine.model.sources.source_specs import FilesSourceSpec, GeneratorSourceSpec
+from kaflow_engine.model.sources.source_specs import (
+    FilesSourceSpec,
+    GeneratorSourceSpec,
+    WebhookSourceSpec,
+)
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.inputs.history import absolute
 
@@ -36,6 +41,18 @@ def source_params(spec: PipelineSpec, name: str) -> SourceParams | None:
                     DrawnParams(name=name, **drawn.model_dump())
                     for name, drawn in said.values.items()
                 ),
+            )
+        case WebhookSourceSpec(signature=signature):
+            return WebhookParams(
+                listen=said.listen,
+                path=said.path,
+                secret=None if signature is None else signature.secret,
+                signature_header="" if signature is None else signature.header,
+                signature_prefix="" if signature is None else signature.prefix,
+                idempotency_header=said.idempotency_header,
+                max_bytes=said.max_bytes,
+                max_connections=said.max_connections,
+                max_backlog=said.max_backlog,
             )
         case _:
             assert_never(said)

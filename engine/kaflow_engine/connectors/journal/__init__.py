@@ -1,0 +1,1 @@
+"""What cannot be read twice is written down before it is acknowledged, and read from there."""
