@@ -32,6 +32,7 @@ BEYOND_THE_ORACLE = {
     "the time of an update is the greatest of all records of its group, and never goes back",
     "windows before 1970, from their origins, of weeks, months and quarters",
     "an unknown operation is a bad record, a null value without a key is left out",
+    "many unknown operations of a table, of changes and of what events look up are bad records",
     "a forgotten group is found no more, and one that begins again is",
     "a forgotten group goes out of a join of tables, an output of the groups gets nothing",
     "a forgotten group is taken out of the groups that count it",

@@ -7,6 +7,9 @@ from typing import Literal
 from kaflow_engine.flow.edges import Driving, Rows
 from kaflow_engine.model.columns import Column
 
+UNKNOWN_OPERATION = "unknown operation "
+"""How the error of a record begins that does to its row what nothing is called."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Materialize:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from kaflow_engine.duck.functions.catalogue import CALLING, FAILED
 from kaflow_engine.duck.queries import query
 from kaflow_engine.errors import RunError
+from kaflow_engine.flow.tables import UNKNOWN_OPERATION
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.probe import Suspect, suspects_of
 
@@ -19,6 +20,7 @@ DATA_ERRORS = (duckdb.DataError, duckdb.InvalidInputException, duckdb.InvalidTyp
 FEW = 4
 """Rows that are halved and halved again, without looking for suspects."""
 
+_UNKNOWN = "UnknownOperation"
 QUOTED = 2
 """Bad rows of one batch that get the words of DuckDB, which takes a query for each."""
 
@@ -34,8 +36,17 @@ class BadRow:
 
 
 def bad_records(failed: Iterable[BadRow]) -> list[BadRecord]:
-    """Return rows on which the SQL failed as records that are taken out."""
-    return [BadRecord(row=b.row, phase="sql", error=b.error, message=b.message) for b in failed]
+    """Return rows on which the SQL failed as records that are taken out; where it could not read
+    what a record does to its row, the record could not be decoded."""
+    return [
+        BadRecord(
+            row=b.row,
+            phase="decode" if b.error == _UNKNOWN else "sql",
+            error=b.error,
+            message=b.message,
+        )
+        for b in failed
+    ]
 
 
 def guarded(sql: str, rows: pa.Table) -> tuple[pa.Table, list[BadRow]]:
@@ -116,6 +127,8 @@ def error_class(error: BaseException) -> str:
     _not_of_a_row(error)
     if str(error).startswith(CALLING):
         return "FunctionError"
+    if error_text(error).startswith(UNKNOWN_OPERATION):
+        return _UNKNOWN
     return type(error).__name__.replace("Exception", "Error")
 
 

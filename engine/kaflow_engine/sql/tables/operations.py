@@ -3,6 +3,7 @@
 from sqlglot import exp, parse_one
 
 from kaflow_engine.duck.quoting import identifier, literal
+from kaflow_engine.flow.tables import UNKNOWN_OPERATION
 from kaflow_engine.model.record_columns import HEADERS, NULL_VALUE
 from kaflow_engine.sql.syntax import DIALECT
 
@@ -24,7 +25,7 @@ def operation_sql(alias: str, said: str | None) -> str | None:
     return (
         f"CASE coalesce({value}, 'i') WHEN 'i' THEN 'i' WHEN 'c' THEN 'i' WHEN 'r' THEN 'i' "
         f"WHEN 'u' THEN 'u' WHEN 'd' THEN 'd' "
-        f"ELSE error('unknown operation ' || {value}) END"
+        f"ELSE error({literal(UNKNOWN_OPERATION)} || {value}) END"
     )
 
 
