@@ -129,6 +129,7 @@ BEYOND_THE_ORACLE = {
     "groups of another topic, by two columns, beside a dimension",
     "groups of groups that are looked up are counted",
     "the last row of each key of a relation, one that moves, and one without a key",
+    "a null value deletes the last row of its key, where null values are rows and pass as they are",
     "of a table the row that changed last among those with the key",
     "events look up the last row of a key",
     "RA23 change operations are kept where rows are projected",

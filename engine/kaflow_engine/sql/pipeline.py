@@ -117,6 +117,7 @@ def topics_of(spec: PipelineSpec) -> Topics:
             key=table_key(said),
             operation=operation,
             key_type=key_type(said),
+            null_rows=said.on_null == "row" and not said.table and operation is None,
         )
 
     return read

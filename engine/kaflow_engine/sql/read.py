@@ -192,7 +192,7 @@ class _Reader:
                 return [derived(flat, node.alias_or_name) for flat in below]
             read = self.names.topics(name)
             alias = node.alias or (name if len(node.parts) == 1 else node.parts[-1].name)
-            flat = Flat(aliases=set(taken))
+            flat = Flat(aliases=set(taken), null_rows=read.null_rows)
             unique = flat.unique(alias)
             flat.sources.append((unique, read.topic))
             columns = self.schemas(read.topic)

@@ -10,12 +10,13 @@ from kaflow_engine.flow.tables import APPEND_OP, APPEND_TIME
 from kaflow_engine.flow.windows import WINDOW_END, WINDOW_START, window_text
 from kaflow_engine.model.durations import format_duration
 from kaflow_engine.model.outputs.output_specs import Write
+from kaflow_engine.model.record_columns import NULL_VALUE
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.explain.group_part import AppendPart, CallPart, GroupPart, RunPart
 from kaflow_engine.plan.planner.grouping.settings import GroupSettings, group_settings
 from kaflow_engine.sql.groups.event_time import TIME
 from kaflow_engine.sql.groups.shapes import RunShape
-from kaflow_engine.sql.shape import HERE, ROW, CallShape, GroupShape, QueryShape
+from kaflow_engine.sql.shape import HERE, ROW, CallShape, Expr, GroupShape, QueryShape
 from kaflow_engine.sql.tables.operations import OP
 
 
@@ -69,7 +70,7 @@ def _part(
             for call in group.calls
             if call.name != HERE
         ),
-        having=tuple(shown(part.sql, {**named, **behind}) for part in group.where),
+        having=tuple(_condition(part, {**named, **behind}) for part in group.where),
         distinct=group.distinct,
         run=None if group.run is None else _run(group.run),
         append=None
@@ -86,6 +87,12 @@ def _part(
         branches=1 + len(group.beside),
         travels=aggregate is None or aggregate.exchange,
     )
+
+
+def _condition(part: Expr, named: Mapping[str, str]) -> str:
+    if f"'{NULL_VALUE.name}'" in part.sql:
+        return "its last record is no null value"
+    return shown(part.sql, named)
 
 
 def _run(run: RunShape) -> RunPart:

@@ -29,6 +29,8 @@ class ReadTopic:
     """What says of each record what it does to a row, where these are read as changes."""
     key_type: str = TEXT
     """The type of `_key`."""
+    null_rows: bool = False
+    """Its null values are rows of NULLs."""
 
 
 Topics = Callable[[str], ReadTopic]
