@@ -161,6 +161,7 @@ BEYOND_THE_ORACLE = {
     "the time of windows of a union, and of windows and events as its branches",
     "runs over distinct rows and their time",
     "each insert and update of a table is a row, and each delete where it is asked for",
+    "the key of changes is that of their row, of several columns a STRUCT",
     "changes are those of what the relation selects, and of the rows that it has",
     "each change of a joined row is a row, also those that one record makes",
     "each change of a group is a row, which is filtered, made distinct and put into windows",
