@@ -108,7 +108,7 @@ def _timed(topic: TableTopic, record: Record, now: int) -> tuple[Record, str | N
         if not isinstance(ts, int) or ts > now + topic.max_future:
             return record, "event_time"
         record = replace(record, ts=ts)
-    return record, "sql" if operation_of(topic, record) == "bad" else None
+    return record, "decode" if operation_of(topic, record) == "bad" else None
 
 
 def _in_order(

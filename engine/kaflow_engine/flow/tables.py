@@ -85,9 +85,9 @@ class TableJoin:
         return self.left, self.right
 
 
-APPEND_OP, APPEND_TIME = "$op", "$time"
-"""Columns of append rows, those of runs too, that no author can name: the operation, and the event
-time."""
+APPEND_OP, APPEND_TIME, APPEND_KEY = "$op", "$time", "$key"
+"""Columns of append rows, of runs the event time too, that no author can name: the operation, the
+event time, and where it is read the key that a row has in its table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -111,6 +111,8 @@ class Flat:
     """The relations by whose names sources are read, by the aliases of these."""
     called: dict[str, str] = field(default_factory=dict[str, str])
     """What the author calls groups that are joined, by the aliases of sources."""
+    null_rows: bool = False
+    """Null values of the topic that is its first source are rows of NULLs."""
     changes: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """Of each source whose records are changes of rows the columns of their key."""
     tables: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])

@@ -119,6 +119,7 @@ def topics_of(spec: PipelineSpec) -> Topics:
             operation=operation,
             is_dimension=topic in spec.state.dimensions,
             key_type=key_type(said),
+            null_rows=said.on_null == "row" and not said.table and operation is None,
         )
 
     return read

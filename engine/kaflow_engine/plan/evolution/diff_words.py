@@ -17,6 +17,7 @@ WORDS: Mapping[str, str] = {
     "dead_letter_topic": "dead letter topic",
     "driving": "role",
     "each": "every change leaves",
+    "timed": "the time of groups as a column",
     "emission": "emission type",
     "idle_timeout": "idle timeout",
     "keep": "time that versions are kept",

@@ -6,16 +6,17 @@ from dataclasses import replace
 from kaflow_engine.duck.functions.catalogue import plain
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.operators import Aggregate, Gathers
-from kaflow_engine.flow.tables import APPEND_OP, APPEND_TIME
+from kaflow_engine.flow.tables import APPEND_KEY, APPEND_OP, APPEND_TIME
 from kaflow_engine.flow.windows import WINDOW_END, WINDOW_START, window_text
 from kaflow_engine.model.durations import format_duration
 from kaflow_engine.model.outputs.output_specs import Write
+from kaflow_engine.model.record_columns import KEY, NULL_VALUE
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.explain.group_part import AppendPart, CallPart, GroupPart, RunPart
 from kaflow_engine.plan.planner.grouping.settings import GroupSettings, group_settings
 from kaflow_engine.sql.groups.event_time import TIME
 from kaflow_engine.sql.groups.shapes import RunShape
-from kaflow_engine.sql.shape import HERE, ROW, CallShape, GroupShape, QueryShape
+from kaflow_engine.sql.shape import HERE, ROW, CallShape, Expr, GroupShape, QueryShape
 from kaflow_engine.sql.tables.operations import OP
 
 
@@ -69,7 +70,7 @@ def _part(
             for call in group.calls
             if call.name != HERE
         ),
-        having=tuple(shown(part.sql, {**named, **behind}) for part in group.where),
+        having=tuple(_condition(part, {**named, **behind}) for part in group.where),
         distinct=group.distinct,
         run=None if group.run is None else _run(group.run),
         append=None
@@ -86,6 +87,12 @@ def _part(
         branches=1 + len(group.beside),
         travels=aggregate is None or aggregate.exchange,
     )
+
+
+def _condition(part: Expr, named: Mapping[str, str]) -> str:
+    if f"'{NULL_VALUE.name}'" in part.sql:
+        return "its last record is no null value"
+    return shown(part.sql, named)
 
 
 def _run(run: RunShape) -> RunPart:
@@ -112,7 +119,8 @@ def _named(group: GroupShape, named: dict[str, str]) -> dict[str, str]:
         called = {**{c.name: c.name for c in group.run.results}, APPEND_TIME: TIME}
         return {identifier(f"{group.alias}.{name}"): text for name, text in called.items()}
     if group.append is not None:
-        called = {**{name: name for name, _ in group.keys}, APPEND_OP: OP, APPEND_TIME: TIME}
+        beside = {APPEND_OP: OP, APPEND_TIME: TIME, APPEND_KEY: KEY}
+        called = {name: name for name, _ in group.keys} | beside
         return {identifier(f"{group.alias}.{name}"): text for name, text in called.items()}
     keys = {name: shown(expr.sql, named) for name, expr in group.keys}
     calls = {call.name: _call(call, named) for call in group.calls}

@@ -6,11 +6,12 @@ from typing import Any
 from sqlglot import exp
 
 from kaflow_engine.errors import Location, SqlError
-from kaflow_engine.flow.tables import APPEND_OP, APPEND_TIME
+from kaflow_engine.flow.tables import APPEND_KEY, APPEND_OP, APPEND_TIME
 from kaflow_engine.model.record_columns import KEY, ROLES
 from kaflow_engine.sql.flat import Flat, Group
 from kaflow_engine.sql.groups.event_time import TIME
 from kaflow_engine.sql.groups.shapes import AppendShape
+from kaflow_engine.sql.scope import element
 from kaflow_engine.sql.streamable import line_of
 from kaflow_engine.sql.syntax import at_line
 from kaflow_engine.sql.tables.operations import OP
@@ -96,10 +97,35 @@ def rows_of_changes(
         line=line,
         append=AppendShape(of=changes.of, deletes=changes.deletes),
     )
+    names = list(group.keys)
+    record = {OP: group.column(APPEND_OP), TIME: group.column(APPEND_TIME)}
+    if (key := _key_of(flat)) is not None:
+        group.keys[APPEND_KEY] = key
+        record[KEY] = group.column(APPEND_KEY)
     flat.groups.append(group)
-    flat.record = {OP: group.column(APPEND_OP), TIME: group.column(APPEND_TIME)}
-    flat.sets = {}
-    return {name: group.column(name) for name in group.keys}
+    flat.record, flat.sets = record, {}
+    return {name: group.column(name) for name in names}
+
+
+def _key_of(flat: Flat) -> exp.Expr | None:
+    """Return the key that rows have in their table, a STRUCT of several columns; None of joined and
+    of unnested rows, and of those of unions, whose keys a plan makes."""
+    if flat.groups and flat.union_of is None:
+        return flat.record.get(KEY)
+    if flat.groups or flat.joins or flat.unnests or flat.union_of is not None:
+        return None
+    if flat.discriminator is not None or flat.alike is not None:
+        return None
+    alias, _ = flat.sources[0]
+    parts = {name: element(alias, name) for name in flat.tables[alias]}
+    if len(parts) == 1:
+        return next(iter(parts.values()))
+    shown = {tree: name for name, tree in reversed(flat.values.items())}
+    fields = (
+        exp.PropertyEQ(this=exp.to_identifier(shown.get(tree, name), quoted=True), expression=tree)
+        for name, tree in parts.items()
+    )
+    return exp.Struct(expressions=list(fields))
 
 
 def _unchanging(changes: ChangesText, at: Location | None, *, without_table: bool) -> SqlError:

@@ -10,12 +10,12 @@ from dataclasses import replace
 from sqlglot import exp
 
 from kaflow_engine.errors import Location, SqlError
-from kaflow_engine.model.record_columns import KEY
+from kaflow_engine.model.record_columns import KEY, NULL_VALUE, RECORD_COLUMNS
 from kaflow_engine.sql.flat import Flat, Group
 from kaflow_engine.sql.groups.calls import Calls
 from kaflow_engine.sql.groups.event_time import TIME
 from kaflow_engine.sql.groups.grouping import is_grouped, text_of
-from kaflow_engine.sql.scope import Scope
+from kaflow_engine.sql.scope import Schemas, Scope, element
 from kaflow_engine.sql.select_list import conjuncts
 from kaflow_engine.sql.streamable import line_of, row_number_of
 from kaflow_engine.sql.syntax import DIALECT, at_line
@@ -27,7 +27,7 @@ FIRST = "first"
 
 
 def first_rows(
-    select: exp.Select, scope: Scope, flat: Flat, at: Location | None
+    select: exp.Select, scope: Scope, flat: Flat, readable: Schemas, at: Location | None
 ) -> dict[str, exp.Expr]:
     """Group rows by what PARTITION BY names, and return what is selected of the first of each.
 
@@ -35,6 +35,7 @@ def first_rows(
         select: As it was written, with QUALIFY.
         scope: The rows that it reads.
         flat: The same rows, with their outputs; the group is added to it.
+        readable: The columns of topics that a query may use.
         at: Where the SQL text begins.
 
     Raises:
@@ -63,6 +64,9 @@ def first_rows(
     constant = {name: tree for name, tree in rest.items() if tree.find(exp.Column) is None}
     fields = {name: tree for name, tree in rest.items() if name not in constant}
     known |= {text_of(tree): tree for tree in constant.values()}
+    null = window.meta.get(LAST) and _null_value(flat, readable)
+    if null:
+        fields[NULL_VALUE.name] = null
     if fields:
         order = _order(window, scope)
         calls = Calls()
@@ -76,11 +80,26 @@ def first_rows(
             field = [row.copy(), exp.Literal.string(name)]
             found = exp.Anonymous(this="struct_extract", expressions=field)
             known.setdefault(text_of(tree), found)
+        if null:
+            group.where.append(exp.not_(known[text_of(null)].copy()))
     outputs = {name: known[text_of(tree)].copy() for name, tree in flat.outputs.items()}
     key = group.key(outputs)
     flat.groups.append(group)
     flat.record = {TIME: group.column(TIME), **({} if key is None else {KEY: key})}
     return outputs
+
+
+def _null_value(flat: Flat, readable: Schemas) -> exp.Expr | None:
+    """Return what says whether a row, one of a topic as it is, is a null value; None of other rows,
+    and where null values are no rows."""
+    if not flat.null_rows or flat.joins or flat.groups or flat.unnests:
+        return None
+    alias, topic = flat.sources[0]
+    columns = {column.name: element(alias, column.name) for column in readable(topic) or ()}
+    beside = {column.name for column in RECORD_COLUMNS}
+    own = {name: tree for name, tree in columns.items() if name not in beside}
+    is_whole = bool(own) and own.items() <= flat.values.items() <= columns.items()
+    return element(alias, NULL_VALUE.name) if is_whole else None
 
 
 def _order(window: exp.Window, scope: Scope) -> list[exp.Ordered]:

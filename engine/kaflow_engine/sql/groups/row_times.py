@@ -1,14 +1,17 @@
-"""The event time of the rows of groups, where a query reads it as a value."""
+"""The event time of the rows of groups, and the key of changes, where a query reads them."""
 
+from collections.abc import Set
 from dataclasses import replace
 
+from kaflow_engine.flow.tables import APPEND_KEY
 from kaflow_engine.flow.windows import ROW_TIME
 from kaflow_engine.sql.shape import GroupShape, QueryShape
 from kaflow_engine.sql.types.bind import expressions
 
 
 def with_row_times(shape: QueryShape, *, of_last: bool = False) -> QueryShape:
-    """Return a query whose groups have their event time as a column where something reads it.
+    """Return a query whose groups have their event time as a column where something reads it, and
+    whose changes of tables have the key of their row there.
 
     What names a window reads nothing: the rows of a group that leave once have their time anyway.
 
@@ -32,10 +35,16 @@ def with_row_times(shape: QueryShape, *, of_last: bool = False) -> QueryShape:
         groups=tuple(
             timed(group)
             if (group.alias, ROW_TIME) in read or (of_last and number == last)
-            else replace(group, beside=tuple(map(with_row_times, group.beside)))
+            else _without_key(replace(group, beside=tuple(map(with_row_times, group.beside))), read)
             for number, group in enumerate(shape.groups)
         ),
     )
+
+
+def _without_key(group: GroupShape, read: Set[tuple[str, str]]) -> GroupShape:
+    if group.append is None or (group.alias, APPEND_KEY) in read:
+        return group
+    return replace(group, keys=tuple(each for each in group.keys if each[0] != APPEND_KEY))
 
 
 def timed(group: GroupShape) -> GroupShape:

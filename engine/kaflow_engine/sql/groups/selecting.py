@@ -44,7 +44,7 @@ class Selecting:
             unnester = Unnester(at=self.at, wrong=self.wrong, flat=flat)
             flat.outputs = unnester.selected(query, scope)
         if row_number_of(query) is not None:
-            flat.outputs = first_rows(query, scope, flat, self.at)
+            flat.outputs = first_rows(query, scope, flat, self.readable, self.at)
         if is_distinct(query):
             flat.outputs = distinct_rows(query, flat, self.at)
         if (run := run_of(query)) is not None:

@@ -32,6 +32,8 @@ class ReadTopic:
     """It is listed under `state.dimensions`, and is read as no table."""
     key_type: str = TEXT
     """The type of `_key`."""
+    null_rows: bool = False
+    """Its null values are rows of NULLs."""
 
     @property
     def kind(self) -> Kind:

@@ -22,7 +22,7 @@ def topic_rows(
         columns: Its own; None: they are not known yet.
         taken: Aliases that sources beside it have, in lower case.
     """
-    flat = Flat(aliases=set(taken))
+    flat = Flat(aliases=set(taken), null_rows=read.null_rows)
     unique = flat.unique(alias)
     flat.sources.append((unique, read.topic))
     if read.reading is not None:
