@@ -1,4 +1,4 @@
-"""Pipelines over one topic `t`, run in batches of any size."""
+"""Pipelines over one topic `t`, and others beside it, run in batches of any size."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,13 +17,26 @@ from tests.reference.records import Record
 class OneTopic:
     """A pipeline, and what it has written."""
 
-    def __init__(self, author: Mapping[str, Any], columns: Mapping[str, str], how: How) -> None:
+    def __init__(
+        self,
+        author: Mapping[str, Any],
+        columns: Mapping[str, str],
+        how: How,
+        **others: Mapping[str, str],
+    ) -> None:
         spec = pipeline_from_mapping(author, Location("<random>"))
-        schema = tuple(Column(name, kind) for name, kind in columns.items())
-        plan = build_plan(spec, Config(), {"t": schema}).plan
+        schemas = {
+            topic: tuple(Column(name, kind) for name, kind in some.items())
+            for topic, some in {"t": columns, **others}.items()
+        }
+        plan = build_plan(spec, Config(), schemas).plan
         point = crashes(how.crashes)
         self.pipeline = LocalPipeline(
-            plan, {"t": range(1)}, spread=how.spread, replay=how.replay, point=point
+            plan,
+            dict.fromkeys(schemas, range(1)),
+            spread=how.spread,
+            replay=how.replay,
+            point=point,
         )
         self.rows: list[dict[str, Any]] = []
 

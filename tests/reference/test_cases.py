@@ -144,6 +144,7 @@ BEYOND_THE_ORACLE = {
     "drops",
     "changes with a key of two columns, and null values that name none, as Avro",
     "changes leave as they come, and are counted, of one reading",
+    "changes look up a table, groups and a dimension, deletes pass by their key",
     "a dimension stands first, beside a table and beside groups, and events look it up, too",
     "a table is joined to rows of which a topic has the changes, and the newest row per column is "
     "kept",

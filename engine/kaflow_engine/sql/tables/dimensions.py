@@ -11,7 +11,7 @@ from kaflow_engine.sql.flat import Flat
 from kaflow_engine.sql.joins import read_conditions, split_condition
 from kaflow_engine.sql.scope import Relation, Scope
 from kaflow_engine.sql.shape import Expr
-from kaflow_engine.sql.tables.groups import changes
+from kaflow_engine.sql.tables.groups import changes, looked_up
 from kaflow_engine.sql.tables.joined import present
 
 
@@ -35,10 +35,11 @@ def become_tables(
     if not first and not (side.is_dimension and flat.is_table):
         return
     trial = replace(scope, relations=[*scope.relations], merged=dict(scope.merged))
-    conditions = read_conditions(join, relation, trial, flat, [])
+    _, joined = looked_up(side, relation)
+    conditions = read_conditions(join, joined, trial, flat, [])
     if conditions is None:
         return  # what is wrong with them is noted where they are read for good
-    keys = split_condition(conditions, relation.base, flat, at)
+    keys = split_condition(conditions, joined.base, flat, at)
     dimension, own = (flat, scope.relations[0]) if first else (side, relation)
     exprs = [pair.outer if first else pair.inner for pair in keys]
     dimension.tables[own.base] = _columns(exprs, own, at)

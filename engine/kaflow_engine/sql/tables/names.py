@@ -110,14 +110,14 @@ class Names:
         if is_grouped(query) or row_number_of(query) is not None:
             return "table"
         known = self.inside(query, known)
-        found = self.kind(clause.this, known)
+        whole: Kind = self.kind(clause.this, known)
         joins: list[exp.Join] = query.args.get("joins") or []
         for join in (join for join in joins if not is_unnest(join)):
             side = (join.side or "").upper()
-            found, joined = beside(found, self.kind(join.this, known))
-            if joined == "events" or (joined == "changes" and side in ("", "RIGHT")):
-                found = min(found, joined, key=ORDER.index)
-        return found
+            before, joined = beside(whole, self.kind(join.this, known))
+            drives = joined == "events" or (joined == "changes" and side in ("", "RIGHT"))
+            whole = ORDER[min(map(ORDER.index, (before, joined)))] if drives else before
+        return whole
 
 
 def topic_of(node: exp.Table) -> str:

@@ -20,7 +20,7 @@ from kaflow_engine.plan.planner.tables.record_keys import (
     own_key_name,
 )
 from kaflow_engine.sql.pipeline import key_type
-from kaflow_engine.sql.scope import Schemas, to_expr
+from kaflow_engine.sql.scope import Schemas, matched, to_expr
 from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape, SourceShape
 from kaflow_engine.sql.syntax import at_line
 from kaflow_engine.sql.tables.joined import as_called
@@ -43,8 +43,8 @@ def refuse_upserts(spec: PipelineSpec, write: Write, branches: Sequence[QuerySha
             if not source.changes or source.table:
                 continue
             name = source.reading or source.topic
+            _refuse_joins(spec, shape, name, at)
             done = {
-                "joined": bool(shape.joins),
                 "grouped": bool(shape.groups),
                 "unnested": bool(shape.unnests),
                 "put together by UNION ALL": len(branches) > 1,
@@ -75,6 +75,42 @@ def refuse_upserts(spec: PipelineSpec, write: Write, branches: Sequence[QuerySha
                 )
 
 
+def _refuse_joins(spec: PipelineSpec, shape: QueryShape, name: str, at: Location) -> None:
+    """Refuse joins of changes that are no look-ups of one row each.
+
+    Raises:
+        ModelError: With the way out.
+    """
+    for join in shape.joins:
+        source, place = shape.source(join.alias), at_line(at, join.line) or at
+        if not (source.table or source.query or source.topic in spec.state.dimensions):
+            raise SqlError(
+                f"changes of '{name}' are joined to events of '{source.topic}', and the row before "
+                "a change is not known",
+                place,
+                f"put '{source.topic}' first: its events look up the rows; or {_AS_TABLE}",
+            )
+        if join.kind not in ("LEFT", "INNER"):
+            raise SqlError(
+                f"FULL JOIN of changes of '{name}' would keep rows that no change meets",
+                place,
+                f"write LEFT JOIN: each change looks up its row; or {_AS_TABLE}",
+            )
+        if join.several:
+            raise SqlError(
+                f"a change of '{name}' would have a row for each that it finds of "
+                f"'{source.called or join.alias}', and all of them one key",
+                place,
+                f"compare the key of what is joined; or {_AS_TABLE}",
+            )
+    if shape.joins and spec.on_dimension_update == "reemit":
+        raise ModelError(
+            f"'on_dimension_update: reemit' is for events, and '{name}' has changes",
+            spec.place("on_dimension_update"),
+            f"remove it; or {_AS_TABLE}",
+        )
+
+
 def _about_operations(shape: QueryShape, at: Location) -> Iterator[SqlError]:
     """Yield what asks for the operation of rows that are kept: these are there, or are not."""
     for alias, source in ((each.alias, _behind(each)) for each in shape.sources):
@@ -102,7 +138,8 @@ def as_changes(spec: PipelineSpec, write: Write, shape: QueryShape, schemas: Sch
     """Return a query over changes as one over events, each of which says what it does.
 
     An insert that does not pass WHERE is dropped, an update that does not pass deletes, and a
-    delete always passes; conditions on the operation alone only drop.
+    delete always passes; conditions on the operation alone only drop. What INNER JOIN does not find
+    is a condition, too: a change that waits would come behind later ones of its key.
 
     Raises:
         ModelError: The key of the output is not that of the rows.
@@ -122,6 +159,8 @@ def as_changes(spec: PipelineSpec, write: Write, shape: QueryShape, schemas: Sch
     keys = keys_of_changes(source.alias, typed, key_type(said))
     about_op = [p for p in shape.where if operation.sql in p.sql and _reads(operation, p)]
     rest = [part for part in shape.where if part not in about_op]
+    inner = [join.alias for join in shape.joins if join.kind == "INNER"]
+    rest += [to_expr(matched(alias)) for alias in inner]
     passes = " AND ".join(f"({part.sql})" for part in rest) or "TRUE"
     uses = tuple(sorted({use for part in (operation, *rest) for use in part.uses}))
     op = operation.sql
@@ -158,6 +197,7 @@ def as_changes(spec: PipelineSpec, write: Write, shape: QueryShape, schemas: Sch
         outputs = with_listed_key(write, replace(shape, outputs=outputs)).outputs
     return replace(
         shape,
+        joins=tuple(replace(join, kind="LEFT") for join in shape.joins),
         where=(*about_op, *([where] if rest else []), *keyed),
         outputs=(*outputs, OutputShape(name=OPERATION, expr=now)),
     )
