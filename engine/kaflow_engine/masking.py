@@ -36,6 +36,8 @@ _QUOTED = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[A-Za-z_.]{1,15}|[0-9]{1,9}")
+_WHOLE = (("headers",), ("secrets",))
+"""All values of these settings are secrets, whatever they are called."""
 _SHORTEST = 6
 _SHORTEST_LINE = 16
 
@@ -87,17 +89,17 @@ def remember_settings(settings: Mapping[str, object], path: tuple[str, ...] = ()
         if isinstance(value, Mapping):
             remember_settings(cast(Mapping[str, object], value), (*path, name))
         elif isinstance(value, str):
-            remember(_secrets(name, value, in_headers=path[-1:] == ("headers",)))
+            remember(_secrets(name, value, whole=path[-1:] in _WHOLE))
 
 
 def remember_environment(variables: Mapping[str, str]) -> None:
     """Remember the secrets among the variables of the environment, and those inside of them."""
     for name, value in variables.items():
-        remember(_secrets(name, value, in_headers=False))
+        remember(_secrets(name, value, whole=False))
 
 
-def _secrets(name: str, value: str, *, in_headers: bool) -> Iterator[str]:
-    if in_headers or _VALUE_NAME.search(name):
+def _secrets(name: str, value: str, *, whole: bool) -> Iterator[str]:
+    if whole or _VALUE_NAME.search(name):
         yield value
         yield value.removeprefix("Bearer ").removeprefix("Basic ")
     yield from _QUOTED.findall(value)

@@ -36,6 +36,7 @@ SECRETS = {
     "var": "Var-6620-token",
     "spark": "Spark-3303-secret",
     "variable": "Env-8812-password",
+    "shop": "Shop-2217-signed",
 }
 
 CONFIG = f"""
@@ -58,6 +59,7 @@ otlp: {{headers: {{authorization: "Bearer {SECRETS["otlp"]}"}}}}
 spark: {{conf: {{spark.hadoop.fs.s3a.secret.key: {SECRETS["spark"]}}}}}
 env: [THEIR_PASSWORD]
 vars: {{api_token: {SECRETS["var"]}}}
+secrets: {{shop: {SECRETS["shop"]}}}
 logging: {{level: debug}}
 retry_deadline: 1s
 """

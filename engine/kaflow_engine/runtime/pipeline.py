@@ -164,9 +164,8 @@ class PipelineRun:
             rebuild = load_rebuild(store)
         log = BatchLog(store)
         histories = open_histories(self.spark, log, wanted)
-        inputs = open_inputs(
-            kafka, log, wanted, directory.parent, connection_of_stores(self.config)
-        )
+        stores = connection_of_stores(self.config)
+        inputs = open_inputs(kafka, log, wanted, directory.parent, stores)
         new_state = new_state_of(self.plan, self.config, inputs, self.clock(), histories, rebuild)
         state, plan = open_state(log, wanted, inputs, new_state, self.change)
         refuse_moved(log, plan)
@@ -223,8 +222,8 @@ class PipelineRun:
         start: RunStart,
         carrier: Checkpointer | None,
     ) -> Run:
-        checkpoint, kafka = self.config.state.rocksdb.checkpoint, source.kafka
-        connections = connections_of(self.config)
+        kafka, connections = source.kafka, connections_of(self.config)
+        checkpoint = self.config.state.rocksdb.checkpoint
         records = records_of_run(self.config, plan, state, start)
         shipment = Shipment.of(
             TaskSettings(

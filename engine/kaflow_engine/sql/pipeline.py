@@ -105,11 +105,10 @@ def pipeline_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[tuple[QuerySh
 
 def topics_of(spec: PipelineSpec) -> Topics:
     """Return what tells the meaning of names that stand for no query."""
-    readings = {name.lower(): (name, each.topic) for name, each in spec.readings.items()}
+    readings = {name.lower(): (name, each.topic or name) for name, each in spec.readings.items()}
 
     def read(name: str) -> ReadTopic:
-        reading, topic = readings.get(name.lower(), (None, None))
-        topic = topic or name
+        reading, topic = readings.get(name.lower(), (None, name))
         said = spec.read_as(topic, reading)
         operation = None if said.table else said.operation
         return ReadTopic(

@@ -19,7 +19,7 @@ from kaflow_engine.connectors.journal.folder import journal_folder
 from kaflow_engine.connectors.journal.journal import Journal
 from kaflow_engine.connectors.journal.open_journals import written_here
 from kaflow_engine.connectors.journal.source import JournalSource
-from kaflow_engine.errors import KaflowError, ModelError, RunError, StateError
+from kaflow_engine.errors import RunError, StateError
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.sources import WebhookParams
 from kaflow_engine.testing.services.child import free_ports
@@ -156,33 +156,6 @@ def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         again = client.post("/orders", content=BODY, headers={"Idempotency-Key": "a"})
         assert again.json() == {"offset": 0}
     assert written_here(journal_folder(tmp_path, "p", "s")) is None
-
-
-@pytest.mark.parametrize(
-    ("hooks", "error", "message"),
-    [
-        (
-            {"a": {}, "b": {}},
-            ModelError,
-            "two sources of 'p' take requests to 127.0.0.1:{port}/orders",
-        ),
-        (
-            {"a": {"secret": "bank"}},
-            ModelError,
-            "source 'a' is signed with 'bank', and no such secret is configured",
-        ),
-    ],
-    ids=["one path twice", "no secret"],
-)
-def test_what_cannot_be_taken(
-    tmp_path: Path, hooks: dict[str, Any], error: type[KaflowError], message: str
-) -> None:
-    port = free_ports(1)[0]
-    asked = plan(**{name: params(port, **more) for name, more in hooks.items()})
-    with pytest.raises(error) as raised, receiving(asked, tmp_path, {}):
-        pass
-    assert raised.value.message == message.format(port=port)
-    assert SECRET not in str(raised.value)
 
 
 def test_a_port_that_is_taken(tmp_path: Path) -> None:

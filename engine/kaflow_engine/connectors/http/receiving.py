@@ -13,7 +13,7 @@ from kaflow_engine.connectors.http.intake import Intake
 from kaflow_engine.connectors.http.receiver import Hook, Receiver
 from kaflow_engine.connectors.journal.folder import journal_folder
 from kaflow_engine.connectors.journal.open_journals import open_journal
-from kaflow_engine.errors import ModelError, RunError
+from kaflow_engine.errors import RunError
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.sources import WebhookParams
 
@@ -32,7 +32,6 @@ def receiving(plan: Flow, root: Path, secrets: Mapping[str, str]) -> Generator[N
         secrets: By name.
 
     Raises:
-        ModelError: A secret is not configured, or two sources have one path.
         RunError: A port is taken.
         StateError: A journal cannot be written.
     """
@@ -41,29 +40,13 @@ def receiving(plan: Flow, root: Path, secrets: Mapping[str, str]) -> Generator[N
         ports: dict[str, dict[str, Hook]] = {}
         for name, params in found.items():
             hooks = ports.setdefault(params.listen, {})
-            if params.path in hooks:
-                raise ModelError(
-                    f"two sources of '{plan.name}' take requests to {params.listen}{params.path}",
-                    hint="give one of them another path",
-                )
-            secret = _secret(name, params, secrets)
+            secret = None if params.secret is None else secrets[params.secret]
             folder = journal_folder(root, plan.pipeline, name)
             intake = Intake(resources.enter_context(open_journal(folder)))
             hooks[params.path] = Hook(params=params, intake=intake, secret=secret)
         for listen, hooks in ports.items():
             resources.enter_context(_served(listen, hooks))
         yield
-
-
-def _secret(name: str, params: WebhookParams, secrets: Mapping[str, str]) -> str | None:
-    if params.secret is None:
-        return None
-    if params.secret not in secrets:
-        raise ModelError(
-            f"source '{name}' is signed with '{params.secret}', and no such secret is configured",
-            hint=f"add secrets: {{{params.secret}: ${{VARIABLE}}}} to the configuration",
-        )
-    return secrets[params.secret]
 
 
 @contextmanager

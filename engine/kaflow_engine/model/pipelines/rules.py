@@ -24,6 +24,7 @@ from kaflow_engine.model.pipelines.query_rules import (
 from kaflow_engine.model.pipelines.relation_rules import keys_of_relations
 from kaflow_engine.model.pipelines.source_rules import (
     names_of_sources,
+    places_of_webhooks,
     records_of_sources,
     settings_of_sources,
 )
@@ -197,6 +198,7 @@ RULES: tuple[Rule, ...] = (
     keys_of_relations,
     names_of_sources,
     records_of_sources,
+    places_of_webhooks,
     settings_of_sources,
 )
 

@@ -66,6 +66,22 @@ def records_of_sources(tree: Entries) -> Iterator[ModelError]:
             )
 
 
+def places_of_webhooks(tree: Entries) -> Iterator[ModelError]:
+    """A request belongs to one source."""
+    first: dict[tuple[str | None, str], str] = {}
+    for name, path, said in _sources(tree):
+        if text_at(said, "type") == "webhook":
+            where = text_at(said, "listen"), text_at(said, "path") or "/"
+            other = first.setdefault(where, name)
+            if other != name:
+                yield ModelError(
+                    f"'{brief(other)}' and '{brief(name)}' take the same requests, to "
+                    f"{where[0]}{where[1]}",
+                    place(tree, (*path, "path")),
+                    "give one of them another path",
+                )
+
+
 def settings_of_sources(tree: Entries) -> Iterator[ModelError]:
     """Not every setting fits every kind."""
     for name, path, said in _sources(tree):
@@ -85,6 +101,12 @@ def settings_of_sources(tree: Entries) -> Iterator[ModelError]:
             )
         if kind == "generator":
             yield from _distributions(tree, path, said)
+        if kind == "webhook" and not is_said(said, "columns") and not said.misspelled:
+            yield ModelError(
+                f"the columns of '{called}' are not known: no request has come yet",
+                place(tree, path),
+                "add columns: {<name>: <type>}",
+            )
 
 
 def _distributions(tree: Entries, path: Path, said: Entries) -> Iterator[ModelError]:

@@ -192,7 +192,7 @@ class WebhookSourceSpec(SourceSpec):
     def about(self) -> str:
         """Where requests arrive."""
         signed = "signed " if self.signature else ""
-        return f"{signed}requests to http://{self.listen}{self.path}, written down, then answered"
+        return f"{signed}requests to the webhook http://{self.listen}{self.path}"
 
     @property
     def record_time(self) -> str:

@@ -1,7 +1,9 @@
 """Sources that are no topics: their settings as a plan keeps them."""
 
+from collections.abc import Iterator
 from typing import assert_never
 
+from kaflow_engine.errors import ModelError, UnknownName
 from kaflow_engine.flow.sources import (
     DrawnParams,
     FilesParams,
@@ -9,6 +11,7 @@ from kaflow_engine.flow.sources import (
     SourceParams,
     WebhookParams,
 )
+from kaflow_engine.model.config import Config
 from kaflow_engine.model.sources.source_specs import (
     FilesSourceSpec,
     GeneratorSourceSpec,
@@ -16,6 +19,18 @@ from kaflow_engine.model.sources.source_specs import (
 )
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.inputs.history import absolute
+
+
+def wrong_secrets(spec: PipelineSpec, config: Config) -> Iterator[ModelError]:
+    """Yield what sources are signed with that the configuration does not have."""
+    for name, said in spec.sources.items():
+        signature = said.signature if isinstance(said, WebhookSourceSpec) else None
+        if signature is not None and signature.secret not in config.secrets:
+            at = spec.place("sources", name, "signature", "secret")
+            error = UnknownName("secret", signature.secret, config.secrets, at)
+            variable = f"{{{signature.secret}: ${{VARIABLE}}}}"
+            error.hint = error.hint or f"add secrets: {variable} to the configuration"
+            yield error
 
 
 def source_params(spec: PipelineSpec, name: str) -> SourceParams | None:
