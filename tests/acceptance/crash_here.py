@@ -28,6 +28,7 @@ import pyiceberg.catalog.sql  # noqa: F401  # the same
 from kaflow_engine.connectors.kafka.delivery import deliver as kafka_sink
 from kaflow_engine.connectors.kafka.delivery.pace import Pace
 from kaflow_engine.connectors.kafka.read import read_ranges
+from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
 from kaflow_engine.errors import KaflowError
 from kaflow_engine.flow.chains.clocks import clocks
 from kaflow_engine.flow.flow import Backfill, Flow
@@ -189,7 +190,7 @@ def _run(order: Order) -> None:
         wanted = Backfill(start=order.wanted[0], end=order.wanted[1], force=order.force)
         run_backfill(plan, config, wanted, spark=_NO_SPARK)  # type: ignore[arg-type]
         return
-    pipeline.ControlTopic.broker_time = lambda control: NOW + order.brokers_ahead  # type: ignore[method-assign]
+    ControlTopic.broker_time = lambda control: NOW + order.brokers_ahead  # type: ignore[method-assign]
     run = pipeline.PipelineRun(
         spark=_NO_SPARK,  # type: ignore[arg-type]
         plan=plan,
