@@ -151,6 +151,14 @@ def grouping_joined(name: str, clicks: str, profiles: str, output: str) -> str:
     )
 
 
+def receiving(name: str, port: int) -> str:
+    """Requests that go nowhere: what the receiver and the journal take is measured."""
+    columns = "{id: BIGINT, user: VARCHAR, amount: DOUBLE}"
+    source = f'{{type: webhook, listen: "127.0.0.1:{port}", path: /in, columns: {columns}}}'
+    output = '{query: "SELECT id, amount FROM requests WHERE amount > 1", type: blackhole}'
+    return f"name: {name}\nsources:\n  requests: {source}\noutputs:\n  - {output}\n"
+
+
 def _file(name: str, query: str, *parts: str) -> str:
     text = indent(dedent(query).strip(), "  ")
     return "\n".join([f"name: {name}", "query: |", text, *parts, ""])

@@ -26,6 +26,7 @@ from kaflow_engine.errors import RunError
 from kaflow_engine.formats.schema_registry import Registry
 from kaflow_engine.runtime.spark.session import cores
 from kaflow_engine.testing.services.broker import Broker
+from kaflow_engine.testing.services.child import free_ports
 
 PATIENCE_S = 1_800.0
 """Seconds after which a run has failed."""
@@ -90,6 +91,7 @@ class Runs:
             "n": lambda: self._throughput(
                 "n", lambda name: pipelines.grouping_joined(name, "clicks", "profiles", name)
             ),
+            "w": self._requests,
         }
         return runs[run]()
 
@@ -193,6 +195,35 @@ class Runs:
             delete_topics(self.broker.settings, [name])
         return found
 
+    def _requests(self) -> Numbers:
+        name, seconds = f"run_w_{self.round}", self.options.sizes.latency_seconds
+        shutil.rmtree(self.folder / name, ignore_errors=True)
+        (port,) = free_ports(1)
+        product = self._product(name, pipelines.receiving(name, port))
+        alone = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "bench.measure.receiver",
+                str(product.folder / "pipeline.yaml"),
+                str(product.folder / "alone"),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=ROOT,
+            env=environment(),
+        )
+        with alone:
+            assert alone.stdout is not None
+            assert alone.stdin is not None
+            alone.stdout.readline()
+            found: Numbers = {"alone_per_s": _sent(port, seconds)}
+            alone.stdin.close()
+        with product:
+            _wait(lambda: product.live, _START_S, product, "a live stream")
+            found["running_per_s"] = _sent(port, seconds)
+        return found
+
     def _latency(self, which: str, make: Callable[[str], Callable[[str], str]]) -> Numbers:
         sizes, kafka = self.options.sizes, self.broker.settings
         name, source = f"run_g_{which}_{self.round}", f"live_{which}_{self.round}"
@@ -219,6 +250,17 @@ class Runs:
             "p95_ms": percentile(delays, 0.95),
             "p99_ms": percentile(delays, 0.99),
         }
+
+
+def _sent(port: int, seconds: float) -> float:
+    """Return how many requests a second were answered 200, over 100 connections."""
+    command = [sys.executable, "-m", "bench.measure.senders", str(port), "100", str(seconds)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=ROOT, env=environment(), check=False
+    )
+    if done.returncode:
+        raise RunError("requests were not taken", hint=done.stderr[-2000:])
+    return json.loads(done.stdout)["requests_per_s"]
 
 
 def _cpu(seen: Watched, rate: Rate) -> dict[str, float]:

@@ -57,6 +57,8 @@ GOALS = (
     Goal(what="(f) largest Python worker, MiB", path=("f", "worker_mb"), wanted=600, least=False),
     Goal(what="(f) restart, s", path=("f", "restart_s"), wanted=30, least=False),
     Goal(what="(g) p99 of (a), ms", path=("g", "a", "p99_ms"), wanted=400, least=False),
+    Goal(what="(w) receiver alone, requests/s", path=("w", "alone_per_s"), wanted=10_000),
+    Goal(what="(w) with its pipeline, requests/s", path=("w", "running_per_s"), wanted=3_000),
     Goal(what="(g) p99 of (b), ms", path=("g", "b", "p99_ms"), wanted=600, least=False),
 )
 

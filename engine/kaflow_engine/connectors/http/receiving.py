@@ -65,6 +65,7 @@ def _served(listen: str, hooks: Mapping[str, Hook]) -> Generator[None]:
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         limit_concurrency=max(hook.params.max_connections for hook in hooks.values()),
         timeout_graceful_shutdown=_LEAVES_S,
     )
