@@ -186,10 +186,10 @@ class _Reader:
                 boolean = f"{k} <> 'BOOLEAN'" if k else "true"
                 # of texts that end otherwise DuckDB takes some that are no numbers
                 ends = f"right({at}, 1) BETWEEN '0' AND '9'"
-                # DuckDB casts some texts with an exponent to more digits than the type has
-                most = f"CAST('{'9' * (precision - scale)}.{'9' * scale}' AS {type_text(kind)})"
-                fits = f"{value} BETWEEN -{most} AND {most}"
-                return _Cell(value, f"{fits} AND {boolean} AND {exact} AND {ends}")
+                # and with an exponent it rounds some wrongly, or gives them more digits than fit
+                plain = f"NOT contains(lower({at}), 'e')"
+                number = f"{value} IS NOT NULL AND {boolean} AND {exact} AND {ends}"
+                return _Cell(value, f"{number} AND {plain}")
             case Map():
                 return _Cell(f"CAST(NULL AS {type_text(kind)})", "false")
             case Scalar(name=name):
