@@ -41,6 +41,7 @@ GOOD = [
     ("VARCHAR", HUGE, HUGE),
     ("VARCHAR", "true", "true"),
     ("VARCHAR", '{"x": [1.50, "a"]}', '{"x":[1.50,"a"]}'),
+    ("VARCHAR", r'["\u001f", "\\u001f"]', r'["\u001F","\\u001f"]'),
     ("VARCHAR", r'"x\u0000y\ud83d\ude00"', "x\0y😀"),
     ("VARCHAR", '"1.50"', "1.50"),
     ("VARCHAR", '"nan"', "nan"),

@@ -186,7 +186,10 @@ class _Reader:
                 boolean = f"{k} <> 'BOOLEAN'" if k else "true"
                 # of texts that end otherwise DuckDB takes some that are no numbers
                 ends = f"right({at}, 1) BETWEEN '0' AND '9'"
-                return _Cell(value, f"{value} IS NOT NULL AND {boolean} AND {exact} AND {ends}")
+                # and with an exponent it rounds some wrongly, or gives them more digits than fit
+                plain = f"NOT contains(lower({at}), 'e')"
+                number = f"{value} IS NOT NULL AND {boolean} AND {exact} AND {ends}"
+                return _Cell(value, f"{number} AND {plain}")
             case Map():
                 return _Cell(f"CAST(NULL AS {type_text(kind)})", "false")
             case Scalar(name=name):

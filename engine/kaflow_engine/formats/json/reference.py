@@ -256,7 +256,18 @@ def to_text(value: Any) -> str:
         return "{" + ",".join(f"{to_text(key)}:{to_text(item)}" for key, item in items) + "}"
     if isinstance(value, list):
         return "[" + ",".join(to_text(item) for item in cast(list[Any], value)) + "]"
-    return str(value) if isinstance(value, Number) else json.dumps(value, ensure_ascii=False)
+    return str(value) if isinstance(value, Number) else _quoted(value)
+
+
+def _quoted(value: object) -> str:
+    """Return a text, a boolean or null as DuckDB writes it: control characters in capitals."""
+    text = json.dumps(value, ensure_ascii=False)
+    if "\\u00" not in text:
+        return text
+    return _ESCAPED.sub(lambda found: found[1] or f"\\u{found[2].upper()}", text)
+
+
+_ESCAPED = re.compile(r"(\\\\)|\\u([0-9a-f]{4})")
 
 
 def _integer(text: str) -> Number:
