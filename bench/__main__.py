@@ -96,6 +96,9 @@ def _short(numbers: dict[str, Any]) -> str:
     if "records_per_s" in numbers:
         more = f", restart {numbers['restart_s']:.1f} s" if "restart_s" in numbers else ""
         return f"{numbers['records_per_s']:,.0f} records/s{more}"
+    if "alone_per_s" in numbers:
+        alone, running = numbers["alone_per_s"], numbers["running_per_s"]
+        return f"{alone:,.0f} requests/s alone, {running:,.0f} with the pipeline"
     return ", ".join(f"{name} p99 {each['p99_ms']:.0f} ms" for name, each in numbers.items())
 
 

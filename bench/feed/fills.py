@@ -77,6 +77,7 @@ def fills_for(
                 seed=seed,
             ),
         ],
+        "w": [],
         "g": [profiles],
         "h": [
             Fill(

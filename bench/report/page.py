@@ -55,6 +55,7 @@ def markdown(result: Mapping[str, Any]) -> str:
             _throughput_rows(result),
         ),
         *_large(result["runs"].get("f", {})),
+        *_requests(result["runs"].get("w", {})),
         *_latencies(result["runs"].get("g", {})),
         *_cpu(result["runs"]),
         *_shares(result["runs"]),
@@ -130,6 +131,16 @@ def _large(numbers: Mapping[str, Any]) -> list[str]:
             f"From starting its process again to the first new row: {numbers['restart_s']:.1f} s."
         )
     return [*lines, ""] if lines else []
+
+
+def _requests(numbers: Mapping[str, Any]) -> list[str]:
+    if not numbers:
+        return []
+    return [
+        f"(w) A webhook answers {numbers['alone_per_s']:,.0f} requests/s alone, and "
+        f"{numbers['running_per_s']:,.0f} with its pipeline, each when it is on the disk.",
+        "",
+    ]
 
 
 def _latencies(numbers: Mapping[str, Any]) -> list[str]:

@@ -69,6 +69,7 @@ def _result() -> dict[str, Any]:
         rounds[0][run] |= more
     rounds[0]["f"] |= {"restart_s": 12.5, "load_records_per_s": 150_000.0}
     rounds[0]["g"] = {w: {"p50_ms": 100, "p95_ms": 200, "p99_ms": 300} for w in "ab"}
+    rounds[0]["w"] = {"alone_per_s": 19_500.0, "running_per_s": 9_900.0}
     found = combined(rounds)
     return {
         "date": "2026-01-01T00-00-00Z",
@@ -99,6 +100,7 @@ def test_the_page_tells_every_run_and_every_goal(tmp_path):
         assert f"| {goal.what} |" in page
     assert "| (a) filter and project, JSON | 100,000 | 0.10 | 1,000 | 1,500 | 400 |" in page
     assert "first new row: 12.5 s" in page
+    assert "answers 19,500 requests/s alone, and 9,900 with its pipeline" in page
     assert "| a | 0.50 | 3.00 | 4.25 | 1.00 |" in page
     assert "| (a) filter and project, JSON | 100 | 200 | 300 |" in page
     widths = {line.count("|") for line in page.splitlines() if line.startswith("| (")}
