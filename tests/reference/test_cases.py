@@ -38,6 +38,10 @@ BEYOND_THE_ORACLE = {
     "a forgotten group is taken out of the groups that count it",
     "a forgotten group is a delete among the changes that are rows",
     "the last row of a key gives way to another group when its group is forgotten",
+    "a closed window counts in the groups over it until its time is over",
+    "a closed session stays, and one that comes later does not join it",
+    "without retain a closed window stays with who reads it",
+    "rows of closed windows that are retained, as changes of their own",
     "rows of files go without a key where an output names none, and with the headers of their "
     "record save ours",
     "changes of a table of files are rows, say in a header what they do, and are seen by records "

@@ -18,7 +18,7 @@ from kaflow_engine.flow.operators import Aggregate, Decode, KeyedJoin, Ledger, O
 from kaflow_engine.flow.tables import Append, Materialize, TableJoin
 from kaflow_engine.flow.timed import Runs, Throttle
 
-_BESIDE = ("id", "state", "inputs", "each", "on_late", "exchange", "chain")
+_BESIDE = ("id", "state", "inputs", "each", "on_late", "exchange", "chain", "retain")
 _OF_DRIVING = ("alias", "raw", "ttl", "emission", "on_expiry", "reemit")
 
 

@@ -179,6 +179,9 @@ class Aggregate:
     """The number of its chain, where its rows come from several others; None: that of its rows."""
     timed: bool = False
     """The event time of a group is a column of its row."""
+    retain: int | None = None
+    """Milliseconds for which operators that read windows as a table see one after it was closed;
+    None: for ever."""
 
     @property
     def is_table(self) -> bool:

@@ -59,6 +59,8 @@ class AggregationSpec(Spec):
     grace: Duration = 0
     """How long after its end a window takes records, in ms."""
     on_late: Literal["drop", "dead_letter"] = "drop"
+    retain: Duration | None = None
+    """How long who reads windows as a table sees one after it was closed, in ms; None: for ever."""
 
 
 class EventsSpec(Spec):

@@ -27,7 +27,7 @@ _HEADS = np.dtype(
 _START = struct.Struct(">Q")
 _ROW = struct.Struct(">QI")
 _BIAS = 1 << 63
-_UNSENT, _BROKEN, _COUNTED, _HELD = 1, 2, 4, 8
+_UNSENT, _BROKEN, _COUNTED, _HELD, _CLOSED = 1, 2, 4, 8, 16
 _NONE = -1
 _KEY_AT = 6
 """Where the join key stands in the key of an entry."""
@@ -53,6 +53,8 @@ class Group:
     """How many rows it has, where rows are taken away, too."""
     held: bool = False
     """Its window has not ended, so that its row has not left; it is unsent, then."""
+    closed: bool = False
+    """Its window is closed; it stays for operators that read it as a row of a table."""
 
 
 def group_value(group: Group) -> bytes:
@@ -61,6 +63,7 @@ def group_value(group: Group) -> bytes:
     sent = None if group.sent is None else group.sent.encode()
     flags = _UNSENT * group.unsent | _BROKEN * (group.broken is not None)
     flags |= _COUNTED * (group.rows is not None) | _HELD * group.held
+    flags |= _CLOSED * group.closed
     size = _NONE if sent is None else len(sent)
     number = group.last if group.rows is None else group.rows
     head = _HEAD.pack(group.ts, number, len(columns), size, flags)
@@ -82,6 +85,7 @@ def read_group(value: bytes) -> Group:
         sent=None if size == _NONE else value[end:].decode(),
         rows=number if counted else None,
         held=bool(flags & _HELD),
+        closed=bool(flags & _CLOSED),
     )
 
 
@@ -190,12 +194,13 @@ def end_of(aggregate: Aggregate, start: int | None, last: int) -> int | None:
 
 def over_at(aggregate: Aggregate, group: Group, start: int | None) -> int | None:
     """Return the time behind which a group is over: as soon as the watermark is greater. One that
-    is held is not over then, but its row leaves.
+    is held is not over then, but its row leaves; one that is closed is forgotten.
 
     None: it stays for good.
     """
     end = end_of(aggregate, start, group.last)
     grace = 0 if group.held else aggregate.grace
+    grace += (aggregate.retain or 0) if group.closed else 0
     match aggregate.window:
         case None:
             return None if aggregate.ttl is None else group.ts + aggregate.ttl

@@ -118,6 +118,14 @@ class Work:
             )
         return bool(throttled_readers(self.flow, self.aggregate.id))
 
+    @cached_property
+    def retains(self) -> bool:
+        """Whether operators that read windows as a table see them for a time after they are
+        closed."""
+        if self.aggregate.retain is None or not self.aggregate.is_table:
+            return False
+        return bool(inner_readings(self.flow, self.aggregate))
+
     @property
     def count(self) -> int:
         """How many rows there were so far."""

@@ -223,6 +223,7 @@ def _document(flow: Flow, aggregate: Aggregate) -> dict[str, Any]:
         **({} if aggregate.exchange else {"exchange": False}),
         **({} if aggregate.shard is None else {"shard": aggregate.shard}),
         **({"timed": True} if aggregate.timed else {}),
+        **({} if aggregate.retain is None else {"retain": aggregate.retain}),
     }
 
 

@@ -62,6 +62,9 @@ class GroupPart:
     """Its rows are those of a table, and are taken away from it, too."""
     strict: bool
     """Neither lateness nor grace lets a record of a window come late."""
+    retain: int | None = None
+    """How long operators that read windows as a table see one after it was closed; None: for
+    ever."""
     branches: int = 1
     """Those of a UNION ALL whose rows it takes."""
     travels: bool = True

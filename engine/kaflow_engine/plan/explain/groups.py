@@ -83,6 +83,7 @@ def _part(
         delay=aggregate.delay if aggregate else None,
         ttl=aggregate.ttl if aggregate else settings.ttl,
         retracts=False,
+        retain=settings.retain,
         strict=on_time and group.window is not None and settings.grace == 0,
         branches=1 + len(group.beside),
         travels=aggregate is None or aggregate.exchange,
@@ -179,6 +180,8 @@ def _groups_rows(group: GroupPart) -> Iterator[tuple[str, str]]:
         late = "a dead letter" if group.on_late == "dead_letter" else "dropped and counted"
         yield "  closes", f"when the watermark is at the end of the window{grace}"
         yield "  late", f"a record whose windows are all closed is {late}"
+        if group.retain is not None:
+            yield "  stays", f"for {format_duration(group.retain)} where it is read as a table"
         if group.strict:
             yield (
                 "  warning",

@@ -1,6 +1,8 @@
 """Groups that are over: they are forgotten, and those that are final leave."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -75,22 +77,45 @@ def _over(
 def _closed(
     work: Work, over: Sequence[Over], hand_on: HandOn, hand_changes: HandChanges
 ) -> list[pa.Table]:
-    """Send groups that are forgotten, where they are final, and forget their rows."""
-    if not over:
-        return []
-    kept: dict[bytes, dict[bytes, str]] = {}
-    if keeps_rows(work.aggregate):
-        kept = work.groups.rows([entry for entry, _, _ in over])
-        for entry, rows in kept.items():
-            for tail in rows:
-                work.groups.keep(entry, tail, None)
-    if work.aggregate.leaves != "closed" and not work.tells_closing:
+    """Send groups that are over, where they are final, and forget them; where windows are retained,
+    those that were closed before are forgotten. The end of a bounded run forgets no row."""
+    stays = work.retains and work.watermark < END
+    fresh = [each for each in over if not each[1].closed]
+    gone = [each for each in over if each[1].closed]
+    found = _sent_last(work, fresh, stays, hand_on, hand_changes) if fresh else []
+    if stays and fresh:
+        for entry, group, _ in fresh:
+            work.groups.put(entry, replace(group, closed=True), known=False)
+        gone += work.groups.over_already(work.watermark)
+    if gone:
+        kept = _kept_of(work, gone, drop=True)
+        found += _told(work, gone, kept, hand_changes, "forgotten") if stays else []
+    return found
+
+
+def _kept_of(work: Work, over: Sequence[Over], *, drop: bool) -> dict[bytes, dict[bytes, str]]:
+    """Return the rows that are kept of groups, which lets go of them where that is asked for."""
+    if not keeps_rows(work.aggregate):
+        return {}
+    kept = work.groups.rows([entry for entry, _, _ in over])
+    for entry, rows in kept.items():
+        for tail in rows if drop else ():
+            work.groups.keep(entry, tail, None)
+    return kept
+
+
+def _sent_last(
+    work: Work, over: Sequence[Over], stays: bool, hand_on: HandOn, hand_changes: HandChanges
+) -> list[pa.Table]:
+    """Send what groups send when they are over."""
+    kept = _kept_of(work, over, drop=not stays)
+    if work.tells_closing:
+        because = "forgotten" if work.aggregate.window is None else "closed"
+        return _told(work, over, kept, hand_changes, because)
+    if work.aggregate.leaves != "closed":
         return []
     gone, nodes = over_groups(work, over)
     made, bad = results_of(work, nodes, kept)
-    if work.tells_closing:
-        sent = [g.sent if g.unsent else made.rows.get(n) for n, (_, g, _) in enumerate(over)]
-        return _told(work, gone, [entry for entry, _, _ in over], sent, hand_changes)
     rows = pa.table(
         {
             "rn": pa.array(list(made.rows), pa.int64()),
@@ -102,17 +127,20 @@ def _closed(
 
 def _told(
     work: Work,
-    gone: OverGroups,
-    entries: Sequence[bytes],
-    sent: Sequence[str | None],
+    over: Sequence[Over],
+    kept: dict[bytes, dict[bytes, str]],
     hand_changes: HandChanges,
+    because: Literal["closed", "forgotten"],
 ) -> list[pa.Table]:
-    """Tell who holds changes back that windows are closed, and who reads groups that they are
+    """Tell who holds changes back that windows are closed, or who reads groups that they are
     forgotten, with the row that each sent last."""
-    forgotten = work.aggregate.window is None
+    gone, nodes = over_groups(work, over)
+    made, _ = results_of(work, nodes, kept)
+    sent = [g.sent if g.unsent else made.rows.get(n) for n, (_, g, _) in enumerate(over)]
     row = pa.array(sent, pa.string())
-    rows = {"rn": pa.array(np.arange(len(sent))), "group": pa.array(entries, pa.binary())}
-    new = pa.nulls(len(row), pa.string()) if forgotten else row
+    new = pa.nulls(len(row), pa.string()) if because == "forgotten" else row
+    entries = pa.array([entry for entry, _, _ in over], pa.binary())
+    rows = {"rn": pa.array(np.arange(len(sent))), "group": entries}
     there = pa.table({**rows, "old": row, "new": new}).filter(row.is_valid())
     if not there.num_rows:
         return []
@@ -122,7 +150,7 @@ def _told(
         columns=result_columns(work.aggregate),
         placed=lambda found: placed(found, known),
         stays=False,
-        because="forgotten" if forgotten else "closed",
+        because=because,
     )
     return [hand_changes(changes).rows]
 
@@ -136,7 +164,8 @@ def _close_at_once(
     their rows, or are sent as changes and have a result that fails.
     """
     aggregate, groups = work.aggregate, work.groups
-    if isinstance(aggregate.window, SessionWindow) or keeps_rows(aggregate) or work.tells_closing:
+    told = work.tells_closing or work.retains
+    if isinstance(aggregate.window, SessionWindow) or keeps_rows(aggregate) or told:
         return None
     if not groups.is_untouched or len(pc.unique(entries)) < len(entries):
         return None

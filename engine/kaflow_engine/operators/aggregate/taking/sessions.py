@@ -41,7 +41,10 @@ def take_into_sessions(work: Work, rows: pa.Table) -> pa.Table:
     keys = texts(rows["key"])
     stored = work.groups.under(sorted(set(keys)))
     taking = _Taking(work, window.gap)
-    live = {key: [_session(work, *each) for each in some.items()] for key, some in stored.items()}
+    live = {
+        key: [_session(work, *each) for each in some.items() if not each[1].closed]
+        for key, some in stored.items()
+    }
     late = np.zeros(rows.num_rows, np.bool_)
     times: list[int] = rows["ts"].to_pylist()
     phases: list[int] = rows["t_phase"].to_pylist()

@@ -229,6 +229,7 @@ def _aggregate(
         shard=shard,
         exchange=exchange,
         timed=group.shape.timed,
+        retain=settings.retain,
     )
 
 

@@ -6,21 +6,17 @@ from dataclasses import replace
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import ModelError, SqlError
 from kaflow_engine.model.pipelines.own_settings import as_said_by, owners
-from kaflow_engine.model.query_settings import AggregationSpec
-from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.grouping.group_keys import is_group_key
+from kaflow_engine.plan.planner.grouping.refused_aggregation import wrong_aggregation
 from kaflow_engine.plan.planner.grouping.refused_emission import wrong_emission
 from kaflow_engine.plan.planner.grouping.refused_unions import wrong_unions
-from kaflow_engine.plan.planner.grouping.settings import owner_of, place_of
+from kaflow_engine.plan.planner.grouping.settings import place_of
 from kaflow_engine.plan.planner.outputs.connector import wrong_rows
 from kaflow_engine.plan.planner.outputs.output import BranchParts, OutputParts
 from kaflow_engine.plan.planner.outputs.throttle import wrong_pace
 from kaflow_engine.plan.planner.tables.keys import TableKeys, is_key, key_output, query_key
-from kaflow_engine.sql.chain_shapes import groups_of_tables
 from kaflow_engine.sql.shape import BATCH_TIME, GroupShape
-
-_OF_WINDOWS = ("grace", "on_late")
 
 
 def wrong_keys(
@@ -112,7 +108,7 @@ def wrong_groups(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterato
         yield from _grouped_twice(spec, branch)
         yield from _at_batch_time(spec, branch)
     yield from _required(spec, branches)
-    yield from _aggregation(spec, branches)
+    yield from wrong_aggregation(spec, branches)
     yield from wrong_pace(spec, branches)
 
 
@@ -222,63 +218,3 @@ def _required(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[M
                     spec.place(*owner, "emission", "require", i),
                     "remove it; WHERE … IS NOT NULL keeps incomplete rows out of groups",
                 )
-
-
-def _aggregation(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[ModelError]:
-    """Each key of `aggregation` must concern some GROUP BY."""
-    own: dict[Path, list[GroupShape]] = {}
-    tables: list[GroupShape] = []
-    for branch in branches:
-        for group in branch.groups:
-            if group.shape.append is not None:
-                continue
-            owner = owner_of(spec, branch.write, group.shape, "aggregation")
-            own.setdefault(owner, []).append(group.shape)
-        tables += groups_of_tables(branch.shape)
-        tables += [
-            group.shape
-            for before, group in zip(branch.groups, branch.groups[1:], strict=False)
-            if before.settings.is_table
-        ]
-    for owner in ((), *owners(spec, "aggregation")):
-        aggregation, groups = as_said_by(spec, owner).aggregation, own.get(owner, [])
-        path: Path = (*owner, "aggregation")
-        if aggregation is not None:
-            yield from _without_effect(spec, aggregation, path, groups)
-            if (
-                "ttl" in aggregation.model_fields_set
-                and groups
-                and all(g in tables for g in groups)
-            ):
-                yield ModelError(
-                    "aggregation.ttl has no effect: a group of rows of tables ends with its last "
-                    "row",
-                    spec.place(*path, "ttl"),
-                    "remove it; topics.<topic>.retain deletes rows that are old",
-                )
-
-
-def _without_effect(
-    spec: PipelineSpec, said: AggregationSpec, path: Path, groups: Sequence[GroupShape]
-) -> Iterator[ModelError]:
-    if not groups:
-        yield ModelError(
-            "'aggregation' has no effect: there is no GROUP BY or DISTINCT that it is about",
-            spec.place(*path),
-            "remove it, or add GROUP BY to the query",
-        )
-        return
-    windows = [group for group in groups if group.window is not None]
-    for key in sorted(said.model_fields_set):
-        if key in _OF_WINDOWS and not windows:
-            yield ModelError(
-                f"aggregation.{key} has no effect: without a window no record is late",
-                spec.place(*path, key),
-                "remove it, or GROUP BY a window, such as tumble(INTERVAL 5 MINUTE)",
-            )
-        elif key == "ttl" and len(windows) == len(groups):
-            yield ModelError(
-                "aggregation.ttl has no effect: the groups of a window end with it",
-                spec.place(*path, key),
-                "remove it; aggregation.grace says how long a window takes late records",
-            )

@@ -57,6 +57,7 @@ class GroupSettings:
     grace: int
     on_late: Literal["drop", "dead_letter"]
     ttl: int | None
+    retain: int | None
 
     @property
     def is_table(self) -> bool:
@@ -91,6 +92,7 @@ def group_settings(
                 grace=said.grace if group.window else 0,
                 on_late=said.on_late if group.window else "drop",
                 ttl=None if group.window or group.append or of_rows_that_go else said.ttl,
+                retain=said.retain if group.window else None,
             )
         )
     return tuple(found)
