@@ -42,6 +42,11 @@ BEYOND_THE_ORACLE = {
     "a closed session stays, and one that comes later does not join it",
     "without retain a closed window stays with who reads it",
     "rows of closed windows that are retained, as changes of their own",
+    "events look up the running count of their minute, by its key and start",
+    "events meet all windows of their key that are not forgotten",
+    "a join of windows and a table of names, keyed by group and window",
+    "sessions that grow and join are found as they are",
+    "two windows of the same minute are one row of their join",
     "rows of files go without a key where an output names none, and with the headers of their "
     "record save ours",
     "changes of a table of files are rows, say in a header what they do, and are seen by records "

@@ -44,6 +44,8 @@ class Group:
     """What names the window, where that is no call of a window function."""
     window_at: int = 0
     """How many grouping values stand before it."""
+    changes: bool = False
+    """Its rows replace each other although it has a window: they leave before that is closed."""
     calls: list[CallShape] = field(default_factory=list[CallShape])
     where: list[exp.Expr] = field(default_factory=list[exp.Expr])
     named: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
@@ -162,13 +164,13 @@ class Flat:
 
     @property
     def changes_rows(self) -> bool:
-        """Whether its rows replace each other as they are now. Those of a window may, too: what is
-        said of emission decides."""
+        """Whether its rows replace each other as they are now. Those of a window may, too: what a
+        relation says of emission decides."""
         if not self.groups:
             return self.is_table if self.union_of is None else self.union_of.changes_rows
         last = self.groups[-1]
         appends = last.distinct or last.run is not None or last.append is not None
-        return last.window is None and not appends
+        return (last.window is None or last.changes) and not appends
 
     @property
     def first(self) -> str:

@@ -202,12 +202,12 @@ def check_joinable(side: Flat, alias: str, before: Flat, at: Location | None) ->
             "join below the runs; or write their rows to a topic, and join that in another "
             "pipeline",
         )
-    if side.groups and side.groups[-1].window is not None:
+    if side.groups and side.groups[-1].window is not None and not side.changes_rows:
         raise SqlError(
             f"'{alias}' has groups of a window, which leave once and cannot be looked up",
             at,
-            "join first, and group the joined rows; or write the windows to a topic, and join "
-            "that in another pipeline",
+            "join first, and group the joined rows; or give them a relation of their own with "
+            "emission: {type: immediate}, whose windows are a table",
         )
     if side.joins and not side.groups:
         raise SqlError(

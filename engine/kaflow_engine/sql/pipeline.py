@@ -29,8 +29,8 @@ from kaflow_engine.sql.relations import (
     NamedTopic,
     check_relations,
     counted_from,
+    named_query,
     parse_relations,
-    run_of,
     topics_behind,
     whole,
 )
@@ -262,14 +262,7 @@ def _tree(write: Write, start: Location, relations: Sequence[Named]) -> exp.Quer
 
 def _named_queries(spec: PipelineSpec) -> tuple[NamedQuery, ...]:
     return tuple(
-        NamedQuery(
-            name=name,
-            sql=relation.query,
-            at=spec.place("relations", name),
-            start=spec.place("relations", name, "query"),
-            below=relation.from_,
-            run=run_of(spec, name),
-        )
+        named_query(spec, name, relation.query)
         for name, relation in spec.relations.items()
         if relation.query is not None
     )

@@ -11,6 +11,7 @@ from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.sql.groups.changes import ChangesText, reading_changes
 from kaflow_engine.sql.groups.first_rows import with_last_rows
 from kaflow_engine.sql.groups.runs import RunText, check_run, reading_runs
+from kaflow_engine.sql.groups.windows import with_windows_that_change
 from kaflow_engine.sql.parse import parse_query
 
 
@@ -27,6 +28,8 @@ class NamedQuery:
     below: str | None = None
     """What its runs are made of, where it has any; its SQL is that of `run` then."""
     run: RunText | None = None
+    windows_change: bool = False
+    """Rows of its windows leave before these are closed, and replace each other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +123,8 @@ def parse_relations(relations: Sequence[NamedQuery]) -> dict[str, exp.Query]:
 
 def _tree(relation: NamedQuery) -> exp.Query:
     if relation.run is None or relation.below is None:
-        return parse_query(relation.sql, relation.start)
+        tree = parse_query(relation.sql, relation.start)
+        return with_windows_that_change(tree) if relation.windows_change else tree
     check_run(relation.run)
     return reading_runs(whole(relation.below), relation.run)
 
@@ -262,7 +266,23 @@ def _moved(tree: exp.Query, lines: int) -> exp.Query:
     return moved
 
 
-def run_of(spec: PipelineSpec, name: str) -> RunText | None:
+def named_query(spec: PipelineSpec, name: str, sql: str) -> NamedQuery:
+    """Return a relation that is a query."""
+    relation = spec.relations[name]
+    emission = relation.emission
+    return NamedQuery(
+        name=name,
+        sql=sql,
+        at=spec.place("relations", name),
+        start=spec.place("relations", name, "query"),
+        below=relation.from_,
+        run=_run_of(spec, name),
+        windows_change=emission is not None
+        and (emission.type == "immediate" or emission.late_updates),
+    )
+
+
+def _run_of(spec: PipelineSpec, name: str) -> RunText | None:
     """Return what is said of the runs that a relation is made of; None: it is no such relation."""
     relation = spec.relations[name]
     if relation.batch is None or relation.query is None:

@@ -12,7 +12,13 @@ from kaflow_engine.sql.flat import Flat, Group
 from kaflow_engine.sql.groups.calls import Calls, aggregates_in, function_of, line_near
 from kaflow_engine.sql.groups.event_time import TIME
 from kaflow_engine.sql.groups.items import Item, items_of
-from kaflow_engine.sql.groups.windows import ClockOf, Found, function_named, window_of
+from kaflow_engine.sql.groups.windows import (
+    ClockOf,
+    Found,
+    function_named,
+    window_of,
+    windows_change,
+)
 from kaflow_engine.sql.scope import NeedsSchema, Scope
 from kaflow_engine.sql.select_list import conjuncts, selected_columns
 from kaflow_engine.sql.shape import BATCH_TIME
@@ -54,6 +60,7 @@ class Grouper:
         columns = selected_columns(reading, scope, self.wrong)
         items = items_of(select, columns, scope)
         group = Group(alias=flat.unique(GROUPED), line=line_of(select.args.get("group"), select))
+        group.changes = windows_change(select)
         for item in items:
             called = function_named(item.tree.unnest())
             if called is not None:

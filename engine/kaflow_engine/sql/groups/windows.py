@@ -28,6 +28,8 @@ _BUCKETS_FROM = 946_857_600_000
 _MONTHS_FROM = 360
 """Where it begins to count those of months: January 2000, in months since January 1970."""
 
+_META = "windows_change"
+
 _SLOT = re.compile(r'"[^".]*\.([^"]*)"')
 """A column of a source."""
 
@@ -45,6 +47,19 @@ class Found:
     explicit: bool
     passed_on: bool = False
     """It is the window of the rows, as they name it."""
+
+
+def with_windows_that_change(query: exp.Query) -> exp.Query:
+    """Mark a query whose windows send rows before they are closed, so that these are a table."""
+    for side in (query.this, query.expression) if isinstance(query, exp.SetOperation) else ():
+        with_windows_that_change(side)
+    query.meta[_META] = True
+    return query
+
+
+def windows_change(select: exp.Select) -> bool:
+    """Tell whether the rows of a window of a SELECT replace each other."""
+    return bool(select.meta.get(_META))
 
 
 def function_named(node: exp.Expr) -> str | None:

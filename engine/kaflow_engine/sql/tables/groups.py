@@ -6,6 +6,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.flow.windows import WINDOW_START
 from kaflow_engine.model.record_columns import KEY
 from kaflow_engine.sql.flat import Flat, Group
 from kaflow_engine.sql.groups.event_time import TIME
@@ -41,10 +42,10 @@ def as_table(side: Flat, relation: Relation) -> tuple[Flat, Relation]:
     if not changes(side):
         return side, relation
     last = side.groups[-1]
-    here = _always(bool(last.keys))
+    here = _always(bool(last.keys) or last.window is not None)
     noted = _noting(last, here)
     groups, joined = looked_up(replace(side, groups=[*side.groups[:-1], noted]), relation)
-    groups.tables[last.alias] = tuple(last.keys)
+    groups.tables[last.alias] = (*last.keys, *([WINDOW_START] if last.window else []))
     groups.called[last.alias] = relation.alias
     there = element(last.alias, here.name).is_(exp.null()).not_(copy=False)
     return groups, replace(joined, present=there)
@@ -89,12 +90,15 @@ def _always(grouped: bool) -> CallShape:
 
 
 def one_group(side: Flat, keys: Sequence[KeyPair]) -> bool:
-    """Tell whether a condition says all that groups are grouped by, so that one has the key.
+    """Tell whether a condition says all that groups are grouped by, with the start of a window, so
+    that one has the key.
 
     Args:
         side: What is joined.
         keys: The condition.
     """
     ((alias, query),) = side.queries.items()
-    wanted = {identifier(f"{alias}.{key}") for key, _ in query.groups[-1].keys}
+    group = query.groups[-1]
+    names = [key for key, _ in group.keys] + ([WINDOW_START] if group.window else [])
+    wanted = {identifier(f"{alias}.{name}") for name in names}
     return {pair.inner.sql for pair in keys} == wanted and len(keys) == len(wanted)

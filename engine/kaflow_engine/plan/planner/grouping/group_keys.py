@@ -12,7 +12,7 @@ from kaflow_engine.model.key_formats import (
     of_value,
     window_of,
 )
-from kaflow_engine.plan.planner.tables.keys import packed_key, record_key
+from kaflow_engine.plan.planner.tables.written_keys import packed_key, record_key
 from kaflow_engine.sql.shape import Expr, QueryShape
 
 

@@ -30,6 +30,8 @@ def wrong_aggregation(spec: PipelineSpec, branches: Sequence[BranchParts]) -> It
         pairs = list(zip(branch.groups, branch.groups[1:], strict=False))
         tables += [group.shape for before, group in pairs if before.settings.is_table]
         read_as_tables += [before.shape for before, _ in pairs if before.settings.is_table]
+        if branch.place[1] < 0:  # others look its groups up
+            read_as_tables += [group.shape for group in branch.groups[-1:]]
     for owner in ((), *owners(spec, "aggregation")):
         aggregation, groups = as_said_by(spec, owner).aggregation, own.get(owner, [])
         path: Path = (*owner, "aggregation")
@@ -45,8 +47,8 @@ def wrong_aggregation(spec: PipelineSpec, branches: Sequence[BranchParts]) -> It
                     "aggregation.retain has no effect: nothing in the pipeline reads the windows "
                     "as a table",
                     spec.place(*path, "retain"),
-                    "remove it; windows of emission {type: immediate} are a table for a GROUP BY "
-                    "over them",
+                    "remove it; windows of a relation with emission: {type: immediate} are a table "
+                    "for a GROUP BY over them, and for who joins them",
                 )
             if (
                 "ttl" in aggregation.model_fields_set

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from kaflow_engine.model.outputs.output_specs import Write
-from kaflow_engine.plan.planner.tables.keys import record_key
 from kaflow_engine.plan.planner.tables.record_keys import own_key_name
+from kaflow_engine.plan.planner.tables.written_keys import record_key
 from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape
 
 

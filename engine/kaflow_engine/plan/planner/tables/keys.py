@@ -4,12 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from kaflow_engine.duck.quoting import identifier, literal
+from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import Location, SqlError
+from kaflow_engine.flow.windows import WINDOW_START
 from kaflow_engine.model.key_formats import WrittenKeyFormat
 from kaflow_engine.model.record_columns import readable
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.tables.record_keys import own_key_name
+from kaflow_engine.plan.planner.tables.written_keys import record_key
 from kaflow_engine.sql.pipeline import table_key
 from kaflow_engine.sql.scope import Schemas
 from kaflow_engine.sql.shape import (
@@ -43,6 +45,8 @@ class KeyPart:
     """What people call its source, and itself."""
     may_be_null: bool = False
     """Of groups: NULL is a grouping value like others, unless they say IS NOT NULL."""
+    is_window: bool = False
+    """The start of a window, which comes last in the key of records, in epoch milliseconds."""
 
 
 Key = tuple[KeyPart, ...]
@@ -88,12 +92,16 @@ def source_key(source: SourceShape, keys: TableKeys) -> Key:
     if source.query is not None:
         group = source.query.groups[-1]
         called = {name: said for said, name in group.named}
-        parts = (_part(alias, n, (source.called or alias, called.get(n, n))) for n, _ in group.keys)
+        shown = source.called or alias
+        parts = (_part(alias, n, (shown, called.get(n, n))) for n, _ in group.keys)
         branches = (source.query, *group.beside)
-        return tuple(
+        found = tuple(
             replace(part, may_be_null=any(_may_be_null(source, q, part) for q in branches))
             for part in parts
         )
+        if group.window is None:
+            return found
+        return (*found, replace(_part(alias, WINDOW_START, (shown, WINDOW_START)), is_window=True))
     names = keys(source)
     assert names is not None, source.topic
     return tuple(_part(alias, name, (alias, name)) for name in names)
@@ -215,6 +223,7 @@ def _merged(kind: JoinKind, left: KeyPart, right: KeyPart) -> KeyPart:
             "RIGHT": right.may_be_null,
             "FULL": left.may_be_null or right.may_be_null,
         }[kind],
+        is_window=left.is_window and right.is_window,
     )
 
 
@@ -247,44 +256,13 @@ def key_output(
         name or (".".join(part.shown) if own.count(part.shown[1]) > 1 else part.shown[1])
         for name, part in zip(names, key, strict=True)
     ]
-    pairs = [(name, part.sql) for name, part in zip(shown, key, strict=True)]
-    sql = record_key(pairs, discriminator, form)
+    named = list(zip(shown, key, strict=True))
+    pairs = [(name, part.sql) for name, part in named if not part.is_window]
+    starts = [(name, part.sql) for name, part in named if part.is_window]
+    pairs += [(WINDOW_START if len(starts) == 1 else n, f"epoch_ms({sql})") for n, sql in starts]
+    sql = record_key(pairs, discriminator, form, is_object=bool(starts))
     expr = Expr(sql=sql, uses=tuple(sorted({use for part in key for use in part.uses})))
     return OutputShape(name=own_key_name(outputs), expr=expr, role="key")
-
-
-def record_key(
-    pairs: Sequence[tuple[str, str]],
-    discriminator: OutputShape | None,
-    form: WrittenKeyFormat | None,
-    *,
-    is_object: bool = False,
-) -> str:
-    """Return SQL of the key of a record: of one value its text, else a JSON object.
-
-    Args:
-        pairs: What its parts are called, with their SQL.
-        discriminator: The literal that tells branches of a UNION ALL apart: it comes first.
-        form: How the key is written: under another format than text one value stays as it is,
-            and several are a struct where they are written as JSON.
-        is_object: One value is in an object, too.
-    """
-    if discriminator is not None:
-        pairs = [(discriminator.name, discriminator.expr.sql), *pairs]
-    alone = not is_object and discriminator is None and len(pairs) == 1
-    if form not in (None, "text") and (alone or form == "json"):
-        return pairs[0][1] if alone else packed_key(pairs)
-    listed = ", ".join(f"{literal(name)}, {value}" for name, value in pairs)
-    sql = f"CAST(json_object({listed}) AS VARCHAR)"
-    if not alone:
-        return sql
-    value = pairs[0][1]
-    return f"CASE WHEN {value} IS NULL THEN {sql} ELSE CAST({value} AS VARCHAR) END"
-
-
-def packed_key(pairs: Sequence[tuple[str, str]]) -> str:
-    """Return SQL of parts of a key, which are called as is said, as a struct."""
-    return f"struct_pack({', '.join(f'{identifier(name)} := {sql}' for name, sql in pairs)})"
 
 
 def is_key(key: Key, parts: Sequence[Expr], discriminator: OutputShape | None) -> bool:

@@ -13,12 +13,12 @@ from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.record_columns import NULL_VALUE, readable
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.outputs.listed_keys import key_columns, with_listed_key
-from kaflow_engine.plan.planner.tables.keys import record_key
 from kaflow_engine.plan.planner.tables.record_keys import (
     KeysOfChanges,
     keys_of_changes,
     own_key_name,
 )
+from kaflow_engine.plan.planner.tables.written_keys import record_key
 from kaflow_engine.sql.pipeline import key_type
 from kaflow_engine.sql.scope import Schemas, matched, to_expr
 from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape, SourceShape
