@@ -61,6 +61,8 @@ class Twin:
     """How long a key holds its changes back; None: it does not."""
     ended: bool
     """Rows of windows leave when these end, and again with late records."""
+    again: bool
+    """The rows of windows are counted by the starts of these."""
 
 
 def draw(dice: Dice) -> Twin:
@@ -83,6 +85,7 @@ def draw(dice: Dice) -> Twin:
         each=dice.one_in(2),
         every=dice.pick([None, "1s", "10s", "1h"]),
         ended=window is not None and not final and dice.one_in(2),
+        again=final and kind != "session" and dice.one_in(3),
     )
 
 
@@ -102,6 +105,8 @@ def query(twin: Twin) -> str:
             }[kind]
         )
         bounds = ["epoch_ms(window_start) AS since", "epoch_ms(window_end) AS until"]
+    if twin.again:
+        return _select(twin, "t", by, ["window_start AS start"])
     return _select(twin, "t", by, bounds)
 
 
@@ -137,6 +142,12 @@ def pipeline(twin: Twin) -> dict[str, Any]:
         "topics": {"t": topic},
         "partitions": 2,
     }
+    if twin.again:
+        made["relations"] = {"w": {"query": made["query"]}}
+        made["query"] = (
+            "SELECT epoch_ms(window_start) AS since, epoch_ms(window_end) AS until, "
+            "count(*) AS c0 FROM w GROUP BY start"
+        )
     if emission:
         made["emission"] = emission
     if twin.ended:
@@ -187,6 +198,8 @@ def expected(twin: Twin, records: list[Record]) -> list[dict[str, Any]]:
         if not by and connection.sql(passed).fetchall() == [(0,)]:
             return []  # a group begins with its first record
         sql = _select(twin, f"({with_windows(twin)})", by, bounds)
+        if twin.again:
+            sql = f"SELECT since, until, count(*) AS c0 FROM ({sql}) GROUP BY ALL"
         found = connection.sql(f"SELECT to_json(r) AS row FROM ({sql}) r").fetchall()
     return [json.loads(row) for (row,) in found]
 

@@ -49,13 +49,25 @@ class SessionWindow:
     """Milliseconds."""
 
 
-Window = FixedWindow | CalendarWindow | SessionWindow
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedWindow:
+    """Windows of one length, of which each row names one by its start: those of rows that other
+    windows have sent."""
+
+    type: Literal["named"] = "named"
+    size: int
+    """Milliseconds."""
+
+
+Window = FixedWindow | CalendarWindow | SessionWindow | NamedWindow
+NAMED_START = "$start"
+"""The argument of an aggregate that is the start of the window of a row."""
 
 
 def span_of(window: Window) -> int:
     """Return how many milliseconds a row may be older than the end of its window, at most."""
     match window:
-        case FixedWindow(size=size):
+        case FixedWindow(size=size) | NamedWindow(size=size):
             return size
         case CalendarWindow(months=months):
             return months * _LONGEST_MONTH
@@ -80,6 +92,8 @@ def window_text(window: Window) -> str:
             return f"calendar {months} month{'s' if months > 1 else ''}"
         case SessionWindow(gap=gap):
             return f"session {format_duration(gap)}"
+        case NamedWindow(size=size):
+            return f"the window of {format_duration(size)} that the row is of"
         case _:
             assert_never(window)
 
@@ -90,5 +104,10 @@ def _from(origin: int) -> str:
 
 def window_of(data: Mapping[str, Any]) -> Window:
     """Return the window of plain data, as `asdict` gives it."""
-    kinds = {"fixed": FixedWindow, "calendar": CalendarWindow, "session": SessionWindow}
+    kinds = {
+        "fixed": FixedWindow,
+        "calendar": CalendarWindow,
+        "session": SessionWindow,
+        "named": NamedWindow,
+    }
     return kinds[data["type"]](**data)

@@ -5,7 +5,13 @@ from datetime import datetime, timedelta
 import duckdb
 import pytest
 
-from kaflow_engine.flow.windows import CalendarWindow, FixedWindow, SessionWindow, Window
+from kaflow_engine.flow.windows import (
+    CalendarWindow,
+    FixedWindow,
+    NamedWindow,
+    SessionWindow,
+    Window,
+)
 from kaflow_engine.model.columns import Column
 from kaflow_engine.sql.groups.event_time import EventTimes
 from kaflow_engine.sql.parse import parse_query
@@ -160,7 +166,7 @@ BEHIND = [
     ("date_trunc('month', ts)", "date_trunc('year', window_start)", CalendarWindow(months=12)),
     ("tumble(INTERVAL 1 HOUR)", "date_trunc('year', window_start)", CalendarWindow(months=12)),
     ("tumble(INTERVAL 36 HOUR)", "date_trunc('month', window_start)", None),
-    ("hop(INTERVAL 2 MINUTE, INTERVAL 1 MINUTE)", "window_start", None),
+    ("hop(INTERVAL 2 MINUTE, INTERVAL 1 MINUTE)", "window_start", NamedWindow(size=2 * MINUTE)),
     ("session(INTERVAL 1 MINUTE)", "date_trunc('hour', window_start)", None),
     ("session(INTERVAL 1 MINUTE)", "date_trunc('hour', _time)", fixed(HOUR)),
     ("tumble(INTERVAL 1 MINUTE)", "window_end", None),

@@ -3,8 +3,12 @@
 from typing import Any, assert_never
 
 import numpy as np
+import pyarrow as pa
 
-from kaflow_engine.flow.windows import CalendarWindow, FixedWindow
+from kaflow_engine.duck.queries import query
+from kaflow_engine.flow.operators import Aggregate
+from kaflow_engine.flow.windows import NAMED_START, CalendarWindow, FixedWindow, NamedWindow
+from kaflow_engine.operators.rows.row_text import unpack
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -28,10 +32,23 @@ def assigned(window: FixedWindow | CalendarWindow, times: Numbers) -> tuple[Numb
             assert_never(window)
 
 
-def ends_of(window: FixedWindow | CalendarWindow, starts: Numbers) -> Numbers:
+def windows_of(
+    aggregate: Aggregate, window: FixedWindow | CalendarWindow | NamedWindow, rows: pa.Table
+) -> tuple[Numbers, Numbers]:
+    """Return the windows of rows of schema EXCHANGE, as `assigned` does."""
+    if not isinstance(window, NamedWindow):
+        return assigned(window, rows["ts"].to_numpy())
+    place = [column.name for column in aggregate.arguments].index(NAMED_START) + 1
+    start = f"epoch_ms(CAST({unpack('payload')}[{place}] AS TIMESTAMP))"
+    given = pa.table({"rn": np.arange(rows.num_rows), "payload": rows["payload"]})
+    found = query(f"SELECT rn, {start} AS start FROM rows ORDER BY rn", rows=given)
+    return np.arange(rows.num_rows), found["start"].to_numpy()
+
+
+def ends_of(window: FixedWindow | CalendarWindow | NamedWindow, starts: Numbers) -> Numbers:
     """Return the ends of windows, which do not belong to them."""
     match window:
-        case FixedWindow(size=size):
+        case FixedWindow(size=size) | NamedWindow(size=size):
             return starts + size
         case CalendarWindow(months=months):
             return _instants(_months(starts) + months)

@@ -6,7 +6,14 @@ from typing import assert_never
 from kaflow_engine.flow.chains.chain import Chain, aggregates_of, chains_into
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import table_sinks
-from kaflow_engine.flow.windows import CalendarWindow, FixedWindow, SessionWindow, Window, span_of
+from kaflow_engine.flow.windows import (
+    CalendarWindow,
+    FixedWindow,
+    NamedWindow,
+    SessionWindow,
+    Window,
+    span_of,
+)
 from kaflow_engine.operators.rows.table_rows import length_of
 from kaflow_engine.plan.evolution.evolution import keeps_rows
 from kaflow_engine.runtime.batch.position import Position
@@ -85,7 +92,7 @@ def _beyond(window: Window, length: int | None) -> int:
         case FixedWindow(size=size, advance=advance, origin=origin):
             fits = length is not None and length % advance == 0 and origin % advance == 0
             return size - advance if fits else size
-        case CalendarWindow() | SessionWindow():
+        case CalendarWindow() | SessionWindow() | NamedWindow():
             return span_of(window)
         case _:
             assert_never(window)

@@ -6,7 +6,13 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from kaflow_engine.flow.tables import APPEND_TIME
-from kaflow_engine.flow.windows import WINDOW_START, CalendarWindow, FixedWindow, Window
+from kaflow_engine.flow.windows import (
+    WINDOW_START,
+    CalendarWindow,
+    FixedWindow,
+    NamedWindow,
+    Window,
+)
 from kaflow_engine.sql.flat import Flat
 from kaflow_engine.sql.scope import Schemas
 
@@ -44,11 +50,23 @@ class Clock:
     within: Window | None = None
     """The window whose start it is; None: it is the time itself."""
 
+    @property
+    def named(self) -> Window | None:
+        """The window that it is the start of, as rows can be grouped by it; None of others."""
+        match self.within:
+            case FixedWindow(size=size, advance=advance) if size != advance:
+                return NamedWindow(size=size)  # by its time a row may be in several
+            case window:
+                return window
+
     def covers(self, window: Window) -> bool:
-        """Tell whether rows fall into the same window by this expression as by their time."""
+        """Tell whether rows fall into the same window by this expression as by their time, or are
+        of it by name."""
         match self.within, window:
             case None, _:
                 return True
+            case _, NamedWindow():
+                return window == self.named
             case FixedWindow() as inner, _ if inner.advance != inner.size:
                 return False
             case FixedWindow() as inner, CalendarWindow():

@@ -6,7 +6,13 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from kaflow_engine.errors import Location, ModelError, SqlError
-from kaflow_engine.flow.windows import WINDOW_END, WINDOW_START, CalendarWindow, FixedWindow
+from kaflow_engine.flow.windows import (
+    WINDOW_END,
+    WINDOW_START,
+    CalendarWindow,
+    FixedWindow,
+    NamedWindow,
+)
 from kaflow_engine.model.record_columns import KEY
 from kaflow_engine.sql.flat import Flat, Group
 from kaflow_engine.sql.groups.calls import Calls, aggregates_in, function_of, line_near
@@ -270,7 +276,7 @@ def _behind_aliases(part: exp.Expr, select: exp.Select, scope: Scope, of: _Colum
 
 def _size(found: Found) -> int:
     match found.window:
-        case FixedWindow(size=size):
+        case FixedWindow(size=size) | NamedWindow(size=size):
             return size
         case CalendarWindow(months=months):
             return months * _MONTH

@@ -9,7 +9,12 @@ from sqlglot import exp
 from kaflow_engine.duck import binding
 from kaflow_engine.duck.functions.catalogue import plain
 from kaflow_engine.errors import Location, SqlError
-from kaflow_engine.flow.windows import CalendarWindow, FixedWindow, SessionWindow, Window
+from kaflow_engine.flow.windows import (
+    CalendarWindow,
+    FixedWindow,
+    SessionWindow,
+    Window,
+)
 from kaflow_engine.sql.groups.event_time import Clock
 from kaflow_engine.sql.syntax import DIALECT
 
@@ -88,14 +93,16 @@ def window_of(tree: exp.Expr, clock_of: ClockOf, at: Location | None) -> Found |
     elif isinstance(tree, exp.TimestampTrunc | exp.DateTrunc):
         clock, window = clock_of(tree.this), _truncated(tree.unit)
     else:
-        clock, window = clock_of(tree), None
-        window = clock.within if clock else None
+        clock = clock_of(tree)
+        window = clock.named if clock else None
     if clock is None or window is None or not clock.covers(window):
         return None
     kind = _type_of(tree, clock)
     if kind is None:
         return None
-    return Found(window=window, type=kind, explicit=False, passed_on=window is clock.within)
+    return Found(
+        window=window, type=kind, explicit=False, passed_on=window in (clock.within, clock.named)
+    )
 
 
 def _explicit(

@@ -7,7 +7,13 @@ from kaflow_engine.duck import binding
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import Location
 from kaflow_engine.flow.tables import APPEND_OP, APPEND_TIME
-from kaflow_engine.flow.windows import ROW_TIME, WINDOW_END, WINDOW_START
+from kaflow_engine.flow.windows import (
+    NAMED_START,
+    ROW_TIME,
+    WINDOW_END,
+    WINDOW_START,
+    NamedWindow,
+)
 from kaflow_engine.model.columns import Column
 from kaflow_engine.sql.shape import ROW, CallShape, Expr, GroupShape, QueryShape
 from kaflow_engine.sql.syntax import at_line
@@ -90,8 +96,11 @@ def rows_of_groups(
 
 
 def arguments_of(group: GroupShape) -> dict[str, Expr]:
-    """Return what the calls of a group read of a row, by name."""
-    return {name: expr for call in group.calls for name, expr in call.arguments}
+    """Return what the calls of a group read of a row, and what names its window, by name."""
+    found = {name: expr for call in group.calls for name, expr in call.arguments}
+    if isinstance(group.window, NamedWindow) and group.window_of is not None:
+        found[NAMED_START] = group.window_of
+    return found
 
 
 def _columns(below: AliasColumns, group: GroupShape, at: Location | None) -> GroupColumns:

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from kaflow_engine.flow.windows import SessionWindow
 from kaflow_engine.operators.aggregate.entries import Group, entries_of
-from kaflow_engine.operators.aggregate.windows import Numbers, assigned, ends_of
+from kaflow_engine.operators.aggregate.windows import Numbers, ends_of, windows_of
 from kaflow_engine.operators.aggregate.workspace import Work, texts
 
 
@@ -67,7 +67,7 @@ def late_rows(work: Work, rows: pa.Table) -> LateRows:
         stops = np.cumsum(np.bincount(numbers, minlength=len(names)))[:-1]
         found = dict(zip(names, np.split(times[order], stops), strict=True))
         return LateRows(times=found, gap=aggregate.window.gap)
-    places, starts = assigned(aggregate.window, times)
+    places, starts = windows_of(aggregate, aggregate.window, rows)
     ends = ends_of(aggregate.window, starts)
     ended = (ends <= work.watermark) & (ends + aggregate.grace > work.watermark)
     entries = entries_of(keys.take(pa.array(places[ended])), starts[ended])

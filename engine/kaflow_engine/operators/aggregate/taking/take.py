@@ -9,7 +9,7 @@ from kaflow_engine.operators.aggregate.entries import group_entry
 from kaflow_engine.operators.aggregate.nodes import Node
 from kaflow_engine.operators.aggregate.settle import settle
 from kaflow_engine.operators.aggregate.taking.bulk import may_be_bulk, take_in_bulk
-from kaflow_engine.operators.aggregate.windows import Numbers, assigned, ends_of
+from kaflow_engine.operators.aggregate.windows import Numbers, ends_of, windows_of
 from kaflow_engine.operators.aggregate.workspace import Work, texts
 from kaflow_engine.operators.rows.schemas import OF_RECORDS
 
@@ -24,7 +24,7 @@ def take_into_fixed(work: Work, rows: pa.Table) -> pa.Table:
     Returns:
         The rows that are late.
     """
-    places, starts, ends = _windows(work, rows["ts"].to_numpy())
+    places, starts, ends = _windows(work, rows)
     late = np.zeros(rows.num_rows, np.bool_)
     if work.aggregate.window is not None:
         never_late = np.less(rows["t_phase"].to_numpy(), OF_RECORDS)
@@ -66,13 +66,13 @@ def _take(
     settle(work, rows, nodes, made, changed)
 
 
-def _windows(work: Work, times: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+def _windows(work: Work, rows: pa.Table) -> tuple[Numbers, Numbers, Numbers]:
     window = work.aggregate.window
     assert not isinstance(window, SessionWindow)
     if window is None:
-        nothing = np.zeros(len(times), np.int64)
-        return np.arange(len(times)), nothing, nothing
-    places, starts = assigned(window, times)
+        nothing = np.zeros(rows.num_rows, np.int64)
+        return np.arange(rows.num_rows), nothing, nothing
+    places, starts = windows_of(work.aggregate, window, rows)
     return places, starts, ends_of(window, starts)
 
 
