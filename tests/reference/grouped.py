@@ -55,6 +55,7 @@ class GroupReader:
         self._calls: list[GroupCall] = []
         self._window: Hop | Session | None = None
         self._passed_on = False
+        self._start: str | None = None
         distinct = tree.args.get("distinct") is not None
         if distinct and tree.args.get("group") is not None:
             raise NotExpressible(tree.sql())
@@ -65,6 +66,7 @@ class GroupReader:
             keys=tuple(key for key in self._keys.values() if key != START),
             window=self._window,
             passed_on=self._passed_on,
+            start=self._start,
             having=self._having(),
             calls=tuple(self._calls),
             select=select,
@@ -115,17 +117,17 @@ class GroupReader:
         if self._is_window_below(node):
             assert self._below is not None
             self._window, self._passed_on = self._below.window, True
+            self._start = node.name
             self._keys[node.sql()] = START
             return
         self._keys[node.sql()] = self._enter("g", node)
 
     def _is_window_below(self, node: exp.Expr) -> bool:
-        """Tell whether it is the start of a window that does not overlap others, as it leaves."""
+        """Tell whether it is the start of a window as it leaves."""
         below = self._below
         if below is None or not isinstance(below.window, Hop) or not isinstance(node, exp.Column):
             return False
-        tumbles = below.window.size == below.window.advance
-        return tumbles and (node.name, START) in below.select
+        return (node.name, START) in below.select
 
     def _enter(self, prefix: str, node: exp.Expr) -> str:
         if self._below is not None:

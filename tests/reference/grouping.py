@@ -90,6 +90,8 @@ class Grouping:
     calls: tuple[GroupCall, ...]
     passed_on: bool = False
     """The window is that of the groups before it."""
+    start: str | None = None
+    """What names the start of that window in the entry row."""
     select: tuple[tuple[str, str], ...]
     """What is selected: its name, and the key, call or bound of the window that it is."""
     having: tuple[Condition, ...] = ()

@@ -72,7 +72,7 @@ class Level:
         if self._by.distinct:
             return groups.setdefault(None, new := _Group(None, None, ts, ts)) is new
         self._numbers += 1
-        found = self._windows(groups, ts, early)
+        found = self._windows(groups, entry, ts, early)
         for group in found:
             group.ts, group.first = max(group.ts, ts), min(group.first, ts)
             group.rows.append((self._numbers, entry))
@@ -157,15 +157,19 @@ class Level:
             sent[start] = shown, ts
         return [Change(keys=keys, start=start, values=shown, ts=ts)]
 
-    def _windows(self, groups: dict[int | None, _Group], ts: int, early: bool) -> list[_Group]:
+    def _windows(
+        self, groups: dict[int | None, _Group], entry: Entry, ts: int, early: bool
+    ) -> list[_Group]:
         mark = None if early else self._watermark
+        named = None if self._by.start is None else entry[self._by.start]
+        assert named is None or isinstance(named, int)
         match self._by.window:
             case None:
                 return [groups.setdefault(None, _Group(None, None, ts, ts))]
             case Hop(size=size) as hop:
                 starts = [
                     start
-                    for start in hop.starts(ts)
+                    for start in (hop.starts(ts) if named is None else [named])
                     if mark is None or mark < start + size + self._by.grace
                 ]
                 return [

@@ -168,6 +168,7 @@ BEHIND = [
     ("tumble(INTERVAL 36 HOUR)", "date_trunc('month', window_start)", None),
     ("hop(INTERVAL 2 MINUTE, INTERVAL 1 MINUTE)", "window_start", NamedWindow(size=2 * MINUTE)),
     ("session(INTERVAL 1 MINUTE)", "date_trunc('hour', window_start)", None),
+    ("session(INTERVAL 1 MINUTE)", "window_start", None),
     ("session(INTERVAL 1 MINUTE)", "date_trunc('hour', _time)", fixed(HOUR)),
     ("tumble(INTERVAL 1 MINUTE)", "window_end", None),
 ]
