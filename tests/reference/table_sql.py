@@ -57,7 +57,7 @@ def read_tables(
     writes: list[TableWrite] = []
     for output in _outputs(author):
         tree = parse_one(_text(output, relations), dialect="duckdb")
-        if tree.find(exp.Window):
+        if tree.find(exp.Window, exp.Unnest, exp.Explode):
             raise NotExpressible(tree.sql())
         found = [_Reader(e, topics, relations).write(output["topic"]) for e in _branches(tree)]
         each = output.get("coalesce", default) == "none"

@@ -13,6 +13,9 @@ from kaflow_engine.flow.timed import Runs, Throttle
 from kaflow_engine.flow.windows import Window
 from kaflow_engine.model.columns import Column
 
+PLACE = "_place"
+"""What queries call the place of an element of an unnested list."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decode:
@@ -69,6 +72,11 @@ class Unnest:
     """The part of WHERE that a row must pass before."""
     lists: tuple[tuple[str, str], ...]
     """The name of the column that holds an element, and SQL of the list."""
+
+    @property
+    def place(self) -> str:
+        """The name of the column that holds the place of an element, from 1."""
+        return f"{self.lists[0][0].partition('.')[0]}.{PLACE}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

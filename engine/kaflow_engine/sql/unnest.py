@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from kaflow_engine.errors import Location, ModelError, SqlError
+from kaflow_engine.flow.operators import PLACE
 from kaflow_engine.model.files.yaml_file import raise_all
 from kaflow_engine.sql.flat import Flat, Lists
 from kaflow_engine.sql.groups.distinct import is_distinct
@@ -13,7 +14,6 @@ from kaflow_engine.sql.scope import Relation, Scope, element, named_by
 from kaflow_engine.sql.select_list import conjuncts, resolved, selected_columns
 from kaflow_engine.sql.streamable import is_unnest, line_of, refusals
 from kaflow_engine.sql.syntax import at_line
-from kaflow_engine.sql.tables.refused import refuse_unnest
 
 UNNEST = "unnest"
 """What DuckDB calls an unnested list, and its column, that have no name."""
@@ -58,7 +58,6 @@ class Unnester:
         return columns
 
     def _add(self, lists: Lists, node: exp.Expr) -> None:
-        refuse_unnest(self.flat, at_line(self.at, line_of(node)))
         if self.flat.groups:
             changes = self.flat.groups[-1].append is not None
             raise of_groups(at_line(self.at, line_of(node)), changes)
@@ -74,8 +73,13 @@ class Unnester:
         name = names[0] if names else UNNEST
         unique = self.flat.unique(alias or UNNEST)
         self._add(Lists(alias=unique, lists={name: scope.resolve(node.expressions[0])}), node)
-        outputs = {name: element(unique, name)}
-        return Relation(alias=alias or UNNEST, topics=(), outputs=outputs, base=unique)
+        return Relation(
+            alias=alias or UNNEST,
+            topics=(),
+            outputs={name: element(unique, name)},
+            base=unique,
+            record={PLACE: element(unique, PLACE)},
+        )
 
     def _lateral(self, select: exp.Select, alias: str, names: list[str], outer: Scope) -> Relation:
         raise_all(refusals(select, self.at))

@@ -124,6 +124,7 @@ def test_elements_have_the_type_of_their_list() -> None:
     )
     found = with_elements({"t": COLUMNS}, shape, None)
     assert {column.name: column.type for alias in "uvwx" for column in found[alias]} == {
+        "_place": "BIGINT",
         "a": 'STRUCT("name" VARCHAR, qty INTEGER)',
         "b": "INTEGER[]",
         "c": "INTEGER",

@@ -25,8 +25,11 @@ def enter_aggregate_changes(
     sides = before_after(changes)
     sql = entering(project, aggregate.keys, aggregate.arguments, sides.typed, aggregate.shard)
     found, failed = guarded(sql, sides.rows)
-    moves = sides.moves(found)
-    identity = changes.rows["group"].take(moves.changes)
+    parted = sides
+    if project.unnests:
+        parted, found = sides.unnested(found)
+    moves = parted.moves(found)
+    identity = parted.changes.rows["group"].take(moves.changes)
     if len(entries_of(flow, aggregate)) > 1:  # rows of several tables may have one key
         branch = pa.scalar(aggregate.inputs.index(project.id).to_bytes(2))
         identity = pc.binary_join_element_wise(branch, identity, b"")

@@ -10,11 +10,13 @@ import pyarrow.compute as pc
 
 from kaflow_engine.operators.handover import Changes, Taken, position_of
 from kaflow_engine.operators.outcomes.outcomes import EMITTED
+from kaflow_engine.operators.output.unnest import PLACES
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.row_errors.quarantine import BadRow, bad_records
 from kaflow_engine.operators.rows.partitioning import first_parts
 from kaflow_engine.operators.rows.reports import exchange_rows
 from kaflow_engine.operators.rows.row_text import columns_of, unpack
+from kaflow_engine.state.binary_columns import fixed, joined
 
 _Numbers = np.ndarray[Any, np.dtype[np.int64]]
 _NONE = -1
@@ -92,6 +94,49 @@ class BeforeAfter:
             comes=pa.array(late),
             changes=pa.array(changes),
             replaced=pa.array((had[changes] >= 0) & (has[changes] >= 0)),
+        )
+
+    def unnested(self, made: pa.Table) -> tuple["BeforeAfter", pa.Table]:
+        """Return what a reader looks at whose rows part: each place in a list is a row of its own,
+        before and after a change.
+
+        Args:
+            made: `rn`, `$places` and what the reader makes of these rows.
+
+        Returns:
+            Changes of such rows, whose groups end with the place; and `made` as these number it.
+        """
+        numbers = made["rn"].to_numpy()
+        lists = made[PLACES].combine_chunks()
+        parts = lists.flatten().to_numpy().reshape(len(lists), -1).astype(np.int64)
+        places, of_rows = np.unique(parts, axis=0, return_inverse=True)
+        of_rows = of_rows.reshape(-1)  # some versions of numpy keep the other axis
+        order = np.argsort(numbers, kind="stable")
+        pairs = [
+            _parts_of(owners, numbers[order], order, of_rows, len(places))
+            for owners in (self.had, self.has)
+        ]
+        both = np.unique(np.concatenate([keys for keys, _ in pairs]))
+        had, has = np.full(len(both), _NONE), np.full(len(both), _NONE)
+        for found, (keys, rows) in zip((had, has), pairs, strict=True):
+            found[np.searchsorted(both, keys)] = rows
+        changes, at = both // max(1, len(places)), both % max(1, len(places))
+        rows = self.changes.rows.take(pa.array(changes))
+        suffix = fixed(places[at].astype(">i8")) if len(at) else pa.array([], pa.binary())
+        groups = joined(rows["group"].combine_chunks(), suffix)
+        parted = replace(
+            self,
+            changes=replace(
+                self.changes,
+                rows=rows.set_column(rows.column_names.index("group"), "group", groups),
+            ),
+            rows=pa.table({"rn": np.arange(made.num_rows)}),
+            had=had,
+            has=has,
+        )
+        plain = made.drop_columns([PLACES])
+        return parted, plain.set_column(
+            plain.column_names.index("rn"), "rn", pa.array(np.arange(made.num_rows))
         )
 
     def every(self, made: pa.Table) -> Moves:
@@ -178,6 +223,27 @@ def before_after(changes: Changes) -> BeforeAfter:
     both = pa.chunked_array(chunks, pa.string())
     numbered = pa.table({"rn": pa.array(np.arange(len(both))), "row": both})
     return BeforeAfter(changes=changes, rows=numbered, had=had, has=has)
+
+
+def _parts_of(
+    owners: _Numbers, numbers: _Numbers, order: _Numbers, of_rows: _Numbers, count: int
+) -> tuple[_Numbers, _Numbers]:
+    """Return the rows that were made of the row of each change: change and place as one number,
+    and the row.
+
+    Args:
+        owners: Of each change the number of its row; negative: there is none.
+        numbers: Of the rows that were made, in ascending order.
+        order: Where they are.
+        of_rows: Of each the number of its place.
+        count: Of places.
+    """
+    first = np.searchsorted(numbers, owners, "left")
+    lengths = np.searchsorted(numbers, owners, "right") - first
+    changes = np.repeat(np.arange(len(owners)), lengths)
+    offsets = np.arange(len(changes)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    rows = order[np.repeat(first, lengths) + offsets]
+    return changes * count + of_rows[rows], rows
 
 
 def _equal(column: pa.Array, had: _Numbers, has: _Numbers) -> Any:

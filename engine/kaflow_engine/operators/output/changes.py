@@ -15,6 +15,7 @@ from kaflow_engine.operators.output.before_after import BeforeAfter, Moves, befo
 from kaflow_engine.operators.output.encode import encode_rows
 from kaflow_engine.operators.output.operation_headers import with_operations
 from kaflow_engine.operators.output.project import projected
+from kaflow_engine.operators.output.unnest import PLACES
 from kaflow_engine.operators.row_errors.bad_record import BadRecord
 from kaflow_engine.operators.rows.partitioning import output_parts
 from kaflow_engine.operators.rows.reports import exchange_rows
@@ -60,13 +61,15 @@ def run_changes(flow: Flow, readers: Sequence[TakesRows], changes: Changes) -> T
 
 def _shown(reader: Project, sink: Sink, sides: BeforeAfter) -> _Shown:
     columns = [column for column, _ in reader.columns]
-    done = encode_rows(sink, columns, projected(reader, sides.typed), sides.rows)
+    places = PLACES if reader.unnests else None
+    done = encode_rows(sink, columns, projected(reader, sides.typed), sides.rows, places)
+    parted, rows = sides.unnested(done.rows) if places else (sides, done.rows)
     return _Shown(
         project=reader,
         sink=sink,
-        moves=sides.every(done.rows)
+        moves=parted.every(rows)
         if sides.changes.because == "closed"
-        else sides.moves(done.rows, "out_key", coalesced=_is_coalesced(sink)),
+        else parted.moves(rows, "out_key", coalesced=_is_coalesced(sink)),
         bad=sides.bad_of(done.bad),
     )
 

@@ -37,8 +37,12 @@ def unnested(unnests: Sequence[Unnest], rows: str) -> str:
             f"FROM (SELECT *, generate_series(1, {longest}) AS {_SERIES} "
             f"FROM (SELECT *, {held} FROM ({rows}){where}))"
         )
-    places = ", ".join(_place(number) for number in range(len(unnests)))
-    return f"SELECT *, [{places}] AS {identifier(PLACES)} FROM ({rows})"
+    series = [_place(number) for number in range(len(unnests))]
+    named = ", ".join(
+        f"{place} AS {identifier(unnest.place)}"
+        for place, unnest in zip(series, unnests, strict=True)
+    )
+    return f"SELECT *, [{', '.join(series)}] AS {identifier(PLACES)}, {named} FROM ({rows})"
 
 
 def _place(number: int) -> str:

@@ -76,6 +76,8 @@ def of_tables(
     )
     read = [expr for own in where for expr in own]
     read += [*looking_up, *(expr for branch in parts.branches for expr in branch.finishing)]
+    lists = (of for branch in parts.branches for each in branch.shape.unnests for of in each.lists)
+    read += [expr for _, expr in lists]
     behind = Behind(rows=tables.make(read))
     return ended(spec, parts, where, behind, beside, tables=tuple(tables.found))
 

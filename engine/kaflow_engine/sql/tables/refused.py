@@ -109,21 +109,6 @@ def wrong_tables(shape: QueryShape, at: Location | None) -> list[SqlError]:
     ]
 
 
-def refuse_unnest(flat: Flat, at: Location | None) -> None:
-    """Refuse to unnest a list of rows that replace each other.
-
-    Raises:
-        SqlError: With the way out.
-    """
-    if flat.is_table:
-        raise SqlError(
-            f"a list of a row of table '{flat.first}' is unnested",
-            at,
-            "use functions of lists, such as list_sum(x) or array_to_string(x, ','); or read the "
-            "topic as events, without table: true",
-        )
-
-
 def refuse_window(flat: Flat, name: str, at: Location | None) -> None:
     """Refuse windows over rows that replace each other: they are never over.
 

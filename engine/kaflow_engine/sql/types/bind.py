@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from kaflow_engine.duck import binding
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import Location, SqlError
+from kaflow_engine.flow.operators import PLACE
 from kaflow_engine.model.columns import Column
 from kaflow_engine.sql.shape import BATCH_TIME, MATCHED, Expr, QueryShape
 from kaflow_engine.sql.syntax import at_line
@@ -178,7 +179,7 @@ def with_elements(
         found[unnest.alias] = [
             Column(name, _element(binder.type_of(of), at_line(at, of.line)))
             for name, of in unnest.lists
-        ]
+        ] + [Column(PLACE, "BIGINT")]
     return found
 
 

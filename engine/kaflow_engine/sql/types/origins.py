@@ -1,5 +1,6 @@
 """Of which columns of topics an expression is made: through lists, groups and queries below."""
 
+from kaflow_engine.flow.operators import PLACE
 from kaflow_engine.sql.shape import Expr, QueryShape
 
 Use = tuple[str, str]
@@ -48,4 +49,5 @@ def _ungrouped(shape: QueryShape, expr: Expr) -> tuple[Use, ...]:
 
 
 def _lists(shape: QueryShape) -> dict[Use, Expr]:
-    return {(each.alias, name): of for each in shape.unnests for name, of in each.lists}
+    found = {(each.alias, name): of for each in shape.unnests for name, of in each.lists}
+    return {**{(each.alias, PLACE): each.lists[0][1] for each in shape.unnests}, **found}

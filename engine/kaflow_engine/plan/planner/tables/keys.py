@@ -6,6 +6,7 @@ from typing import Literal
 
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import Location, SqlError
+from kaflow_engine.flow.operators import PLACE
 from kaflow_engine.flow.windows import WINDOW_START
 from kaflow_engine.model.key_formats import WrittenKeyFormat
 from kaflow_engine.model.record_columns import readable
@@ -228,11 +229,12 @@ def _merged(kind: JoinKind, left: KeyPart, right: KeyPart) -> KeyPart:
 
 
 def query_key(shape: QueryShape, keys: TableKeys) -> Key:
-    """Return the key of the rows of a query over tables, before they are grouped."""
+    """Return the key of the rows of a query over tables, before they are grouped; of elements of a
+    list their place is a part of it."""
     found = source_key(shape.sources[0], keys)
     for source, join in zip(shape.sources[1:], shape.joins, strict=True):
         _, found = joined_key(join, found, source_key(source, keys))
-    return found
+    return (*found, *(_part(each.alias, PLACE, (each.alias, PLACE)) for each in shape.unnests))
 
 
 def key_output(
