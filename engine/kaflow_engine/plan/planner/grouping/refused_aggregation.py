@@ -22,7 +22,7 @@ def wrong_aggregation(spec: PipelineSpec, branches: Sequence[BranchParts]) -> It
     read_as_tables: list[GroupShape] = []
     for branch in branches:
         for group in branch.groups:
-            if group.shape.append is not None:
+            if group.shape.append is not None or group.shape.transform is not None:
                 continue
             owner = owner_of(spec, branch.write, group.shape, "aggregation")
             own.setdefault(owner, []).append(group.shape)
