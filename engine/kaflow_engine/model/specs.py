@@ -30,7 +30,7 @@ from kaflow_engine.model.query_settings import (
     Within,
 )
 from kaflow_engine.model.relation_specs import OF_READINGS, RelationSpec
-from kaflow_engine.model.sources.source_specs import AnySource
+from kaflow_engine.model.sources.any_source import AnySource
 from kaflow_engine.model.sources.topic_specs import TopicSpec
 from kaflow_engine.model.spec import Path, Spec
 
