@@ -2,10 +2,12 @@
 
 import json
 import pickle
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -26,7 +28,16 @@ from kaflow_engine.connectors.sources.contract import (
 )
 from kaflow_engine.connectors.sources.kinds import SOURCES, source_kind
 from kaflow_engine.flow.records import OUTPUT, RECORDS
-from kaflow_engine.flow.sources import DrawnParams, FilesParams, GeneratorParams, SourceParams
+from kaflow_engine.flow.sources import (
+    ClickHouseParams,
+    DrawnParams,
+    FilesParams,
+    GeneratorParams,
+    PostgresParams,
+    SourceParams,
+)
+from kaflow_engine.model.columns import Column
+from kaflow_engine.model.outputs.connection_specs import ClickHouseConnection
 from kaflow_engine.state.storage.store import LocalStore
 from tests.engine.connectors.made_up_here import ListSource
 
@@ -82,15 +93,52 @@ def subject_of(name: str, request: pytest.FixtureRequest) -> Subject:
     folder: Path = request.getfixturevalue("tmp_path")
     if name == "webhook":
         return Subject(sent(folder), [LINES])
+    if name in DATABASES:
+        return Subject(opened_again(name, request, new=True), [LINES])
     params: SourceParams = generated() if name == "generator" else written(folder / "in", name)
     found = opened(params, folder / "state")
     made = [b'{"n":%d}' % n for n in range(4)]
     return Subject(found, [made if name == "generator" else LINES])
 
 
-def opened(params: SourceParams, state: Path, clock: int = NOW) -> NamedSource:
-    place = SourcePlace(name="s", store=LocalStore(state), journal=state, clock=lambda: clock)
+def opened(
+    params: SourceParams,
+    state: Path,
+    clock: int = NOW,
+    connection: Mapping[str, str] | None = None,
+) -> NamedSource:
+    place = SourcePlace(
+        name="s",
+        store=LocalStore(state),
+        journal=state,
+        clock=lambda: clock,
+        connection=connection or {},
+    )
     return source_kind(params.type).open(params, place)
+
+
+def table_of(
+    name: str, request: pytest.FixtureRequest, *, new: bool = False
+) -> tuple[SourceParams, Mapping[str, str]]:
+    """Return a table with the four records, and how its server is reached."""
+    table = request.getfixturevalue("unique")
+    shared = {"connection": "c", "table": table, "where": "place < 4", "page_size": None}
+    declared = (Column("a", "INTEGER"),)
+    values = "(0, 1), (1, 2), (2, NULL), (3, 4), (4, 5)"
+    if name == "postgres":
+        server = request.getfixturevalue("postgres")
+        if new:
+            with psycopg.connect(server.url, autocommit=True) as connection:
+                connection.execute(f"CREATE TABLE {table} (place int PRIMARY KEY, a int)".encode())
+                connection.execute(f"INSERT INTO {table} VALUES {values}".encode())
+        return PostgresParams(key=(), columns=declared, **shared), {"url": server.url}
+    engine = request.getfixturevalue("clickhouse")
+    if new:
+        kind = "ENGINE = MergeTree ORDER BY place"
+        engine.ask(f"CREATE TABLE {table} (place Int32, a Nullable(Int32)) {kind}")
+        engine.ask(f"INSERT INTO {table} VALUES {values}")
+    settings = ClickHouseConnection(**engine.connection).settings
+    return ClickHouseParams(columns=declared, **shared), settings
 
 
 def sent(folder: Path) -> NamedSource:
@@ -125,7 +173,9 @@ def topic_with_values(request: pytest.FixtureRequest) -> TopicSource:
     return TopicSource(kafka, topic)
 
 
-NAMED = ["parquet", "json", "csv", "generator", "webhook"]
+DATABASES = ["postgres", "clickhouse"]
+SERVED = [pytest.param(name, marks=pytest.mark.services) for name in DATABASES]
+NAMED = ["parquet", "json", "csv", "generator", "webhook", *SERVED]
 """Kinds of sources that files name, and their formats."""
 ALL = [pytest.param("kafka", marks=pytest.mark.kafka), "a list", *NAMED]
 
@@ -136,7 +186,7 @@ def subject(request: pytest.FixtureRequest) -> Subject:
 
 
 def test_every_kind_has_rows() -> None:
-    assert {"files", "generator", "webhook"} == set(SOURCES)
+    assert {"files", "generator", "webhook", *DATABASES} == set(SOURCES)
 
 
 def test_a_source_is_read_between_its_start_and_its_end(subject: Subject) -> None:
@@ -205,19 +255,26 @@ def test_another_machine_reads_the_same(name: str, request: pytest.FixtureReques
     source = cast(NamedSource, subject_of(name, request).source)
     end = source.latest()
     folder: Path = request.getfixturevalue("tmp_path")
-    other = opened(params_of(name, folder), folder / "elsewhere", clock=NOW + 5_000)
+    other = opened_again(name, request, folder / "elsewhere")
     for start in range(end[0]):  # as batches were cut
         other.know(json.loads(json.dumps(source.found({0: start}, {0: start + 1}))))
         assert other.read({0: 0}, {0: start + 1}) == source.read({0: 0}, {0: start + 1})
-    again = opened(params_of(name, folder), folder / "elsewhere", clock=NOW + 5_000)
+    again = opened_again(name, request, folder / "elsewhere")
     assert again.read({0: 0}, end) == source.read({0: 0}, end)
 
 
-def opened_again(name: str, request: pytest.FixtureRequest) -> NamedSource:
+def opened_again(
+    name: str, request: pytest.FixtureRequest, state: Path | None = None, *, new: bool = False
+) -> NamedSource:
     folder: Path = request.getfixturevalue("tmp_path")
+    clock = NOW if state is None else NOW + 5_000
+    state = state or folder / "state"
     if name == "webhook":
         return JournalSource(name="s", folder=folder / "journal")
-    return opened(params_of(name, folder), folder / "state")
+    if name in DATABASES:
+        params, connection = table_of(name, request, new=new)
+        return opened(params, state, clock, connection)
+    return opened(params_of(name, folder), state, clock)
 
 
 def params_of(name: str, folder: Path) -> SourceParams:

@@ -48,7 +48,8 @@ def write(name: str, text: str) -> Path:
 def test_pipeline_file(row: dict[str, Any]) -> None:
     path = write("p.yaml", row["file"])
     with pytest.raises(ModelError) as raised:
-        check_pipeline(load_pipeline(path, row.get("variables", {})), Config())
+        config = Config.model_validate(row.get("configuration", {}))
+        check_pipeline(load_pipeline(path, row.get("variables", {})), config)
     assert str(raised.value) == row["error"]
     assert raised.value.exit_code == 10
 

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from kaflow_engine.errors import ModelError
+from kaflow_engine.model.config import Config
 from kaflow_engine.plan.planner.project import load_checked
 
 ROWS = Path(__file__).parents[2] / "fixtures" / "errors" / "files" / "sources.yaml"
@@ -22,6 +23,7 @@ def test_error(row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     Path("p.yaml").write_text(row["file"])
     with pytest.raises(ModelError) as raised:
-        load_checked([Path("p.yaml")], variables={})
+        config = Config.model_validate(row.get("configuration", {}))
+        load_checked([Path("p.yaml")], config, variables={})
     assert str(raised.value) == row["error"]
     assert raised.value.exit_code == 10

@@ -5,6 +5,8 @@ import json
 import logging
 import os
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -21,6 +23,7 @@ from kaflow_engine.connectors.clickhouse.errors import (
 )
 from kaflow_engine.connectors.clickhouse.names import Names, name
 from kaflow_engine.connectors.contract import Output
+from kaflow_engine.errors import KaflowError
 
 if TYPE_CHECKING:
     import httpx
@@ -34,16 +37,57 @@ _SHOWN = 400
 """Characters of an answer."""
 
 
-class Server:
-    """The server of an output, as statements about it see it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who asks a server, and how its errors are raised."""
 
-    def __init__(self, output: Output) -> None:
-        self._output = output
+    what: str
+    """Such as `output 'o'`."""
+    called: object
+    """The name of the connection."""
+    connection: Mapping[str, str] = field(repr=False)
+    rights: str
+    """What a user needs."""
+    changed: str
+    """What helps where a table is not as it was."""
+    away: type[KaflowError]
+    """Of what may heal."""
+    unfit: type[KaflowError]
+    """Of what someone must act on."""
+
+    @classmethod
+    def of(cls, output: Output) -> "Caller":
+        """Return an output as a caller."""
+        return cls(
+            what=f"output '{output.name}'",
+            called=output.settings.get("connection"),
+            connection=output.connection,
+            rights=f"SELECT, INSERT, CREATE TABLE ON {name(Names(output).database)}.*",
+            changed="the table is not what it was when the run began; start the pipeline again",
+            away=ClickHouseAway,
+            unfit=ClickHouseUnfit,
+        )
+
+
+class Server:
+    """A server, as statements of a caller see it."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    @classmethod
+    def of(cls, output: Output) -> "Server":
+        """Return the server of an output."""
+        return cls(Caller.of(output))
 
     def rows(self, doing: str, select: str) -> list[list[Any]]:
         """Return the rows of a SELECT."""
         answer = self._sent(doing, f"{select} FORMAT JSONCompactEachRow".encode())
         return [json.loads(line) for line in answer.splitlines()]
+
+    def lines(self, doing: str, select: str) -> list[bytes]:
+        """Return the lines of an answer to a SELECT that says its format, none of them empty."""
+        return [line for line in self._sent(doing, select.encode()).split(b"\n") if line]
 
     def run(self, doing: str, statement: str, data: bytes = b"") -> None:
         """Run a statement, with the data that it takes.
@@ -55,37 +99,35 @@ class Server:
 
         Raises:
             RowsRefused: A row of the data is the cause.
-            ClickHouseAway: The server does not answer, or cannot do it now.
-            ClickHouseUnfit: It refuses.
+            KaflowError: The server does not answer, or cannot do it now; or it refuses.
         """
         self._sent(doing, statement.encode() + b"\n" + data, of_rows=bool(data))
 
-    def _sent(self, doing: str, body: bytes, of_rows: bool = False) -> str:
+    def _sent(self, doing: str, body: bytes, of_rows: bool = False) -> bytes:
         import httpx
 
-        output = self._output
-        url = output.connection.get("url")
+        caller = self._caller
+        url = caller.connection.get("url")
         if not url:
-            raise ClickHouseUnfit(
-                f"connection '{output.settings.get('connection')}' of output '{output.name}' is "
-                "not in the configuration",
+            raise caller.unfit(
+                f"connection '{caller.called}' of {caller.what} is not in the configuration",
                 hint="add it under clickhouse.connections in kaflow.yaml",
             )
         headers = {
-            b"X-ClickHouse-User": output.connection.get("user", "default").encode(),
-            b"X-ClickHouse-Key": output.connection.get("password", "").encode(),
+            b"X-ClickHouse-User": caller.connection.get("user", "default").encode(),
+            b"X-ClickHouse-Key": caller.connection.get("password", "").encode(),
         }
-        what = f"{doing} of output '{output.name}' failed: "
+        what = f"{doing} of {caller.what} failed: "
         try:
             answer = _client(os.getpid()).post(url, params=_WHOLE, content=body, headers=headers)
         except httpx.TimeoutException as error:
             where = _place(url)
-            raise ClickHouseAway(f"{what}{where} did not answer in time") from error
+            raise caller.away(f"{what}{where} did not answer in time") from error
         except httpx.TransportError as error:
             why = f"{_place(url)} cannot be reached: {type(error).__name__}"
-            raise ClickHouseAway(what + why) from error
+            raise caller.away(what + why) from error
         if answer.status_code == 200:
-            return answer.text
+            return answer.content
         raise self._error(what, answer, of_rows)
 
     def _error(self, what: str, answer: "httpx.Response", of_rows: bool) -> Exception:
@@ -96,19 +138,17 @@ class Server:
         if of_rows and code in OF_ROWS:
             return RowsRefused(_named(text, code), text)
         if is_away(answer.status_code, code):
-            return ClickHouseAway(what + text)
-        return ClickHouseUnfit(what + text, hint=self._hint(code, answer.status_code))
+            return self._caller.away(what + text)
+        return self._caller.unfit(what + text, hint=self._hint(code, answer.status_code))
 
     def _hint(self, code: int | None, status: int) -> str | None:
-        connection = f"clickhouse.connections.{self._output.settings.get('connection')}"
+        connection = f"clickhouse.connections.{self._caller.called}"
         if code in OF_LOGIN or (code is None and status in (401, 403)):
             return f"correct user and password of {connection} in the configuration"
         if code in OF_RIGHTS:
-            return (
-                f"run GRANT SELECT, INSERT, CREATE TABLE ON {name(Names(self._output).database)}.*"
-            )
+            return f"run GRANT {self._caller.rights}"
         if code in OF_TABLE:
-            return "the table is not what it was when the run began; start the pipeline again"
+            return self._caller.changed
         if code is None:
             return f"is the address in {connection} that of ClickHouse's HTTP interface?"
         return None

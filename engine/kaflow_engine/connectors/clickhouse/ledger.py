@@ -34,7 +34,7 @@ class Ledger:
 
     def __init__(self, output: Output, owner: Owner) -> None:
         self._output, self._names, self._owner = output, Names(output), owner
-        self._server = Server(output)
+        self._server = Server.of(output)
 
     @property
     def ddl(self) -> tuple[str, str]:

@@ -96,7 +96,7 @@ class ClickHouseOutlet:
 def _create(output: Output) -> None:
     """Create the table where that is asked for, and the ledger."""
     if not require_fit(output):
-        Server(output).run("creating the table", table_ddl(output))
+        Server.of(output).run("creating the table", table_ddl(output))
     ledger = Ledger(output, Owner(state="", generation=0))
     if not ledger.exists():
         ledger.create()

@@ -100,7 +100,7 @@ class RowWriter:
         )
         block = rows.select(names).take(pa.array(places))
         try:
-            Server(self.output).run("writing rows", insert, compressed(block.combine_chunks()))
+            Server.of(self.output).run("writing rows", insert, compressed(block.combine_chunks()))
         except RowsRefused as error:
             if len(places) == 1:
                 yield Refused(int(places[0]), error.error, error.why)

@@ -12,7 +12,7 @@ from kaflow_engine.connectors.contract import Output
 from kaflow_engine.connectors.tables.columns import key_column, written_columns
 from kaflow_engine.model.columns import Column
 
-_OLDEST = (23, 3)
+OLDEST = (23, 3)
 """The first one whose ReplacingMergeTree knows rows that are gone for good."""
 _WINDOW = 1000
 """Blocks that a table which is created knows again."""
@@ -67,7 +67,7 @@ def require_fit(output: Output) -> bool:
         ClickHouseUnfit: It does not fit, or is not there and is not to be created.
         ClickHouseAway: The server does not answer.
     """
-    server = Server(output)
+    server = Server.of(output)
     _require_version(server, output)
     found = _found(server, output)
     if found is None:
@@ -87,8 +87,8 @@ def require_fit(output: Output) -> bool:
 def _require_version(server: Server, output: Output) -> None:
     ((version,),) = server.rows(_LOOKING, "SELECT version()")
     major, minor = (int(part) for part in str(version).split(".")[:2])
-    if (major, minor) < _OLDEST:
-        oldest = ".".join(map(str, _OLDEST))
+    if (major, minor) < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
         raise ClickHouseUnfit(
             f"output '{output.name}' needs ClickHouse {oldest} or newer, and this is {version}",
             hint="write to a newer server",

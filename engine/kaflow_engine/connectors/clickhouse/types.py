@@ -121,7 +121,7 @@ def holds(column: str, kind: str) -> bool:
 
 
 def _holds(column: str, kind: Type) -> bool:
-    column, parts = _parts(column)
+    column, parts = parts_of(column)
     match kind:
         case Scalar(name=known):
             if column == "DateTime64":
@@ -137,7 +137,7 @@ def _holds(column: str, kind: Type) -> bool:
         case Map(key=key, value=value):
             return column == "Map" and _holds(parts[0], key) and _holds(parts[1], value)
         case Struct(fields=fields):
-            named = [_field(part) for part in parts]
+            named = [field_of(part) for part in parts]
             return (
                 column == "Tuple"
                 and {each for each, _ in named} == {each for each, _ in fields}
@@ -147,10 +147,10 @@ def _holds(column: str, kind: Type) -> bool:
             assert_never(kind)
 
 
-def _parts(column: str) -> tuple[str, list[str]]:
+def parts_of(column: str) -> tuple[str, list[str]]:
     """Return the name of a type and what is in its brackets, without what only wraps another.
 
-    >>> _parts("LowCardinality(Nullable(String))"), _parts("Map(String, Array(Int8))")
+    >>> parts_of("LowCardinality(Nullable(String))"), parts_of("Map(String, Array(Int8))")
     (('String', []), ('Map', ['String', 'Array(Int8)']))
     """
     head, bracket, rest = column.partition("(")
@@ -158,7 +158,7 @@ def _parts(column: str) -> tuple[str, list[str]]:
         return column, []
     inside = rest.removesuffix(")")
     if head in ("Nullable", "LowCardinality"):
-        return _parts(inside)
+        return parts_of(inside)
     found, depth, quote, begin = list[str](), 0, "", 0
     for place, letter in enumerate(inside):
         if quote:
@@ -173,10 +173,10 @@ def _parts(column: str) -> tuple[str, list[str]]:
     return head, [*found, inside[begin:].strip()]
 
 
-def _field(part: str) -> tuple[str, str]:
+def field_of(part: str) -> tuple[str, str]:
     """Return the name and the type of a field; of one without a name, only its type.
 
-    >>> _field("`a b` Int8"), _field("c Array(Int8)"), _field("Int8")
+    >>> field_of("`a b` Int8"), field_of("c Array(Int8)"), field_of("Int8")
     (('a b', 'Int8'), ('c', 'Array(Int8)'), ('', 'Int8'))
     """
     if part.startswith("`"):

@@ -21,6 +21,9 @@ class GeneratorKind:
 
         return GeneratorSource(params, place)
 
+    def check(self, params: GeneratorParams, connection: Mapping[str, str]) -> None:
+        """Do nothing: it needs nothing."""
+
     def sample(
         self, params: GeneratorParams, form: Format, connection: Mapping[str, str]
     ) -> tuple[Column, ...] | None:

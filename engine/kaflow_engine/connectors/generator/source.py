@@ -55,6 +55,8 @@ class GeneratorSource:
         place: Where it is kept when the first record appeared.
     """
 
+    finite = False
+
     def __init__(self, params: GeneratorParams, place: SourcePlace) -> None:
         self._params, self._place = params, place
         self._begin = params.start if params.start is not None else _kept_begin(place)

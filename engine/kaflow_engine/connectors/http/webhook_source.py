@@ -21,6 +21,9 @@ class WebhookSourceKind:
 
         return JournalSource(name=place.name, folder=place.journal)
 
+    def check(self, params: WebhookParams, connection: Mapping[str, str]) -> None:
+        """Do nothing: the receiver looks at its port."""
+
     def sample(
         self, params: WebhookParams, form: Format, connection: Mapping[str, str]
     ) -> tuple[Column, ...] | None:

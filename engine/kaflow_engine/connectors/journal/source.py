@@ -56,6 +56,11 @@ class JournalSource:
         """Return False: someone may send more."""
         return False
 
+    @property
+    def finite(self) -> bool:
+        """Return False: it grows as long as it likes."""
+        return False
+
     def partitions(self) -> Sequence[int]:
         """Return the one there is."""
         return (0,)

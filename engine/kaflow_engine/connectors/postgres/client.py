@@ -5,6 +5,7 @@ import os
 import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -41,20 +42,49 @@ _kept: dict[tuple[int, str, str], "Connection[Any]"] = {}
 _one_at_a_time = threading.RLock()
 
 
-def driver() -> ModuleType:
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What an error of the driver calls for."""
+
+    text: str
+    """What the server said, on one line."""
+    away: bool
+    """Whether trying again may help."""
+    hint: str | None = None
+
+
+def driver(error_class: type[KaflowError] = PostgresUnfit, what: str = "outputs") -> ModuleType:
     """Return the driver.
 
+    Args:
+        error_class: Of the error where there is none.
+        what: Of type postgres; needs it.
+
     Raises:
-        PostgresUnfit: It is not installed.
+        KaflowError: It is not installed; of `error_class`.
     """
     try:
         import psycopg
     except ImportError as error:
-        raise PostgresUnfit(
-            "outputs of type postgres need the driver psycopg, which is not installed here",
+        raise error_class(
+            f"{what} of type postgres need the driver psycopg, which is not installed here",
             hint=f"run {INSTALL}",
         ) from error
     return psycopg
+
+
+def connect(settings: Mapping[str, str], *, reads_only: bool = False) -> "Connection[Any]":
+    """Open a connection; errors are the driver's.
+
+    Args:
+        settings: Of the connection, with a `url`.
+        reads_only: The server refuses whatever writes.
+    """
+    own = dict(_SETTINGS)
+    if reads_only:
+        own["options"] += " -c default_transaction_read_only=on -c standard_conforming_strings=on"
+    more = {key: value for key, value in settings.items() if key == "password"}
+    return driver().connect(settings["url"], **own, **more, autocommit=True)
 
 
 def open_connection(output: Output) -> "Connection[Any]":
@@ -65,17 +95,14 @@ def open_connection(output: Output) -> "Connection[Any]":
         PostgresUnfit: It refuses the login, the connection is not configured, or there is no
             driver.
     """
-    psycopg = driver()
-    url = output.connection.get("url")
-    if not url:
+    if not output.connection.get("url"):
         raise PostgresUnfit(
             f"connection '{output.settings.get('connection')}' of output '{output.name}' is not in "
             "the configuration",
             hint="add it under postgres.connections in kaflow.yaml",
         )
-    more = {key: value for key, value in output.connection.items() if key == "password"}
     with translated(output, "connecting"):
-        return psycopg.connect(url, **_SETTINGS, **more, autocommit=True)
+        return connect(output.connection)
 
 
 @contextmanager
@@ -110,12 +137,18 @@ def translated(output: Output, doing: str) -> Generator[None]:
 
 def to_error(output: Output, doing: str, error: Any) -> KaflowError:
     """Return an error of the driver as one of ours."""
+    found = verdict_on(error)
+    message = f"{doing} of output '{output.name}' failed: {found.text}"
+    return PostgresAway(message) if found.away else PostgresUnfit(message, hint=found.hint)
+
+
+def verdict_on(error: Any) -> Verdict:
+    """Return what an error of the driver calls for."""
     code, text = error.sqlstate or "", message_of(error)
-    message = f"{doing} of output '{output.name}' failed: {text}"
     refused = not code and any(words in text for words in _REFUSED)
     if not refused and (not code or is_away(code)):
-        return PostgresAway(message)
-    return PostgresUnfit(message, hint=_hint(code))
+        return Verdict(text, away=True)
+    return Verdict(text, away=False, hint=_hint(code))
 
 
 def message_of(error: Any) -> str:

@@ -74,6 +74,12 @@ class NamedSource(Source, Protocol):
     Where a machine that lost its state runs batches again, they bring along what they need of that.
     """
 
+    @property
+    def finite(self) -> bool:
+        """Whether all its records are there already, and `latest`, asked often enough, comes to
+        their end; then it is `bounded`."""
+        ...
+
     def reads(self, start: Mapping[int, int], end: Mapping[int, int]) -> Sequence[RangeRead]:
         """Return what tasks read ranges with, one for each partition that is not empty.
 
@@ -118,7 +124,9 @@ class SourcePlace:
     clock: Callable[[], int]
     """Epoch milliseconds."""
     connection: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """How a store of objects is reached; secrets among it."""
+    """How a store of objects, or a database, is reached; secrets among it."""
+    whole: bool = False
+    """Whether all of its records are read before any event is: `latest` is asked as a start."""
 
 
 class SourceKind(Protocol):
@@ -126,6 +134,14 @@ class SourceKind(Protocol):
 
     def open(self, params: Any, place: SourcePlace) -> NamedSource:
         """Open a source of a pipeline."""
+        ...
+
+    def check(self, params: Any, connection: Mapping[str, str]) -> None:
+        """Look at what a start would meet, where that can be told before it.
+
+        Raises:
+            SourceError: It cannot be read.
+        """
         ...
 
     def sample(

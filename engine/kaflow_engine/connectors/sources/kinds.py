@@ -7,8 +7,10 @@ from kaflow_engine.connectors.sources.contract import SourceKind
 from kaflow_engine.errors import UnknownName
 
 SOURCES: dict[str, str] = {
+    "clickhouse": "kaflow_engine.connectors.clickhouse.source.kind:ClickHouseKind",
     "files": "kaflow_engine.connectors.files.source.kind:FilesKind",
     "generator": "kaflow_engine.connectors.generator.kind:GeneratorKind",
+    "postgres": "kaflow_engine.connectors.postgres.source.kind:PostgresKind",
     "webhook": "kaflow_engine.connectors.http.webhook_source:WebhookSourceKind",
 }
 """Name → module and class of a `SourceKind`."""

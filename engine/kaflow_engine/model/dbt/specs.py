@@ -8,8 +8,9 @@ from pydantic import Discriminator, Field, Tag
 from kaflow_engine.model.files.shapes import Shape
 from kaflow_engine.model.names import Filled, Topic
 from kaflow_engine.model.outputs.output_specs import ColumnSpec
+from kaflow_engine.model.sources.any_source import SOURCE_TYPES
+from kaflow_engine.model.sources.database_specs import ClickHouseSourceSpec, PostgresSourceSpec
 from kaflow_engine.model.sources.source_specs import (
-    SOURCE_TYPES,
     FilesSourceSpec,
     GeneratorSourceSpec,
     WebhookSourceSpec,
@@ -51,6 +52,14 @@ class WebhookConfig(OfTables, WebhookSourceSpec):
     """Where the requests behind a table arrive."""
 
 
+class PostgresConfig(OfTables, PostgresSourceSpec):
+    """The table of a PostgreSQL database that stands behind one of a source."""
+
+
+class ClickHouseConfig(OfTables, ClickHouseSourceSpec):
+    """The table of a ClickHouse server that stands behind one of a source."""
+
+
 _TOPIC = f"{CHOICE}topic"
 
 
@@ -73,7 +82,9 @@ class TableSpec(Spec):
         Annotated[TopicConfig, Tag(_TOPIC)]
         | Annotated[FilesConfig, Tag("\0files")]
         | Annotated[GeneratorConfig, Tag("\0generator")]
-        | Annotated[WebhookConfig, Tag("\0webhook")],
+        | Annotated[WebhookConfig, Tag("\0webhook")]
+        | Annotated[PostgresConfig, Tag("\0postgres")]
+        | Annotated[ClickHouseConfig, Tag("\0clickhouse")],
         Discriminator(_choice),
     ] = TopicConfig()
     columns: tuple[PropertyColumn, ...] = ()

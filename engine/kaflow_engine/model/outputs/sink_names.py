@@ -10,32 +10,42 @@ _LONGEST = 63
 """Bytes of a name in Postgres, which cuts longer ones."""
 
 
-def postgres_table(text: str) -> str:
+def postgres_table(text: str, key: str = "table") -> str:
     """Return the name of a table in Postgres, with its schema where it has one.
+
+    Args:
+        text: What stands there.
+        key: Under which key, as the hint says it.
 
     Raises:
         ValueError: It is none.
     """
     parts = text.split(".")
     if len(parts) > 2 or not all(re.fullmatch(r"[^\s\"'%\\]+", part) for part in parts):
-        hint = "write table: orders, or table: sales.orders"
-        raise refuse("{value} is not the name of a table", hint)
+        raise refuse("{value} is not the name of a table", _such_as(key))
     if any(len(part.encode()) > _LONGEST for part in parts):
         raise refuse("{value} is too long", f"Postgres takes names of {_LONGEST} bytes at most")
     return text
 
 
-def clickhouse_table(text: str) -> str:
+def clickhouse_table(text: str, key: str = "table") -> str:
     """Return the name of a table in ClickHouse, with its database where it has one.
+
+    Args:
+        text: What stands there.
+        key: Under which key, as the hint says it.
 
     Raises:
         ValueError: It is none.
     """
     parts = text.split(".")
     if len(parts) > 2 or not all(re.fullmatch(r"[^\s\"'`%\\/]{1,200}", part) for part in parts):
-        hint = "write table: orders, or table: sales.orders"
-        raise refuse("{value} is not the name of a table", hint)
+        raise refuse("{value} is not the name of a table", _such_as(key))
     return text
+
+
+def _such_as(key: str) -> str:
+    return f"write {key}: orders, or {key}: sales.orders"
 
 
 def iceberg_table(text: str) -> str:

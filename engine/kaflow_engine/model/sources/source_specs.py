@@ -1,18 +1,14 @@
 """Sources that are no topics: their kind is named by `type`, and each has settings of its own."""
 
 import re
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, AwareDatetime, Discriminator, Field, Tag
+from pydantic import AfterValidator, AwareDatetime, Field
 
 from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.names import Filled, refuse
-from kaflow_engine.model.sources.topic_specs import HistorySpec, RecordsSpec, TopicSpec
-from kaflow_engine.model.spec import CHOICE, Spec
-
-SOURCE_TYPES = ("files", "generator", "webhook")
-_FIRST = f"{CHOICE}files"
+from kaflow_engine.model.sources.source_spec import SourceSpec
+from kaflow_engine.model.spec import Spec
 
 
 def _listen(text: str) -> str:
@@ -35,41 +31,6 @@ def _header(text: str) -> str:
 
 
 HeaderName = Annotated[str, AfterValidator(_header)]
-
-
-class SourceSpec(RecordsSpec):
-    """A source whose kind a file names."""
-
-    type: Any
-    history: Duration | None = None
-    """How long old versions are kept for `as_of`; None: for ever."""
-
-    @property
-    def about(self) -> str:
-        """What it reads, in a few words."""
-        return self.type
-
-    @property
-    def record_time(self) -> str:
-        """What the timestamp of a record is."""
-        return "timestamp of the record"
-
-    @property
-    def value_format(self) -> str:
-        """The format of its records' values, a name of `model.formats`."""
-        return "json"
-
-    @property
-    def as_topic(self) -> TopicSpec:
-        """How its records are read, in the words of topics."""
-        shared = {name: getattr(self, name) for name in RecordsSpec.model_fields}
-        own = {"format": self.value_format, "history": HistorySpec(keep=self.history)}
-        return TopicSpec.model_validate({**shared, **own, "columns": self.typed})
-
-    @property
-    def typed(self) -> dict[str, str] | None:
-        """Its columns with their types; None: its records show them."""
-        return self.columns
 
 
 class FilesSourceSpec(SourceSpec):
@@ -198,20 +159,3 @@ class WebhookSourceSpec(SourceSpec):
     def record_time(self) -> str:
         """The clock of the receiver."""
         return "time when the request was written down"
-
-
-def _choice(value: object) -> str:
-    """Return the tag of what a source is; an unknown `type` is reported with its key."""
-    kind: object = getattr(value, "type", None)
-    if isinstance(value, dict):
-        kind = cast(Mapping[str, object], value).get("type")
-    return f"{CHOICE}{kind}" if kind in SOURCE_TYPES else _FIRST
-
-
-AnySource = Annotated[
-    Annotated[FilesSourceSpec, Tag("\0files")]
-    | Annotated[GeneratorSourceSpec, Tag("\0generator")]
-    | Annotated[WebhookSourceSpec, Tag("\0webhook")],
-    Discriminator(_choice),
-]
-"""What each of `sources` may be."""

@@ -5,7 +5,14 @@ from dataclasses import replace
 from typing import assert_never
 
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.sources import FilesParams, GeneratorParams, SourceParams, WebhookParams
+from kaflow_engine.flow.sources import (
+    ClickHouseParams,
+    FilesParams,
+    GeneratorParams,
+    PostgresParams,
+    SourceParams,
+    WebhookParams,
+)
 
 
 def other_sources(old: Flow, new: Flow) -> Iterator[str]:
@@ -44,6 +51,8 @@ def _offsets_of(origin: SourceParams | None) -> SourceParams | None:
             return replace(origin, records=None)
         case WebhookParams():
             return _ANY_WEBHOOK
+        case PostgresParams() | ClickHouseParams():
+            return replace(origin, page_size=None)
         case _:
             assert_never(origin)
 
@@ -73,5 +82,12 @@ def _called(origin: SourceParams | None) -> str:
             return f"a generator of {origin.rate:g} records a second, seed {origin.seed} ({values})"
         case WebhookParams():
             return "a webhook"
+        case PostgresParams() | ClickHouseParams():
+            key = origin.key if isinstance(origin, PostgresParams) else ()
+            some = "" if origin.where is None else f" where {' '.join(origin.where.split())}"
+            columns = f" ({', '.join(c.name for c in origin.columns)})" if origin.columns else ""
+            by = f" by {', '.join(key)}" if key else ""
+            called = f"{origin.type} table {origin.table} of connection {origin.connection}"
+            return f"{called}{columns}{some}{by}"
         case _:
             assert_never(origin)

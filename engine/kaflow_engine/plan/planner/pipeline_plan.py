@@ -19,7 +19,7 @@ from kaflow_engine.plan.planner.grouping.refused_groups import wrong_groups, wro
 from kaflow_engine.plan.planner.grouping.settings import (
     keyed_shapes,
 )
-from kaflow_engine.plan.planner.inputs.sources import wrong_secrets
+from kaflow_engine.plan.planner.inputs.sources import wrong_connections, wrong_secrets
 from kaflow_engine.plan.planner.mistakes import Mistakes
 from kaflow_engine.plan.planner.outputs.connector import wrong_sinks
 from kaflow_engine.plan.planner.outputs.headers import wrong_headers
@@ -120,6 +120,7 @@ def _check(spec: PipelineSpec, config: Config, *, whole: bool) -> tuple[ModelErr
         mistakes.found += check_topic_names(spec, topics)
     mistakes.found += [*wrong_table_topics(spec, schemas), *wrong_sinks(spec, config)]
     mistakes.found += wrong_secrets(spec, config)
+    mistakes.found += wrong_connections(spec, config)
     written = [names_written(write) for write in spec.writes]
     try:
         shapes = keyed_shapes(spec, schemas.get)

@@ -13,11 +13,10 @@ from kaflow_engine.flow.chains.chain import chains, driving_topics, edges_of
 from kaflow_engine.flow.edges import Driving, SideParams
 from kaflow_engine.flow.flow import Backfill, Flow
 from kaflow_engine.flow.graph import gathered_before, projects_of, source_of, table_sinks
-from kaflow_engine.operators.watermark import END
 from kaflow_engine.runtime.batch.run import Run
 from kaflow_engine.runtime.batch.stop import Ending
-from kaflow_engine.runtime.clock.ticks import clocks_at, due_chains
 from kaflow_engine.runtime.drive.backfill_guard import require_settled
+from kaflow_engine.runtime.drive.ticker import end_inputs
 from kaflow_engine.runtime.drive.windows import (
     before_range,
     behind_range,
@@ -224,13 +223,7 @@ class BoundedRead:
                 return ending
         if run.limits.stop.is_set():
             return "drained"
-        if run.standing.watermark.least != END:
-            run.tick(bounded_end=True)
-        while due_chains(
-            clocks_at(run.standing.watermark.values, run.standing.batch_time),
-            run.standing.next_due,
-        ):
-            run.tick(bounded_end=True)
+        end_inputs(run)
         return "caught up"
 
     def _steps(self) -> Iterator[Offsets]:

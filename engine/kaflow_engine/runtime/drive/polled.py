@@ -7,8 +7,8 @@ from dataclasses import replace
 from kaflow_engine.flow.graph import gathered_for
 from kaflow_engine.runtime.batch.run import Run
 from kaflow_engine.runtime.batch.stop import Ending
-from kaflow_engine.runtime.drive.ticker import Ticker
-from kaflow_engine.runtime.source.offsets import reaches, unread, with_added_partitions
+from kaflow_engine.runtime.drive.ticker import Ticker, end_inputs
+from kaflow_engine.runtime.source.offsets import merged, reaches, unread, with_added_partitions
 from kaflow_engine.state.log.batch_log import Offsets
 
 _POLL_S = 0.5
@@ -32,31 +32,47 @@ class PolledStream:
         self._gather_s = max(interval, gathered_for(run.plan)) / 1000
         self._ticker = Ticker(run)
 
-    def follow(self, goal: Offsets | None) -> Ending:
-        """Run batches until a limit is reached.
+    def follow(self, asked: Offsets | None) -> Ending:
+        """Run batches until a limit is reached, or all inputs have ended for good.
 
         Args:
-            goal: Where to end; None: nowhere.
+            asked: Where to end, of what may grow; None: nowhere.
 
         Raises:
             KaflowError: A batch failed; what was not committed is still open.
         """
         run = self._run
+        goal = self._goal(asked)
         while (ending := self._ticker.ending(goal)) is None:
             if goal is None or not reaches(run.standing.offsets, goal):
-                ends = self._ends() if goal is None else goal
+                ends = self._ends(asked) if goal is None else goal
                 if unread(run.standing.offsets, ends):
                     if ending := run.read_to(ends):
                         return ending
                     self._ticker.batch_ended()
                     run.limits.stop.wait(self._gather_s)
+                    goal = self._goal(asked)
                     continue
             if not self._ticker.tick(goal):
                 run.limits.stop.wait(_POLL_S)
+            goal = self._goal(asked)
+        if ending == "caught up" and run.inputs.finite(self._counts) == self._counts.keys():
+            end_inputs(run)
         return ending
 
-    def _ends(self) -> Offsets:
-        """Return where everything ends now; partitions that were added begin at 0."""
+    def _goal(self, asked: Offsets | None) -> Offsets | None:
+        """Return where to end; None: nowhere, or that is not known yet."""
+        inputs = self._run.inputs
+        finite = inputs.finite(self._counts)
+        if not inputs.ended(self._counts if asked is None else finite):
+            return None
+        names = self._counts if asked is None else finite
+        ended = self._run.ends.ask({name: range(self._counts[name]) for name in names})
+        return merged(asked or {}, ended)
+
+    def _ends(self, asked: Offsets | None) -> Offsets:
+        """Return where everything ends now, or up to where it is wanted; partitions that were
+        added begin at 0."""
         run, now = self._run, time.monotonic()
         if now - self._counted > _COUNT_EVERY_S:
             self._counted, counts = now, run.inputs.partitions(run.plan)
@@ -64,4 +80,8 @@ class PolledStream:
                 self._counts = counts
                 grown = with_added_partitions(run.standing.offsets, counts)
                 run.go_on(replace(run.standing, offsets=grown))
-        return run.ends.ask({name: range(count) for name, count in self._counts.items()})
+        ends = run.ends.ask({name: range(count) for name, count in self._counts.items()})
+        if asked is None:
+            return ends
+        finite = run.inputs.finite(self._counts)
+        return {name: ends[name] if name in finite else asked[name] for name in ends}

@@ -1,7 +1,7 @@
 """When a stream runs a batch without records, and when it has reached its goal."""
 
 from kaflow_engine.flow.chains.clocks import clocks
-from kaflow_engine.operators.watermark import next_change
+from kaflow_engine.operators.watermark import END, next_change
 from kaflow_engine.runtime.batch.run import Run
 from kaflow_engine.runtime.batch.stop import Ending
 from kaflow_engine.runtime.clock.ticks import (
@@ -14,6 +14,16 @@ from kaflow_engine.runtime.clock.ticks import (
 )
 from kaflow_engine.runtime.source.offsets import reaches
 from kaflow_engine.state.log.batch_log import Offsets
+
+
+def end_inputs(run: Run) -> None:
+    """Run what is due when nothing comes behind what was read, for good: at the end of all time."""
+    if run.standing.watermark.least != END:
+        run.tick(bounded_end=True)
+    while due_chains(
+        clocks_at(run.standing.watermark.values, run.standing.batch_time), run.standing.next_due
+    ):
+        run.tick(bounded_end=True)
 
 
 class Ticker:

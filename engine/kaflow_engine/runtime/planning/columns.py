@@ -1,10 +1,20 @@
 """Finds the columns of inputs that declare none: in the schema registry, or in first records."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import assert_never
 
 from kaflow_engine.connectors.kafka.topic_schemas import resolve_schemas
 from kaflow_engine.connectors.sources.kinds import source_kind
-from kaflow_engine.errors import SourceError
+from kaflow_engine.errors import SourceError, SourceUnfit
+from kaflow_engine.flow.sources import (
+    ClickHouseParams,
+    FilesParams,
+    GeneratorParams,
+    PostgresParams,
+    SourceParams,
+    WebhookParams,
+)
 from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
@@ -55,18 +65,65 @@ def connection_of_stores(config: Config) -> dict[str, str]:
     return {name: value for name, value in said.items() if value is not None}
 
 
+def connection_of_source(config: Config, params: SourceParams) -> Mapping[str, str]:
+    """Return how what a source reads is reached.
+
+    Raises:
+        SourceUnfit: The configuration does not say it.
+    """
+    match params:
+        case FilesParams():
+            return connection_of_stores(config)
+        case (
+            PostgresParams(type=kind, connection=name)
+            | ClickHouseParams(type=kind, connection=name)
+        ):
+            known = config.connections[kind]
+            if name not in known:
+                raise SourceUnfit(
+                    f"connection '{name}' of a source is not in the configuration",
+                    hint=f"add it under {kind}.connections",
+                )
+            return known[name].settings
+        case GeneratorParams() | WebhookParams():
+            return {}
+        case _:
+            assert_never(params)
+
+
+def require_sources(spec: PipelineSpec, config: Config) -> None:
+    """Look at what sources read whose columns are declared, before a state is begun with them.
+
+    Raises:
+        SourceError: One cannot be read.
+    """
+    for name, said in spec.sources.items():
+        params = source_params(spec, name)
+        if params is not None and said.typed is not None:
+            with _placed(spec, name):
+                connection = connection_of_source(config, params)
+                source_kind(said.type).check(params, connection)
+
+
+@contextmanager
+def _placed(spec: PipelineSpec, name: str) -> Generator[None]:
+    """Say where in its file the source stands that cannot be read."""
+    try:
+        yield
+    except SourceError as error:
+        raise type(error)(error.message, spec.place("sources", name), error.hint) from error
+
+
 def _shown_by(spec: PipelineSpec, config: Config, name: str) -> tuple[Column, ...]:
     said, params = spec.sources[name], source_params(spec, name)
-    at = spec.place("sources", name)
-    try:
-        form, connection = format_of(said.value_format), connection_of_stores(config)
+    assert params is not None
+    with _placed(spec, name):
+        form, connection = format_of(said.value_format), connection_of_source(config, params)
         found = source_kind(said.type).sample(params, form, connection)
-    except SourceError as error:
-        raise type(error)(error.message, at, error.hint) from error
     if found is None:
         raise SourceError(
             f"source '{name}' has no record yet, so its columns are not known",
-            at,
+            spec.place("sources", name),
             f"declare sources.{name}.columns, or start again when it has a first record",
         )
     return found

@@ -36,7 +36,7 @@ from kaflow_engine.plan.planner.dependencies import producers_first
 from kaflow_engine.plan.planner.inputs.kafka_topics import dead_letter_topic, kafka_topics
 from kaflow_engine.plan.planner.pipeline_plan import check_pipeline
 from kaflow_engine.plan.planner.planned import PlannedPipeline
-from kaflow_engine.runtime.planning.columns import resolve_columns
+from kaflow_engine.runtime.planning.columns import require_sources, resolve_columns
 from kaflow_engine.runtime.planning.plan_with_state import plan_with_state, with_schema_ids
 
 LOGGER = logging.getLogger("kaflow.prepare")
@@ -253,6 +253,8 @@ def plan_pipeline(
         )
 
     stored = read_state(Path(config.state.rocksdb.path).absolute() / spec.id)
+    if stored is None:
+        require_sources(spec, config)
     return plan_with_state(spec, config, stored, resolve)
 
 

@@ -1,6 +1,6 @@
 """The inputs of a run: topics of Kafka, and sources that a file names by their kind."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from kaflow_engine.connectors.kafka.topics import topic_ids
 from kaflow_engine.connectors.sources.contract import NamedSource, SourcePlace, StartPolicy
 from kaflow_engine.connectors.sources.kinds import source_kind
 from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.sources import SourceParams
 from kaflow_engine.runtime.clock.batch_clock import wall_clock
 from kaflow_engine.runtime.planning.plan_codec import plan_of
 from kaflow_engine.state.log.batch_log import BatchLog, Offsets, TopicIds
@@ -18,6 +19,8 @@ from kaflow_engine.state.storage.store import Store
 
 NamedSources = Mapping[str, NamedSource]
 """By the names that queries call them by."""
+ConnectionOf = Callable[[SourceParams], Mapping[str, str]]
+"""Says how what a source reads is reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,14 @@ class Inputs:
         topics = self._topics(names)
         return topic_ids(self.kafka, topics) if topics else {}
 
+    def finite(self, names: Iterable[str]) -> frozenset[str]:
+        """Return those all of whose records are there already."""
+        return frozenset(name for name in names if name in self.named and self.named[name].finite)
+
+    def ended(self, names: Iterable[str]) -> bool:
+        """Tell whether nothing comes behind the ends of all of some inputs, for good."""
+        return all(name in self.named and self.named[name].bounded for name in names)
+
     def offsets(
         self, counts: Mapping[str, int], when: StartPolicy, *, committed: bool = True
     ) -> Offsets:
@@ -76,7 +87,7 @@ class Inputs:
 
 
 def open_inputs(
-    kafka: KafkaSettings, log: BatchLog, plan: Flow, root: Path, connection: Mapping[str, str]
+    kafka: KafkaSettings, log: BatchLog, plan: Flow, root: Path, connection: ConnectionOf
 ) -> Inputs:
     """Return what a plan reads, and what batches read that its state has begun with another one.
 
@@ -85,7 +96,7 @@ def open_inputs(
         log: Of the state, if there is one.
         plan: What will run.
         root: The folder of all states.
-        connection: How a store of objects is reached.
+        connection: How what a source reads is reached.
 
     Raises:
         Damaged: What sources have kept in the state cannot be read.
@@ -98,16 +109,14 @@ def open_inputs(
     return Inputs(kafka, named)
 
 
-def open_sources(
-    plan: Flow, store: Store, root: Path, connection: Mapping[str, str]
-) -> NamedSources:
+def open_sources(plan: Flow, store: Store, root: Path, connection: ConnectionOf) -> NamedSources:
     """Open the sources of a plan that are no topics.
 
     Args:
         plan: What reads them.
         store: The state directory.
         root: The folder of all states.
-        connection: How a store of objects is reached.
+        connection: How what a source reads is reached.
 
     Raises:
         Damaged: What they have kept there cannot be read.
@@ -120,7 +129,8 @@ def open_sources(
                 store=store,
                 journal=journal_folder(root, plan.pipeline, topic.name),
                 clock=wall_clock,
-                connection=connection,
+                connection=connection(topic.connector),
+                whole=topic.is_kept,
             ),
         )
         for topic in plan.sources

@@ -143,7 +143,8 @@ def new_stream_state(
     ids = inputs.ids(counts)  # before the offsets, which then cannot be of an earlier topic
     begin = inputs.offsets(counts, "earliest")
     if reset == "latest":
-        events = {topic: count for topic, count in counts.items() if topic not in dimensions}
+        whole = dimensions | inputs.finite(counts)  # a table is read from its first row
+        events = {topic: count for topic, count in counts.items() if topic not in whole}
         begin = {**begin, **inputs.offsets(events, "latest")}
     loaded = {t: n for t, n in counts.items() if t in dimensions} if plan.dimensions_first else {}
     return StateRecord(

@@ -24,6 +24,9 @@ class FilesKind:
 
         return FilesSource(params, place)
 
+    def check(self, params: FilesParams, connection: Mapping[str, str]) -> None:
+        """Do nothing: the folder may come later, which a run waits for."""
+
     def sample(
         self, params: FilesParams, form: Format, connection: Mapping[str, str]
     ) -> tuple[Column, ...] | None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from kaflow_engine.connectors.files.source.catalogue import Catalogue, Listed
 from kaflow_engine.connectors.files.source.contents import (
     BROKEN,
     Form,
@@ -16,9 +15,11 @@ from kaflow_engine.connectors.files.source.contents import (
     is_away,
     values,
 )
+from kaflow_engine.connectors.files.source.listed import Listed
 from kaflow_engine.connectors.files.source.seen import Seen, Storage
 from kaflow_engine.connectors.files.source.storage import storage_of
-from kaflow_engine.connectors.sources.contract import SourcePlace, StartPolicy
+from kaflow_engine.connectors.sources.catalogue import Catalogue
+from kaflow_engine.connectors.sources.contract import KEPT, SourcePlace, StartPolicy
 from kaflow_engine.connectors.sources.records import record_batch
 from kaflow_engine.errors import SourceAway, SourceUnfit
 from kaflow_engine.flow.records import RECORDS
@@ -85,12 +86,12 @@ class FilesSource:
         place: Where what is found is kept.
     """
 
-    bounded = False
+    bounded = finite = False
 
     def __init__(self, params: FilesParams, place: SourcePlace) -> None:
         self._params, self._place = params, place
         self._storage = storage_of(params.path, place.connection)
-        self._catalogue = Catalogue(place.store, place.name)
+        self._catalogue = Catalogue(place.store, f"{KEPT}/{place.name}", Listed, "file")
         self._young: dict[str, tuple[Seen, float]] = {}
         self._warned: set[str] = set()
         self._looked = self._cost = 0.0
@@ -109,7 +110,7 @@ class FilesSource:
         self._looked = time.monotonic()
         self._cost = self._looked - began
         for seen in there:
-            known = self._catalogue.by_path.get(seen.path)
+            known = self._catalogue.by_name.get(seen.path)
             if known is not None:
                 self._warn_of_change(known, seen)
             elif self._is_whole(seen):
@@ -127,7 +128,7 @@ class FilesSource:
             return {0: 0}
         if policy == "latest":
             return end
-        later = (f.first for f in self._catalogue.by_path.values() if f.timestamp >= policy)
+        later = (f.first for f in self._catalogue.entries if f.timestamp >= policy)
         return {0: min(later, default=end[0])}
 
     def reads(self, start: Mapping[int, int], end: Mapping[int, int]) -> Sequence[FilesRead]:

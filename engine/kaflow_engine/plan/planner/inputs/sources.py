@@ -5,13 +5,21 @@ from typing import assert_never
 
 from kaflow_engine.errors import ModelError, UnknownName
 from kaflow_engine.flow.sources import (
+    ClickHouseParams,
     DrawnParams,
     FilesParams,
     GeneratorParams,
+    PostgresParams,
     SourceParams,
     WebhookParams,
 )
+from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
+from kaflow_engine.model.sources.database_specs import (
+    ClickHouseSourceSpec,
+    DatabaseSourceSpec,
+    PostgresSourceSpec,
+)
 from kaflow_engine.model.sources.source_specs import (
     FilesSourceSpec,
     GeneratorSourceSpec,
@@ -30,6 +38,21 @@ def wrong_secrets(spec: PipelineSpec, config: Config) -> Iterator[ModelError]:
             error = UnknownName("secret", signature.secret, config.secrets, at)
             variable = f"{{{signature.secret}: ${{VARIABLE}}}}"
             error.hint = error.hint or f"add secrets: {variable} to the configuration"
+            yield error
+
+
+def wrong_connections(spec: PipelineSpec, config: Config) -> Iterator[ModelError]:
+    """Yield the connections that sources name and the configuration does not have."""
+    for name, said in spec.sources.items():
+        if not isinstance(said, DatabaseSourceSpec):
+            continue
+        kind, called, known = said.type, said.connection, config.connections[said.type]
+        if called not in known:
+            place = spec.place("sources", name, "connection")
+            error = UnknownName("connection", called, known, place)
+            error.hint = error.hint or (
+                f"add {kind}: {{connections: {{{called}: {{{said.needs}}}}}}} to the configuration"
+            )
             yield error
 
 
@@ -69,5 +92,26 @@ def source_params(spec: PipelineSpec, name: str) -> SourceParams | None:
                 max_connections=said.max_connections,
                 max_backlog=said.max_backlog,
             )
+        case PostgresSourceSpec():
+            return PostgresParams(
+                connection=said.connection,
+                table=said.table_name,
+                where=said.where,
+                key=said.key,
+                page_size=said.page_size,
+                columns=_declared(said),
+            )
+        case ClickHouseSourceSpec():
+            return ClickHouseParams(
+                connection=said.connection,
+                table=said.table_name,
+                where=said.where,
+                page_size=said.page_size,
+                columns=_declared(said),
+            )
         case _:
             assert_never(said)
+
+
+def _declared(said: DatabaseSourceSpec) -> tuple[Column, ...]:
+    return tuple(Column(name, kind) for name, kind in (said.columns or {}).items())

@@ -1,0 +1,1 @@
+"""Tables of ClickHouse as a source of records."""

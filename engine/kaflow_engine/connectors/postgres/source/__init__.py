@@ -1,0 +1,1 @@
+"""Tables of PostgreSQL as a source of records."""

@@ -1,0 +1,96 @@
+"""Sources that are tables of databases: read once, in pages by a key."""
+
+from functools import partial
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from kaflow_engine.model.names import Filled, refuse
+from kaflow_engine.model.outputs.sink_names import clickhouse_table, postgres_table
+from kaflow_engine.model.sources.source_spec import SourceSpec
+
+_KEY = "table_name"
+SMALLEST, LARGEST = 100, 1_000_000
+"""Rows of a page that an author sets."""
+
+
+def _page(value: object) -> object:
+    if value == "auto":
+        return None
+    if isinstance(value, int) and not isinstance(value, bool) and SMALLEST <= value <= LARGEST:
+        return value
+    raise refuse(
+        "is not a number of rows for a page",
+        f"write auto, or a number from {SMALLEST} to {LARGEST}",
+    )
+
+
+def _several(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if names.count(name) > 1:
+            raise refuse(f"names '{name}' twice", "name each column of the key once")
+    return names
+
+
+class DatabaseSourceSpec(SourceSpec):
+    """A table of a database, which is read once, from its first row to its last one."""
+
+    connection: Filled = "default"
+    """A name under `<type>.connections` of the configuration."""
+    needs: ClassVar[str]
+    """What a connection says at least, for hints."""
+    table_name: str
+    """With what it is in, if that is not where the connection looks first; `table` says what its
+    rows are to a query."""
+    where: Filled | None = None
+    """A condition in the SQL of the database: which rows are read; None: all."""
+    page_size: Annotated[int | None, BeforeValidator(_page)] = Field(default=None)
+    """How many rows are read at once; None: as many as take a moment."""
+
+    @property
+    def by(self) -> str:
+        """What its pages are cut by, in a few words."""
+        raise NotImplementedError
+
+    @property
+    def about(self) -> str:
+        """Which table."""
+        some = "" if self.where is None else f" where {' '.join(self.where.split())}"
+        return (
+            f"{self.type} table {self.table_name} of connection {self.connection}{some}, to its "
+            f"end, in pages by {self.by}; each row counts exactly once, as it was when its page "
+            "was read"
+        )
+
+    @property
+    def record_time(self) -> str:
+        """All records of a page have one."""
+        return "time when the page of the row was read"
+
+
+class PostgresSourceSpec(DatabaseSourceSpec):
+    """A table of a PostgreSQL database."""
+
+    type: Literal["postgres"]
+    needs: ClassVar[str] = "url: postgresql://…"
+    table_name: Annotated[str, AfterValidator(partial(postgres_table, key=_KEY))]
+    key: Annotated[tuple[Filled, ...], AfterValidator(_several)] = ()
+    """Columns of a unique index without NULLs; none: the primary key."""
+
+    @property
+    def by(self) -> str:
+        """Its key."""
+        return ", ".join(self.key) if self.key else "the primary key"
+
+
+class ClickHouseSourceSpec(DatabaseSourceSpec):
+    """A table of a ClickHouse server."""
+
+    type: Literal["clickhouse"]
+    needs: ClassVar[str] = "url: https://…"
+    table_name: Annotated[str, AfterValidator(partial(clickhouse_table, key=_KEY))]
+
+    @property
+    def by(self) -> str:
+        """Its key."""
+        return "the sorting key"
