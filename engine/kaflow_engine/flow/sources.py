@@ -95,6 +95,8 @@ class PostgresParams:
     """Rows; None: as many as take a moment."""
     columns: tuple[Column, ...]
     """Those that are read, as they are declared; none: all, with the types of the table."""
+    attached: bool = False
+    """It is looked up instead of read: it may be a view, and needs no key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from kaflow_engine.flow.sources import PostgresParams
 from kaflow_engine.model.columns import Column
 
 IN = "$in."
@@ -24,7 +25,25 @@ class ScriptParams:
     """Bytes that the script may have."""
 
 
-TransformParams = ScriptParams
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookupParams:
+    """A table of a database, whose rows are found by some of their columns."""
+
+    type: Literal["lookup"] = "lookup"
+    table: PostgresParams
+    left: bool
+    """A row that finds nothing stays, with NULLs."""
+    on: tuple[str, ...]
+    """Columns of the table that equal `$on0`, `$on1` … of a row."""
+    columns: tuple[tuple[str, str], ...]
+    """What columns of the result are called, and the columns of the table that they are."""
+    types: tuple[Column, ...]
+    """The columns of the table."""
+    refresh: int
+    """Milliseconds for which an answer may be used again."""
+
+
+TransformParams = ScriptParams | LookupParams
 """What is said of each kind of transform: a closed union, by `type`."""
 
 

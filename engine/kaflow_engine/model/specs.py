@@ -29,7 +29,6 @@ from kaflow_engine.model.query_settings import (
     StateSpec,
     Within,
 )
-from kaflow_engine.model.relation_specs import OF_READINGS, RelationSpec
 from kaflow_engine.model.relations.relation_specs import OF_READINGS, RelationSpec
 from kaflow_engine.model.relations.transform_specs import AnyRelation, AnyTransform, TransformSpec
 from kaflow_engine.model.sources.any_source import AnySource

@@ -8,6 +8,7 @@ from sqlglot import exp
 from kaflow_engine.flow.windows import Window
 from kaflow_engine.model.record_columns import KEY, ROLES, Role
 from kaflow_engine.sql.groups.row_times import with_row_times
+from kaflow_engine.sql.groups.used_columns import with_used_columns
 from kaflow_engine.sql.scope import element, to_expr
 from kaflow_engine.sql.shape import (
     AppendShape,
@@ -263,7 +264,7 @@ class Flat:
             discriminator=self.discriminator
             and OutputShape(name=self.discriminator[0], expr=frozen(self.discriminator[1])),
         )
-        return with_row_times(shape)
+        return with_used_columns(with_row_times(shape))
 
 
 def _unique(names: Sequence[str]) -> list[str]:

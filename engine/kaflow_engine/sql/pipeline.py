@@ -19,6 +19,7 @@ from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.sql.chain_shapes import with_said_at
 from kaflow_engine.sql.groups.changes import changes_as_rows
 from kaflow_engine.sql.groups.event_time import EventTimes
+from kaflow_engine.sql.named.attached import attached_text
 from kaflow_engine.sql.named.named import (
     Named,
     named_queries,
@@ -119,6 +120,7 @@ def topics_of(spec: PipelineSpec) -> Topics:
             is_dimension=topic in spec.state.dimensions,
             key_type=key_type(said),
             null_rows=said.on_null == "row" and not said.table and operation is None,
+            attached=attached_text(spec, topic),
         )
 
     return read

@@ -12,6 +12,7 @@ from kaflow_engine.model.files.yaml_file import raise_all
 from kaflow_engine.model.record_columns import readable
 from kaflow_engine.sql.flat import Flat
 from kaflow_engine.sql.full_joins import either_record, split_full, where_present
+from kaflow_engine.sql.groups.attached import join_attached, refuse_read
 from kaflow_engine.sql.groups.event_time import EventTimes, clock_of
 from kaflow_engine.sql.groups.first_rows import with_qualify
 from kaflow_engine.sql.groups.refused import wrong_groups
@@ -193,6 +194,7 @@ class _Reader:
                 below = self.read(*found, taken)
                 return [derived(flat, node.alias_or_name) for flat in below]
             read = self.names.topics(name)
+            refuse_read(read.attached, line)
             alias = node.alias or (name if len(node.parts) == 1 else node.parts[-1].name)
             return [topic_rows(read, alias, self.schemas(read.topic), taken)]
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select | exp.SetOperation):
@@ -208,6 +210,9 @@ class _Reader:
         self, join: exp.Join, scope: Scope, flat: Flat, known: Named, *, turned: bool
     ) -> None:
         line = line_of(join)
+        if (attached := self.names.attached(join.this, known)) is not None:
+            join_attached(join, attached, scope, flat, self.schemas, self.wrong)
+            return
         (side, relation), *others = self._relation(join.this, known, flat.aliases)
         if others:
             raise SqlError(

@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.names import Filled, refuse
 from kaflow_engine.model.outputs.sink_names import clickhouse_table, postgres_table
 from kaflow_engine.model.sources.source_spec import SourceSpec
@@ -76,6 +77,10 @@ class PostgresSourceSpec(DatabaseSourceSpec):
     table_name: Annotated[str, AfterValidator(partial(postgres_table, key=_KEY))]
     key: Annotated[tuple[Filled, ...], AfterValidator(_several)] = ()
     """Columns of a unique index without NULLs; none: the primary key."""
+    attached: bool = False
+    """It is not read: queries look its rows up, as they are then."""
+    refresh: Duration = 0
+    """How long a row that was looked up, or its absence, may be used again, in ms."""
 
     @property
     def by(self) -> str:

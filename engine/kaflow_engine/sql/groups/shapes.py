@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from kaflow_engine.flow.transforms import IN, PASSED, TransformParams
+from kaflow_engine.flow.transforms import IN, PASSED, LookupParams, TransformParams
 from kaflow_engine.model.columns import Column
 
 T = TypeVar("T")
@@ -50,6 +50,15 @@ class TransformShape:
     schema: tuple[tuple[str, str | None], ...]
     """Columns that are added or have another type than those that come in; None: it is taken
     away."""
+
+    @property
+    def is_lookup(self) -> bool:
+        """Whether rows keep all columns, and get others."""
+        return isinstance(self.params, LookupParams)
+
+    def is_passed_column(self, key: str) -> bool:
+        """Tell whether a key is a column that rows only keep."""
+        return key.startswith(IN) and key.removeprefix(IN) not in dict(self.schema)
 
     def names(self, inputs: Sequence[str]) -> list[str]:
         """Return the names of the columns of its rows, of those that come in."""

@@ -7,6 +7,7 @@ from sqlglot import exp
 
 from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.model.key_formats import TEXT
+from kaflow_engine.sql.groups.attached import AttachedText
 from kaflow_engine.sql.groups.changes import changes_of
 from kaflow_engine.sql.groups.grouping import is_grouped
 from kaflow_engine.sql.groups.transforms import transform_of
@@ -35,6 +36,8 @@ class ReadTopic:
     """The type of `_key`."""
     null_rows: bool = False
     """Its null values are rows of NULLs."""
+    attached: AttachedText | None = None
+    """It is a table of a database whose rows are looked up there."""
 
     @property
     def kind(self) -> Kind:
@@ -86,6 +89,13 @@ class Names:
                 )
             found[cte.alias.lower()] = cte.this
         return {**known, **found}
+
+    def attached(self, node: exp.Expr, known: Named) -> AttachedText | None:
+        """Return the table of a database that stands after FROM or JOIN; None of anything else."""
+        if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier | exp.Dot):
+            return None
+        name = topic_of(node)
+        return None if self.means(name.lower(), known) else self.topics(name).attached
 
     def kind(self, node: exp.Expr, known: Named) -> Kind:
         """Return the kind of what stands after FROM or JOIN: a table where all topics behind it

@@ -75,7 +75,7 @@ def look(connection: "Connection[Any]", params: PostgresParams, what: str) -> Ta
             "the user; the user needs USAGE on the schema",
         )
     number, kind = found
-    if kind not in ("r", "p"):
+    if kind not in ("r", "p") and not params.attached:
         raise SourceUnfit(
             f"'{params.table}', which {what} reads, is {_OTHERS.get(kind, 'no table')}",
             hint="read the table behind it: pages need a key with a unique index",
@@ -88,7 +88,7 @@ def look(connection: "Connection[Any]", params: PostgresParams, what: str) -> Ta
         name=name,
         columns=_columns(params, what, rows),
         kinds=kinds,
-        key=_key(params, what, kinds, never_null, indexes),
+        key=() if params.attached else _key(params, what, kinds, never_null, indexes),
     )
 
 

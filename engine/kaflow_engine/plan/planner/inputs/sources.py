@@ -9,11 +9,9 @@ from kaflow_engine.flow.sources import (
     DrawnParams,
     FilesParams,
     GeneratorParams,
-    PostgresParams,
     SourceParams,
     WebhookParams,
 )
-from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.sources.database_specs import (
     ClickHouseSourceSpec,
@@ -27,6 +25,7 @@ from kaflow_engine.model.sources.source_specs import (
 )
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.inputs.history import absolute
+from kaflow_engine.sql.named.attached import declared_columns, postgres_params
 
 
 def wrong_secrets(spec: PipelineSpec, config: Config) -> Iterator[ModelError]:
@@ -93,25 +92,14 @@ def source_params(spec: PipelineSpec, name: str) -> SourceParams | None:
                 max_backlog=said.max_backlog,
             )
         case PostgresSourceSpec():
-            return PostgresParams(
-                connection=said.connection,
-                table=said.table_name,
-                where=said.where,
-                key=said.key,
-                page_size=said.page_size,
-                columns=_declared(said),
-            )
+            return postgres_params(said)
         case ClickHouseSourceSpec():
             return ClickHouseParams(
                 connection=said.connection,
                 table=said.table_name,
                 where=said.where,
                 page_size=said.page_size,
-                columns=_declared(said),
+                columns=declared_columns(said),
             )
         case _:
             assert_never(said)
-
-
-def _declared(said: DatabaseSourceSpec) -> tuple[Column, ...]:
-    return tuple(Column(name, kind) for name, kind in (said.columns or {}).items())

@@ -1,0 +1,33 @@
+"""Tables of databases as their authors name them, for queries that look their rows up."""
+
+from kaflow_engine.flow.sources import PostgresParams
+from kaflow_engine.model.columns import Column
+from kaflow_engine.model.sources.database_specs import DatabaseSourceSpec, PostgresSourceSpec
+from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.sql.groups.attached import AttachedText
+
+
+def attached_text(spec: PipelineSpec, name: str) -> AttachedText | None:
+    """Return what is said of a table that is looked up; None of what is read."""
+    said = spec.sources.get(name)
+    if not isinstance(said, PostgresSourceSpec) or not said.attached:
+        return None
+    return AttachedText(name=name, params=postgres_params(said), refresh=said.refresh)
+
+
+def postgres_params(said: PostgresSourceSpec) -> PostgresParams:
+    """Return a table of Postgres as a plan keeps it."""
+    return PostgresParams(
+        connection=said.connection,
+        table=said.table_name,
+        where=said.where,
+        key=said.key,
+        page_size=said.page_size,
+        columns=declared_columns(said),
+        attached=said.attached,
+    )
+
+
+def declared_columns(said: DatabaseSourceSpec) -> tuple[Column, ...]:
+    """Return the columns that an author declares of a table."""
+    return tuple(Column(name, kind) for name, kind in (said.columns or {}).items())
