@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from kaflow_engine.api.lazy import lazily
 
 if TYPE_CHECKING:
-    from kaflow_engine.connectors.answers import Answers
     from kaflow_engine.connectors.contract import (
         Bounded,
         Capabilities,
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from kaflow_engine.connectors.unheld import UnheldOutlet, UnheldRows
     from kaflow_engine.errors import SinkAway, SinkError, SinkUnfit, StateError, TakenOver
     from kaflow_engine.model.columns import Column
+    from kaflow_engine.state.answers import Answers
 else:
     __getattr__ = lazily(__name__)
 

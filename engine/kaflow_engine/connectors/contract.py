@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from kaflow_engine.connectors.answers import NO_ANSWERS, Answers
 from kaflow_engine.connectors.holding import Holding
 from kaflow_engine.connectors.replaced import Replaced
 from kaflow_engine.model.columns import Column
+from kaflow_engine.state.answers import NO_ANSWERS, Answers
 
 if TYPE_CHECKING:
     import pyarrow as pa  # planning asks for capabilities only, and it takes long to load

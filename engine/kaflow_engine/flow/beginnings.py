@@ -17,6 +17,7 @@ from kaflow_engine.flow.operators import Aggregate, KeyedJoin, MakesChanges, Pro
 from kaflow_engine.flow.sinks import Sink
 from kaflow_engine.flow.tables import Append, Materialize, TableJoin
 from kaflow_engine.flow.timed import Runs
+from kaflow_engine.flow.transforms import Transform
 from kaflow_engine.model.columns import Column
 
 Reader = Sink | Aggregate | Materialize | TableJoin | Append | KeyedJoin
@@ -90,7 +91,7 @@ def _through(flow: Flow, table: MakesChanges, project: Project) -> Reading:
     reader = taker_of(flow, project)
     if isinstance(reader, Aggregate | Append):
         return Reading(table=table, reader=reader, project=project)
-    assert not isinstance(reader, Runs), "rows that change make no runs"
+    assert not isinstance(reader, Runs | Transform), "rows that change are not taken"
     branch = projects_of(flow, reader).index(project)
     return Reading(table=table, reader=reader, project=project, branch=branch)
 

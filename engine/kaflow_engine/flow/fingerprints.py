@@ -17,14 +17,15 @@ from kaflow_engine.flow.graph import entries_of, joins_before, operator_of, sour
 from kaflow_engine.flow.operators import Aggregate, Decode, KeyedJoin, Ledger, Operator, Project
 from kaflow_engine.flow.tables import Append, Materialize, TableJoin
 from kaflow_engine.flow.timed import Runs, Throttle
+from kaflow_engine.flow.transforms import Transform
 
 _BESIDE = ("id", "state", "inputs", "each", "on_late", "exchange", "chain")
 _OF_DRIVING = ("alias", "raw", "ttl", "emission", "on_expiry", "reemit")
 
 
 def state_fingerprint(flow: Flow, operator: Operator) -> str | None:
-    """Return the fingerprint of what an operator's state depends on, or of an Append what its rows
-    depend on; None of another one without state.
+    """Return the fingerprint of what an operator's state depends on, or of an Append or a Transform
+    what its rows depend on; None of another one without state.
 
     The name of the state is no part of it, nor the number of partitions, nor other chains.
     """
@@ -55,6 +56,14 @@ def state_fingerprint(flow: Flow, operator: Operator) -> str | None:
             before = operator_of(flow, inputs[0])
             found = {
                 "deletes": operator.deletes,
+                "rows": {**asdict(before), "id": None},
+                "before": _before(flow, before),
+            }
+        case Transform(inputs=inputs):
+            before = operator_of(flow, inputs[0])
+            found = {
+                "results": [asdict(column) for column in operator.results],
+                "params": asdict(operator.params),
                 "rows": {**asdict(before), "id": None},
                 "before": _before(flow, before),
             }

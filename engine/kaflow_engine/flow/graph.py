@@ -22,6 +22,7 @@ from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink, 
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.flow.tables import Append, Materialize, TableJoin
 from kaflow_engine.flow.timed import Runs, Throttle
+from kaflow_engine.flow.transforms import Transform
 from kaflow_engine.model.columns import Column
 
 
@@ -42,6 +43,7 @@ def inputs_of(node: Operator | Sink) -> tuple[str, ...]:
             | Append(inputs=inputs)
             | Throttle(inputs=inputs)
             | Runs(inputs=inputs)
+            | Transform(inputs=inputs)
             | TopicSink(inputs=inputs)
             | TableSink(inputs=inputs)
             | ConnectorSink(inputs=inputs)
@@ -54,7 +56,7 @@ def inputs_of(node: Operator | Sink) -> tuple[str, ...]:
 def has_exchange(node: Operator | Sink) -> bool:
     """Tell whether rows travel to a node by their key, rather than stay in the task."""
     match node:
-        case Decode() | Project() | Append():
+        case Decode() | Project() | Append() | Transform():
             return False
         case KeyedJoin() | Ledger() | Materialize() | TableJoin():
             return True
@@ -278,7 +280,7 @@ def state_name(operator: Operator) -> int | None:
             | Runs(state=state)
         ):
             return state
-        case Decode() | Project() | Append():
+        case Decode() | Project() | Append() | Transform():
             return None
         case _:
             assert_never(operator)

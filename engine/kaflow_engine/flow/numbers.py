@@ -19,6 +19,7 @@ from kaflow_engine.flow.operators import (
 from kaflow_engine.flow.sinks import Sink
 from kaflow_engine.flow.tables import Append, Materialize, TableJoin
 from kaflow_engine.flow.timed import Runs, Throttle
+from kaflow_engine.flow.transforms import Transform
 
 
 def state_in(chain: int, place: int) -> int:
@@ -129,7 +130,7 @@ def _id(flow: Flow, operator: Operator, numbers: Mapping[int, int]) -> str:
     match operator:
         case Decode() | Project() | Aggregate() | Materialize() | TableJoin():
             return operator.id
-        case Throttle() | Runs() | Append():
+        case Throttle() | Runs() | Append() | Transform():
             return operator.id
         case KeyedJoin(state=state):
             return join_id(_now(flow, operator, numbers), state % STATES)
@@ -177,7 +178,7 @@ def _operator(
                 state=state_in(_now(flow, operator, numbers), state % STATES),
                 inputs=tuple(ids[name] for name in inputs),
             )
-        case Append(inputs=inputs):
+        case Append(inputs=inputs) | Transform(inputs=inputs):
             return replace(operator, inputs=tuple(ids[name] for name in inputs))
         case Materialize(state=state, rows=rows):
             return replace(

@@ -10,6 +10,7 @@ from typing import Literal
 from kaflow_engine.flow.edges import Driving, Rows, SideParams
 from kaflow_engine.flow.tables import Append, Materialize, TableJoin
 from kaflow_engine.flow.timed import Runs, Throttle
+from kaflow_engine.flow.transforms import Transform
 from kaflow_engine.flow.windows import Window
 from kaflow_engine.model.columns import Column
 
@@ -197,6 +198,7 @@ Operator = (
     | Append
     | Throttle
     | Runs
+    | Transform
 )
 
 TakesRows = KeyedJoin | Project | Materialize
@@ -205,7 +207,7 @@ Decode sends them."""
 
 KeepsState = KeyedJoin | Ledger | Aggregate | Materialize | TableJoin | Throttle | Runs
 
-Gathers = Aggregate | Runs | Append
+Gathers = Aggregate | Runs | Append | Transform
 """Operators that take rows as a projection selects them, and make other rows of them."""
 
 MakesChanges = Aggregate | Materialize | TableJoin

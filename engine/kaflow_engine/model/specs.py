@@ -29,7 +29,8 @@ from kaflow_engine.model.query_settings import (
     StateSpec,
     Within,
 )
-from kaflow_engine.model.relation_specs import OF_READINGS, RelationSpec
+from kaflow_engine.model.relations.relation_specs import OF_READINGS, RelationSpec
+from kaflow_engine.model.relations.transform_specs import AnyRelation, AnyTransform, TransformSpec
 from kaflow_engine.model.sources.source_specs import AnySource
 from kaflow_engine.model.sources.topic_specs import TopicSpec
 from kaflow_engine.model.spec import Path, Spec
@@ -83,8 +84,8 @@ class PipelineSpec(Spec):
     tags: Annotated[dict[str, str], BeforeValidator(_tags)] = Field(default={})
     window: Duration | None = None
     query: Filled | None = None
-    relations: dict[str, RelationSpec] = Field(default={})
-    """Named queries and readings, by the name after FROM."""
+    relations: dict[str, AnyRelation] = Field(default={})
+    """Named queries, readings and transforms, by the name after FROM."""
     output: AnyOutput | None = None
     """Where the rows of `query` go."""
     outputs: tuple[AnyListedOutput, ...] = ()
@@ -172,16 +173,26 @@ class PipelineSpec(Spec):
         return {**self.topics, **{name: each.as_topic for name, each in self.sources.items()}}
 
     @property
+    def queried(self) -> Mapping[str, RelationSpec]:
+        """The relations that are no transforms, by name."""
+        return {n: each for n, each in self.relations.items() if isinstance(each, RelationSpec)}
+
+    @property
     def readings(self) -> Mapping[str, RelationSpec]:
         """The relations that are readings of topics, by name."""
-        return {name: each for name, each in self.relations.items() if each.topic is not None}
+        return {name: each for name, each in self.queried.items() if each.topic is not None}
+
+    @property
+    def transforms(self) -> Mapping[str, AnyTransform]:
+        """The relations that are transforms, by name."""
+        return {n: each for n, each in self.relations.items() if isinstance(each, TransformSpec)}
 
     def read_as(self, topic: str, reading: str | None) -> TopicSpec:
         """Return how a topic is read under the name of a reading; None: under its own."""
         said = self.topic(topic)
         if reading is None:
             return said
-        own = self.relations[reading]
+        own = self.readings[reading]
         event_time = said.event_time if own.event_time is None else own.event_time
         as_said = {name: getattr(own, name) for name in OF_READINGS}
         return said.model_copy(update={**as_said, "event_time": event_time})

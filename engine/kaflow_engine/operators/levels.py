@@ -1,7 +1,7 @@
 """The levels of a flow: what one task runs between two exchanges."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import assert_never
 
@@ -28,6 +28,7 @@ from kaflow_engine.flow.operators import (
 )
 from kaflow_engine.flow.tables import Append, Materialize, TableJoin
 from kaflow_engine.flow.timed import Runs, Throttle
+from kaflow_engine.flow.transforms import Transform
 from kaflow_engine.operators.aggregate.aggregate import run_aggregate
 from kaflow_engine.operators.aggregate.enter import enter_aggregate
 from kaflow_engine.operators.aggregate.enter_changes import enter_aggregate_changes
@@ -50,6 +51,16 @@ from kaflow_engine.operators.table.enter import enter_table, enter_table_changes
 from kaflow_engine.operators.table.materialize import run_materialize
 from kaflow_engine.operators.table.table_join import run_table_join
 from kaflow_engine.operators.throttle.throttle import run_throttle
+from kaflow_engine.operators.transform.enter import enter_transform
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """What operators hand rows on in."""
+
+    flow: Flow
+    batch: BatchContext
+    task: Task
 
 
 def run_level(flow: Flow, level: int, batch: BatchContext, rows: pa.Table, task: Task) -> pa.Table:
@@ -66,36 +77,39 @@ def run_level(flow: Flow, level: int, batch: BatchContext, rows: pa.Table, task:
         Schema EXCHANGE: rows for the operators and sinks named in `target` and the partitions named
         in `part`; of the last level, reports only.
     """
-    at = levels(flow)
+    at, running = levels(flow), _Running(flow, batch, task)
     found = EXCHANGE.empty_table() if level == 0 else rows
-    begun = begin(flow, level, batch, task, partial(_read, flow))
+    begun = begin(flow, level, batch, task, partial(_read, running))
     found = pa.concat_tables([found, *begun]) if begun else found
     for operator in flow.operators:
         if at[operator.id] != level:
             continue
         match operator:
             case Decode(clock=0, source=source):
-                made = run_decode(flow, source, batch, rows, task, partial(_take, flow))
+                made = run_decode(flow, source, batch, rows, task, partial(_take, running))
                 found = pa.concat_tables([found, made])
             case Decode():
                 pass  # the one of the first clock decodes the topic once
             case KeyedJoin():
-                found = run_join(flow, operator, batch, found, task, _hand_on(flow, operator))
-            case Project() | Append():
+                found = run_join(flow, operator, batch, found, task, _hand_on(running, operator))
+            case Project() | Append() | Transform():
                 pass  # the operator before it hands rows on within the task
             case Ledger():
                 found = run_ledger(flow, operator, batch, found, task)
             case Aggregate():
-                hand_on, changes = _hand_on(flow, operator), partial(_take_changes, flow, operator)
+                hand_on, changes = (
+                    _hand_on(running, operator),
+                    partial(_take_changes, running, operator),
+                )
                 found = run_aggregate(flow, operator, batch, found, task, hand_on, changes)
             case Materialize():
-                changes = partial(_take_changes, flow, operator)
+                changes = partial(_take_changes, running, operator)
                 found = run_materialize(flow, operator, batch, found, task, changes)
             case TableJoin():
-                changes = partial(_take_changes, flow, operator)
+                changes = partial(_take_changes, running, operator)
                 found = run_table_join(flow, operator, batch, found, task, changes)
             case Runs():
-                found = run_runs(flow, operator, batch, found, task, _hand_on(flow, operator))
+                found = run_runs(flow, operator, batch, found, task, _hand_on(running, operator))
             case Throttle():
                 found = run_throttle(flow, operator, batch, found, task)
             case _:
@@ -113,40 +127,42 @@ def run_levels(flow: Flow, batch: BatchContext, records: pa.Table, task: Task) -
     return rows
 
 
-def _hand_on(flow: Flow, operator: KeyedJoin | Gathers) -> HandOn:
+def _hand_on(running: _Running, operator: KeyedJoin | Gathers) -> HandOn:
     """Return what takes the rows that leave an operator."""
-    return partial(_take, flow, readers_of(flow, operator.id))
+    return partial(_take, running, readers_of(running.flow, operator.id))
 
 
-def _take(flow: Flow, readers: Sequence[TakesRows], leaving: Leaving) -> Taken:
-    return by_all_or_none([_taken_by(flow, each, leaving) for each in readers])
+def _take(running: _Running, readers: Sequence[TakesRows], leaving: Leaving) -> Taken:
+    return by_all_or_none([_taken_by(running, each, leaving) for each in readers])
 
 
-def _take_changes(flow: Flow, table: MakesChanges, changes: Changes) -> Taken:
+def _take_changes(running: _Running, table: MakesChanges, changes: Changes) -> Taken:
     """Hand changes to all that read the table.
 
     What fails for one reader still goes to others, unless the row before stays: then all of them
     keep that one.
     """
+    flow = running.flow
     match changes.because:
         case "closed":
             return run_changes(flow, throttled_readers(flow, table.id), changes)
         case "forgotten":
-            return _read(flow, inner_readings(flow, table), changes)
+            return _read(running, inner_readings(flow, table), changes)
         case "changed":
             pass
-    taken = _taken_changes(flow, table, changes)
+    taken = _taken_changes(running, table, changes)
     if changes.stays and taken.bad:
-        return replace(_taken_changes(flow, table, changes.without(taken.bad)), bad=taken.bad)
+        return replace(_taken_changes(running, table, changes.without(taken.bad)), bad=taken.bad)
     return taken
 
 
-def _taken_changes(flow: Flow, table: MakesChanges, changes: Changes) -> Taken:
-    return _read(flow, tuple(readings_of(flow, table)), changes)
+def _taken_changes(running: _Running, table: MakesChanges, changes: Changes) -> Taken:
+    return _read(running, tuple(readings_of(running.flow, table)), changes)
 
 
-def _read(flow: Flow, readings: Sequence[Reading], changes: Changes) -> Taken:
+def _read(running: _Running, readings: Sequence[Reading], changes: Changes) -> Taken:
     """Hand changes of a table to some that read it; sinks take them together, and last."""
+    flow = running.flow
     to_sinks: list[Project] = []
     found: list[Taken] = []
     for reading in readings:
@@ -156,7 +172,7 @@ def _read(flow: Flow, readings: Sequence[Reading], changes: Changes) -> Taken:
             case Reading(reader=Aggregate() as aggregate, project=Project() as entry):
                 found.append(enter_aggregate_changes(flow, entry, aggregate, changes))
             case Reading(reader=Append() as append, project=Project() as entry):
-                found.append(enter_append(entry, append, changes, _hand_on(flow, append)))
+                found.append(enter_append(entry, append, changes, _hand_on(running, append)))
             case Reading(reader=TableJoin() as join, side=int() as side):
                 found.append(enter_table_join(flow, join, side, changes))
             case Reading(reader=KeyedJoin() as lookup, side=int() as side):
@@ -170,7 +186,8 @@ def _read(flow: Flow, readings: Sequence[Reading], changes: Changes) -> Taken:
     return of_all(found)
 
 
-def _taken_by(flow: Flow, reader: TakesRows, leaving: Leaving) -> Taken:
+def _taken_by(running: _Running, reader: TakesRows, leaving: Leaving) -> Taken:
+    flow = running.flow
     match reader:
         case KeyedJoin():
             return enter_join(flow, reader, leaving)
@@ -180,6 +197,11 @@ def _taken_by(flow: Flow, reader: TakesRows, leaving: Leaving) -> Taken:
                     return enter_aggregate(flow, reader, aggregate, leaving)
                 case Runs() as runs:
                     return enter_runs(flow, reader, runs, leaving)
+                case Transform() as transform:
+                    hand_on = _hand_on(running, transform)
+                    return enter_transform(
+                        reader, transform, running.batch, running.task, leaving, hand_on
+                    )
                 case Append():
                     raise AssertionError("append rows have no changes")
                 case sink:

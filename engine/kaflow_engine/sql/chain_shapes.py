@@ -121,7 +121,7 @@ def is_timed(shape: QueryShape) -> bool:
     """Tell whether changes of tables have an event time that matters: they are grouped as rows of
     their own."""
     behind = shape.groups[len(groups_of_tables(shape)) :] if shape.is_table else ()
-    return any(group.append is None and group.run is None for group in behind)
+    return any(not group.is_made for group in behind)
 
 
 def common_key(keys: Sequence[OutputShape | None]) -> OutputShape | None:

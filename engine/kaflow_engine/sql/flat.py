@@ -19,6 +19,7 @@ from kaflow_engine.sql.shape import (
     QueryShape,
     RunShape,
     SourceShape,
+    TransformShape,
     UnnestShape,
 )
 from kaflow_engine.sql.streamable import line_of
@@ -51,10 +52,17 @@ class Group:
     distinct: bool = False
     run: RunShape | None = None
     append: AppendShape | None = None
+    transform: TransformShape | None = None
     beside: list["Flat"] = field(default_factory=list["Flat"])
     """Other branches of the union that is grouped: each ends with this GROUP BY of its own rows."""
     branch: int = 0
     """Which branch of the union it takes."""
+
+    @property
+    def appends(self) -> bool:
+        """Whether its rows leave once and need no window."""
+        made = (self.run, self.append, self.transform)
+        return self.distinct or any(each is not None for each in made)
 
     def column(self, name: str) -> exp.Expr:
         """Return the expression that a column of its rows is."""
@@ -93,6 +101,7 @@ class Group:
             distinct=self.distinct,
             run=self.run,
             append=self.append,
+            transform=self.transform,
             named=tuple(zip(_unique(called), (name for _, name in self.named), strict=True)),
             line=self.line,
             beside=tuple(each.shape() for each in self.beside),
@@ -167,8 +176,7 @@ class Flat:
         if not self.groups:
             return self.is_table if self.union_of is None else self.union_of.changes_rows
         last = self.groups[-1]
-        appends = last.distinct or last.run is not None or last.append is not None
-        return last.window is None and not appends
+        return last.window is None and not last.appends
 
     @property
     def first(self) -> str:
@@ -214,7 +222,8 @@ class Flat:
 
         Rows of groups are written with the group.
         """
-        key = None if self.groups else self.record.get(KEY)
+        transformed = all(group.transform is not None for group in self.groups)
+        key = self.record.get(KEY) if transformed else None
         return replace(self.shape(), row_key=None if key is None else frozen(key))
 
     def shape(self) -> QueryShape:

@@ -19,21 +19,21 @@ from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.sql.chain_shapes import with_said_at
 from kaflow_engine.sql.groups.changes import changes_as_rows
 from kaflow_engine.sql.groups.event_time import EventTimes
-from kaflow_engine.sql.parse import output_names, parse_query
-from kaflow_engine.sql.read import read_branches
-from kaflow_engine.sql.relations import (
+from kaflow_engine.sql.named.named import (
     Named,
-    NamedChanges,
-    NamedQuery,
-    NamedRows,
-    NamedTopic,
+    named_queries,
+    named_rows,
+    named_topics,
+    whole,
+)
+from kaflow_engine.sql.named.relations import (
     check_relations,
     counted_from,
     parse_relations,
-    run_of,
     topics_behind,
-    whole,
 )
+from kaflow_engine.sql.parse import output_names, parse_query
+from kaflow_engine.sql.read import read_branches
 from kaflow_engine.sql.scope import NeedsSchema, Schemas
 from kaflow_engine.sql.shape import QueryShape
 from kaflow_engine.sql.syntax import at_line
@@ -216,7 +216,7 @@ def _once(wrong: Sequence[ModelError]) -> list[ModelError]:
 
 
 def _read(spec: PipelineSpec) -> list[_Read]:
-    relations, readings, rows = _named_queries(spec), _named_topics(spec), _named_rows(spec)
+    relations, readings, rows = named_queries(spec), named_topics(spec), named_rows(spec)
     named: tuple[Named, ...] = (*relations, *readings, *rows)
     own = {reading.name.lower(): reading.tree for reading in readings}
     last = {each.name.lower(): each.tree for each in rows}
@@ -258,43 +258,3 @@ def _tree(write: Write, start: Location, relations: Sequence[Named]) -> exp.Quer
     if not exact and get_close_matches(name, known, n=1, cutoff=0.75):
         raise UnknownName("relation", name, known, start)
     return whole(name)
-
-
-def _named_queries(spec: PipelineSpec) -> tuple[NamedQuery, ...]:
-    return tuple(
-        NamedQuery(
-            name=name,
-            sql=relation.query,
-            at=spec.place("relations", name),
-            start=spec.place("relations", name, "query"),
-            below=relation.from_,
-            run=run_of(spec, name),
-        )
-        for name, relation in spec.relations.items()
-        if relation.query is not None
-    )
-
-
-def _named_topics(spec: PipelineSpec) -> tuple[NamedTopic, ...]:
-    return tuple(
-        NamedTopic(name=name, topic=relation.topic, at=spec.place("relations", name))
-        for name, relation in spec.readings.items()
-        if relation.topic is not None
-    )
-
-
-def _named_rows(spec: PipelineSpec) -> tuple[NamedRows | NamedChanges, ...]:
-    return tuple(
-        NamedChanges(
-            name=name,
-            of=relation.from_,
-            deletes=relation.deletes,
-            at=spec.place("relations", name),
-        )
-        if relation.as_ == "append"
-        else NamedRows(
-            name=name, of=relation.from_, key=relation.key, at=spec.place("relations", name)
-        )
-        for name, relation in spec.relations.items()
-        if relation.from_ is not None and relation.batch is None
-    )

@@ -11,7 +11,7 @@ from typing import Literal
 from kaflow_engine.flow.windows import Window
 from kaflow_engine.model.record_columns import Role
 from kaflow_engine.model.spec import Path
-from kaflow_engine.sql.groups.shapes import AppendShape, RunShape
+from kaflow_engine.sql.groups.shapes import AppendShape, RunShape, TransformShape
 
 MATCHED = "$matched"
 BATCH_TIME = "$batch_time"
@@ -156,6 +156,8 @@ class GroupShape:
     """Made of runs: its keys are what is selected of a row, its columns those of SQL over a run."""
     append: AppendShape | None = None
     """Made of changes of a table: its keys are the columns of that, under their names."""
+    transform: TransformShape | None = None
+    """Made by a transform: its keys are what comes in, and the record columns that go past."""
     beside: tuple["QueryShape", ...] = ()
     """Other branches of a UNION ALL, whose rows it takes, too: each ends with it, in own words."""
     timed: bool = False
@@ -166,7 +168,13 @@ class GroupShape:
     @property
     def appends(self) -> bool:
         """Whether its rows leave once and need no window."""
-        return self.distinct or self.run is not None or self.append is not None
+        return self.distinct or self.is_made
+
+    @property
+    def is_made(self) -> bool:
+        """Whether no GROUP BY or DISTINCT makes it."""
+        made = (self.run, self.append, self.transform)
+        return any(each is not None for each in made)
 
     @property
     def expressions(self) -> tuple[Expr, ...]:
@@ -178,6 +186,8 @@ class GroupShape:
         """Return the expressions of which a column of its rows is made; none of a window."""
         if self.run is not None:
             return tuple(expr for _, expr in self.keys)  # any row of a run may be in any result
+        if self.transform is not None:
+            return self.transform.behind(name, self.keys)
         keys = (expr for key, expr in self.keys if key == name)
         read = (expr for call in self.calls if call.name == name for _, expr in call.arguments)
         return (*keys, *read)

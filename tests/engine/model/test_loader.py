@@ -12,7 +12,7 @@ from kaflow_engine.model.files.yaml_file import parse_yaml
 from kaflow_engine.model.files.yaml_syntax import compose
 from kaflow_engine.model.outputs.output_specs import OutputSpec
 from kaflow_engine.model.pipelines.loader import load_pipeline, pipeline_from_mapping
-from kaflow_engine.model.relation_specs import RelationSpec
+from kaflow_engine.model.relations.relation_specs import RelationSpec
 from kaflow_engine.model.specs import PipelineSpec, TopicSpec
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "pipelines"

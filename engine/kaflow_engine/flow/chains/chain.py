@@ -18,9 +18,19 @@ from kaflow_engine.flow.sinks import Sink
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.flow.tables import Append, Materialize, TableJoin
 from kaflow_engine.flow.timed import Runs, Throttle
+from kaflow_engine.flow.transforms import Transform
 
 InChain = (
-    KeyedJoin | Project | Ledger | Aggregate | Materialize | TableJoin | Append | Throttle | Runs
+    KeyedJoin
+    | Project
+    | Ledger
+    | Aggregate
+    | Materialize
+    | TableJoin
+    | Append
+    | Throttle
+    | Runs
+    | Transform
 )
 
 STATES = 1000
@@ -124,7 +134,12 @@ def driving_of(flow: Flow, operator: InChain) -> Driving:
             if isinstance(rows, Driving):
                 return rows
             before = operator_of(flow, rows.input)
-        case Ledger(inputs=inputs) | Throttle(inputs=inputs) | Append(inputs=inputs):
+        case (
+            Ledger(inputs=inputs)
+            | Throttle(inputs=inputs)
+            | Append(inputs=inputs)
+            | Transform(inputs=inputs)
+        ):
             before = operator_of(flow, inputs[0])
         case Aggregate(inputs=inputs, chain=number) | Runs(inputs=inputs, chain=number):
             entry = operator_of(flow, inputs[0])

@@ -99,8 +99,8 @@ def _kinds(union: object) -> Kinds:
     plugin: type[Spec] | None = None
     for member in get_args(union):
         spec = inside(member).spec
-        if spec is None:
-            continue
+        if spec is None or "type" not in spec.model_fields:
+            continue  # what it is without a type
         kind = spec.model_fields["type"].annotation
         if kind is str:
             plugin = spec

@@ -16,7 +16,7 @@ def settings_at(spec: PipelineSpec, owner: Path) -> QuerySettings | None:
     """Return what a relation or an output says itself; None of the pipeline."""
     match owner:
         case ("relations", str(name)):
-            return spec.relations[name]
+            return spec.queried.get(name)
         case ("outputs", int(number)):
             return spec.outputs[number]
         case _:
@@ -55,7 +55,7 @@ def owner_of_rows(spec: PipelineSpec, write: Write, key: str) -> Path:
 def _relation_with(spec: PipelineSpec, write: Write, at: Location) -> str | None:
     """Return the relation in whose query a place is; None: in that of the output."""
     found: list[str] = []
-    for name, relation in spec.relations.items():
+    for name, relation in spec.queried.items():
         start = spec.place("relations", name, "query")
         if relation.query is None or start.line is None or at.line is None or start.file != at.file:
             continue

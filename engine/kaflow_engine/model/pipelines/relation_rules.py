@@ -12,7 +12,7 @@ from kaflow_engine.model.pipelines.table_rules import (
     without_table,
 )
 from kaflow_engine.model.query_settings import OF_QUERIES
-from kaflow_engine.model.relation_specs import OF_READINGS, OF_ROWS
+from kaflow_engine.model.relations.relation_specs import OF_READINGS, OF_ROWS
 from kaflow_engine.model.spec import Path
 
 _KINDS = ("query", "topic", "from")
@@ -30,6 +30,8 @@ def keys_of_relations(tree: Entries) -> Iterator[ModelError]:
         if not isinstance(entry.value, Entries) or set(_KINDS) & entry.value.misspelled:
             continue
         path: Path = ("relations", entry.key)
+        if is_said(entry.value, "type"):
+            continue  # a transform has keys of its own
         if is_said(entry.value, "batch"):
             yield from _of_runs(tree, path, entry.value)
             continue

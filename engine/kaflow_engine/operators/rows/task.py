@@ -7,6 +7,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from kaflow_engine.flow.flow import Beginning
+from kaflow_engine.state.answers import Answers
 from kaflow_engine.state.reader import StateReader
 
 
@@ -55,6 +56,11 @@ class Task(Protocol):
 
     def deliver(self, rows: pa.Table) -> None:
         """Write rows of schema OUTPUT; called at most once."""
+        ...
+
+    @property
+    def answers(self) -> Answers:
+        """Return what outside systems answered in an earlier try of the batch."""
         ...
 
     def avro_schema(self, schema_id: int) -> str:

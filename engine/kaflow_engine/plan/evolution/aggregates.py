@@ -19,6 +19,7 @@ from kaflow_engine.flow.graph import (
 from kaflow_engine.flow.numbers import AGGREGATES, STATES, TABLES, aggregate_state, with_states
 from kaflow_engine.flow.operators import Aggregate, Project
 from kaflow_engine.flow.tables import Append
+from kaflow_engine.flow.transforms import Transform
 
 KEPT = (
     *("topic", "joins", "time", "where", "unnests"),
@@ -259,16 +260,22 @@ def _joins(flow: Flow, chain: Chain) -> list[list[str]]:
 
 
 def _appended(flow: Flow, aggregate: Aggregate) -> list[list[str]]:
-    """Return which changes are counted, where they are rows of their own, and of which columns."""
-    before = gathered_to(flow, aggregate)[-2:-1]
-    return [
-        [each.id if not each.deletes else f"{each.id} with deletes", *_entry_of(flow, each)]
-        for each in before
-        if isinstance(each, Append)
-    ]
+    """Return which changes are counted, where they are rows of their own, and of which columns; and
+    through which transforms rows come."""
+    found: list[list[str]] = []
+    for each in reversed(gathered_to(flow, aggregate)[:-1]):
+        match each:
+            case Append():
+                name = each.id if not each.deletes else f"{each.id} with deletes"
+                return [[name, *_entry_of(flow, each)], *found]
+            case Transform():
+                found.insert(0, [each.id, str(each.params), *_entry_of(flow, each)])
+            case _:
+                break
+    return found
 
 
-def _entry_of(flow: Flow, append: Append) -> list[str]:
+def _entry_of(flow: Flow, append: Append | Transform) -> list[str]:
     entry = operator_of(flow, append.inputs[0])
     assert isinstance(entry, Project)
     selected = [f"{sql} AS {column.name}" for column, sql in entry.columns]

@@ -36,6 +36,19 @@ class AppendPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TransformPart:
+    """Rows that a transform makes of others."""
+
+    name: str
+    type: str
+    added: tuple[str, ...]
+    """Columns that it adds or gives another type, with their types."""
+    removed: tuple[str, ...]
+    about: str
+    """What it is, in a few words of its kind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPart:
     """One GROUP BY or DISTINCT; durations in ms."""
 
@@ -49,6 +62,8 @@ class GroupPart:
     """Runs of rows, instead of groups."""
     append: AppendPart | None
     """Changes of a table, instead of groups."""
+    transform: TransformPart | None
+    """A transform, instead of groups."""
     each: bool
     """Every change leaves, else one for each group and batch."""
     grace: int

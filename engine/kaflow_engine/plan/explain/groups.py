@@ -13,6 +13,7 @@ from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.record_columns import KEY, NULL_VALUE
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.explain.group_part import AppendPart, CallPart, GroupPart, RunPart
+from kaflow_engine.plan.explain.transforms import names_of_transform, transform_part, transform_rows
 from kaflow_engine.plan.planner.grouping.settings import GroupSettings, group_settings
 from kaflow_engine.sql.groups.event_time import TIME
 from kaflow_engine.sql.groups.shapes import RunShape
@@ -76,6 +77,7 @@ def _part(
         append=None
         if group.append is None
         else AppendPart(of=group.append.of, deletes=group.append.deletes),
+        transform=None if group.transform is None else transform_part(group.transform),
         leaves=settings.leaves,
         each=settings.each,
         grace=settings.grace,
@@ -118,6 +120,8 @@ def _named(group: GroupShape, named: dict[str, str]) -> dict[str, str]:
     if group.run is not None:
         called = {**{c.name: c.name for c in group.run.results}, APPEND_TIME: TIME}
         return {identifier(f"{group.alias}.{name}"): text for name, text in called.items()}
+    if group.transform is not None:
+        return names_of_transform(group)
     if group.append is not None:
         beside = {APPEND_OP: OP, APPEND_TIME: TIME, APPEND_KEY: KEY}
         called = {name: name for name, _ in group.keys} | beside
@@ -148,6 +152,8 @@ def group_rows(group: GroupPart) -> Iterator[tuple[str, str]]:
     """Yield what there is to say of a GROUP BY."""
     if group.run is not None:
         yield from _run_rows(group, group.run)
+    elif group.transform is not None:
+        yield from transform_rows(group.transform, group.having)
     elif group.append is not None:
         yield from _append_rows(group, group.append)
     elif group.distinct:

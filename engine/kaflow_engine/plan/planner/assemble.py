@@ -166,7 +166,7 @@ def _chain(
     headers = [expr for branch in parts.branches for expr in branch.headers]
     raw = raw_condition(spec, writes, alias, uncertain, later, headers) if steps else None
     late = [
-        g.settings.on_late == "dead_letter" or g.shape.run is not None
+        g.settings.on_late == "dead_letter" or g.shape.run or g.shape.transform
         for b in parts.branches
         for g in b.groups
     ]

@@ -173,13 +173,18 @@ class WorkerTask:
             mark=self._batch.mark,
             alone=len(self.partitions) == self._settings.plan.partitions,
             passing=self.passing,
-            answers=KeptAnswers(self._log.store, self._settings.state, self._batch.batch),
+            answers=self.answers,
         )
         written = sink.write(part)
         for name, spent in written.phases.items():
             self._spend(f"{phase}.{name}", spent)
         self._notes += [*written.notes, {"rows": dict(written.rows)}]
         return written
+
+    @property
+    def answers(self) -> KeptAnswers:
+        """Return what outside systems answered in an earlier try of the batch."""
+        return KeptAnswers(self._log.store, self._settings.state, self._batch.batch)
 
     def avro_schema(self, schema_id: int) -> str:
         """Return the writer schema registered under an id."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from kaflow_engine.flow.tables import APPEND_TIME
+from kaflow_engine.flow.transforms import PASSED
 from kaflow_engine.flow.windows import WINDOW_START, CalendarWindow, FixedWindow, Window
 from kaflow_engine.sql.flat import Flat
 from kaflow_engine.sql.scope import Schemas
@@ -94,6 +95,10 @@ def clock_of(tree: exp.Expr, rows: Flat, schemas: Schemas, event_times: EventTim
         if group.distinct and name in group.keys:
             below = replace(rows, groups=rows.groups[:-1])
             return clock_of(group.keys[name], below, schemas, event_times)
+        if group.transform is not None:
+            below = replace(rows, groups=rows.groups[:-1])
+            passed = group.keys.get(name) if name == f"{PASSED}{TIME}" else None
+            return None if passed is None else clock_of(passed, below, schemas, event_times)
         if group.append is not None:
             return Clock(type="TIMESTAMP") if name == APPEND_TIME else None
         if name not in (TIME, WINDOW_START):

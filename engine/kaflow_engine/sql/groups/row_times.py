@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from kaflow_engine.flow.tables import APPEND_KEY
 from kaflow_engine.flow.windows import ROW_TIME
+from kaflow_engine.sql.groups.shapes import is_passed
 from kaflow_engine.sql.shape import GroupShape, QueryShape
 from kaflow_engine.sql.types.bind import expressions
 
@@ -51,3 +52,20 @@ def timed(group: GroupShape) -> GroupShape:
     """Return a group whose rows have their event time as a column."""
     beside = (with_row_times(each, of_last=True) for each in group.beside)
     return replace(group, timed=not group.appends or group.distinct, beside=tuple(beside))
+
+
+def without_unread(shape: QueryShape) -> QueryShape:
+    """Return a query whose transforms let only those record columns pass that something reads."""
+    read = {use for output in shape.outputs for use in output.expr.uses}
+    groups: list[GroupShape] = []
+    for group in reversed(shape.groups):
+        if group.transform is not None:
+            kept = (e for e in group.keys if not is_passed(e[0]) or (group.alias, e[0]) in read)
+            group = replace(group, keys=tuple(kept))
+        read |= {use for expr in (*group.expressions, *group.where) for use in expr.uses}
+        groups.append(replace(group, beside=tuple(map(without_unread, group.beside))))
+    sources = (
+        each if each.query is None else replace(each, query=without_unread(each.query))
+        for each in shape.sources
+    )
+    return replace(shape, groups=tuple(reversed(groups)), sources=tuple(sources))

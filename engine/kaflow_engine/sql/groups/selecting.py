@@ -12,6 +12,7 @@ from kaflow_engine.sql.groups.distinct import distinct_rows, is_distinct
 from kaflow_engine.sql.groups.first_rows import first_rows
 from kaflow_engine.sql.groups.grouping import Grouper, is_grouped
 from kaflow_engine.sql.groups.runs import rows_of_runs, run_of
+from kaflow_engine.sql.groups.transforms import rows_of_transform, transform_of
 from kaflow_engine.sql.groups.windows import ClockOf
 from kaflow_engine.sql.scope import Schemas, Scope
 from kaflow_engine.sql.streamable import row_number_of
@@ -49,6 +50,8 @@ class Selecting:
             flat.outputs = distinct_rows(query, flat, self.at)
         if (run := run_of(query)) is not None:
             flat.outputs = rows_of_runs(run, flat, self.typed(flat), self.readable, self.at)
+        if (transform := transform_of(query)) is not None:
+            flat.outputs = rows_of_transform(transform, flat)
         if (changes := changes_of(query)) is not None:
             flat.outputs = rows_of_changes(changes, query, flat, self.at)
 

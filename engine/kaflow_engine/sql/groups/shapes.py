@@ -1,8 +1,14 @@
-"""What a group is made of where no GROUP BY makes it: runs of rows, and changes of a table."""
+"""What a group is made of where no GROUP BY makes it: runs of rows, changes of a table, and rows
+that are transformed one by one."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
+from kaflow_engine.flow.transforms import IN, PASSED, TransformParams
 from kaflow_engine.model.columns import Column
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,3 +34,45 @@ class AppendShape:
 
     of: str
     deletes: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransformShape:
+    """Rows that become none, one or several, each alone.
+
+    The keys of the group are the columns that come in, under names with IN, and the record columns
+    that go past, under names with PASSED.
+    """
+
+    name: str
+    """What its author calls it."""
+    params: TransformParams
+    schema: tuple[tuple[str, str | None], ...]
+    """Columns that are added or have another type than those that come in; None: it is taken
+    away."""
+
+    def names(self, inputs: Sequence[str]) -> list[str]:
+        """Return the names of the columns of its rows, of those that come in."""
+        own = dict(self.schema)
+        kept = [name for name in inputs if name not in own or own[name] is not None]
+        return kept + [name for name, kind in self.schema if kind and name not in inputs]
+
+    def results(self, keys: Sequence[Column]) -> tuple[Column, ...]:
+        """Return the columns of its rows, of the keys of the group."""
+        inputs = {c.name.removeprefix(IN): c.type for c in keys if c.name.startswith(IN)}
+        types = {**inputs, **dict(self.schema)}
+        return tuple(Column(name, types[name] or "") for name in self.names(list(inputs)))
+
+    def behind(self, name: str, keys: Sequence[tuple[str, T]]) -> tuple[T, ...]:
+        """Return of which keys of the group a column of its rows is made: of the one of its name,
+        where the schema does not mention it, else of all that come in."""
+        known = dict(keys)
+        same = name if name in known else f"{IN}{name}"
+        if same in known and name not in dict(self.schema):
+            return (known[same],)
+        return tuple(each for key, each in keys if key.startswith(IN))
+
+
+def is_passed(key: str) -> bool:
+    """Tell whether the key of a transform is a record column that goes past it."""
+    return key.startswith(PASSED) and not key.startswith(IN)

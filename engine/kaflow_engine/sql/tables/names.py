@@ -9,6 +9,7 @@ from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.model.key_formats import TEXT
 from kaflow_engine.sql.groups.changes import changes_of
 from kaflow_engine.sql.groups.grouping import is_grouped
+from kaflow_engine.sql.groups.transforms import transform_of
 from kaflow_engine.sql.streamable import is_unnest, line_of, row_number_of
 from kaflow_engine.sql.syntax import at_line
 from kaflow_engine.sql.tables.kinds import ORDER, Kind, beside
@@ -105,7 +106,7 @@ class Names:
         clause = query.args.get("from_") or query.args.get("from")
         if not isinstance(query, exp.Select) or clause is None:
             return "events"
-        if changes_of(query) is not None:
+        if changes_of(query) is not None or transform_of(query) is not None:
             return "events"
         if is_grouped(query) or row_number_of(query) is not None:
             return "table"

@@ -101,6 +101,9 @@ def _columns(below: AliasColumns, group: GroupShape, at: Location | None) -> Gro
     if group.run is not None:
         results = (*group.run.results, Column(APPEND_TIME, "TIMESTAMP"))
         return GroupColumns(keys=keys, arguments=(), results=results, window=())
+    if group.transform is not None:
+        results = group.transform.results(keys)
+        return GroupColumns(keys=keys, arguments=(), results=results, window=())
     if group.append is not None:
         beside = (Column(APPEND_OP, "VARCHAR"), Column(APPEND_TIME, "TIMESTAMP"))
         return GroupColumns(keys=keys, arguments=(), results=beside, window=())

@@ -17,6 +17,7 @@ from kaflow_engine.operators.rows.reports import BatchReport, read_reports
 from kaflow_engine.operators.rows.schemas import EXCHANGE
 from kaflow_engine.operators.rows.task import BatchContext
 from kaflow_engine.operators.watermark import END, WatermarkState, advance, ended
+from kaflow_engine.state.answers import Answers
 from kaflow_engine.state.copies.memory import MemoryState
 from kaflow_engine.testing.local.world import Crashed, LocalWorld, LoggedBatch, Point
 
@@ -57,6 +58,10 @@ class _LocalTask:
 
     def deliver(self, rows: pa.Table) -> None:
         self._world.deliver(rows)
+
+    @property
+    def answers(self) -> Answers:
+        return self._world.answers
 
     def avro_schema(self, schema_id: int) -> str:
         return self._schema_by_id(schema_id)

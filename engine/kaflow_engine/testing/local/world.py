@@ -7,7 +7,7 @@ a test may end the run.
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -69,6 +69,19 @@ class _Copy:
     applied: int = 0
 
 
+@dataclass(slots=True)
+class _Answers:
+    """What was answered in one batch; a crash does not take it."""
+
+    _by_name: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+
+    def kept(self, name: str) -> Mapping[str, Any] | None:
+        return self._by_name.get(name)
+
+    def keep(self, name: str, answer: Mapping[str, Any]) -> None:
+        self._by_name[name] = answer
+
+
 class LocalWorld:
     """The durable side of one pipeline.
 
@@ -80,6 +93,7 @@ class LocalWorld:
         self.commits: list[LoggedCommit] = []
         self.begun: LoggedBatch | None = None
         """The batch that is logged and not committed."""
+        self.answers = _Answers()
         self._point = point
         self._files: dict[Place, pa.Table] = {}
         self._sink: list[pa.Table] = []
@@ -89,7 +103,7 @@ class LocalWorld:
     def begin(self, batch: LoggedBatch) -> None:
         """Log a batch."""
         with self._at("batch_logged"):
-            self.begun = batch
+            self.begun, self.answers = batch, _Answers()
             self._files, self._sink, self._delivered = {}, [], set()
 
     def state(self, place: Place) -> MemoryState:

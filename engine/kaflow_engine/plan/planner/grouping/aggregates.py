@@ -8,6 +8,7 @@ from kaflow_engine.flow.numbers import RUNS, aggregate_state, timed_state
 from kaflow_engine.flow.operators import Aggregate, Gathers, KeyedJoin, Project
 from kaflow_engine.flow.tables import Append
 from kaflow_engine.flow.timed import Runs
+from kaflow_engine.flow.transforms import IN, PASSED, Transform
 from kaflow_engine.flow.windows import SessionWindow
 from kaflow_engine.model.columns import Column
 from kaflow_engine.plan.planner.grouping.accumulators import accumulate
@@ -20,7 +21,7 @@ from kaflow_engine.plan.planner.grouping.places import (
 )
 from kaflow_engine.plan.planner.grouping.settings import GroupParts
 from kaflow_engine.plan.planner.wiring import Grouped, projection
-from kaflow_engine.sql.groups.shapes import AppendShape, RunShape
+from kaflow_engine.sql.groups.shapes import AppendShape, RunShape, TransformShape
 from kaflow_engine.sql.shape import Expr, UnnestShape
 
 
@@ -147,6 +148,8 @@ class Aggregates:
         chain = None if all(each.chain == self.chain for each in inflows) else self.chain
         if group.shape.append is not None:
             aggregate = _append(group, group.shape.append, f"changes:{name}", inputs)
+        elif group.shape.transform is not None:
+            aggregate = _transform(group, group.shape.transform, f"transform:{name}", inputs)
         elif group.shape.run is not None:
             state = timed_state(self.chain, RUNS + number)
             runs = _runs(group, group.shape.run, f"runs:{name}", state, inputs)
@@ -182,7 +185,7 @@ class Aggregates:
 def _bare(grouped: Grouped) -> tuple[tuple[Project, ...], Gathers]:
     """Return what two must share to be one."""
     bare = replace(grouped.aggregate, id="", inputs=())
-    bare = bare if isinstance(bare, Append) else replace(bare, state=0)
+    bare = bare if isinstance(bare, Append | Transform) else replace(bare, state=0)
     return tuple(replace(each, id="") for each in grouped.entries), bare
 
 
@@ -254,6 +257,23 @@ def _append(group: GroupParts, append: AppendShape, id: str, inputs: tuple[str, 
         alias=group.shape.alias,
         columns=tuple(column for column, _ in group.keys),
         deletes=append.deletes,
+    )
+
+
+def _transform(
+    group: GroupParts, transform: TransformShape, id: str, inputs: tuple[str, ...]
+) -> Transform:
+    keys = [column for column, _ in group.keys]
+    entered = [column for column in keys if column.name.startswith(IN)]
+    return Transform(
+        id=id,
+        inputs=inputs,
+        alias=group.shape.alias,
+        name=transform.name,
+        columns=tuple(Column(c.name.removeprefix(IN), c.type) for c in entered),
+        passed=tuple(c for c in keys if c.name.startswith(PASSED) and c not in entered),
+        results=group.results,
+        params=transform.params,
     )
 
 

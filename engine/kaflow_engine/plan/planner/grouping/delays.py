@@ -5,6 +5,7 @@ from typing import assert_never
 from kaflow_engine.flow.operators import Aggregate, Gathers
 from kaflow_engine.flow.tables import Append
 from kaflow_engine.flow.timed import Runs
+from kaflow_engine.flow.transforms import Transform
 from kaflow_engine.flow.windows import span_of
 from kaflow_engine.plan.planner.grouping.settings import GroupParts
 from kaflow_engine.plan.planner.wiring import Grouped
@@ -28,7 +29,7 @@ def delay_behind(gathers: Gathers, delay: int) -> int:
     match gathers:
         case Runs():
             return 0
-        case Append():
+        case Append() | Transform():
             return delay
         case Aggregate(window=window, grace=grace):
             return delay if window is None else delay + span_of(window) + grace

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.flow.transforms import PASSED
 from kaflow_engine.model.outputs.output_specs import Write
 from kaflow_engine.model.record_columns import KEY, KEY_BYTES
 from kaflow_engine.model.specs import PipelineSpec
@@ -12,7 +13,7 @@ from kaflow_engine.plan.planner.grouping.group_keys import key_of_group
 from kaflow_engine.plan.planner.tables.keys import TableKeys, has_columns, key_output, query_key
 from kaflow_engine.plan.planner.tables.record_keys import own_key_name
 from kaflow_engine.sql.scope import Schemas
-from kaflow_engine.sql.shape import Expr, OutputShape, QueryShape
+from kaflow_engine.sql.shape import Expr, GroupShape, OutputShape, QueryShape
 
 
 def with_row_key(
@@ -30,10 +31,9 @@ def with_row_key(
         return shape
     if all(_is_of_driving(each) and each.driving.topic in spec.sources for each in branches):
         return shape
-    alias, made = shape.driving.alias, shape.row_key
+    made = shape.row_key
     if _is_of_driving(shape):
-        use = (alias, KEY_BYTES.name)
-        expr = Expr(sql=identifier(".".join(use)), uses=(use,))
+        shape, expr = with_key_bytes(shape)
     else:
         expr = Expr(sql=f"encode(CAST({made.sql} AS VARCHAR))", uses=made.uses)
     key = OutputShape(name=KEY_BYTES.name, expr=expr, role="own_key")
@@ -42,8 +42,27 @@ def with_row_key(
 
 def _is_of_driving(shape: QueryShape) -> bool:
     """Tell whether the key of rows is that of their driving records."""
-    own = identifier(f"{shape.driving.alias}.{KEY}")
-    return shape.row_key is not None and shape.row_key.sql == own
+    made = shape.row_key
+    for group in reversed(shape.groups):  # transforms, which it passes
+        name = f"{PASSED}{KEY}"
+        if made is not None and made.sql == identifier(f"{group.alias}.{name}"):
+            made = dict(group.keys)[name]
+    return made is not None and made.sql == identifier(f"{shape.driving.alias}.{KEY}")
+
+
+def with_key_bytes(shape: QueryShape) -> tuple[QueryShape, Expr]:
+    """Return a query with the key of its driving records as it came, past its transforms."""
+    expr = _column(shape.driving.alias, KEY_BYTES.name)
+    groups: list[GroupShape] = []
+    for group in shape.groups:
+        name = f"{PASSED}{KEY_BYTES.name}"
+        groups.append(replace(group, keys=(*group.keys, (name, expr))))
+        expr = _column(group.alias, name)
+    return replace(shape, groups=tuple(groups)), expr
+
+
+def _column(alias: str, name: str) -> Expr:
+    return Expr(sql=identifier(f"{alias}.{name}"), uses=((alias, name),))
 
 
 def with_own_key(write: Write, shape: QueryShape, keys: TableKeys, schemas: Schemas) -> QueryShape:

@@ -144,6 +144,14 @@ def _grouped_twice(spec: PipelineSpec, branch: BranchParts) -> Iterator[ModelErr
             continue
         if not before.settings.is_table:
             continue
+        if group.shape.transform is not None:
+            yield SqlError(
+                f"'{group.shape.transform.name}' transforms the rows of a window that change",
+                place_of(spec, branch.write, group.shape),
+                "remove emission.type: immediate, or emission.late_updates, so that its rows leave "
+                "once; or transform the rows that are grouped",
+            )
+            continue
         if group.shape.window is not None:
             yield SqlError(
                 "a window over groups without a window is not supported: such groups change, and "
@@ -208,6 +216,8 @@ def _never_again(group: GroupShape) -> str | None:
 def _called(group: GroupShape) -> str:
     if group.run is not None:
         return "a run of rows"
+    if group.transform is not None:
+        return f"the transform '{group.transform.name}'"
     return "DISTINCT" if group.distinct else "GROUP BY"
 
 
@@ -230,7 +240,7 @@ def _aggregation(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterato
     tables: list[GroupShape] = []
     for branch in branches:
         for group in branch.groups:
-            if group.shape.append is not None:
+            if group.shape.append is not None or group.shape.transform is not None:
                 continue
             owner = owner_of(spec, branch.write, group.shape, "aggregation")
             own.setdefault(owner, []).append(group.shape)

@@ -22,7 +22,7 @@ from kaflow_engine.plan.planner.tables.keys import TableKeys, table_keys
 from kaflow_engine.plan.planner.tables.upserts import as_changes, refuse_upserts
 from kaflow_engine.sql.chain_shapes import groups_of_tables
 from kaflow_engine.sql.groups.event_time import TIME
-from kaflow_engine.sql.groups.row_times import timed
+from kaflow_engine.sql.groups.row_times import timed, without_unread
 from kaflow_engine.sql.pipeline import pipeline_shapes
 from kaflow_engine.sql.scope import Schemas
 from kaflow_engine.sql.shape import Expr, GroupShape, QueryShape
@@ -176,7 +176,10 @@ def keyed_shapes(spec: PipelineSpec, schemas: Schemas) -> tuple[tuple[QueryShape
         for write, branches in zip(spec.writes, found, strict=True)
     )
     return tuple(
-        tuple(_keyed(spec, write, shape, branches, keys, schemas) for shape in branches)
+        tuple(
+            without_unread(_keyed(spec, write, shape, branches, keys, schemas))
+            for shape in branches
+        )
         for write, branches in zip(spec.writes, found, strict=True)
     )
 

@@ -1,104 +1,14 @@
 """Relations: named queries beside a query, which reads them as it reads those of its WITH."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from sqlglot import exp
 
 from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.model.files.yaml_file import raise_all
-from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.sql.groups.changes import ChangesText, reading_changes
-from kaflow_engine.sql.groups.first_rows import with_last_rows
-from kaflow_engine.sql.groups.runs import RunText, check_run, reading_runs
+from kaflow_engine.sql.groups.runs import check_run, reading_runs
+from kaflow_engine.sql.named.named import Named, NamedQuery, NamedTopic, whole
 from kaflow_engine.sql.parse import parse_query
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedQuery:
-    """A relation as its author wrote it."""
-
-    name: str
-    sql: str
-    at: Location
-    """Where its name stands."""
-    start: Location
-    """Where its SQL begins."""
-    below: str | None = None
-    """What its runs are made of, where it has any; its SQL is that of `run` then."""
-    run: RunText | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedTopic:
-    """A relation that is a reading of a topic."""
-
-    name: str
-    topic: str
-    at: Location
-    """Where its name stands."""
-
-    @property
-    def tree(self) -> exp.Query:
-        """The query that reads the topic under its own name."""
-        return whole(self.topic)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedRows:
-    """A relation that is the last row of each key of another one."""
-
-    name: str
-    of: str
-    key: tuple[str, ...]
-    at: Location
-    """Where its name stands."""
-
-    @property
-    def tree(self) -> exp.Query:
-        """The query of these rows; one without a key is none of them."""
-        columns = [exp.column(exp.to_identifier(name, quoted=True)) for name in self.key]
-        known = exp.and_(*(column.is_(exp.null()).not_() for column in columns))
-        return with_last_rows(whole(self.of).where(known), columns)
-
-    def counted_from(self, start: Location) -> exp.Query:
-        """Return that query as if it stood at the name, with lines counted from `start`."""
-        return _standing(self.tree, self.at, start)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedChanges:
-    """A relation whose rows are the changes of another one, which is a table."""
-
-    name: str
-    of: str
-    deletes: bool
-    at: Location
-    """Where its name stands."""
-
-    @property
-    def tree(self) -> exp.Query:
-        """The query of these rows."""
-        said = ChangesText(name=self.name, of=self.of, deletes=self.deletes)
-        return reading_changes(whole(self.of), said)
-
-    def counted_from(self, start: Location) -> exp.Query:
-        """Return that query as if it stood at the name, with lines counted from `start`."""
-        return _standing(self.tree, self.at, start)
-
-
-Named = NamedQuery | NamedTopic | NamedRows | NamedChanges
-
-
-def _standing(tree: exp.Query, at: Location, start: Location) -> exp.Query:
-    for node in tree.walk():
-        node.meta["line"] = (at.line or 0) - (start.line or 0) + 1
-    return tree
-
-
-def whole(name: str) -> exp.Select:
-    """Return the query of all that stands behind a name."""
-    return exp.select("*").from_(exp.Table(this=exp.to_identifier(name, quoted=True)))
 
 
 def parse_relations(relations: Sequence[NamedQuery]) -> dict[str, exp.Query]:
@@ -260,17 +170,3 @@ def _moved(tree: exp.Query, lines: int) -> exp.Query:
         if isinstance(line := node.meta.get("line"), int):
             node.meta["line"] = line + lines
     return moved
-
-
-def run_of(spec: PipelineSpec, name: str) -> RunText | None:
-    """Return what is said of the runs that a relation is made of; None: it is no such relation."""
-    relation = spec.relations[name]
-    if relation.batch is None or relation.query is None:
-        return None
-    return RunText(
-        sql=relation.query.strip().rstrip(";"),
-        start=spec.place("relations", name, "query"),
-        size=relation.batch.size,
-        every=relation.batch.every,
-        per_partition=relation.batch.per == "partition",
-    )

@@ -1,0 +1,64 @@
+"""Transforms: what makes rows of rows without SQL, one after the other and without state."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from kaflow_engine.model.columns import Column
+
+IN = "$in."
+"""What stands before the name of a column in the projection that a transform takes."""
+PASSED = "$"
+"""What stands before the name of a record column that goes past a transform."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptParams:
+    """A script that is called with each row."""
+
+    type: Literal["script"] = "script"
+    language: Literal["javascript"]
+    text: str
+    timeout: int
+    """Milliseconds that one row may take."""
+    memory: int
+    """Bytes that the script may have."""
+
+
+TransformParams = ScriptParams
+"""What is said of each kind of transform: a closed union, by `type`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transform:
+    """Append rows that a projection selects, each of which becomes none, one or several, in the
+    task of the operator before it.
+
+    Its rows have the columns `alias.<result>`, and `alias.<passed>` as they came.
+    """
+
+    type: Literal["transform"] = "transform"
+    id: str
+    inputs: tuple[str, ...]
+    """The projection whose rows it takes."""
+    alias: str
+    name: str
+    """What the author calls it."""
+    columns: tuple[Column, ...]
+    """What it is given of a row, in the order of the projection."""
+    passed: tuple[Column, ...]
+    """Record columns of the row, behind them in the projection: each row that is made of it has
+    them, too."""
+    results: tuple[Column, ...]
+    params: TransformParams
+
+    @property
+    def is_table(self) -> bool:
+        """Whether its rows are those of a table, which are replaced."""
+        return False
+
+    @property
+    def rows(self) -> tuple[Column, ...]:
+        """The columns of its rows, named `alias.column`."""
+        return tuple(
+            Column(f"{self.alias}.{c.name}", c.type) for c in (*self.results, *self.passed)
+        )

@@ -1,0 +1,85 @@
+"""Relations that are transforms: each kind, which `type` names, has settings of its own."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag
+
+from kaflow_engine.model.durations import Duration
+from kaflow_engine.model.names import Filled, refuse
+from kaflow_engine.model.relations.relation_specs import RelationSpec
+from kaflow_engine.model.spec import CHOICE, Spec
+
+TRANSFORM_TYPES = ("script",)
+_QUERY = f"{CHOICE}query"
+
+_UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+
+
+def parse_size(text: str) -> int:
+    """Return the bytes of a text such as `64MB`.
+
+    >>> parse_size("64MB"), parse_size("1 GiB")
+    (64000000, 1073741824)
+
+    Raises:
+        PydanticCustomError: It is no size.
+    """
+    number = text.rstrip("BbGgIiKkMm").strip()
+    unit = _UNITS.get(text[len(text.rstrip("BbGgIiKkMm")) :].upper())
+    if unit is None or not number.isdecimal():
+        raise refuse("is not a size", "write a number and KB, MB or GB, such as 64MB")
+    return int(number) * unit
+
+
+def _size(value: object) -> int:
+    if not isinstance(value, str):
+        raise refuse("is not a size", "write a number and KB, MB or GB, such as 64MB")
+    return parse_size(value)
+
+
+Size = Annotated[int, BeforeValidator(_size)]
+"""Bytes."""
+
+
+class TransformSpec(Spec):
+    """A relation whose rows are made of those of another one, each alone, without SQL."""
+
+    type: Any
+    from_: Filled = Field(alias="from")
+    """The topic, source or relation that is read."""
+    schema_: dict[str, Filled | None] = Field(default={}, alias="schema")
+    """Columns that it adds or gives another type; `null`: it takes the column away."""
+    description: str | None = None
+
+
+class ScriptSpec(TransformSpec):
+    """A script that is called with each row."""
+
+    type: Literal["script"]
+    language: Literal["javascript", "typescript"] = "javascript"
+    script: Filled | None = None
+    """Its text."""
+    file: Filled | None = None
+    """Where its text stands instead, from the folder of the pipeline file."""
+    timeout: Duration = Field(default=1_000, gt=0)
+    """How long one row may take, in ms."""
+    memory: Size = Field(default=64_000_000, ge=1_000_000, le=2_000_000_000)
+
+
+def _choice(value: object) -> str:
+    """Return the tag of what a relation is; an unknown `type` is reported with its key."""
+    kind: object = getattr(value, "type", None)
+    if isinstance(value, dict):
+        kind = cast(Mapping[str, object], value).get("type")
+    return f"{CHOICE}{kind}" if kind in TRANSFORM_TYPES else _QUERY
+
+
+AnyTransform = ScriptSpec
+"""What a relation with a `type` may be."""
+
+AnyRelation = Annotated[
+    Annotated[RelationSpec, Tag(_QUERY)] | Annotated[ScriptSpec, Tag("\0script")],
+    Discriminator(_choice),
+]
+"""What each of `relations` may be."""

@@ -1,0 +1,57 @@
+"""Transforms as `kaflow explain` shows them."""
+
+from collections.abc import Iterator, Sequence
+from typing import assert_never
+
+from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.flow.transforms import IN, PASSED, ScriptParams, TransformParams
+from kaflow_engine.model.durations import format_duration
+from kaflow_engine.plan.explain.group_part import TransformPart
+from kaflow_engine.sql.groups.shapes import TransformShape
+from kaflow_engine.sql.shape import GroupShape
+
+
+def transform_part(transform: TransformShape) -> TransformPart:
+    """Return what there is to say of a transform."""
+    return TransformPart(
+        name=transform.name,
+        type=transform.params.type,
+        added=tuple(f"{name} {kind}" for name, kind in transform.schema if kind),
+        removed=tuple(name for name, kind in transform.schema if kind is None),
+        about=_about(transform.params),
+    )
+
+
+def _about(params: TransformParams) -> str:
+    match params:
+        case ScriptParams(text=text, timeout=timeout, memory=memory):
+            lines = len(text.strip().splitlines())
+            return (
+                f"{params.language}, {lines} lines; a row may take {format_duration(timeout)}, the "
+                f"script {memory // 1_000_000} MB"
+            )
+        case _:
+            assert_never(params)
+
+
+def transform_rows(part: TransformPart, where: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield what there is to say of a transform, line by line."""
+    yield part.type, f"{part.name}: {part.about}"
+    if part.added:
+        yield "  sets", ", ".join(part.added)
+    if part.removed:
+        yield "  removes", ", ".join(part.removed)
+    yield "  kept", "nothing"
+    for condition in where:
+        yield "WHERE", condition
+    yield "  leaves", "what becomes of each row, at once"
+
+
+def names_of_transform(group: GroupShape) -> dict[str, str]:
+    """Return what the columns of the rows of a transform are called."""
+    assert group.transform is not None
+    names = [name for name, _ in group.keys]
+    passed = {name: name.removeprefix(PASSED) for name in names if not name.startswith(IN)}
+    inputs = [name.removeprefix(IN) for name in names if name.startswith(IN)]
+    called = passed | {name: name for name in group.transform.names(inputs)}
+    return {identifier(f"{group.alias}.{name}"): text for name, text in called.items()}

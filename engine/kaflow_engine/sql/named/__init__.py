@@ -1,0 +1,1 @@
+"""Relations by their names: what they are, and how they fit together."""

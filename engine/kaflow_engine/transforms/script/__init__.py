@@ -1,0 +1,1 @@
+"""Scripts that are called with each row, in an engine without files, network and clock."""
