@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from kaflow_engine.connectors.http.asking import in_flight
 from kaflow_engine.connectors.http.client import Endpoint
+from kaflow_engine.connectors.http.errors import HttpUnfit
 from kaflow_engine.duck.queries import query
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.transforms import HandlerParams, Transform
@@ -87,15 +88,24 @@ class Handler:
 def endpoint_of(name: str, params: HandlerParams, secrets: Mapping[str, str]) -> Endpoint:
     """Return where a handler asks, with the secrets that it names, which are masked from now on."""
     remember(secrets.values())
-    named = {header: secrets[secret] for header, secret in params.secret_headers}
+    named = {header: _secret(secret, name, secrets) for header, secret in params.secret_headers}
     return Endpoint(
         title=f"handler '{name}'",
         remedy=f"correct url, headers or secrets of relation '{name}'",
         url=params.url,
         headers={**dict(params.headers), **named},
-        secret=None if params.secret is None else secrets[params.secret],
+        secret=None if params.secret is None else _secret(params.secret, name, secrets),
         timeout=params.timeout / 1000,
     )
+
+
+def _secret(secret: str, name: str, secrets: Mapping[str, str]) -> str:
+    if secret not in secrets:
+        raise HttpUnfit(
+            f"handler '{name}' needs the secret '{secret}'",
+            hint=f"add secrets: {{{secret}: ${{VARIABLE}}}} to the configuration",
+        )
+    return secrets[secret]
 
 
 def _kept(keys: pa.Array, said: Sequence[tuple[int, Sequence[Answered]]]) -> pa.Table:
