@@ -66,7 +66,7 @@ def running_receiver(port: int = 0) -> Iterator[Receiver]:
 
     server = Server(("127.0.0.1", port), Handler)
     receiver.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield receiver

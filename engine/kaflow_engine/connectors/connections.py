@@ -11,7 +11,7 @@ class Connections:
     known: Mapping[tuple[str, str], Mapping[str, str]] = field(
         default_factory=dict[tuple[str, str], Mapping[str, str]], repr=False
     )
-    """(kind of sink, name) → its settings."""
+    """(kind of sink, name) → its settings; `secrets` → those of the configuration by name."""
 
     def of(self, kind: str, name: str | None) -> Mapping[str, str]:
         """Return the settings of a connection; none of a kind of sink that needs no connection."""

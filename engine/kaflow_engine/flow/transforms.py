@@ -43,7 +43,35 @@ class LookupParams:
     """Milliseconds for which an answer may be used again."""
 
 
-TransformParams = ScriptParams | LookupParams
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandlerParams:
+    """An HTTP service that is asked about rows; its secrets are named, and no part of a plan."""
+
+    type: Literal["handler"] = "handler"
+    url: str
+    headers: tuple[tuple[str, str], ...]
+    secret_headers: tuple[tuple[str, str], ...]
+    """Headers whose values are secrets, with the names of these."""
+    secret: str | None
+    """The name of what requests are signed with."""
+    batch: int | None
+    """Most rows of a request, which is then a list; None: a request is one row."""
+    concurrency: int
+    """How many requests a task has in flight."""
+    envelope: Literal["none", "metadata"]
+    """What a row is wrapped in, and its answer."""
+    timeout: int
+    """Milliseconds that an answer is waited for."""
+    retry_for: int
+    """Milliseconds that a request is sent again for, before its task fails."""
+
+    @property
+    def place(self) -> str:
+        """The address as it may be shown: what follows `?` may be a secret."""
+        return self.url.partition("?")[0]
+
+
+TransformParams = ScriptParams | HandlerParams | LookupParams
 """What is said of each kind of transform: a closed union, by `type`."""
 
 

@@ -1,7 +1,10 @@
 """What outside systems answered in a batch, kept so that a batch that runs again uses it."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # planning loads this file, and it takes long to load
 
 
 class Answers(Protocol):
@@ -19,6 +22,21 @@ class Answers(Protocol):
         """Keep an answer, durably: what follows from it may happen afterwards."""
         ...
 
+    def kept_rows(self, name: str) -> "pa.Table":
+        """Return the answers about rows that tries of the batch have kept: schema KEPT.
+
+        Such a name may be of several tasks, each of which has rows of its own; where a key stands
+        twice, the first row counts.
+
+        Raises:
+            Damaged: They were altered.
+        """
+        ...
+
+    def keep_rows(self, name: str, rows: "pa.Table") -> None:
+        """Keep answers about rows, durably, beside those that are kept: schema KEPT."""
+        ...
+
 
 class _NoAnswers:
     """Keeps nothing: each try asks again."""
@@ -28,6 +46,15 @@ class _NoAnswers:
         return None
 
     def keep(self, name: str, answer: Mapping[str, Any]) -> None:
+        """Do nothing."""
+
+    def kept_rows(self, name: str) -> "pa.Table":
+        """Return none."""
+        from kaflow_engine.state.kept import KEPT  # it loads Arrow
+
+        return KEPT.empty_table()
+
+    def keep_rows(self, name: str, rows: "pa.Table") -> None:
         """Do nothing."""
 
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -30,8 +31,10 @@ _SHOWN = 200
 class Endpoint:
     """An address, and how its server knows who sends."""
 
-    name: str
-    """Of the connection."""
+    title: str
+    """What it is called in messages, such as `webhook 'alerts'`."""
+    remedy: str
+    """What to correct where the address or the login is wrong."""
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
     secret: str | None = field(default=None, repr=False)
@@ -43,7 +46,8 @@ class Endpoint:
     def of(name: str, connection: Mapping[str, str]) -> "Endpoint":
         """Return the endpoint of a connection, as the configuration hands it over."""
         return Endpoint(
-            name=name,
+            title=f"webhook '{name}'",
+            remedy=f"correct webhook.connections.{name} in the configuration",
             url=connection["url"],
             headers=json.loads(connection["headers"]),
             secret=connection.get("secret"),
@@ -65,6 +69,15 @@ class NotTaken:
     message: str
 
 
+class Later(Exception):
+    """Another try may help; the text says what happened, behind the name of the server."""
+
+    def __init__(self, why: str, after: float | None = None) -> None:
+        super().__init__(why)
+        self.after = after
+        """Seconds that the server asks to be left alone for."""
+
+
 def send(endpoint: Endpoint, body: bytes, key: str) -> NotTaken | None:
     """Send a body; return why it is not taken, or None if it is.
 
@@ -79,51 +92,72 @@ def send(endpoint: Endpoint, body: bytes, key: str) -> NotTaken | None:
     """
     for pause in (*_PAUSES, None):
         try:
-            return _tried(endpoint, body, key)
-        except _Later as later:
+            answer = post(endpoint, body, key)
+        except Later as later:
             asked = later.after or 0.0
             if pause is None or asked > _LONGEST_PAUSE:
                 raise HttpAway(
-                    f"webhook '{endpoint.name}' at {endpoint.server} {later}",
+                    f"{endpoint.title} at {endpoint.server} {later}",
                     hint="look at the server's log; rows wait until it takes them",
                 ) from later
             time.sleep(max(pause, asked))
+        else:
+            return answer if isinstance(answer, NotTaken) else None
     raise AssertionError
 
 
-class _Later(Exception):
-    def __init__(self, why: str, after: float | None = None) -> None:
-        super().__init__(why)
-        self.after = after
+def post(endpoint: Endpoint, body: bytes, key: str, connections: int = 1) -> bytes | NotTaken:
+    """Send a body once; return what the server answers, or why it does not take it.
 
+    Args:
+        endpoint: Where to.
+        body: JSON.
+        key: What tells the receiver that it has this body already.
+        connections: How many threads of this process send at once.
 
-def _tried(endpoint: Endpoint, body: bytes, key: str) -> NotTaken | None:
+    Raises:
+        Later: The server does not answer, or asks for another try.
+        HttpUnfit: It would answer so to every body.
+    """
     import httpx
 
     headers = {**endpoint.headers, "Content-Type": "application/json", "Idempotency-Key": key}
     if endpoint.secret is not None:
         signature = hmac.new(endpoint.secret.encode(), body, hashlib.sha256).hexdigest()
         headers["X-Kaflow-Signature"] = f"sha256={signature}"
+    client = _client(os.getpid(), endpoint.timeout, connections)
     try:
-        answer = _client(os.getpid(), endpoint.timeout).post(
-            endpoint.url, content=body, headers=headers
-        )
+        with client.stream("POST", endpoint.url, content=body, headers=headers) as answer:
+            data = _read(answer, monotonic() + endpoint.timeout)
     except httpx.TimeoutException as error:
-        raise _Later(f"did not answer in {endpoint.timeout:g} s") from error
+        raise Later(f"did not answer in {endpoint.timeout:g} s") from error
     except httpx.TransportError as error:
-        raise _Later(f"cannot be reached: {type(error).__name__}") from error
+        raise Later(f"cannot be reached: {type(error).__name__}") from error
+    except httpx.DecodingError:
+        return NotTaken("InvalidAnswer", "the body of the answer is not encoded as it says")
     status = answer.status_code
     if status // 100 == 2:
-        return None
+        return data
     if is_later(status):
-        raise _Later(f"answers {status}", _seconds(answer.headers.get("Retry-After")))
+        raise Later(f"answers {status}", _seconds(answer.headers.get("Retry-After")))
     if is_of_address(status):
         raise HttpUnfit(
-            f"webhook '{endpoint.name}' at {endpoint.server} answers {status}",
-            hint=f"correct webhook.connections.{endpoint.name} in the configuration",
+            f"{endpoint.title} at {endpoint.server} answers {status}", hint=endpoint.remedy
         )
-    text = " ".join(answer.text.split())[:_SHOWN]
+    text = " ".join(data.decode(errors="replace").split())[:_SHOWN]
     return NotTaken(f"HTTP {status}", text or f"the server answers {status}")
+
+
+def _read(answer: "httpx.Response", until: float) -> bytes:
+    """Return the body, of which bytes may come one by one, each within the timeout."""
+    import httpx
+
+    parts: list[bytes] = []
+    for part in answer.iter_bytes():
+        parts.append(part)
+        if monotonic() > until:
+            raise httpx.ReadTimeout("the body takes too long")
+    return b"".join(parts)
 
 
 def _seconds(text: str | None) -> float | None:
@@ -132,12 +166,15 @@ def _seconds(text: str | None) -> float | None:
 
 
 @lru_cache(maxsize=16)
-def _client(process: int, timeout: float) -> "httpx.Client":
+def _client(process: int, timeout: float, connections: int) -> "httpx.Client":
     """Return what keeps connections open; keyed by process, for a forked one must not share."""
     import httpx
 
     for logger in ("httpx", "httpcore"):  # they log addresses and headers
         logging.getLogger(logger).setLevel(logging.WARNING)
-    client = httpx.Client(timeout=timeout, follow_redirects=False)
+    limits = httpx.Limits(
+        max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=30
+    )
+    client = httpx.Client(timeout=timeout, limits=limits, follow_redirects=False)
     atexit.register(client.close)
     return client

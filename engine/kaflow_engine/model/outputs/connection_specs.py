@@ -40,7 +40,8 @@ def _catalog(text: str) -> str:
     return text
 
 
-def _headers(given: dict[str, str]) -> dict[str, str]:
+def http_headers(given: dict[str, str]) -> dict[str, str]:
+    """Refuse headers that no request can have, or that each request has of its own."""
     for name, value in given.items():
         if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):
             raise refuse(f"cannot have a header called '{name}'", "write a name such as X-Tenant")
@@ -131,7 +132,7 @@ class WebhookConnection(ConnectionSpec):
 
     url: Annotated[Filled, AfterValidator(_address)] = Field(repr=False)
     """Whoever knows it may write there, so that it is shown as a secret is."""
-    headers: Annotated[dict[str, str], AfterValidator(_headers)] = Field(default={}, repr=False)
+    headers: Annotated[dict[str, str], AfterValidator(http_headers)] = Field(default={}, repr=False)
     """Of each request, such as `Authorization`."""
     secret: Filled | None = Field(default=None, repr=False)
     """With which each body is signed, by HMAC with SHA-256."""

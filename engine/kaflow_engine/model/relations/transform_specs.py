@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, cast
+from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
+from kaflow_engine.masking import is_secret
 from kaflow_engine.model.durations import Duration
-from kaflow_engine.model.names import Filled, refuse
+from kaflow_engine.model.names import Filled, is_address, refuse
+from kaflow_engine.model.outputs.connection_specs import http_headers
 from kaflow_engine.model.relations.relation_specs import RelationSpec
 from kaflow_engine.model.spec import CHOICE, Spec
 
-TRANSFORM_TYPES = ("script",)
+TRANSFORM_TYPES = ("handler", "script")
 _QUERY = f"{CHOICE}query"
 
 _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
@@ -67,6 +70,57 @@ class ScriptSpec(TransformSpec):
     memory: Size = Field(default=64_000_000, ge=1_000_000, le=2_000_000_000)
 
 
+def _service(text: str) -> str:
+    if not is_address(text):
+        raise refuse("is not a URL", "write it as http://host:8087/path")
+    if "@" in urlsplit(text).netloc:
+        raise refuse("has a password in it", "write secret_headers: {Authorization: <secret>}")
+    if "#" in text:
+        raise refuse("names a part of a page", "remove '#' and what follows it")
+    return text
+
+
+def _public(given: dict[str, str]) -> dict[str, str]:
+    for name in http_headers(given):
+        if is_secret(name):
+            hint = f"write secret_headers: {{{name}: <one of secrets in the configuration>}}"
+            raise refuse(f"cannot have '{name}', which is a secret", hint)
+    return given
+
+
+class HandlerSpec(TransformSpec):
+    """An HTTP service that is asked about each row."""
+
+    type: Literal["handler"]
+    url: Annotated[Filled, AfterValidator(_service)]
+    headers: Annotated[dict[str, str], AfterValidator(_public)] = Field(default={})
+    """Of each request, such as `X-Tenant`; everyone may know them."""
+    secret_headers: Annotated[dict[str, Filled], AfterValidator(http_headers)] = Field(default={})
+    """Headers such as `Authorization`: each value is the name of one of `secrets` in the
+    configuration."""
+    secret: Filled | None = None
+    """One of `secrets` in the configuration, with which each body is signed, by HMAC with
+    SHA-256."""
+    batch: Annotated[int, Field(gt=0, le=10_000)] | None = None
+    """Most rows of a request, which is then a list; None: a request is one row."""
+    concurrency: int = Field(default=8, gt=0, le=256)
+    """How many requests a task has in flight."""
+    envelope: Literal["none", "metadata"] = "none"
+    """Whether a row, and what is answered of it, is itself or stands in
+    `{"metadata": {"op": "i"}, "data": …}`."""
+    timeout: Duration = Field(default=10_000, gt=0)
+    """How long an answer is waited for, in ms."""
+    retry_for: Duration = 10_000
+    """How long a request is sent again, in ms, before its batch fails and is tried again until
+    `retry_deadline` of the configuration."""
+
+    @property
+    def secrets(self) -> Mapping[tuple[str, ...], str]:
+        """The names of its secrets, by where they stand."""
+        own: dict[tuple[str, ...], str] = {} if self.secret is None else {("secret",): self.secret}
+        return own | {("secret_headers", name): of for name, of in self.secret_headers.items()}
+
+
 def _choice(value: object) -> str:
     """Return the tag of what a relation is; an unknown `type` is reported with its key."""
     kind: object = getattr(value, "type", None)
@@ -75,11 +129,13 @@ def _choice(value: object) -> str:
     return f"{CHOICE}{kind}" if kind in TRANSFORM_TYPES else _QUERY
 
 
-AnyTransform = ScriptSpec
+AnyTransform = ScriptSpec | HandlerSpec
 """What a relation with a `type` may be."""
 
 AnyRelation = Annotated[
-    Annotated[RelationSpec, Tag(_QUERY)] | Annotated[ScriptSpec, Tag("\0script")],
+    Annotated[RelationSpec, Tag(_QUERY)]
+    | Annotated[ScriptSpec, Tag("\0script")]
+    | Annotated[HandlerSpec, Tag("\0handler")],
     Discriminator(_choice),
 ]
 """What each of `relations` may be."""

@@ -59,6 +59,11 @@ class Task(Protocol):
         ...
 
     @property
+    def secrets(self) -> Mapping[str, str]:
+        """Return those of the configuration, by name."""
+        ...
+
+    @property
     def answers(self) -> Answers:
         """Return what outside systems answered in an earlier try of the batch."""
         ...

@@ -1,7 +1,7 @@
 """What a kind of transform must offer, as Protocols; nothing that one of them needs is imported."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -53,6 +53,8 @@ class TransformBatch:
     and `members` where several rows are of one record."""
     answers: Answers
     """What outside systems answered in an earlier try of the batch."""
+    secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """Those of the configuration, by name."""
 
 
 class RowTransform(Protocol):

@@ -85,6 +85,7 @@ def _transformed(
             mark=batch.mark,
             identities=lambda: _identities(leaving, given),
             answers=task.answers,
+            secrets=task.secrets,
         ),
     )
 

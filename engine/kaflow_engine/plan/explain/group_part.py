@@ -46,6 +46,8 @@ class TransformPart:
     removed: tuple[str, ...]
     about: str
     """What it is, in a few words of its kind."""
+    kept: str
+    """What is kept of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

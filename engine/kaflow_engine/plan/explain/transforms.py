@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from kaflow_engine.duck.quoting import identifier
-from kaflow_engine.flow.transforms import IN, PASSED, ScriptParams, TransformParams
+from kaflow_engine.flow.transforms import IN, PASSED, HandlerParams, ScriptParams, TransformParams
 from kaflow_engine.model.durations import format_duration
 from kaflow_engine.plan.explain.group_part import TransformPart
 from kaflow_engine.sql.groups.shapes import TransformShape
@@ -19,6 +19,7 @@ def transform_part(transform: TransformShape) -> TransformPart:
         added=tuple(f"{name} {kind}" for name, kind in transform.schema if kind),
         removed=tuple(name for name, kind in transform.schema if kind is None),
         about=_about(transform.params),
+        kept=_kept(transform.params),
     )
 
 
@@ -29,6 +30,22 @@ def _about(params: TransformParams) -> str:
             return (
                 f"{params.language}, {lines} lines; a row may take {format_duration(timeout)}, the "
                 f"script {memory // 1_000_000} MB"
+            )
+        case HandlerParams(batch=batch, concurrency=concurrency):
+            rows = "a request for each row" if batch is None else f"{batch:,} rows a request"
+            return f"asks {params.place}, {rows}; a task has {concurrency} in flight"
+        case _:
+            assert_never(params)
+
+
+def _kept(params: TransformParams) -> str:
+    match params:
+        case ScriptParams():
+            return "nothing"
+        case HandlerParams():
+            return (
+                "each answer, until its batch is committed: a batch that runs again asks only "
+                "about rows that have none (at least once), and its outputs are the same"
             )
         case _:
             assert_never(params)
@@ -41,7 +58,7 @@ def transform_rows(part: TransformPart, where: Sequence[str]) -> Iterator[tuple[
         yield "  sets", ", ".join(part.added)
     if part.removed:
         yield "  removes", ", ".join(part.removed)
-    yield "  kept", "nothing"
+    yield "  kept", part.kept
     for condition in where:
         yield "WHERE", condition
     yield "  leaves", "what becomes of each row, at once"

@@ -52,4 +52,5 @@ def connections_of(config: Config) -> Connections:
     }
     plugins = {(name, ""): one.settings for name, one in config.plugins.items()}
     files = {("files", ""): {"warehouse": str(Path(config.warehouse).absolute())}}
-    return Connections({**named, **plugins, **files})
+    secrets = {("secrets", ""): config.secrets}
+    return Connections({**named, **plugins, **files, **secrets})

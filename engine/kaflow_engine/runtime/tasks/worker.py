@@ -184,7 +184,13 @@ class WorkerTask:
     @property
     def answers(self) -> KeptAnswers:
         """Return what outside systems answered in an earlier try of the batch."""
-        return KeptAnswers(self._log.store, self._settings.state, self._batch.batch)
+        of = self._settings.state, self._batch.batch, self._batch.epoch
+        return KeptAnswers(self._log.store, *of)
+
+    @property
+    def secrets(self) -> Mapping[str, str]:
+        """Return those of the configuration, by name."""
+        return self._settings.connections.of("secrets", None)
 
     def avro_schema(self, schema_id: int) -> str:
         """Return the writer schema registered under an id."""

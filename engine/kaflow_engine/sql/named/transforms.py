@@ -1,8 +1,10 @@
 """What the author of a pipeline says of its transforms, as plans carry it."""
 
+from typing import assert_never
+
 from kaflow_engine.errors import ModelError
-from kaflow_engine.flow.transforms import ScriptParams, TransformParams
-from kaflow_engine.model.relations.transform_specs import ScriptSpec
+from kaflow_engine.flow.transforms import HandlerParams, ScriptParams, TransformParams
+from kaflow_engine.model.relations.transform_specs import AnyTransform, HandlerSpec, ScriptSpec
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.sql.groups.transforms import TransformText
 
@@ -24,7 +26,27 @@ def transform_text(spec: PipelineSpec, name: str) -> TransformText:
     )
 
 
-def _params(spec: PipelineSpec, name: str, said: ScriptSpec) -> TransformParams:
+def _params(spec: PipelineSpec, name: str, said: AnyTransform) -> TransformParams:
+    match said:
+        case ScriptSpec():
+            return _script(spec, name, said)
+        case HandlerSpec():
+            return HandlerParams(
+                url=said.url,
+                headers=tuple(sorted(said.headers.items())),
+                secret_headers=tuple(sorted(said.secret_headers.items())),
+                secret=said.secret,
+                batch=said.batch,
+                concurrency=said.concurrency,
+                envelope=said.envelope,
+                timeout=said.timeout,
+                retry_for=said.retry_for,
+            )
+        case _:
+            assert_never(said)
+
+
+def _script(spec: PipelineSpec, name: str, said: ScriptSpec) -> ScriptParams:
     if said.script is None or said.language == "typescript":
         raise ModelError("not yet", spec.place("relations", name))
     return ScriptParams(

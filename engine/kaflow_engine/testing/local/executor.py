@@ -60,6 +60,10 @@ class _LocalTask:
         self._world.deliver(rows)
 
     @property
+    def secrets(self) -> Mapping[str, str]:
+        return {}
+
+    @property
     def answers(self) -> Answers:
         return self._world.answers
 

@@ -17,6 +17,7 @@ from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.records import OUTPUT
 from kaflow_engine.operators.watermark import WatermarkState
 from kaflow_engine.state.copies.memory import MemoryState
+from kaflow_engine.state.kept import KEPT
 from kaflow_engine.state.log.changes import last_per_key
 
 Place = tuple[int, int]
@@ -74,12 +75,19 @@ class _Answers:
     """What was answered in one batch; a crash does not take it."""
 
     _by_name: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    _rows: dict[str, list[pa.Table]] = field(default_factory=dict[str, list[pa.Table]])
 
     def kept(self, name: str) -> Mapping[str, Any] | None:
         return self._by_name.get(name)
 
     def keep(self, name: str, answer: Mapping[str, Any]) -> None:
         self._by_name[name] = answer
+
+    def kept_rows(self, name: str) -> pa.Table:
+        return pa.concat_tables([KEPT.empty_table(), *self._rows.get(name, [])])
+
+    def keep_rows(self, name: str, rows: pa.Table) -> None:
+        self._rows.setdefault(name, []).append(rows)
 
 
 class LocalWorld:

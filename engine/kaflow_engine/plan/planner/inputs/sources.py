@@ -13,6 +13,7 @@ from kaflow_engine.flow.sources import (
     WebhookParams,
 )
 from kaflow_engine.model.config import Config
+from kaflow_engine.model.relations.transform_specs import HandlerSpec
 from kaflow_engine.model.sources.database_specs import (
     ClickHouseSourceSpec,
     DatabaseSourceSpec,
@@ -23,19 +24,18 @@ from kaflow_engine.model.sources.source_specs import (
     GeneratorSourceSpec,
     WebhookSourceSpec,
 )
+from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.inputs.history import absolute
 from kaflow_engine.sql.named.attached import declared_columns, postgres_params
 
 
 def wrong_secrets(spec: PipelineSpec, config: Config) -> Iterator[ModelError]:
-    """Yield what sources are signed with that the configuration does not have."""
-    for name, said in spec.sources.items():
-        signature = said.signature if isinstance(said, WebhookSourceSpec) else None
-        if signature is not None and signature.secret not in config.secrets:
-            at = spec.place("sources", name, "signature", "secret")
-            error = UnknownName("secret", signature.secret, config.secrets, at)
-            variable = f"{{{signature.secret}: ${{VARIABLE}}}}"
+    """Yield the secrets of sources and handlers that the configuration does not have."""
+    for path, secret in _secrets(spec):
+        if secret not in config.secrets:
+            error = UnknownName("secret", secret, config.secrets, spec.place(*path))
+            variable = f"{{{secret}: ${{VARIABLE}}}}"
             error.hint = error.hint or f"add secrets: {variable} to the configuration"
             yield error
 
@@ -53,6 +53,16 @@ def wrong_connections(spec: PipelineSpec, config: Config) -> Iterator[ModelError
                 f"add {kind}: {{connections: {{{called}: {{{said.needs}}}}}}} to the configuration"
             )
             yield error
+
+
+def _secrets(spec: PipelineSpec) -> Iterator[tuple[Path, str]]:
+    for name, said in spec.sources.items():
+        if isinstance(said, WebhookSourceSpec) and said.signature is not None:
+            yield ("sources", name, "signature", "secret"), said.signature.secret
+    for name, said in spec.transforms.items():
+        if isinstance(said, HandlerSpec):
+            for path, secret in said.secrets.items():
+                yield ("relations", name, *path), secret
 
 
 def source_params(spec: PipelineSpec, name: str) -> SourceParams | None:

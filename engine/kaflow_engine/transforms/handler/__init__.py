@@ -1,0 +1,1 @@
+"""Handlers: an HTTP service that is asked about rows."""

@@ -1,0 +1,130 @@
+"""A service asked about rows: what it answers is kept first, and then becomes their columns."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from threading import Event
+from time import monotonic
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaflow_engine.connectors.http.asking import in_flight
+from kaflow_engine.connectors.http.client import Endpoint
+from kaflow_engine.connectors.http.errors import HttpUnfit
+from kaflow_engine.duck.queries import query
+from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.flow.transforms import HandlerParams, Transform
+from kaflow_engine.formats.contract import format_of
+from kaflow_engine.masking import remember
+from kaflow_engine.operators.transform.contract import TransformBatch, Transformed
+from kaflow_engine.state.kept import KEPT
+from kaflow_engine.transforms.handler.answered_rows import answered_rows
+from kaflow_engine.transforms.handler.question import Answered, Question, Service
+
+_KEPT_EVERY_S = 2.0
+"""A task that asks for long keeps what it has so far, so that a kill repeats no more than that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """Asks about rows, some in one request and some requests at once."""
+
+    transform: Transform
+    params: HandlerParams
+
+    def __call__(self, rows: pa.Table, batch: TransformBatch) -> Transformed:
+        """Return what the service makes of rows, asked now or in an earlier try of the batch.
+
+        Raises:
+            HttpAway: It does not answer, or not in time.
+            HttpUnfit: The address or the login is not what it wants.
+        """
+        encoder = format_of("json").encoder(self.transform.columns, None)
+        bodies = encoder.encode(rows).array
+        keys = _keys(batch.identities(), bodies)
+        kept = batch.answers.kept_rows(self.transform.id)
+        missing = pc.unique(keys.filter(pc.invert(pc.is_in(keys, _of(kept)))))
+        if len(missing):
+            about = bodies.take(pc.index_in(missing, value_set=keys))
+            kept = pa.concat_tables([kept, self._ask(about, missing, batch)])
+        return answered_rows(rows, kept.take(pc.index_in(keys, _of(kept))), self.transform)
+
+    def _ask(self, bodies: pa.Array, keys: pa.Array, batch: TransformBatch) -> pa.Table:
+        """Ask about rows, and keep the answers as they come."""
+        size = self.params.batch or 1
+        starts = range(0, len(keys), size)
+        service = Service(
+            endpoint=endpoint_of(self.transform.name, self.params, batch.secrets),
+            params=self.params,
+            about=f"{self.transform.name} {batch.mark}",
+        )
+
+        def asks(number: int, stop: Event) -> list[Answered]:
+            mine = slice(starts[number], starts[number] + size)
+            question = Question(bodies[mine].to_pylist(), keys[mine].to_pylist())
+            return list(service.answers(question, stop))
+
+        found: list[pa.Table] = []
+        fresh: list[tuple[int, list[Answered]]] = []
+
+        def keep() -> None:
+            if fresh:
+                found.append(_kept(keys, [(starts[number], said) for number, said in fresh]))
+                batch.answers.keep_rows(self.transform.id, found[-1])
+                fresh.clear()
+
+        since = monotonic()
+        try:
+            for each in in_flight(asks, len(starts), self.params.concurrency):
+                fresh.append(each)
+                if monotonic() - since > _KEPT_EVERY_S:
+                    keep()
+                    since = monotonic()
+        finally:
+            keep()  # also where the service goes away in the middle
+        return pa.concat_tables(found)
+
+
+def endpoint_of(name: str, params: HandlerParams, secrets: Mapping[str, str]) -> Endpoint:
+    """Return where a handler asks, with the secrets that it names, which are masked from now on."""
+    remember(secrets.values())
+    named = {header: _secret(secret, name, secrets) for header, secret in params.secret_headers}
+    return Endpoint(
+        title=f"handler '{name}'",
+        remedy=f"correct url, headers or secrets of relation '{name}'",
+        url=params.url,
+        headers={**dict(params.headers), **named},
+        secret=None if params.secret is None else _secret(params.secret, name, secrets),
+        timeout=params.timeout / 1000,
+    )
+
+
+def _secret(secret: str, name: str, secrets: Mapping[str, str]) -> str:
+    if secret not in secrets:
+        raise HttpUnfit(
+            f"handler '{name}' needs the secret '{secret}'",
+            hint=f"add secrets: {{{secret}: ${{VARIABLE}}}} to the configuration",
+        )
+    return secrets[secret]
+
+
+def _kept(keys: pa.Array, said: Sequence[tuple[int, Sequence[Answered]]]) -> pa.Table:
+    """Return answers as a table, of requests that begin at these keys."""
+    mine = pa.concat_arrays([keys.slice(start, len(answers)) for start, answers in said])
+    columns = zip(*(each for _, answers in said for each in answers), strict=True)
+    return pa.table([mine, *(pa.array(column, pa.string()) for column in columns)], schema=KEPT)
+
+
+def _of(kept: pa.Table) -> pa.Array:
+    return kept["key"].combine_chunks()
+
+
+def _keys(identities: pa.Table, bodies: pa.Array) -> pa.Array:
+    """Return what tells each row from all others of its batch, and from itself with other values.
+
+    A row may have other values where records were lost since, and the batch has fewer.
+    """
+    rows = identities.append_column("$body", bodies)
+    texts = (f"coalesce(CAST({identifier(name)} AS VARCHAR), '-')" for name in rows.column_names)
+    found = query(f"SELECT sha256(concat_ws(' ', {', '.join(texts)})) AS key FROM rows", rows)
+    return found["key"].combine_chunks()
