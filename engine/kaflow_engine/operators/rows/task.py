@@ -58,6 +58,15 @@ class Task(Protocol):
         """Write rows of schema OUTPUT; called at most once."""
         ...
 
+    def connection(self, kind: str, name: str) -> Mapping[str, str]:
+        """Return how a database is reached, of the configuration.
+
+        Args:
+            kind: What it is, such as `postgres`.
+            name: Of the connection.
+        """
+        ...
+
     @property
     def secrets(self) -> Mapping[str, str]:
         """Return those of the configuration, by name."""

@@ -34,6 +34,10 @@ class Transformed:
     failures: tuple[Failure, ...] = ()
 
 
+def _none(kind: str, name: str) -> Mapping[str, str]:
+    raise KeyError((kind, name))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformBatch:
     """What a transform knows of the task that calls it, and what is the same when that runs
@@ -55,6 +59,8 @@ class TransformBatch:
     """What outside systems answered in an earlier try of the batch."""
     secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Those of the configuration, by name."""
+    connection: Callable[[str, str], Mapping[str, str]] = field(default=_none, repr=False)
+    """Gives, by kind and name, how a database is reached, of the configuration."""
 
 
 class RowTransform(Protocol):

@@ -86,6 +86,7 @@ def _transformed(
             identities=lambda: _identities(leaving, given),
             answers=task.answers,
             secrets=task.secrets,
+            connection=task.connection,
         ),
     )
 

@@ -80,7 +80,11 @@ def explain(spec: PipelineSpec, config: Config, columns: Columns | None = None) 
     except NeedsSchema:
         queries = ()
     read = topics_of(spec)
-    every = [SourceShape(alias=n, topic=n, table=read(n).key is not None) for n in names]
+    every = [
+        SourceShape(alias=n, topic=n, table=read(n).key is not None)
+        for n in names
+        if read(n).attached is None
+    ]
     reads = [sources for each in queries if (sources := each.shape.read)] or [every]
     roles = topic_roles(spec, config, reads, timed_topics(queries), topics_of_rows(queries))
     return _explanation(spec, config, queries, roles, schemas, notices, None)

@@ -4,7 +4,14 @@ from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from kaflow_engine.duck.quoting import identifier
-from kaflow_engine.flow.transforms import IN, PASSED, HandlerParams, ScriptParams, TransformParams
+from kaflow_engine.flow.transforms import (
+    IN,
+    PASSED,
+    HandlerParams,
+    LookupParams,
+    ScriptParams,
+    TransformParams,
+)
 from kaflow_engine.model.durations import format_duration
 from kaflow_engine.plan.explain.group_part import TransformPart
 from kaflow_engine.sql.groups.shapes import TransformShape
@@ -34,6 +41,18 @@ def _about(params: TransformParams) -> str:
         case HandlerParams(batch=batch, concurrency=concurrency):
             rows = "a request for each row" if batch is None else f"{batch:,} rows a request"
             return f"asks {params.place}, {rows}; a task has {concurrency} in flight"
+        case LookupParams(table=table, on=on):
+            some = "" if table.where is None else f" where {' '.join(table.where.split())}"
+            again = (
+                f", answers are used again for {format_duration(params.refresh)}"
+                if params.refresh
+                else ""
+            )
+            return (
+                f"{'LEFT' if params.left else 'INNER'} JOIN {table.type} table {table.table} of "
+                f"connection {table.connection}{some} by {', '.join(on)}, as it is then: one query "
+                f"for the values of a batch in each task{again}"
+            )
         case _:
             assert_never(params)
 
@@ -42,7 +61,7 @@ def _kept(params: TransformParams) -> str:
     match params:
         case ScriptParams():
             return "nothing"
-        case HandlerParams():
+        case HandlerParams() | LookupParams():
             return (
                 "each answer, until its batch is committed: a batch that runs again asks only "
                 "about rows that have none (at least once), and its outputs are the same"

@@ -42,6 +42,7 @@ from kaflow_engine.plan.planner.tables.topics import (
 from kaflow_engine.plan.planner.topics import check_topic_names, topic_params
 from kaflow_engine.sql.chain_shapes import ChainShape, chain_shapes
 from kaflow_engine.sql.groups.event_time import TIME
+from kaflow_engine.sql.named.attached import attached_names
 from kaflow_engine.sql.pipeline import key_type, names_written, pipeline_topics
 from kaflow_engine.sql.scope import NeedsSchema
 from kaflow_engine.sql.shape import QueryShape
@@ -165,7 +166,7 @@ def build_plan(
         for topic in each.topics
     )
     found = [
-        *check_topic_names(spec, list(read)),
+        *check_topic_names(spec, [*read, *attached_names(spec)]),
         *wrong_table_topics(spec, schemas),
         *wrong_sinks(spec, config),
         *wrong_names(spec, _names(shapes), beside=_beside(shapes)),

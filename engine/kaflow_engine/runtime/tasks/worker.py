@@ -187,6 +187,10 @@ class WorkerTask:
         of = self._settings.state, self._batch.batch, self._batch.epoch
         return KeptAnswers(self._log.store, *of)
 
+    def connection(self, kind: str, name: str) -> Mapping[str, str]:
+        """Return how a database is reached, of the configuration."""
+        return self._settings.connections.of(kind, name)
+
     @property
     def secrets(self) -> Mapping[str, str]:
         """Return those of the configuration, by name."""

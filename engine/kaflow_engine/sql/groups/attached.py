@@ -122,7 +122,7 @@ def _look_up(
     *before, relation = scope.relations
     _refuse(attached, kind, flat, at)
     pairs = [_pair(each, relation, at) for each in conditions]
-    group = Group(alias=flat.unique(LOOKUP), line=None)
+    group = Group(alias=flat.unique(LOOKUP), line=conditions[0].line)
     renamed = _Renamed(group=group)
     for each in before:
         if each.outputs is not None:

@@ -15,6 +15,11 @@ def attached_text(spec: PipelineSpec, name: str) -> AttachedText | None:
     return AttachedText(name=name, params=postgres_params(said), refresh=said.refresh)
 
 
+def attached_names(spec: PipelineSpec) -> tuple[str, ...]:
+    """Return the tables of a pipeline that are looked up."""
+    return tuple(name for name in spec.sources if attached_text(spec, name) is not None)
+
+
 def postgres_params(said: PostgresSourceSpec) -> PostgresParams:
     """Return a table of Postgres as a plan keeps it."""
     return PostgresParams(

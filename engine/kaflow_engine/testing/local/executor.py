@@ -59,6 +59,9 @@ class _LocalTask:
     def deliver(self, rows: pa.Table) -> None:
         self._world.deliver(rows)
 
+    def connection(self, kind: str, name: str) -> Mapping[str, str]:
+        return self._world.connections[kind, name]
+
     @property
     def secrets(self) -> Mapping[str, str]:
         return {}

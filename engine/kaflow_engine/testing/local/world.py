@@ -102,6 +102,8 @@ class LocalWorld:
         self.begun: LoggedBatch | None = None
         """The batch that is logged and not committed."""
         self.answers = _Answers()
+        self.connections: dict[tuple[str, str], Mapping[str, str]] = {}
+        """By kind and name, how databases are reached."""
         self._point = point
         self._files: dict[Place, pa.Table] = {}
         self._sink: list[pa.Table] = []

@@ -1,0 +1,1 @@
+"""Rows that are looked up in the tables of databases."""
