@@ -38,7 +38,7 @@ class LookupParams:
     columns: tuple[tuple[str, str], ...]
     """What columns of the result are called, and the columns of the table that they are."""
     types: tuple[Column, ...]
-    """The columns of the table."""
+    """Those of the table that are wanted: by which rows are found, and what is read of them."""
     refresh: int
     """Milliseconds for which an answer may be used again."""
 

@@ -181,6 +181,13 @@ def check_joinable(side: Flat, alias: str, before: Flat, at: Location | None) ->
             "name the table itself after JOIN; or write its changes to a topic, and join that in "
             "another pipeline",
         )
+    transform = before.groups[-1].transform if before.groups else None
+    if transform is not None and transform.is_lookup:
+        raise SqlError(
+            f"'{alias}' is joined to rows that have looked '{transform.name}' up",
+            at,
+            f"name '{transform.name}' behind '{alias}': databases are asked last",
+        )
     if before.groups:
         raise SqlError(
             f"'{alias}' is joined to groups whose rows leave once: they make no rows of a join",

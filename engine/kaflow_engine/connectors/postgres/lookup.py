@@ -14,12 +14,13 @@ from kaflow_engine.connectors.postgres.source.types import json_sql
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import SourceAway, SourceUnfit
 from kaflow_engine.flow.sources import PostgresParams
+from kaflow_engine.model.columns import Column
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
 _ROW = "_kaflow_row"
-_kept: dict[tuple[int, str, str], tuple["Connection[Any]", dict[str, Table]]] = {}
+_kept: dict[tuple[int, str, str], "Connection[Any]"] = {}
 _one_at_a_time = threading.RLock()
 
 
@@ -28,6 +29,8 @@ class PostgresRows:
     """Looks rows up, over a connection that this process keeps, and that may only read."""
 
     params: PostgresParams
+    columns: tuple[Column, ...]
+    """Those that are wanted of a row."""
     connection: Mapping[str, str]
     name: str
     """Of the source, for errors."""
@@ -45,21 +48,29 @@ class PostgresRows:
             SourceAway: The database does not answer.
             SourceUnfit: It refuses.
         """
-        with self._open() as (connection, tables):
-            table = tables.get(self.params.table)
-            if table is None:
-                table = look(connection, self.params, f"source '{self.name}'")
-                tables[self.params.table] = table
-            found = connection.execute(
-                statement(self._query(table, on)),
-                [list(values) for values in zip(*keys, strict=True)],
-                prepare=False,
-            )
+        with self._open() as connection:
+            table = look(connection, self.params, f"source '{self.name}'")
+            self._check(table)
+            lists = [list(values) for values in zip(*keys, strict=True)]
+            found = connection.execute(statement(self._query(table, on)), lists, prepare=False)
             return [(tuple(row[:-1]), row[-1]) for row in found]
 
+    def _check(self, table: Table) -> None:
+        """Refuse a table that is no longer what was planned with: its values would go missing."""
+        now = {column.name: column.type for column in table.columns}
+        for column in self.columns:
+            if now.get(column.name) != column.type:
+                had = f"is {now[column.name]}" if column.name in now else "is gone"
+                raise SourceUnfit(
+                    f"column '{column.name}' of table '{self.params.table}' {had}, and was "
+                    f"{column.type} when source '{self.name}' was planned",
+                    hint="start the pipeline again; or declare the columns that it has",
+                )
+
     def _query(self, table: Table, on: Sequence[str]) -> str:
-        names = [column.name for column in self.params.columns] or [c.name for c in table.columns]
-        values = ", ".join(json_sql(table.name, name, table.kinds[name]) for name in names)
+        values = ", ".join(
+            json_sql(table.name, column.name, table.kinds[column.name]) for column in self.columns
+        )
         row = identifier(_ROW)
         made = f"row_to_json((SELECT {row} FROM (SELECT {values}) AS {row}))::text"
         asked = ", ".join(f"k{number}" for number in range(len(on)))
@@ -77,20 +88,20 @@ class PostgresRows:
         )
 
     @contextmanager
-    def _open(self) -> Generator[tuple["Connection[Any]", dict[str, Table]]]:
+    def _open(self) -> "Generator[Connection[Any]]":
         psycopg = driver(SourceUnfit, "sources")
         place = (os.getpid(), self.name, self.connection["url"])
         with _one_at_a_time:
             try:
                 kept = _kept.get(place)
-                if kept is None or kept[0].closed:
-                    kept = _kept[place] = connect(self.connection, reads_only=True), {}
+                if kept is None or kept.closed:
+                    kept = _kept[place] = connect(self.connection, reads_only=True)
                 yield kept
             except BaseException as error:
                 failed = _kept.pop(place, None)
                 if failed is not None:
                     with suppress(Exception):
-                        failed[0].close()
+                        failed.close()
                 if isinstance(error, psycopg.Error):
                     raise self._said(error) from error
                 raise

@@ -11,6 +11,9 @@ from kaflow_engine.model.pipelines.table_rules import is_said, is_table
 from kaflow_engine.model.spec import Path
 
 _STORES = ("s3://", "s3a://")
+_OF_ATTACHED = {
+    *("type", "connection", "table_name", "where", "columns", "attached", "refresh", "description"),
+}
 _OF_DISTRIBUTIONS = {
     "min": ("uniform",),
     "max": ("uniform", "skewed"),
@@ -107,6 +110,28 @@ def settings_of_sources(tree: Entries) -> Iterator[ModelError]:
                 place(tree, path),
                 "add columns: {<name>: <type>}",
             )
+
+
+def settings_of_attached(tree: Entries) -> Iterator[ModelError]:
+    """A table that is looked up has no records."""
+    for name, path, said in _sources(tree):
+        if text_at(said, "type") != "postgres":
+            continue
+        called, attached = brief(name), text_at(said, "attached") == "true"
+        if not attached and is_said(said, "refresh"):
+            yield ModelError(
+                f"'refresh' of '{called}' has no effect: the table is read, and not looked up",
+                place(tree, (*path, "refresh")),
+                "remove it, or add attached: true",
+            )
+        for entry in said.entries if attached else ():
+            if entry.key not in _OF_ATTACHED and entry.key not in said.misspelled:
+                yield ModelError(
+                    f"'{brief(entry.key)}' of '{called}' has no effect: its rows are looked up, "
+                    "and are no records",
+                    place(tree, (*path, entry.key)),
+                    "remove it, or attached",
+                )
 
 
 def _distributions(tree: Entries, path: Path, said: Entries) -> Iterator[ModelError]:

@@ -42,6 +42,8 @@ class ReadTopic:
     @property
     def kind(self) -> Kind:
         """Of its rows."""
+        if self.attached is not None:
+            return "dimension"  # it never drives
         if self.key is None:
             return "dimension" if self.is_dimension else "events"
         return "changes" if self.operation else "table"

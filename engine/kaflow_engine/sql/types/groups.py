@@ -146,8 +146,10 @@ def _check_lookup(group: GroupShape, keys: Sequence[Column], at: Location | None
     for number, name in enumerate(params.on):
         outer, inner = given[f"{IN}$on{number}"], types[name]
         try:
-            binding.bind(f"SELECT NULL::{outer} = NULL::{inner} AS x")
-            fits = inner.partition("(")[0] not in _NO_KEYS and not inner.endswith("]")
+            if "VARCHAR" not in (outer, inner):
+                binding.bind(f"SELECT coalesce(NULL::{outer}, NULL::{inner}) AS x")
+            kinds = (outer.partition("(")[0], inner.partition("(")[0])
+            fits = not any(kind in _NO_KEYS or kind.endswith("]") for kind in kinds)
         except binding.Error:
             fits = False
         if not fits:
@@ -155,7 +157,9 @@ def _check_lookup(group: GroupShape, keys: Sequence[Column], at: Location | None
                 f"column '{name}' of '{group.transform.name}' is {inner}, and is compared with "
                 f"{outer}",
                 at_line(at, group.line),
-                f"write CAST(… AS {inner}) around the other side, or join by another column",
+                "join by another column"
+                if inner.partition("(")[0] in _NO_KEYS
+                else f"write CAST(… AS {inner}) around the other side, or join by another column",
             )
 
 

@@ -83,6 +83,7 @@ class LookUp:
         left = [key for key in keys if key not in fresh]
         table = PostgresRows(
             self.params.table,
+            self.params.types,
             batch.connection("postgres", self.params.table.connection),
             self.transform.name,
         )
@@ -145,9 +146,14 @@ class LookUp:
             else f"r.{identifier(c.name)}"
             for c in self.transform.results
         )
+        given = {column.name: column.type for column in self.transform.columns}
+        types = {column.name: column.type for column in self.params.types}
+        pairs = [(f"$on{i}", name) for i, name in enumerate(self.params.on)]
         equal = " AND ".join(
-            f"r.{identifier(f'$on{i}')} = f.{identifier(name)}"
-            for i, name in enumerate(self.params.on)
+            f"TRY_CAST(r.{identifier(on)} AS {types[name]}) = f.{identifier(name)}"
+            if "VARCHAR" in (given[on], types[name])  # SQL would cast, and fail on other texts
+            else f"r.{identifier(on)} = f.{identifier(name)}"
+            for on, name in pairs
         )
         kind = "LEFT" if self.params.left else "INNER"
         return (
