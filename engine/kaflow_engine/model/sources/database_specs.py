@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from kaflow_engine.model.durations import Duration
+from kaflow_engine.model.durations import Duration, format_duration
 from kaflow_engine.model.names import Filled, refuse
 from kaflow_engine.model.outputs.sink_names import clickhouse_table, postgres_table
 from kaflow_engine.model.sources.source_spec import SourceSpec
@@ -86,6 +86,18 @@ class PostgresSourceSpec(DatabaseSourceSpec):
     def by(self) -> str:
         """Its key."""
         return ", ".join(self.key) if self.key else "the primary key"
+
+    @property
+    def about(self) -> str:
+        """Which table, and what becomes of its rows."""
+        if not self.attached:
+            return super().about
+        some = "" if self.where is None else f" where {' '.join(self.where.split())}"
+        again = f"; an answer is good for {format_duration(self.refresh)}" if self.refresh else ""
+        return (
+            f"{self.type} table {self.table_name} of connection {self.connection}{some}, as it is "
+            f"when a batch asks for the rows that it joins{again}"
+        )
 
 
 class ClickHouseSourceSpec(DatabaseSourceSpec):

@@ -30,7 +30,7 @@ from kaflow_engine.plan.explain.explanation import (
 from kaflow_engine.plan.explain.groups import group_parts
 from kaflow_engine.plan.explain.sinks import guarantee, sink_part, table_part
 from kaflow_engine.plan.explain.steps import chain_part, shared_filters, text_of, unknown_chain
-from kaflow_engine.plan.explain.topics import Columns, topic_part
+from kaflow_engine.plan.explain.topics import Columns, attached_part, topic_part
 from kaflow_engine.plan.planner.events.matching import kept_roles
 from kaflow_engine.plan.planner.grouping.settings import keyed_shapes, pace
 from kaflow_engine.plan.planner.inputs.kafka_topics import dead_letter_topic
@@ -46,6 +46,7 @@ from kaflow_engine.plan.planner.roles import (
     topics_of_rows,
 )
 from kaflow_engine.sql.chain_shapes import BranchShape, ChainShape, chain_shapes
+from kaflow_engine.sql.named.attached import attached_names
 from kaflow_engine.sql.pipeline import pipeline_topics, topics_of
 from kaflow_engine.sql.scope import NeedsSchema
 from kaflow_engine.sql.shape import MATCHED, Expr, QueryShape, SourceShape
@@ -127,7 +128,8 @@ def _explanation(
         topics=tuple(
             topic_part(spec, config, role, queries, schemas)
             for role in kept_roles(spec, queries, roles)
-        ),
+        )
+        + tuple(attached_part(spec, name, schemas) for name in attached_names(spec)),
         chains=tuple(shown) or (unknown_chain(spec, wait),),
         emission=shown[0].emission if shown else spec.emission.type,
         on_dimension_update=spec.on_dimension_update,

@@ -48,6 +48,9 @@ def topic_rows(topic: TopicPart) -> Rows:
         yield "reads", topic.source.about
     else:
         yield "format", topic.format
+    if topic.looked_up:
+        yield "columns", _columns(topic.columns)
+        return
     if topic.keys is not None:
         yield "keys", topic.keys
     if topic.history is not None:

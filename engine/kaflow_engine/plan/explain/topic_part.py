@@ -54,3 +54,5 @@ class TopicPart:
     """None: the topic of that name."""
     columns: tuple[Column, ...] | None
     """None: not known yet."""
+    looked_up: bool = False
+    """It is not read: its rows are looked up where they are."""

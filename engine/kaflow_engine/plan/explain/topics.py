@@ -66,6 +66,32 @@ def topic_part(
     )
 
 
+def attached_part(spec: PipelineSpec, name: str, schemas: Columns) -> TopicPart:
+    """Explain a table of a database that queries look up."""
+    said = spec.topic(name)
+    return TopicPart(
+        name=name,
+        roles=("looked up",),
+        format="",
+        event_time=None,
+        ttl=None,
+        ttl_from=None,
+        lateness=0,
+        idle_timeout=0,
+        max_future=0,
+        on_error=said.on_error,
+        on_data_loss=said.on_data_loss,
+        on_schema_change=said.on_schema_change,
+        lookup=None,
+        keep=None,
+        history=None,
+        tombstones=None,
+        columns=schemas.get(name),
+        source=_source(spec, name),
+        looked_up=True,
+    )
+
+
 def _source(spec: PipelineSpec, name: str) -> SourcePart | None:
     said = spec.sources.get(name)
     if said is None:

@@ -24,7 +24,9 @@ def transform_part(transform: TransformShape) -> TransformPart:
         name=transform.name,
         type=transform.params.type,
         added=tuple(f"{name} {kind}" for name, kind in transform.schema if kind),
-        removed=tuple(name for name, kind in transform.schema if kind is None),
+        removed=()
+        if transform.is_lookup
+        else tuple(name for name, kind in transform.schema if kind is None),
         about=_about(transform.params),
         kept=_kept(transform.params),
     )

@@ -74,12 +74,14 @@ class TransformShape:
 
     def behind(self, name: str, keys: Sequence[tuple[str, T]]) -> tuple[T, ...]:
         """Return of which keys of the group a column of its rows is made: of the one of its name,
-        where the schema does not mention it, else of all that come in."""
+        where the schema does not mention it, else of all that come in; of a look-up, of the values
+        by which it looks."""
         known = dict(keys)
         same = name if name in known else f"{IN}{name}"
         if same in known and name not in dict(self.schema):
             return (known[same],)
-        return tuple(each for key, each in keys if key.startswith(IN))
+        read = f"{IN}$on" if self.is_lookup else IN
+        return tuple(each for key, each in keys if key.startswith(read))
 
 
 def is_passed(key: str) -> bool:
