@@ -8,7 +8,6 @@ from sqlglot import exp
 from kaflow_engine.flow.windows import Window
 from kaflow_engine.model.record_columns import KEY, ROLES, Role
 from kaflow_engine.sql.groups.row_times import with_row_times
-from kaflow_engine.sql.groups.used_columns import with_used_columns
 from kaflow_engine.sql.scope import element, to_expr
 from kaflow_engine.sql.shape import (
     AppendShape,
@@ -24,6 +23,7 @@ from kaflow_engine.sql.shape import (
     UnnestShape,
 )
 from kaflow_engine.sql.streamable import line_of
+from kaflow_engine.sql.transforms.used_columns import with_used_columns
 
 
 @dataclass(kw_only=True)

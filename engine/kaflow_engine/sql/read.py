@@ -12,7 +12,6 @@ from kaflow_engine.model.files.yaml_file import raise_all
 from kaflow_engine.model.record_columns import readable
 from kaflow_engine.sql.flat import Flat
 from kaflow_engine.sql.full_joins import either_record, split_full, where_present
-from kaflow_engine.sql.groups.attached import join_attached, refuse_read
 from kaflow_engine.sql.groups.event_time import EventTimes, clock_of
 from kaflow_engine.sql.groups.first_rows import with_qualify
 from kaflow_engine.sql.groups.refused import wrong_groups
@@ -55,6 +54,7 @@ from kaflow_engine.sql.tables.unions import (
     wrong_keys_of_branches,
     wrong_kinds_of_branches,
 )
+from kaflow_engine.sql.transforms.attached import join_attached, refuse_read
 from kaflow_engine.sql.unions import aligned, by_place
 from kaflow_engine.sql.unnest import Unnester
 

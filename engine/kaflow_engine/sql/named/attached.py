@@ -4,7 +4,7 @@ from kaflow_engine.flow.sources import PostgresParams
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.sources.database_specs import DatabaseSourceSpec, PostgresSourceSpec
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.sql.groups.attached import AttachedText
+from kaflow_engine.sql.transforms.attached import AttachedText
 
 
 def attached_text(spec: PipelineSpec, name: str) -> AttachedText | None:

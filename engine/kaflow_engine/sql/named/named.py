@@ -9,8 +9,8 @@ from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.sql.groups.changes import ChangesText, reading_changes
 from kaflow_engine.sql.groups.first_rows import with_last_rows
 from kaflow_engine.sql.groups.runs import RunText
-from kaflow_engine.sql.groups.transforms import TransformText, transformed
 from kaflow_engine.sql.named.transforms import transform_text
+from kaflow_engine.sql.transforms.rows import TransformText, transformed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

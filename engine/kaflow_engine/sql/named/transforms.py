@@ -6,7 +6,7 @@ from kaflow_engine.errors import ModelError
 from kaflow_engine.flow.transforms import HandlerParams, ScriptParams, TransformParams
 from kaflow_engine.model.relations.transform_specs import AnyTransform, HandlerSpec, ScriptSpec
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.sql.groups.transforms import TransformText
+from kaflow_engine.sql.transforms.rows import TransformText
 
 
 def transform_text(spec: PipelineSpec, name: str) -> TransformText:

@@ -7,13 +7,13 @@ from sqlglot import exp
 
 from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.model.key_formats import TEXT
-from kaflow_engine.sql.groups.attached import AttachedText
 from kaflow_engine.sql.groups.changes import changes_of
 from kaflow_engine.sql.groups.grouping import is_grouped
-from kaflow_engine.sql.groups.transforms import transform_of
 from kaflow_engine.sql.streamable import is_unnest, line_of, row_number_of
 from kaflow_engine.sql.syntax import at_line
 from kaflow_engine.sql.tables.kinds import ORDER, Kind, beside
+from kaflow_engine.sql.transforms.attached import AttachedText
+from kaflow_engine.sql.transforms.rows import transform_of
 
 Named = Mapping[str, exp.Query]
 """Queries by the names that stand for them, in lower case."""

@@ -1,0 +1,1 @@
+"""Rows that go through transforms, and past tables of databases."""
