@@ -9,24 +9,15 @@ from decimal import Decimal
 
 import duckdb
 import psycopg
-import pyarrow as pa
 import pytest
 
 from kaflow_engine.connectors.postgres.lookup import PostgresRows
-from kaflow_engine.errors import Location, SourceAway, SourceUnfit
-from kaflow_engine.flow.records import RECORDS
-from kaflow_engine.model.columns import Column
-from kaflow_engine.model.config import Config
-from kaflow_engine.model.outputs.connection_specs import PostgresConnection
-from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
-from kaflow_engine.plan.planner.pipeline_plan import build_plan
-from kaflow_engine.runtime.planning.columns import resolve_columns
-from kaflow_engine.testing.local.executor import LocalPipeline
+from kaflow_engine.errors import SourceAway, SourceUnfit
 from kaflow_engine.testing.local.world import Crashed
+from tests.engine.transforms.lookup_here import Running
 
 pytestmark = pytest.mark.services
 
-START = 1_767_225_600_000
 PLACES = (
     *("before changes_written", "after changes_written"),
     *("before delivered", "after delivered", "before committed"),
@@ -45,55 +36,6 @@ def run(postgres):
     statements("DROP SCHEMA IF EXISTS crm CASCADE", "CREATE SCHEMA crm")
     yield statements
     statements("DROP SCHEMA crm CASCADE")
-
-
-def spec_of(query, columns, about):
-    return pipeline_from_mapping(
-        {
-            "name": "p",
-            "topics": {"t": {"columns": columns}},
-            "sources": {
-                "users": {"type": "postgres", "table_name": "crm.users", "attached": True, **about}
-            },
-            "query": query,
-            "output": {"topic": "out"},
-        },
-        Location("p.yaml"),
-    )
-
-
-class Running:
-    """A pipeline on this machine, over a table as the database describes it."""
-
-    def __init__(self, url, query, columns, about=(), **how):
-        connections = {"default": PostgresConnection(url=url)}
-        config = Config.model_validate({"postgres": {"connections": connections}})
-        spec = spec_of(query, columns, dict(about))
-        found = resolve_columns(spec, config, ["users"])
-        own = {"t": tuple(Column(name, kind) for name, kind in columns.items())}
-        self.planned = build_plan(spec, config, {**own, **found})
-        self.pipeline = LocalPipeline(self.planned.plan, {"t": range(2)}, **how)
-        self.pipeline._world.connections["postgres", "default"] = dict(
-            connections["default"].settings
-        )
-
-    def rows(self, *values):
-        """Run one batch, and return what left of it."""
-        records = [
-            {
-                "topic": "t",
-                "partition": number % 2,
-                "offset": number // 2,
-                "timestamp": START + number,
-                "key": None,
-                "value": json.dumps(value).encode(),
-                "headers": [],
-            }
-            for number, value in sorted(enumerate(values), key=lambda each: each[0] % 2)
-        ]
-        self.done = self.pipeline.run(pa.Table.from_pylist(records, schema=RECORDS), START)
-        out = self.done.output.to_pylist()
-        return [json.loads(row["value"]) for row in out if row["topic"] == "out"]
 
 
 @pytest.fixture

@@ -284,10 +284,9 @@ def behind_group(
     where: Sequence[Expr],
     columns: Sequence[tuple[Column, Expr]],
 ) -> Project:
-    """Return the projection of the rows of a GROUP BY.
+    """Return the projection, called `relation`, of the rows of a GROUP BY.
 
     Args:
-        relation: Its name.
         grouped: Where they come from.
         where: HAVING.
         columns: What is selected.
