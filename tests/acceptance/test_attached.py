@@ -71,7 +71,8 @@ def test_each_row_once_with_what_the_database_had(spark, postgres, tmp_path, uni
                     "create": True,
                 },
                 {
-                    "query": "SELECT u.name, count(*) AS n FROM clicks c JOIN users u USING (u) GROUP BY u.name",
+                    "query": "SELECT u.name, count(*) AS n FROM clicks c JOIN users u USING (u) "
+                    "GROUP BY u.name",
                     "type": "postgres",
                     "table": f"{unique}_counts",
                     "key": "name",
