@@ -18,6 +18,7 @@ _FUNCTIONS = ("process", "invoke")
 _OPENS = '(function () { "use strict"; '
 _FOUND = "".join(f"typeof {name} === 'function' ? {name} : " for name in _FUNCTIONS)
 _CLOSES = f"\n;return {_FOUND}null; }})"
+_INTERRUPTED = "interrupted"
 _PICK = "((made, name) => made[name])"
 _PLACE = re.compile(r"<input>:(\d+)")
 
@@ -45,6 +46,10 @@ class ScriptMistake(Exception):
 
 class Ended(Exception):
     """The engine ended a script, which used up its time or memory."""
+
+    def __init__(self, *, by_time: bool) -> None:
+        super().__init__()
+        self.by_time = by_time
 
 
 class ScriptEngine:
@@ -106,7 +111,7 @@ class ScriptEngine:
         except self._engine.JSException as error:
             found: list[Outcome] = json.loads(self._done())
             if not found:
-                raise Ended(str(error).split("\n")[0]) from error
+                raise Ended(by_time=_INTERRUPTED in str(error)) from error
             return found
         return json.loads(self._done())
 

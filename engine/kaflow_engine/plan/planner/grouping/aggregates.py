@@ -120,7 +120,7 @@ class Aggregates:
             entry = replace(entry, rows=Rows(input=before.aggregate.id, key=None))
         return Inflow(
             entry=entry,
-            ledger=self.ledger if before is None else None,
+            ledger=self.ledger if before is None else before.ledger,
             chain=self.chain,
             depth=depth,
             delay=self.delay if before is None else delay_into(group, before),
@@ -149,7 +149,8 @@ class Aggregates:
         if group.shape.append is not None:
             aggregate = _append(group, group.shape.append, f"changes:{name}", inputs)
         elif group.shape.transform is not None:
-            aggregate = _transform(group, group.shape.transform, f"transform:{name}", inputs)
+            entries = tuple(each.entry.id for each in inflows)
+            aggregate = _transform(group, group.shape.transform, f"transform:{name}", entries)
         elif group.shape.run is not None:
             state = timed_state(self.chain, RUNS + number)
             runs = _runs(group, group.shape.run, f"runs:{name}", state, inputs)
@@ -172,6 +173,7 @@ class Aggregates:
             entries=tuple(each.entry for each in inflows),
             aggregate=aggregate,
             delay=delay_behind(aggregate, delay),
+            ledger=inflows[0].ledger if isinstance(aggregate, Transform) else None,
             places=places_of_groups(aggregate, group.keys, places)
             if isinstance(aggregate, Aggregate)
             else None,

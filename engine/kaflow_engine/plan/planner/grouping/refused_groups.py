@@ -42,7 +42,7 @@ def _wrong_branch(spec: PipelineSpec, branch: BranchParts, keys: TableKeys) -> I
     elif (
         branch.groups
         and write.output.table is not None
-        and (what := _never_again(branch.groups[-1].shape)) is not None
+        and (what := _never_again(branch)) is not None
     ):
         yield ModelError(
             f"table '{write.output.table}' cannot hold {what}: a backfill could not make them "
@@ -111,6 +111,7 @@ def wrong_groups(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterato
     for branch in branches:
         yield from _grouped_twice(spec, branch)
         yield from _at_batch_time(spec, branch)
+    yield from _formed_again(spec, branches)
     yield from _required(spec, branches)
     yield from _aggregation(spec, branches)
     yield from wrong_pace(spec, branches)
@@ -196,18 +197,22 @@ def refuse_better_rows(
     if not left or spec.emission.type in ("on_match", "final"):
         return
     for branch in branches:
-        if branch.groups:
-            called = _called(branch.groups[0].shape)
+        if branch.gathered:
+            called = _called(branch.gathered[0].shape)
             raise SqlError(
                 f"{called} over a LEFT JOIN of events ('{left[0]}'): a row leaves without a match, "
                 "and again with each match that comes later, and would count twice",
-                place_of(spec, branch.write, branch.groups[0].shape),
+                place_of(spec, branch.write, branch.gathered[0].shape),
                 "set emission.type to on_match, so that rows leave once; or write INNER JOIN",
             )
 
 
-def _never_again(group: GroupShape) -> str | None:
-    """Return what rows are called that depend on when they were made; None of others."""
+def _never_again(branch: BranchParts) -> str | None:
+    """Return what rows are called that depend on when they were made, or that only their group
+    tells from others; None of others."""
+    group = branch.groups[-1].shape
+    if group.transform is not None:
+        return "what a transform makes of groups" if branch.gathered else None
     if group.append is not None:
         return "changes of a table as rows"
     return "the rows of runs" if group.run is not None else None
@@ -216,9 +221,18 @@ def _never_again(group: GroupShape) -> str | None:
 def _called(group: GroupShape) -> str:
     if group.run is not None:
         return "a run of rows"
-    if group.transform is not None:
-        return f"the transform '{group.transform.name}'"
     return "DISTINCT" if group.distinct else "GROUP BY"
+
+
+def _formed_again(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[ModelError]:
+    for group in (group.shape for branch in branches for group in branch.groups):
+        if group.transform is not None and spec.on_dimension_update == "reemit":
+            yield ModelError(
+                "'on_dimension_update: reemit' does not work with transforms "
+                f"('{group.transform.name}')",
+                spec.place("on_dimension_update"),
+                "remove it, or transform the rows of a topic that another pipeline writes",
+            )
 
 
 def _required(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[ModelError]:
@@ -226,11 +240,13 @@ def _required(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[M
         for i, name in enumerate(as_said_by(spec, owner).emission.require):
             known = [branch for branch in branches if branch.shape.column(name)]
             if known and all(branch.groups for branch in known):
+                made = all(branch.gathered for branch in known)
+                of, done = ("groups", "grouped") if made else ("a transform", "transformed")
                 yield ModelError(
-                    f"the required column '{name}' is a column of groups, and rows wait before "
-                    "they are grouped",
+                    f"the required column '{name}' is a column of {of}, and rows wait before they "
+                    f"are {done}",
                     spec.place(*owner, "emission", "require", i),
-                    "remove it; WHERE … IS NOT NULL keeps incomplete rows out of groups",
+                    f"remove it; WHERE … IS NOT NULL keeps incomplete rows out of {of}",
                 )
 
 
