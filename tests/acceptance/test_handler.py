@@ -3,6 +3,7 @@
 
 import json
 from collections import Counter, defaultdict
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -13,7 +14,7 @@ from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.runtime.planning.prepare import prepare
 from tests.acceptance.kills import share
 from tests.acceptance.run_child import killed_at
-from tests.acceptance.three_days import CLICKS, DAYS, config_for, load
+from tests.acceptance.three_days import CLICKS, DAYS, SECOND, config_for, load
 from tests.receiver import Answer, running_receiver
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
@@ -57,6 +58,37 @@ class Fickle:
         return Answer(200, json.dumps(answers))
 
 
+def spec_of(name, topics, receiver):
+    """Rows that are asked about, and groups over them."""
+    clicks = f"{topics}.clicks"
+    relation = {
+        "type": "handler",
+        "from": clicks,
+        "url": f"{receiver.url}/risk",
+        "secret_headers": {"Authorization": "crm"},
+        "batch": 20,
+        "schema": {"risk": "VARCHAR"},
+    }
+    groups = "SELECT max(risk) AS risk, id FROM enriched GROUP BY id"
+    outputs = [
+        {"query": "SELECT id, u, risk FROM enriched", "topic": f"{name}.rows", "key": "id"},
+        {"query": groups, "topic": f"{name}.groups"},
+    ]
+    return PipelineSpec.model_validate(
+        {
+            "name": name,
+            "relations": {"enriched": relation},
+            "outputs": outputs,
+            "topics": {clicks: CLICKS},
+        }
+    )
+
+
+def values(broker, topic):
+    found = read_all(broker.settings, topic)["value"].to_pylist()
+    return sorted((row["id"], row["risk"]) for row in map(json.loads, found))
+
+
 @pytest.mark.parametrize("place", [None, *share(KILLS, 2)], ids=str)
 def test_answers_outlive_whatever_a_run_is_killed_at(
     broker, spark, topics, tmp_path, unique, place
@@ -68,40 +100,13 @@ def test_answers_outlive_whatever_a_run_is_killed_at(
         config = config_for(
             broker, tmp_path / "state", max_records=150, secrets={"crm": "Bearer word-of-crm"}
         )
-        relation = {
-            "type": "handler",
-            "from": f"{topics}.clicks",
-            "url": f"{receiver.url}/risk",
-            "secret_headers": {"Authorization": "crm"},
-            "batch": 20,
-            "schema": {"risk": "VARCHAR"},
-        }
-        outputs = [
-            {"query": "SELECT id, u, risk FROM enriched", "topic": f"{unique}.rows", "key": "id"},
-            {
-                "query": "SELECT max(risk) AS risk, id FROM enriched GROUP BY id",
-                "topic": f"{unique}.groups",
-            },
-        ]
-        spec = PipelineSpec.model_validate(
-            {
-                "name": unique,
-                "relations": {"enriched": relation},
-                "outputs": outputs,
-                "topics": {f"{topics}.clicks": CLICKS},
-            }
-        )
+        spec = spec_of(unique, topics, receiver)
         if place is not None:
             killed_at(*place, spec, config)
         (planned,) = prepare([spec], config)
         run_pipelines([planned.plan], config, until_caught_up=True, spark=spark)
-
-    def values(topic):
-        found = read_all(broker.settings, topic)["value"].to_pylist()
-        return sorted((row["id"], row["risk"]) for row in map(json.loads, found))
-
-    rows = values(f"{unique}.rows")
-    assert rows == values(f"{unique}.groups")
+    rows = values(broker, f"{unique}.rows")
+    assert rows == values(broker, f"{unique}.groups")
     lost = {n for n, said in fickle.said.items() if len(said) > 1}
     assert len(lost) <= (0 if place is None else 150)
     assert all(risk in fickle.said[n] for n, risk in rows)
@@ -119,6 +124,26 @@ def test_answers_outlive_whatever_a_run_is_killed_at(
     assert firsts <= dead <= REFUSED | GARBAGE
     assert {*ids} == CLICKED - dead
     assert phases == {"decode": 2, "transform": len(dead)}
+
+
+def test_a_backfill_keeps_answers_of_its_own(broker, spark, topics, tmp_path, unique):
+    from kaflow_engine.runtime.application import run_backfill
+
+    wanted = replace(SECOND, force=True)
+    with running_receiver() as receiver:
+        fickle = receiver.answer = Fickle()
+        config = config_for(
+            broker, tmp_path / "state", max_records=40, secrets={"crm": "Bearer word-of-crm"}
+        )
+        spec = spec_of(unique, topics, receiver)
+        spec = spec.model_copy(update={"outputs": spec.outputs[:1]})
+        killed_at("rows_produced", 2, spec, config, wanted)
+        (planned,) = prepare([spec], config)
+        run_backfill(planned.plan, config, wanted, spark=spark)
+    rows = values(broker, f"{unique}.rows")
+    second = {n for n in CLICKED if n // 144 == 1} - REFUSED
+    assert [n for n, _ in rows] == sorted(second)
+    assert all(risk in fickle.said[n] for n, risk in rows)
 
 
 def test_a_service_that_stays_away_ends_the_run_and_loses_nothing(
