@@ -200,13 +200,6 @@ def gathered_to(flow: Flow, last: Gathers) -> tuple[Gathers, ...]:
     return (*gathered_before(flow, entry), last)
 
 
-def groups_before(flow: Flow, project: Project) -> tuple[Gathers, ...]:
-    """Return what gathered the rows that arrive at a projection, save for what only transforms
-    them."""
-    found = gathered_before(flow, project)
-    return tuple(each for each in found if not isinstance(each, Transform))
-
-
 def throttle_of(flow: Flow, sink: Sink) -> Throttle | None:
     """Return what holds changes back on their way to a sink; None: nothing does."""
     return next((each for each in throttles(flow) if each.id in sink.inputs), None)

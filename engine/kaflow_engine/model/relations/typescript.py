@@ -56,11 +56,12 @@ def without_types(text: str) -> str:
     hint = None
     if found["code"] == _UNSUPPORTED:
         hint = "only types are taken away: write an object instead of an enum or a namespace"
-    raise TypeScriptMistake(_lowered(found["message"]), int(place[1]) if place else 1, hint)
+    raise TypeScriptMistake(_shortened(found["message"]), int(place[1]) if place else 1, hint)
 
 
-def _lowered(message: str) -> str:
-    """Return a message as ours begin."""
+def _shortened(message: str) -> str:
+    """Return the first sentence of a message as ours are written."""
+    message = message.split(". ")[0].replace("`", "'").removesuffix(" in strip-only mode")
     is_name = message.startswith("TypeScript")
     return message if is_name else message[:1].lower() + message[1:]
 

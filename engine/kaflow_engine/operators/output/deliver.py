@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.flow.chains.chain import chains
+from kaflow_engine.flow.chains.gathered import groups_before
 from kaflow_engine.flow.chains.names import chain_name
 from kaflow_engine.flow.decodes import decoded_by
 from kaflow_engine.flow.flow import Backfill, Flow
-from kaflow_engine.flow.graph import groups_before, projections, projects_of, target_of
+from kaflow_engine.flow.graph import projections, projects_of, target_of
 from kaflow_engine.flow.operators import Decode
 from kaflow_engine.flow.records import DEAD_LETTER, OUTPUT, ROW, TABLE_ROW
 from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink

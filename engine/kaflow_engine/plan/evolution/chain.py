@@ -24,8 +24,7 @@ from kaflow_engine.flow.timed import Throttle
 from kaflow_engine.model.key_formats import TEXT
 from kaflow_engine.plan.evolution.aggregates import documents_of
 from kaflow_engine.plan.evolution.clocks import read_by, with_times
-from kaflow_engine.plan.evolution.timed import documents_of_runs
-from kaflow_engine.plan.evolution.transforms import documents_of_transforms
+from kaflow_engine.plan.evolution.timed import documents_of_runs, documents_of_transforms
 from kaflow_engine.plan.planner.outputs.sink import sink_id
 from kaflow_engine.state.log.batch_log import plan_mark
 

@@ -89,6 +89,8 @@ class ScriptEngine:
             found = self._make()
         except self._engine.JSException as error:
             message, line = place_of(str(error), text)
+            if _INTERRUPTED in message:
+                message = f"it took more than {limits.seconds:g}s before its first row"
             raise ScriptMistake(message, line) from error
         if found is None:
             raise ScriptMistake("it has no function process(row)", 1)
@@ -120,8 +122,10 @@ def place_of(error: str, text: str) -> tuple[str, int]:
     """Return the first line of an error, and the line of the script at which it arose."""
     message, _, stack = error.partition("\n")
     found = _PLACE.search(stack)
-    last = text.rstrip().count("\n") + 1
-    return message, min(int(found[1]), last) if found else 1
+    line, last = int(found[1]) if found else 1, text.rstrip().count("\n") + 1
+    if line > last:  # at what we write behind it
+        return "SyntaxError: the script ends before its last function or block does", last
+    return message, line
 
 
 def engine() -> Any:

@@ -11,6 +11,10 @@ from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.grouping.group_keys import is_group_key
 from kaflow_engine.plan.planner.grouping.refused_emission import wrong_emission
+from kaflow_engine.plan.planner.grouping.refused_transforms import (
+    is_made_of_groups,
+    wrong_transforms,
+)
 from kaflow_engine.plan.planner.grouping.refused_unions import wrong_unions
 from kaflow_engine.plan.planner.grouping.settings import owner_of, place_of
 from kaflow_engine.plan.planner.outputs.connector import wrong_rows
@@ -39,10 +43,17 @@ def _wrong_branch(spec: PipelineSpec, branch: BranchParts, keys: TableKeys) -> I
         yield from wrong_rows(spec, branch, write.sink)
     if branch.is_table and not branch.groups:
         yield from _wrong_table(spec, branch, keys)
+    elif write.output.table is not None and is_made_of_groups(branch):
+        yield ModelError(
+            f"table '{write.output.table}' cannot hold what a transform makes of groups: there "
+            "only its group tells a row from others",
+            spec.place(*write.at, "table"),
+            "write them to a topic, and that topic into a table in another pipeline",
+        )
     elif (
         branch.groups
         and write.output.table is not None
-        and (what := _never_again(branch)) is not None
+        and (what := _never_again(branch.groups[-1].shape)) is not None
     ):
         yield ModelError(
             f"table '{write.output.table}' cannot hold {what}: a backfill could not make them "
@@ -111,7 +122,7 @@ def wrong_groups(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterato
     for branch in branches:
         yield from _grouped_twice(spec, branch)
         yield from _at_batch_time(spec, branch)
-    yield from _formed_again(spec, branches)
+    yield from wrong_transforms(spec, branches)
     yield from _required(spec, branches)
     yield from _aggregation(spec, branches)
     yield from wrong_pace(spec, branches)
@@ -146,13 +157,7 @@ def _grouped_twice(spec: PipelineSpec, branch: BranchParts) -> Iterator[ModelErr
         if not before.settings.is_table:
             continue
         if group.shape.transform is not None:
-            yield SqlError(
-                f"'{group.shape.transform.name}' transforms the rows of a window that change",
-                place_of(spec, branch.write, group.shape),
-                "remove emission.type: immediate, or emission.late_updates, so that its rows leave "
-                "once; or transform the rows that are grouped",
-            )
-            continue
+            continue  # refused beside
         if group.shape.window is not None:
             yield SqlError(
                 "a window over groups without a window is not supported: such groups change, and "
@@ -207,12 +212,8 @@ def refuse_better_rows(
             )
 
 
-def _never_again(branch: BranchParts) -> str | None:
-    """Return what rows are called that depend on when they were made, or that only their group
-    tells from others; None of others."""
-    group = branch.groups[-1].shape
-    if group.transform is not None:
-        return "what a transform makes of groups" if branch.gathered else None
+def _never_again(group: GroupShape) -> str | None:
+    """Return what rows are called that depend on when they were made; None of others."""
     if group.append is not None:
         return "changes of a table as rows"
     return "the rows of runs" if group.run is not None else None
@@ -222,17 +223,6 @@ def _called(group: GroupShape) -> str:
     if group.run is not None:
         return "a run of rows"
     return "DISTINCT" if group.distinct else "GROUP BY"
-
-
-def _formed_again(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[ModelError]:
-    for group in (group.shape for branch in branches for group in branch.groups):
-        if group.transform is not None and spec.on_dimension_update == "reemit":
-            yield ModelError(
-                "'on_dimension_update: reemit' does not work with transforms "
-                f"('{group.transform.name}')",
-                spec.place("on_dimension_update"),
-                "remove it, or transform the rows of a topic that another pipeline writes",
-            )
 
 
 def _required(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[ModelError]:
