@@ -17,8 +17,10 @@ class ScriptParams:
     """A script that is called with each row."""
 
     type: Literal["script"] = "script"
-    language: Literal["javascript"]
+    language: Literal["javascript", "typescript"]
+    """In which it was written."""
     text: str
+    """As JavaScript."""
     timeout: int
     """Milliseconds that one row may take."""
     memory: int

@@ -160,6 +160,17 @@ def check_joinable(side: Flat, alias: str, before: Flat, at: Location | None) ->
     Raises:
         SqlError: One of them holds what must come behind joins.
     """
+    for rows in (before, side):
+        transform = rows.groups[-1].transform if rows.groups else None
+        if transform is not None:
+            raise SqlError(
+                f"'{alias}' is joined to rows of the transform '{transform.name}'"
+                if rows is before
+                else f"'{alias}', which is joined, has rows of the transform '{transform.name}'",
+                at,
+                "join first, and transform the joined rows; or write what it makes to a topic, and "
+                "join that in another pipeline",
+            )
     if before.groups and before.groups[-1].run is not None:
         raise SqlError(
             f"'{alias}' is joined to runs of rows, whose rows make no rows of a join",

@@ -250,6 +250,11 @@ class QueryShape:
         """Return a column of the result, in whatever case its name is written."""
         return next((o for o in self.outputs if o.name.lower() == name.lower()), None)
 
+    @property
+    def gathered(self) -> tuple[GroupShape, ...]:
+        """Its groups, save for what only transforms rows."""
+        return tuple(group for group in self.groups if group.transform is None)
+
     def key_of(self, named: str | tuple[str, ...] | None) -> OutputShape | None:
         """Return the column that is the key: the one of a name, or the one that says so itself,
         as that which is made of several does."""

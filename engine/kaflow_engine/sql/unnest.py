@@ -58,6 +58,13 @@ class Unnester:
         return columns
 
     def _add(self, lists: Lists, node: exp.Expr) -> None:
+        if self.flat.groups and (transform := self.flat.groups[-1].transform) is not None:
+            raise SqlError(
+                f"a list of a row of '{transform.name}' is unnested",
+                at_line(self.at, line_of(node)),
+                "let the transform return a row for each element; or write the list to a topic, "
+                "and unnest it in another pipeline",
+            )
         if self.flat.groups:
             changes = self.flat.groups[-1].append is not None
             raise of_groups(at_line(self.at, line_of(node)), changes)

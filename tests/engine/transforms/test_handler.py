@@ -3,30 +3,25 @@
 import hashlib
 import hmac
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from threading import Event
-from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from kaflow_engine.connectors.http import asking
 from kaflow_engine.connectors.http.errors import HttpAway, HttpUnfit
 from kaflow_engine.errors import SinkError
-from kaflow_engine.flow.transforms import HandlerParams, Transform
-from kaflow_engine.model.columns import Column
-from kaflow_engine.operators.transform.contract import TransformBatch, Transformed
-from kaflow_engine.operators.transform.kinds import transform_kind
-from kaflow_engine.state.answers import NO_ANSWERS, Answers
-from kaflow_engine.state.log.answers import KeptAnswers
-from kaflow_engine.state.reader import StateRef
-from kaflow_engine.state.storage.store import Damaged, LocalStore
+from tests.engine.transforms.handler_here import (
+    ask,
+    asked,
+    failed,
+    made,
+    refuse,
+    risks,
+    rows,
+    with_risk,
+)
 from tests.receiver import Answer, Receiver, Request, running_receiver
-
-COLUMNS = (Column("id", "BIGINT"), Column("amount", "DECIMAL(10,2)"))
-RISK = Column("risk", "VARCHAR")
 
 
 @pytest.fixture
@@ -34,83 +29,6 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
     monkeypatch.setattr(asking, "_FIRST_PAUSE", 0.001)
     with running_receiver() as found:
         yield found
-
-
-def rows(*ids: int) -> pa.Table:
-    amounts = pa.array([f"{n}.10" for n in ids]).cast(pa.decimal128(10, 2))
-    return pa.table({"id": pa.array(ids, pa.int64()), "amount": amounts})
-
-
-def kept(folder: Path, epoch: int = 1, *, batch: int = 7, generation: int = 2) -> Answers:
-    return KeptAnswers(LocalStore(folder), StateRef("abc", generation), batch, epoch)
-
-
-def ask(
-    url: str,
-    given: pa.Table,
-    *,
-    answers: Answers = NO_ANSWERS,
-    results: tuple[Column, ...] = (*COLUMNS, RISK),
-    secrets: Mapping[str, str] = {},
-    **said: Any,
-) -> Transformed:
-    params = HandlerParams(
-        url=url,
-        headers=(),
-        secret_headers=(),
-        secret=None,
-        batch=None,
-        concurrency=4,
-        envelope="none",
-        timeout=10_000,
-        retry_for=10_000,
-    )
-    transform = Transform(
-        id="q0.transform",
-        inputs=("q0.enter",),
-        alias="transform",
-        name="enriched",
-        columns=COLUMNS,
-        passed=(),
-        results=results,
-        params=replace(params, **said),
-    )
-    identities = pa.table({"t_part": [0] * given.num_rows, "t_off": given["id"]})
-    return transform_kind("handler").open(transform)(
-        given,
-        TransformBatch(
-            batch=7,
-            batch_time=0,
-            mark="m",
-            identities=lambda: identities,
-            answers=answers,
-            secrets=secrets,
-        ),
-    )
-
-
-def asked(request: Request) -> Any:
-    return json.loads(request.body)
-
-
-def with_risk(request: Request) -> Answer:
-    def of(row: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {**row, "risk": f"r{row['id']}"}
-
-    found = asked(request)
-    return Answer(200, json.dumps([of(r) for r in found] if isinstance(found, list) else of(found)))
-
-
-def made(found: Transformed) -> list[tuple[int, Mapping[str, Any]]]:
-    return list(zip(found.origin.to_pylist(), found.rows.to_pylist(), strict=True))
-
-
-def risks(found: Transformed) -> list[tuple[int, Any]]:
-    return [(origin, row["risk"]) for origin, row in made(found)]
-
-
-def failed(found: Transformed) -> list[tuple[int, str, str]]:
-    return [(each.row, each.error, each.message) for each in found.failures]
 
 
 def test_a_request_is_a_row_or_a_list_of_them(receiver: Receiver) -> None:
@@ -265,15 +183,6 @@ def test_no_more_requests_are_in_flight_than_allowed(receiver: Receiver) -> None
     assert max(together) <= 2
 
 
-def refuse(status: int) -> Callable[[Request], Answer]:
-    def answer(request: Request) -> Answer:
-        if any(row["id"] == 3 for row in asked(request)):
-            return Answer(status, "no\n3s")
-        return with_risk(request)
-
-    return answer
-
-
 def says(text: str) -> Callable[[Request], Answer]:
     def answer(request: Request) -> Answer:
         three = any(row["id"] == 3 for row in asked(request))
@@ -321,75 +230,6 @@ def test_what_is_wrong_with_an_answer_concerns_its_row_alone(
     assert (row, kind) == (2, error)
     assert message is None or said == message
     assert len(receiver.requests) == requests
-
-
-def test_a_second_try_uses_what_was_answered(receiver: Receiver, tmp_path: Path) -> None:
-    receiver.answer = refuse(422)
-    first = ask(receiver.url, rows(1, 2, 3, 4), batch=2, answers=kept(tmp_path))
-    receiver.requests.clear()
-    receiver.answer = lambda request: Answer(200, '[{"risk":"another"}]')
-    again = ask(receiver.url, rows(1, 2, 3, 4), batch=2, answers=kept(tmp_path, 2))
-    assert (made(again), failed(again)) == (made(first), failed(first))
-    assert not receiver.requests
-    # another number of tasks, and one row that was not there
-    less = ask(receiver.url, rows(4, 5, 2), batch=2, answers=kept(tmp_path, 2))
-    assert risks(less) == [(0, "r4"), (1, "another"), (2, "r2")]
-    assert [asked(r) for r in receiver.requests] == [[{"id": 5, "amount": 5.1}]]
-
-
-@pytest.mark.parametrize("other", [{"batch": 8}, {"generation": 3}], ids=str)
-def test_answers_are_those_of_one_batch(
-    receiver: Receiver, tmp_path: Path, other: Mapping[str, int]
-) -> None:
-    receiver.answer = with_risk
-    ask(receiver.url, rows(1), answers=kept(tmp_path))
-    ask(receiver.url, rows(1), answers=kept(tmp_path, **other))
-    assert len(receiver.requests) == 2
-
-
-def test_a_row_with_other_values_is_another_one(receiver: Receiver, tmp_path: Path) -> None:
-    receiver.answer = with_risk
-    ask(receiver.url, rows(1), answers=kept(tmp_path))
-    given = rows(1).set_column(1, "amount", pa.array(["5"]).cast(pa.decimal128(10, 2)))
-    ask(receiver.url, given, answers=kept(tmp_path))
-    assert [asked(r)["amount"] for r in receiver.requests] == [1.1, 5.0]
-
-
-def test_what_was_answered_before_the_service_went_away_is_kept(
-    receiver: Receiver, tmp_path: Path
-) -> None:
-    receiver.answer = lambda r: with_risk(r) if asked(r)["id"] < 3 else Answer(503)
-    with pytest.raises(HttpAway):
-        ask(receiver.url, rows(1, 2, 3), concurrency=1, retry_for=5, answers=kept(tmp_path))
-    receiver.requests.clear()
-    receiver.answer = with_risk
-    assert len(risks(ask(receiver.url, rows(1, 2, 3), answers=kept(tmp_path, 2)))) == 3
-    assert [asked(r)["id"] for r in receiver.requests] == [3]
-
-
-def test_the_answer_that_the_newest_run_was_given_counts(
-    receiver: Receiver, tmp_path: Path
-) -> None:
-    """A run that was replaced while it asked may keep its answer after the new one has its own."""
-    for epoch, risk in ((2, "new"), (1, "old")):
-        receiver.answer = lambda r, risk=risk: Answer(200, json.dumps({"risk": risk}))
-        ask(receiver.url, rows(1), answers=kept(tmp_path / str(epoch), epoch))
-        for file in (tmp_path / str(epoch) / "answers" / "7").iterdir():
-            target = tmp_path / "both" / "answers" / "7" / file.name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            file.rename(target)
-    assert risks(ask(receiver.url, rows(1), answers=kept(tmp_path / "both", 3))) == [(0, "new")]
-
-
-def test_answers_that_were_altered_are_no_answers(receiver: Receiver, tmp_path: Path) -> None:
-    receiver.answer = with_risk
-    ask(receiver.url, rows(1), answers=kept(tmp_path))
-    (file,) = (tmp_path / "answers" / "7").iterdir()
-    data = bytearray(file.read_bytes())
-    data[-20] ^= 1
-    file.write_bytes(data)
-    with pytest.raises(Damaged):
-        ask(receiver.url, rows(1), answers=kept(tmp_path))
 
 
 def test_rows_that_no_one_can_tell_apart_are_asked_about_once(receiver: Receiver) -> None:

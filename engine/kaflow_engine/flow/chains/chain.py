@@ -53,6 +53,8 @@ class Chain:
     tables: tuple[Materialize | TableJoin, ...] = ()
     """Each behind those whose changes it takes; where there are any, `driving` is the edge of the
     first of them, and others may have edges of their own with the number of the chain."""
+    transforms: tuple[Transform, ...] = ()
+    """Each behind those whose rows it takes."""
     below: tuple[int, ...] = ()
     """The numbers of the chains whose rows it gathers, where there are several: it joins nothing
     itself, and `driving` is the edge of the first of them."""
@@ -69,13 +71,18 @@ class Chain:
 
     @property
     def ends(self) -> tuple[Project, ...]:
-        """The projections of the joined rows, or of tables, for sinks and aggregates."""
+        """The projections of the joined rows, or of tables, for sinks and aggregates; of rows that
+        are transformed first, those behind."""
         before = {each.id for each in (*self.joins, *self.tables)}
-        return tuple(
-            each
-            for each in self.projections
-            if isinstance(each.rows, Driving) or each.rows.input in before
-        )
+        entries = {name: each.id for each in self.transforms for name in each.inputs}
+        found: list[Project] = []
+        left = list(self.projections)
+        while left:
+            of_joined = [e for e in left if isinstance(e.rows, Driving) or e.rows.input in before]
+            before = {entries[each.id] for each in of_joined if each.id in entries}
+            found += [each for each in of_joined if each.id not in entries]
+            left = [each for each in left if each not in of_joined] if before else []
+        return tuple(each for each in self.projections if each in found)
 
 
 def chains(flow: Flow) -> tuple[Chain, ...]:
@@ -212,6 +219,7 @@ def _chain(flow: Flow, edge: Driving) -> Chain:
         projections=tuple(each for each in mine if isinstance(each, Project)),
         ledger=next((each for each in mine if isinstance(each, Ledger)), None),
         tables=tables,
+        transforms=tuple(each for each in mine if isinstance(each, Transform)),
         below=() if first is None else _feeding(flow, first),
     )
 

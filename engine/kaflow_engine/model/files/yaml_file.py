@@ -25,6 +25,8 @@ _TAGS = {
 }
 _NOTHING = {"", "~", "null", "Null", "NULL"}
 _BOOLEANS = {word: word.lower() == "true" for word in "true True TRUE false False FALSE".split()}
+_VERBATIM = {"script"}
+"""Keys whose text is in a language of its own, where `${…}` is no variable."""
 _INTEGER = re.compile(r"[-+]?[0-9]{1,300}")
 _NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 
@@ -192,7 +194,8 @@ class _Conversion:
                     "remove one of them",
                 )
             else:
-                found[key.value] = Entry(key=key.value, at=place, value=self.node(value))
+                made = self.verbatim(value) if key.value in _VERBATIM else self.node(value)
+                found[key.value] = Entry(key=key.value, at=place, value=made)
         return Entries(at=at, entries=tuple(found.values()))
 
     def scalar(self, node: yaml.ScalarNode, at: Location) -> Scalar:
@@ -210,6 +213,13 @@ class _Conversion:
             return Scalar(at=at, text=None, written=node.value, value=None)
         value = _resolve(text) if plain else text
         return Scalar(at=at, text=text, written=node.value, value=value)
+
+    def verbatim(self, node: yaml.Node) -> Node:
+        """Take text over in which `${…}` means something else."""
+        if not isinstance(node, yaml.ScalarNode) or node.style is None:
+            return self.node(node)
+        text = node.value
+        return Scalar(at=self.place(node), text=text, written=text, value=text)
 
     def place(self, node: yaml.Node) -> Location:
         block = isinstance(node, yaml.ScalarNode) and node.style in ("|", ">")

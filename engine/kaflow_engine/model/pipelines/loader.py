@@ -179,9 +179,11 @@ def _places(tree: Node) -> dict[KeyPath, Location]:
     named = relations.entries if isinstance(relations, Entries) else ()
     outputs = tree.get("outputs")
     listed = outputs.items if isinstance(outputs, Items) else ()
-    paths: list[KeyPath] = [("relations", entry.key, "query") for entry in named]
+    paths: list[KeyPath] = [
+        ("relations", entry.key, key) for entry in named for key in ("query", "script")
+    ]
     paths += [("outputs", number, "query") for number in range(len(listed))]
     for path in (("query",), *paths):
         if isinstance(text := find(tree, path), Scalar):
-            places[path] = text.at  # of the first line of the SQL
+            places[path] = text.at  # of the first line of the text
     return places

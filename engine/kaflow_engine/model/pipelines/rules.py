@@ -30,6 +30,7 @@ from kaflow_engine.model.pipelines.source_rules import (
     settings_of_sources,
 )
 from kaflow_engine.model.pipelines.table_rules import inputs_of, is_table, keys_of_tables
+from kaflow_engine.model.pipelines.transform_rules import keys_of_transforms
 from kaflow_engine.model.spec import Path
 
 Rule = Callable[[Entries], Iterator[ModelError]]
@@ -197,6 +198,7 @@ RULES: tuple[Rule, ...] = (
     one_topic_for_two_uses,
     keys_of_tables,
     keys_of_relations,
+    keys_of_transforms,
     names_of_sources,
     records_of_sources,
     places_of_webhooks,

@@ -35,13 +35,14 @@ def parse_size(text: str) -> int:
     return int(number) * unit
 
 
-def _size(value: object) -> int:
-    if not isinstance(value, str):
-        raise refuse("is not a size", "write a number and KB, MB or GB, such as 64MB")
-    return parse_size(value)
+def _memory(value: object) -> int:
+    size = parse_size(str(value))
+    if not 1_000_000 <= size <= 2_000_000_000:
+        raise refuse("must be from 1MB to 2GB", "64MB is what scripts have where nothing is said")
+    return size
 
 
-Size = Annotated[int, BeforeValidator(_size)]
+Memory = Annotated[int, BeforeValidator(_memory)]
 """Bytes."""
 
 
@@ -67,7 +68,8 @@ class ScriptSpec(TransformSpec):
     """Where its text stands instead, from the folder of the pipeline file."""
     timeout: Duration = Field(default=1_000, gt=0)
     """How long one row may take, in ms."""
-    memory: Size = Field(default=64_000_000, ge=1_000_000, le=2_000_000_000)
+    memory: Memory = 64_000_000
+    """How much the script may have."""
 
 
 def _service(text: str) -> str:

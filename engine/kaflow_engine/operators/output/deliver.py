@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaflow_engine.flow.chains.chain import chains
+from kaflow_engine.flow.chains.gathered import groups_before
 from kaflow_engine.flow.chains.names import chain_name
 from kaflow_engine.flow.decodes import decoded_by
 from kaflow_engine.flow.flow import Backfill, Flow
-from kaflow_engine.flow.graph import gathered_before, projections, projects_of, target_of
+from kaflow_engine.flow.graph import projections, projects_of, target_of
 from kaflow_engine.flow.operators import Decode
 from kaflow_engine.flow.records import DEAD_LETTER, OUTPUT, ROW, TABLE_ROW
 from kaflow_engine.flow.sinks import ConnectorSink, Sink, TableSink, TopicSink
@@ -139,7 +140,7 @@ def _within(times: pa.Array | pa.ChunkedArray, wanted: Backfill) -> Any:
 
 def _of_windows(flow: Flow, ready: pa.Table) -> Any:
     """Tell which rows are those of windows, which a backfill chooses by their start."""
-    behind = [each for each in projections(flow) if gathered_before(flow, each)]
+    behind = [each for each in projections(flow) if groups_before(flow, each)]
     return pc.is_in(ready["side"], pa.array([target_of(flow, each) for each in behind], pa.int32()))
 
 

@@ -61,7 +61,8 @@ def _where_states_are(flow: Flow, shards: Mapping[str, str | None]) -> Flow:
     found: dict[str, Aggregate] = {}
     for each in aggregates(flow):
         shard = shards.get(each.id, each.shard)
-        before = [one.id for one in gathered_to(flow, each)[:-1][-1:]]
+        last = gathered_to(flow, each)[:-1][-1:]
+        before = [one.id for one in last if isinstance(one, Aggregate)]
         moved = any(found[name].shard != _planned(flow, name).shard for name in before)
         travels = each.exchange or moved or shard != each.shard
         found[each.id] = replace(each, shard=shard, exchange=travels)

@@ -24,7 +24,7 @@ from kaflow_engine.flow.timed import Throttle
 from kaflow_engine.model.key_formats import TEXT
 from kaflow_engine.plan.evolution.aggregates import documents_of
 from kaflow_engine.plan.evolution.clocks import read_by, with_times
-from kaflow_engine.plan.evolution.timed import documents_of_runs
+from kaflow_engine.plan.evolution.timed import documents_of_runs, documents_of_transforms
 from kaflow_engine.plan.planner.outputs.sink import sink_id
 from kaflow_engine.state.log.batch_log import plan_mark
 
@@ -82,6 +82,7 @@ def document_of(flow: Flow) -> dict[str, Any]:
         ),
         **({"aggregates": grouped} if (grouped := documents_of(flow)) else {}),
         **({"runs": found_runs} if (found_runs := documents_of_runs(flow)) else {}),
+        **({"transforms": transforms} if (transforms := documents_of_transforms(flow)) else {}),
         **_ends(flow, several=not one or len(flow.sinks) > 1),
         **{name: rows[name] for name in _OF_ROWS},
         "partitions": flow.partitions,

@@ -115,9 +115,9 @@ def _parts(plan: Document, naming: _Naming) -> Parts:
     else:
         parts["output"] = _output(cast(Document, plan.get("finish", {})), names)
     parts |= _aggregates(plan, naming)
-    for each in _list(plan, "runs"):
+    for each in (*_list(plan, "runs"), *_list(plan, "transforms")):
         parts[str(each["called"])] = _fields(each, (), without=("called",))
-    apart = ["aggregates", "runs", "topics", "chain", "chains", "driving"]
+    apart = ["aggregates", "runs", "transforms", "topics", "chain", "chains", "driving"]
     apart += ["steps", "finish", "outputs"]
     apart += ["last_exchange"] if naming.outputs else []
     apart += ["ledger"] if naming.chains is not None else []

@@ -1,5 +1,6 @@
 """Throttles and runs of two plans: which goes on with what which one keeps, and what is lost."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
@@ -9,6 +10,7 @@ from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import entries_of, throttle_of, throttles
 from kaflow_engine.flow.numbers import RUNS, TIMED, timed_state, with_states
 from kaflow_engine.flow.timed import Runs, Throttle
+from kaflow_engine.flow.transforms import Transform
 
 
 def inherit_timed(old: Flow, new: Flow) -> Flow:
@@ -84,6 +86,27 @@ def documents_of_runs(flow: Flow) -> list[dict[str, Any]]:
             "columns": [asdict(column) for column in each.results],
         }
         for each in runs_of(flow)
+    ]
+
+
+def documents_of_transforms(flow: Flow) -> list[dict[str, Any]]:
+    """Return what transforms rows in a flow as documents."""
+    found = [each for each in flow.operators if isinstance(each, Transform)]
+    known = Counter(each.name for each in found)
+    return [
+        {
+            "called": f"transform '{each.name}'"
+            + (f" ({each.id})" if known[each.name] > 1 else ""),
+            **asdict(each.params),
+            "columns": [asdict(column) for column in each.results],
+            "selected": [
+                f"{sql} AS {column.name}"
+                for entry in entries_of(flow, each)
+                for column, sql in entry.columns
+            ],
+            "where": [entry.where for entry in entries_of(flow, each) if entry.where],
+        }
+        for each in found
     ]
 
 

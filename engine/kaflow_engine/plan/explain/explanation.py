@@ -149,6 +149,11 @@ class BranchPart:
     groups: tuple[GroupPart, ...] = ()
     """One behind the other."""
 
+    @property
+    def gathered(self) -> tuple[GroupPart, ...]:
+        """Its groups, save for what only transforms rows."""
+        return tuple(group for group in self.groups if group.transform is None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputPart:

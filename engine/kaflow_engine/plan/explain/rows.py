@@ -146,7 +146,7 @@ def order_text(explanation: Explanation, output: OutputPart) -> str:
         return "by their key, so that those of a key are held back, and leave, in order"
     if output.last_exchange and output.key is not None:
         return f"by {output.key}, so that the rows of a key leave in order"
-    first = [branch.groups[0] for branch in output.branches if branch.groups]
+    first = [branch.gathered[0] for branch in output.branches if branch.gathered]
     if first and not any(group.travels for group in first):
         return "in the same task: the rows of a group have one join key"
     if first:
@@ -203,7 +203,7 @@ def written(output: OutputPart) -> Rows:
     """Where the rows of an output go."""
     if into := output.table:
         yield "place", into.path
-        grouped = any(branch.groups for branch in output.branches)
+        grouped = any(branch.gathered for branch in output.branches)
         time = "the starts of windows" if grouped else "event time"
         yield "format", f"Delta, a partition for each {into.partition} of {time} (UTC)"
         yield "commits", f"one a batch, every {format_duration(into.interval)}"
@@ -230,7 +230,7 @@ def written(output: OutputPart) -> Rows:
 
 def _key(output: OutputPart) -> str:
     written = f", as {output.key_format}" if output.key_format else ""
-    if output.key in (KEY, HIDDEN_KEY) and any(branch.groups for branch in output.branches):
+    if output.key in (KEY, HIDDEN_KEY) and any(branch.gathered for branch in output.branches):
         return f"the group{written}"
     return f"{output.key}{written}" if output.key else "none: records go to any partition"
 
@@ -257,7 +257,7 @@ def _only_groups(explanation: Explanation, chain: ChainPart) -> bool:
     """Tell whether all rows of a chain are grouped: groups say themselves when they leave."""
     place = explanation.chains.index(chain)
     fed = [b for output in explanation.outputs for b in output.branches if b.chain == place]
-    return bool(fed) and all(branch.groups for branch in fed)
+    return bool(fed) and all(branch.gathered for branch in fed)
 
 
 def _emission(chain: ChainPart) -> str:

@@ -59,7 +59,7 @@ def chain_part(
     """
     shape, driving = queries.shape, {queries.shape.driving.alias}
     roles = [role.said_by(shape.said_at) for role in roles]
-    grouped = all(branch.shape.groups for branch in queries.branches)
+    grouped = all(branch.shape.gathered for branch in queries.branches)
     own = with_emission(spec, shape, roles, grouped=grouped)
     matching = matching_of(own, shape, roles)
     ttl = next((role.ttl for role in roles if role.name == shape.driving.topic), 0)

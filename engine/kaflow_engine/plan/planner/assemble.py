@@ -66,7 +66,7 @@ def assemble(parts: PlanParts) -> Flow:
     spec = parts.spec
     joining = [
         with_emission(
-            spec, chain.shape, parts.roles, grouped=all(each.groups for each in chain.branches)
+            spec, chain.shape, parts.roles, grouped=all(each.gathered for each in chain.branches)
         )
         for chain in parts.chains
     ]

@@ -40,6 +40,7 @@ from kaflow_engine.plan.planner.tables.topics import (
     wrong_table_topics,
 )
 from kaflow_engine.plan.planner.topics import check_topic_names, topic_params
+from kaflow_engine.plan.planner.transforms import wrong_transforms
 from kaflow_engine.sql.chain_shapes import ChainShape, chain_shapes
 from kaflow_engine.sql.groups.event_time import TIME
 from kaflow_engine.sql.named.attached import attached_names
@@ -120,7 +121,7 @@ def _check(spec: PipelineSpec, config: Config, *, whole: bool) -> tuple[ModelErr
     if topics is not None:
         mistakes.found += check_topic_names(spec, topics)
     mistakes.found += [*wrong_table_topics(spec, schemas), *wrong_sinks(spec, config)]
-    mistakes.found += wrong_secrets(spec, config)
+    mistakes.found += [*wrong_secrets(spec, config), *wrong_transforms(spec)]
     mistakes.found += wrong_connections(spec, config)
     written = [names_written(write) for write in spec.writes]
     try:
@@ -169,6 +170,7 @@ def build_plan(
         *check_topic_names(spec, [*read, *attached_names(spec)]),
         *wrong_table_topics(spec, schemas),
         *wrong_sinks(spec, config),
+        *wrong_transforms(spec),
         *wrong_names(spec, _names(shapes), beside=_beside(shapes)),
     ]
     planned = _plan(spec, config, schemas, shapes, Mistakes(found=found), whole=True)

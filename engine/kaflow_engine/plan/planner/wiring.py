@@ -20,6 +20,7 @@ from kaflow_engine.flow.operators import (
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.flow.tables import Materialize, TableJoin
 from kaflow_engine.flow.timed import Throttle
+from kaflow_engine.flow.transforms import Transform
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.pipelines.own_settings import as_said_by
 from kaflow_engine.model.specs import PipelineSpec
@@ -126,6 +127,8 @@ class Grouped:
     """Milliseconds that its rows may be behind the watermark."""
     places: Places | None
     """Where its rows are; None: not where groups could be made."""
+    ledger: str | None = None
+    """Of a transform: what sends on rows that it judges, behind it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,9 +158,29 @@ class ChainOperators:
         ends = {**self.ends, **entries}
         if not self.has_ledger:
             return replace(self, ends=ends)
-        return replace(
-            self, ends=ends, ledger=ledger_after(self.number, self.joins, list(ends.values()))
-        )
+        judged = self._judged(ends)
+        return replace(self, ends=ends, ledger=ledger_after(self.number, self.joins, judged))
+
+    def _judged(self, ends: Mapping[tuple[int, int], Project]) -> list[Project]:
+        """Return the projections whose rows the ledger judges: behind transforms."""
+        transforms = {
+            name: each.aggregate.id
+            for each in self.grouped
+            if isinstance(each.aggregate, Transform)
+            for name in each.aggregate.inputs
+        }
+        entries = (entry for each in self.grouped for entry in each.entries)
+        every = dict.fromkeys((*ends.values(), *self.projects.values(), *entries))
+        found: list[Project] = []
+        left = list(ends.values())
+        while left:
+            one = left.pop(0)
+            behind = transforms.get(one.id)
+            if behind is None:
+                found.append(one)
+            else:
+                left += [each for each in every if each.rows.input == behind]
+        return list(dict.fromkeys(found))
 
 
 def in_order(

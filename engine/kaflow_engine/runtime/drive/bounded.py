@@ -10,9 +10,10 @@ from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.topics import topic_ids
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.chains.chain import chains, driving_topics, edges_of
+from kaflow_engine.flow.chains.gathered import groups_before
 from kaflow_engine.flow.edges import Driving, SideParams
 from kaflow_engine.flow.flow import Backfill, Flow
-from kaflow_engine.flow.graph import gathered_before, projects_of, source_of, table_sinks
+from kaflow_engine.flow.graph import projects_of, source_of, table_sinks
 from kaflow_engine.runtime.batch.run import Run
 from kaflow_engine.runtime.batch.stop import Ending
 from kaflow_engine.runtime.drive.backfill_guard import require_settled
@@ -192,7 +193,7 @@ def refuse_removed(plan: Flow, wanted: Backfill, start: Offsets, first: Offsets)
     if wanted.force:
         return
     for sink in plan.sinks:
-        if not any(gathered_before(plan, each) for each in projects_of(plan, sink)):
+        if not any(groups_before(plan, each) for each in projects_of(plan, sink)):
             continue
         for topic in driving_topics(plan, sink):
             for partition, at in start[topic.name].items():

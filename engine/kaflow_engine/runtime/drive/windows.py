@@ -6,9 +6,10 @@ from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import StateError
 from kaflow_engine.flow.chains.chain import Chain, aggregates_of, chains
 from kaflow_engine.flow.flow import Backfill, Flow
-from kaflow_engine.flow.graph import aggregates, operator_of, taker_of
+from kaflow_engine.flow.graph import aggregates, operator_of, readers_of, taker_of
 from kaflow_engine.flow.operators import Aggregate, Gathers, Operator, Project
 from kaflow_engine.flow.tables import Materialize
+from kaflow_engine.flow.transforms import Transform
 from kaflow_engine.flow.windows import (
     WINDOW_START,
     SessionWindow,
@@ -83,9 +84,16 @@ def with_whole_windows(plan: Flow, wanted: Backfill) -> Flow:
 def _window_before(plan: Flow, project: Project) -> Aggregate | None:
     """Return the aggregate whose rows a projection has for a sink; None: it has others."""
     before = operator_of(plan, project.rows.input)
-    if isinstance(before, Aggregate) and not isinstance(taker_of(plan, project), Gathers):
-        return before
-    return None
+    return before if isinstance(before, Aggregate) and _leaves(plan, project) else None
+
+
+def _leaves(plan: Flow, project: Project) -> bool:
+    """Tell whether rows of a projection go to a sink, or through transforms to one."""
+    taker = taker_of(plan, project)
+    if not isinstance(taker, Transform):
+        return not isinstance(taker, Gathers)
+    behind = [each for each in readers_of(plan, taker.id) if isinstance(each, Project)]
+    return all(_leaves(plan, each) for each in behind)
 
 
 def _within(aggregate: Aggregate, where: str | None, wanted: Backfill) -> str:

@@ -2,8 +2,9 @@
 
 from typing import assert_never
 
-from kaflow_engine.errors import ModelError
+from kaflow_engine.errors import Location
 from kaflow_engine.flow.transforms import HandlerParams, ScriptParams, TransformParams
+from kaflow_engine.model.relations.script_texts import script_text
 from kaflow_engine.model.relations.transform_specs import AnyTransform, HandlerSpec, ScriptSpec
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.sql.transforms.rows import TransformText
@@ -19,17 +20,27 @@ def transform_text(spec: PipelineSpec, name: str) -> TransformText:
     return TransformText(
         name=name,
         of=said.from_,
-        params=_params(spec, name, said),
+        params=transform_params(spec, name, said),
         schema=said.schema_,
         at=spec.place("relations", name),
         places={c: spec.place("relations", name, "schema", c) for c in said.schema_},
     )
 
 
-def _params(spec: PipelineSpec, name: str, said: AnyTransform) -> TransformParams:
+def transform_params(spec: PipelineSpec, name: str, said: AnyTransform) -> TransformParams:
+    """Return the settings of a transform in a plan.
+
+    Raises:
+        ModelError: Its text cannot be read.
+    """
     match said:
         case ScriptSpec():
-            return _script(spec, name, said)
+            return ScriptParams(
+                language=said.language,
+                text=script_text(spec, name, said).text,
+                timeout=said.timeout,
+                memory=said.memory,
+            )
         case HandlerSpec():
             return HandlerParams(
                 url=said.url,
@@ -46,9 +57,14 @@ def _params(spec: PipelineSpec, name: str, said: AnyTransform) -> TransformParam
             assert_never(said)
 
 
-def _script(spec: PipelineSpec, name: str, said: ScriptSpec) -> ScriptParams:
-    if said.script is None or said.language == "typescript":
-        raise ModelError("not yet", spec.place("relations", name))
-    return ScriptParams(
-        language=said.language, text=said.script, timeout=said.timeout, memory=said.memory
-    )
+def place_in(spec: PipelineSpec, name: str, said: AnyTransform, key: str) -> Location:
+    """Return where the text under a key of a transform begins.
+
+    Raises:
+        ModelError: The text cannot be read.
+    """
+    match said:
+        case ScriptSpec() if key == "script":
+            return script_text(spec, name, said).start
+        case _:
+            return spec.place("relations", name, key)

@@ -61,6 +61,12 @@ def rows_of_transform(transform: TransformText, flat: Flat) -> dict[str, exp.Exp
         ModelError: The schema is not one.
     """
     _refuse_changes(flat, transform)
+    if not flat.values:
+        raise SqlError(
+            f"'{transform.of}' has no columns, and '{transform.name}' would be given nothing",
+            transform.at,
+            "select a column for it",
+        )
     group = Group(
         alias=flat.unique(TRANSFORM),
         keys={f"{IN}{name}": tree for name, tree in flat.values.items()},
@@ -129,12 +135,13 @@ def _refuse_changes(flat: Flat, transform: TransformText) -> None:
             f"'{transform.name}' transforms changes of rows ('{flat.first}'), of which the rows "
             "before are not known",
             transform.at,
-            "add table: true to the topic, and read it as rows: {from: <relation>, as: append}",
+            "add table: true to the topic; then make a relation of its changes, {from: <relation>, "
+            "as: append, deletes: true}, and transform that",
         )
     if flat.changes_rows:
         raise SqlError(
             f"'{transform.name}' transforms the rows of a table, which change and go",
             transform.at,
-            f"read '{transform.of}' as rows of their own, {{from: {transform.of}, as: append, "
-            "deletes: true}, and transform these; or transform the events below",
+            "make a relation of its changes, {from: <relation>, as: append, deletes: true}, and "
+            "transform that; or transform the events below",
         )

@@ -42,7 +42,7 @@ class Handler:
         encoder = format_of("json").encoder(self.transform.columns, None)
         bodies = encoder.encode(rows).array
         keys = _keys(batch.identities(), bodies)
-        kept = batch.answers.kept_rows(self.transform.id)
+        kept = self._own_first(batch.answers.kept_rows(self.transform.name))
         missing = pc.unique(keys.filter(pc.invert(pc.is_in(keys, _of(kept)))))
         if len(missing):
             about = bodies.take(pc.index_in(missing, value_set=keys))
@@ -69,8 +69,8 @@ class Handler:
 
         def keep() -> None:
             if fresh:
-                found.append(_kept(keys, [(starts[number], said) for number, said in fresh]))
-                batch.answers.keep_rows(self.transform.id, found[-1])
+                found.append(self._kept(keys, [(starts[n], said) for n, said in fresh]))
+                batch.answers.keep_rows(self.transform.name, found[-1])
                 fresh.clear()
 
         since = monotonic()
@@ -84,9 +84,31 @@ class Handler:
             keep()  # also where the service goes away in the middle
         return pa.concat_tables(found)
 
+    def _own_first(self, kept: pa.Table) -> pa.Table:
+        """Return answers with those in front that this operator has asked for.
+
+        The relation may be another operator, too, for another output. What that was answered is
+        taken, so that the service is asked once; but what this one has asked for, because the
+        other one was not done yet, stays what it was.
+        """
+        own = pc.equal(kept["by"], self.transform.id)
+        return pa.concat_tables([kept.filter(own), kept.filter(pc.invert(own))])
+
+    def _kept(self, keys: pa.Array, said: Sequence[tuple[int, Sequence[Answered]]]) -> pa.Table:
+        """Return answers as a table, of requests that begin at these keys."""
+        mine = pa.concat_arrays([keys.slice(start, len(answers)) for start, answers in said])
+        by = pa.repeat(self.transform.id, len(mine))
+        columns = zip(*(each for _, answers in said for each in answers), strict=True)
+        arrays = [mine, by, *(pa.array(column, pa.string()) for column in columns)]
+        return pa.table(arrays, schema=KEPT)
+
 
 def endpoint_of(name: str, params: HandlerParams, secrets: Mapping[str, str]) -> Endpoint:
-    """Return where a handler asks, with the secrets that it names, which are masked from now on."""
+    """Return where a handler asks, with the secrets that it names, which are masked from now on.
+
+    Raises:
+        HttpUnfit: The configuration does not have one of them.
+    """
     remember(secrets.values())
     named = {header: _secret(secret, name, secrets) for header, secret in params.secret_headers}
     return Endpoint(
@@ -106,13 +128,6 @@ def _secret(secret: str, name: str, secrets: Mapping[str, str]) -> str:
             hint=f"add secrets: {{{secret}: ${{VARIABLE}}}} to the configuration",
         )
     return secrets[secret]
-
-
-def _kept(keys: pa.Array, said: Sequence[tuple[int, Sequence[Answered]]]) -> pa.Table:
-    """Return answers as a table, of requests that begin at these keys."""
-    mine = pa.concat_arrays([keys.slice(start, len(answers)) for start, answers in said])
-    columns = zip(*(each for _, answers in said for each in answers), strict=True)
-    return pa.table([mine, *(pa.array(column, pa.string()) for column in columns)], schema=KEPT)
 
 
 def _of(kept: pa.Table) -> pa.Array:

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from kaflow_engine.flow.transforms import HandlerParams, Transform
 from kaflow_engine.operators.transform.contract import Mistake, RowTransform
-from kaflow_engine.transforms.handler.handler import Handler
 
 
 class HandlerKind:
@@ -16,5 +15,7 @@ class HandlerKind:
 
     def open(self, transform: Transform) -> RowTransform:
         """Return what asks."""
+        from kaflow_engine.transforms.handler.handler import Handler  # planning never asks
+
         assert isinstance(transform.params, HandlerParams)
         return Handler(transform, transform.params)

@@ -3,11 +3,8 @@
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
 
-_SCANNER: Any = json.JSONDecoder(
-    parse_int=str, parse_float=str, parse_constant=str, strict=False
-).scan_once
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str, strict=False)
 _BLANK = re.compile(r"[ \t\n\r]*")
 
 
@@ -49,7 +46,7 @@ def texts_of_answer(body: bytes, rows: int | None, member: str | None) -> list[s
 
 def _whole(text: str) -> str:
     start = _skip(text, 0)
-    _, end = _scanned(text, start)
+    _, end = _DECODER.raw_decode(text, start)
     if _skip(text, end) != len(text):
         raise ValueError
     return text[start:end]
@@ -74,11 +71,11 @@ def _parts(text: str, close: str) -> Iterator[tuple[str | None, int, int]]:
     """Yield name, start and end of each value of a list or an object, which must end the text."""
     at = _skip(text, _skip(text, 0) + 1)
     while text[at : at + 1] != close:
-        name = None
+        name: str | None = None
         if close == "}":
-            name, end = _scanned(text, at)
+            name, end = _DECODER.raw_decode(text, at)
             at = _expect(text, end, ":")
-        _, end = _scanned(text, at)
+        _, end = _DECODER.raw_decode(text, at)
         yield name, at, end
         at = _skip(text, end)
         if text[at : at + 1] == close:
@@ -88,13 +85,6 @@ def _parts(text: str, close: str) -> Iterator[tuple[str | None, int, int]]:
             raise ValueError
     if _skip(text, at + 1) != len(text):
         raise ValueError
-
-
-def _scanned(text: str, at: int) -> tuple[Any, int]:
-    try:
-        return _SCANNER(text, at)
-    except StopIteration as error:
-        raise ValueError from error
 
 
 def _expect(text: str, at: int, sign: str) -> int:

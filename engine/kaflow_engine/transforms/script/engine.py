@@ -18,6 +18,7 @@ _FUNCTIONS = ("process", "invoke")
 _OPENS = '(function () { "use strict"; '
 _FOUND = "".join(f"typeof {name} === 'function' ? {name} : " for name in _FUNCTIONS)
 _CLOSES = f"\n;return {_FOUND}null; }})"
+_INTERRUPTED = "interrupted"
 _PICK = "((made, name) => made[name])"
 _PLACE = re.compile(r"<input>:(\d+)")
 
@@ -45,6 +46,10 @@ class ScriptMistake(Exception):
 
 class Ended(Exception):
     """The engine ended a script, which used up its time or memory."""
+
+    def __init__(self, *, by_time: bool) -> None:
+        super().__init__()
+        self.by_time = by_time
 
 
 class ScriptEngine:
@@ -84,6 +89,8 @@ class ScriptEngine:
             found = self._make()
         except self._engine.JSException as error:
             message, line = place_of(str(error), text)
+            if _INTERRUPTED in message:
+                message = f"it took more than {limits.seconds:g}s before its first row"
             raise ScriptMistake(message, line) from error
         if found is None:
             raise ScriptMistake("it has no function process(row)", 1)
@@ -106,7 +113,7 @@ class ScriptEngine:
         except self._engine.JSException as error:
             found: list[Outcome] = json.loads(self._done())
             if not found:
-                raise Ended(str(error).split("\n")[0]) from error
+                raise Ended(by_time=_INTERRUPTED in str(error)) from error
             return found
         return json.loads(self._done())
 
@@ -115,8 +122,10 @@ def place_of(error: str, text: str) -> tuple[str, int]:
     """Return the first line of an error, and the line of the script at which it arose."""
     message, _, stack = error.partition("\n")
     found = _PLACE.search(stack)
-    last = text.rstrip().count("\n") + 1
-    return message, min(int(found[1]), last) if found else 1
+    line, last = int(found[1]) if found else 1, text.rstrip().count("\n") + 1
+    if line > last:  # at what we write behind it
+        return "SyntaxError: the script ends before its last function or block does", last
+    return message, line
 
 
 def engine() -> Any:

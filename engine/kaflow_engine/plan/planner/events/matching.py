@@ -190,7 +190,7 @@ def kept_roles(
     """
     found: dict[str, list[tuple[int, str]]] = {}
     for chain in chains:
-        shape, grouped = chain.shape, all(branch.shape.groups for branch in chain.branches)
+        shape, grouped = chain.shape, all(branch.shape.gathered for branch in chain.branches)
         if shape.is_table or not shape.joins:
             continue  # nothing of it is kept for the TTL of a topic
         own = {role.name: role.said_by(shape.said_at) for role in roles}

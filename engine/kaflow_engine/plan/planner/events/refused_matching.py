@@ -80,7 +80,7 @@ def _wrong_of(
 ) -> Iterator[ModelError]:
     found: list[ChainShape] = []
     for chain in chains:
-        grouped = all(branch.shape.groups for branch in chain.branches)
+        grouped = all(branch.shape.gathered for branch in chain.branches)
         if emission_of(spec, chain.shape, roles, grouped=grouped) == "on_match":
             found.append(chain)
     if not found:

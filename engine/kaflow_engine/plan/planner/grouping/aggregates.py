@@ -7,12 +7,12 @@ from kaflow_engine.flow.edges import Driving, Rows
 from kaflow_engine.flow.numbers import RUNS, aggregate_state, timed_state
 from kaflow_engine.flow.operators import Aggregate, Gathers, KeyedJoin, Project
 from kaflow_engine.flow.tables import Append
-from kaflow_engine.flow.timed import Runs
-from kaflow_engine.flow.transforms import IN, PASSED, Transform
+from kaflow_engine.flow.transforms import Transform
 from kaflow_engine.flow.windows import SessionWindow
 from kaflow_engine.model.columns import Column
 from kaflow_engine.plan.planner.grouping.accumulators import accumulate
 from kaflow_engine.plan.planner.grouping.delays import delay_behind, delay_into
+from kaflow_engine.plan.planner.grouping.made import append_of, runs_of, transform_of
 from kaflow_engine.plan.planner.grouping.places import (
     Places,
     own_shard,
@@ -21,7 +21,6 @@ from kaflow_engine.plan.planner.grouping.places import (
 )
 from kaflow_engine.plan.planner.grouping.settings import GroupParts
 from kaflow_engine.plan.planner.wiring import Grouped, projection
-from kaflow_engine.sql.groups.shapes import AppendShape, RunShape, TransformShape
 from kaflow_engine.sql.shape import Expr, UnnestShape
 
 
@@ -120,7 +119,7 @@ class Aggregates:
             entry = replace(entry, rows=Rows(input=before.aggregate.id, key=None))
         return Inflow(
             entry=entry,
-            ledger=self.ledger if before is None else None,
+            ledger=self.ledger if before is None else before.ledger,
             chain=self.chain,
             depth=depth,
             delay=self.delay if before is None else delay_into(group, before),
@@ -147,12 +146,13 @@ class Aggregates:
         delay = max(each.delay for each in inflows)
         chain = None if all(each.chain == self.chain for each in inflows) else self.chain
         if group.shape.append is not None:
-            aggregate = _append(group, group.shape.append, f"changes:{name}", inputs)
+            aggregate = append_of(group, group.shape.append, f"changes:{name}", inputs)
         elif group.shape.transform is not None:
-            aggregate = _transform(group, group.shape.transform, f"transform:{name}", inputs)
+            entries = tuple(each.entry.id for each in inflows)
+            aggregate = transform_of(group, group.shape.transform, f"transform:{name}", entries)
         elif group.shape.run is not None:
             state = timed_state(self.chain, RUNS + number)
-            runs = _runs(group, group.shape.run, f"runs:{name}", state, inputs)
+            runs = runs_of(group, group.shape.run, f"runs:{name}", state, inputs)
             aggregate = replace(runs, chain=chain)
         else:
             aggregate = _aggregate(
@@ -172,6 +172,7 @@ class Aggregates:
             entries=tuple(each.entry for each in inflows),
             aggregate=aggregate,
             delay=delay_behind(aggregate, delay),
+            ledger=inflows[0].ledger if isinstance(aggregate, Transform) else None,
             places=places_of_groups(aggregate, group.keys, places)
             if isinstance(aggregate, Aggregate)
             else None,
@@ -233,48 +234,6 @@ def _aggregate(
         exchange=exchange,
         timed=group.shape.timed,
         retain=settings.retain,
-    )
-
-
-def _runs(group: GroupParts, run: RunShape, id: str, state: int, inputs: tuple[str, ...]) -> Runs:
-    return Runs(
-        id=id,
-        state=state,
-        inputs=inputs,
-        alias=group.shape.alias,
-        columns=run.inputs,
-        sql=run.sql,
-        results=run.results,
-        size=run.size,
-        every=run.every,
-        per_partition=run.per_partition,
-    )
-
-
-def _append(group: GroupParts, append: AppendShape, id: str, inputs: tuple[str, ...]) -> Append:
-    return Append(
-        id=id,
-        inputs=inputs,
-        alias=group.shape.alias,
-        columns=tuple(column for column, _ in group.keys),
-        deletes=append.deletes,
-    )
-
-
-def _transform(
-    group: GroupParts, transform: TransformShape, id: str, inputs: tuple[str, ...]
-) -> Transform:
-    keys = [column for column, _ in group.keys]
-    entered = [column for column in keys if column.name.startswith(IN)]
-    return Transform(
-        id=id,
-        inputs=inputs,
-        alias=group.shape.alias,
-        name=transform.name,
-        columns=tuple(Column(c.name.removeprefix(IN), c.type) for c in entered),
-        passed=tuple(c for c in keys if c.name.startswith(PASSED) and c not in entered),
-        results=group.results,
-        params=transform.params,
     )
 
 

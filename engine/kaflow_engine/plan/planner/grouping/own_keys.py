@@ -53,11 +53,18 @@ def _is_of_driving(shape: QueryShape) -> bool:
 def with_key_bytes(shape: QueryShape) -> tuple[QueryShape, Expr]:
     """Return a query with the key of its driving records as it came, past its transforms."""
     expr = _column(shape.driving.alias, KEY_BYTES.name)
-    groups: list[GroupShape] = []
-    for group in shape.groups:
-        name = f"{PASSED}{KEY_BYTES.name}"
-        groups.append(replace(group, keys=(*group.keys, (name, expr))))
-        expr = _column(group.alias, name)
+    return _passing(shape, expr, KEY_BYTES.name, shape.groups)
+
+
+def _passing(
+    shape: QueryShape, expr: Expr, name: str, transforms: Sequence[GroupShape]
+) -> tuple[QueryShape, Expr]:
+    """Return a query whose last groups, which are transforms, let an expression pass, and what it
+    is behind them."""
+    groups = list(shape.groups[: len(shape.groups) - len(transforms)])
+    for group in transforms:
+        groups.append(replace(group, keys=(*group.keys, (f"{PASSED}{name}", expr))))
+        expr = _column(group.alias, f"{PASSED}{name}")
     return replace(shape, groups=tuple(groups)), expr
 
 
@@ -68,16 +75,21 @@ def _column(alias: str, name: str) -> Expr:
 def with_own_key(write: Write, shape: QueryShape, keys: TableKeys, schemas: Schemas) -> QueryShape:
     """Return a query whose group, or whose key, is that of records, where no other key is given.
 
-    Rows that are DISTINCT, and those of runs, have none, as other append rows.
+    Rows that are DISTINCT, and those of runs, have none, as other append rows; what a transform
+    makes of groups has the key of its group.
     """
     if write.output.key is not None or shape.key is not None:
         return shape
     form = write.output.key_format
     if shape.groups:
-        if shape.groups[-1].appends:
+        behind = next((n for n, g in enumerate(reversed(shape.groups)) if not g.transform), None)
+        if behind is None or shape.groups[-1 - behind].appends:
             return shape
+        cut = len(shape.groups) - behind
+        own = key_of_group(replace(shape, groups=shape.groups[:cut]), form)
+        shape, expr = _passing(shape, own, "group", shape.groups[cut:])
         name = own_key_name(shape.outputs) if write.is_keyed else GROUP
-        key = OutputShape(name=name, expr=key_of_group(shape, form), role="key")
+        key = OutputShape(name=name, expr=expr, role="key")
     elif shape.is_table and write.is_keyed and has_columns(shape, keys, schemas):
         key = key_output(query_key(shape, keys), shape.outputs, shape.discriminator, form)
     else:

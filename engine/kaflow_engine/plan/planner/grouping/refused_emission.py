@@ -23,7 +23,7 @@ def wrong_emission(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Itera
 
 
 def _final(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[ModelError]:
-    grouped = [branch for branch in branches if branch.groups]
+    grouped = [branch for branch in branches if branch.gathered]
     for branch in grouped:
         last = next((g.shape for g in reversed(branch.groups) if not g.shape.appends), None)
         said = spec if last is None else said_of(spec, branch.write, last, "emission")

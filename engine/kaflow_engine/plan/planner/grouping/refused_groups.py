@@ -10,6 +10,10 @@ from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.grouping.group_keys import is_group_key
 from kaflow_engine.plan.planner.grouping.refused_aggregation import wrong_aggregation
 from kaflow_engine.plan.planner.grouping.refused_emission import wrong_emission
+from kaflow_engine.plan.planner.grouping.refused_transforms import (
+    is_made_of_groups,
+    wrong_transforms,
+)
 from kaflow_engine.plan.planner.grouping.refused_unions import wrong_unions
 from kaflow_engine.plan.planner.grouping.settings import place_of
 from kaflow_engine.plan.planner.outputs.connector import wrong_rows
@@ -35,6 +39,13 @@ def _wrong_branch(spec: PipelineSpec, branch: BranchParts, keys: TableKeys) -> I
         yield from wrong_rows(spec, branch, write.sink)
     if branch.is_table and not branch.groups:
         yield from _wrong_table(spec, branch, keys)
+    elif write.output.table is not None and is_made_of_groups(branch):
+        yield ModelError(
+            f"table '{write.output.table}' cannot hold what a transform makes of groups: there "
+            "only its group tells a row from others",
+            spec.place(*write.at, "table"),
+            "write them to a topic, and that topic into a table in another pipeline",
+        )
     elif (
         branch.groups
         and write.output.table is not None
@@ -107,6 +118,7 @@ def wrong_groups(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterato
     for branch in branches:
         yield from _grouped_twice(spec, branch)
         yield from _at_batch_time(spec, branch)
+    yield from wrong_transforms(spec, branches)
     yield from _required(spec, branches)
     yield from wrong_aggregation(spec, branches)
     yield from wrong_pace(spec, branches)
@@ -141,13 +153,7 @@ def _grouped_twice(spec: PipelineSpec, branch: BranchParts) -> Iterator[ModelErr
         if not before.settings.is_table:
             continue
         if group.shape.transform is not None:
-            yield SqlError(
-                f"'{group.shape.transform.name}' transforms the rows of a window that change",
-                place_of(spec, branch.write, group.shape),
-                "remove emission.type: immediate, or emission.late_updates, so that its rows leave "
-                "once; or transform the rows that are grouped",
-            )
-            continue
+            continue  # refused beside
         if group.shape.window is not None:
             yield SqlError(
                 "a window over groups without a window is not supported: such groups change, and "
@@ -192,12 +198,12 @@ def refuse_better_rows(
     if not left or spec.emission.type in ("on_match", "final"):
         return
     for branch in branches:
-        if branch.groups:
-            called = _called(branch.groups[0].shape)
+        if branch.gathered:
+            called = _called(branch.gathered[0].shape)
             raise SqlError(
                 f"{called} over a LEFT JOIN of events ('{left[0]}'): a row leaves without a match, "
                 "and again with each match that comes later, and would count twice",
-                place_of(spec, branch.write, branch.groups[0].shape),
+                place_of(spec, branch.write, branch.gathered[0].shape),
                 "set emission.type to on_match, so that rows leave once; or write INNER JOIN",
             )
 
@@ -212,8 +218,6 @@ def _never_again(group: GroupShape) -> str | None:
 def _called(group: GroupShape) -> str:
     if group.run is not None:
         return "a run of rows"
-    if group.transform is not None:
-        return f"the transform '{group.transform.name}'"
     return "DISTINCT" if group.distinct else "GROUP BY"
 
 
@@ -222,9 +226,11 @@ def _required(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[M
         for i, name in enumerate(as_said_by(spec, owner).emission.require):
             known = [branch for branch in branches if branch.shape.column(name)]
             if known and all(branch.groups for branch in known):
+                made = all(branch.gathered for branch in known)
+                of, done = ("groups", "grouped") if made else ("a transform", "transformed")
                 yield ModelError(
-                    f"the required column '{name}' is a column of groups, and rows wait before "
-                    "they are grouped",
+                    f"the required column '{name}' is a column of {of}, and rows wait before they "
+                    f"are {done}",
                     spec.place(*owner, "emission", "require", i),
-                    "remove it; WHERE … IS NOT NULL keeps incomplete rows out of groups",
+                    f"remove it; WHERE … IS NOT NULL keeps incomplete rows out of {of}",
                 )

@@ -100,7 +100,7 @@ class Unions:
         grouped = aggregates.gather(first.relation, [each.inflow for each in branches], group)
         if grouped in aggregates.found[known:]:
             for each in branches:
-                if each.inflow.depth == 1:
+                if each.inflow.depth == 1 or each.inflow.ledger is not None:
                     of_chain = self.entries.setdefault(each.inflow.chain, {})
                     of_chain[each.branch.place] = each.inflow.entry
         self._go_on(first, aggregates, grouped, known)

@@ -173,7 +173,7 @@ def wrong_rows(spec: PipelineSpec, branch: BranchParts, sink: SinkSpec) -> Itera
         )
     elif isinstance(sink, CommandSpec) and branch.is_table:
         yield from without_operation(spec, branch.write, sink)
-    elif isinstance(sink, FilesSpec) and sink.partition is not None and branch.groups:
+    elif isinstance(sink, FilesSpec) and sink.partition is not None and branch.gathered:
         yield ModelError(
             f"'partition: {sink.partition}' is of event time, and rows of groups have none",
             spec.place(*branch.write.at, "partition"),

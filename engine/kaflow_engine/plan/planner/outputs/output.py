@@ -61,6 +61,11 @@ class BranchParts:
         return () if headers is None or self.groups else (headers.expr,)
 
     @property
+    def gathered(self) -> tuple[GroupParts, ...]:
+        """Its groups, save for what only transforms rows."""
+        return tuple(group for group in self.groups if group.shape.transform is None)
+
+    @property
     def is_table(self) -> bool:
         """Changes leave, not rows of their own."""
         return is_table(self.shape, [group.settings for group in self.groups])

@@ -30,7 +30,7 @@ def sink_of(spec: PipelineSpec, output: OutputParts, chains: Sequence[ChainOpera
     ledgers = (
         chain.ledger.id
         for place, chain in writing.items()
-        if chain.ledger is not None and chain.projects[place] in chain.ends.values()
+        if chain.ledger is not None and chain.projects[place].id in chain.ledger.inputs
     )
     inputs = (
         *(chain.projects[place].id for place, chain in writing.items()),
@@ -110,6 +110,8 @@ def _leaves_by_group(branch: BranchParts) -> bool:
     is in one place."""
     if not branch.groups:
         return branch.is_table
+    if branch.groups[-1].shape.transform is not None:
+        return branch.key is None
     form = branch.write.output.key_format
     return branch.key is None or is_group_key(branch.shape, branch.key_parts, form)
 

@@ -75,7 +75,7 @@ def output_parts(
         ),
         avro=mistakes.attempt(lambda: output_schema(spec, write, values)),
         table=mistakes.attempt(
-            lambda: table_params(spec, config, write, values, bool(first.groups))
+            lambda: table_params(spec, config, write, values, bool(first.gathered))
         ),
     )
 
