@@ -15,10 +15,11 @@ SMALLEST, LARGEST = 100, 1_000_000
 
 
 def _page(value: object) -> object:
-    if value == "auto":
+    if value is None or value == "auto":
         return None
-    if isinstance(value, int) and not isinstance(value, bool) and SMALLEST <= value <= LARGEST:
-        return value
+    text = str(value)
+    if text.isdecimal() and SMALLEST <= int(text) <= LARGEST:
+        return int(text)
     raise refuse(
         "is not a number of rows for a page",
         f"write auto, or a number from {SMALLEST} to {LARGEST}",
