@@ -49,18 +49,17 @@ class DatabaseSourceSpec(SourceSpec):
     """How many rows are read at once; None: as many as take a moment."""
 
     @property
-    def by(self) -> str:
-        """What its pages are cut by, in a few words."""
-        raise NotImplementedError
-
-    @property
     def about(self) -> str:
         """Which table."""
         some = "" if self.where is None else f" where {' '.join(self.where.split())}"
+        return f"{self.type} table {self.table_name} of connection {self.connection}{some}"
+
+    @property
+    def guarantee(self) -> str | None:
+        """What is promised of its rows."""
         return (
-            f"{self.type} table {self.table_name} of connection {self.connection}{some}, to its "
-            f"end, in pages by {self.by}; each row counts exactly once, as it was when its page "
-            "was read"
+            "each row exactly once, as it was when its page was read; ends with the last row of "
+            "the table"
         )
 
     @property
@@ -79,7 +78,7 @@ class PostgresSourceSpec(DatabaseSourceSpec):
     """Columns of a unique index without NULLs; none: the primary key."""
 
     @property
-    def by(self) -> str:
+    def pages_by(self) -> str | None:
         """Its key."""
         return ", ".join(self.key) if self.key else "the primary key"
 
@@ -92,6 +91,6 @@ class ClickHouseSourceSpec(DatabaseSourceSpec):
     table_name: Annotated[str, AfterValidator(partial(clickhouse_table, key=_KEY))]
 
     @property
-    def by(self) -> str:
+    def pages_by(self) -> str | None:
         """Its key."""
         return "the sorting key"
