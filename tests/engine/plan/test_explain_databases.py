@@ -21,7 +21,7 @@ FILE = {
         "customers": {
             "type": "postgres",
             "table_name": "customers",
-            "key": ["tenant", "id"],
+            "page_key": ["tenant", "id"],
             "columns": {"id": "BIGINT", "name": "VARCHAR"},
             "table": True,
             "primary_key": ["id"],
@@ -45,7 +45,7 @@ def test_kind_key_and_guarantee() -> None:
         "│ time       time when the page of the row was read",
         "│ reads    postgres table customers of connection default",
         "│ pages    by tenant, id",
-        "│ counts   each row exactly once, as it was when its page was read; ends with the last row",
+        "│ counts   each row exactly once, as it was when its page was read; ends with the last",
     ):
         assert line in text, text
     assert "secret" not in f"{text} {found.data()}"

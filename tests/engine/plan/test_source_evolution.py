@@ -78,7 +78,7 @@ def test_a_table_that_is_loaded_is_read_again_where_a_state_is_rebuilt() -> None
             "'s' is postgres table shop.orders of connection default (u), was a source",
         ),
         (read(), read(where="a > 3"), "default (u) where a > 3, was postgres table shop.orders of"),
-        (read(), read(key=["a", "b"]), "connection default (u) by a, b, was postgres table"),
+        (read(), read(page_key=["a", "b"]), "connection default (u) by a, b, was postgres table"),
         (read(), read(columns={"u": "VARCHAR", "v": "INT"}), "connection default (u, v), was"),
         (read(), read(connection="old"), "shop.orders of connection old (u), was postgres table"),
         (read(), read(type="clickhouse"), "'s' is clickhouse table shop.orders of connection"),

@@ -74,13 +74,13 @@ class PostgresSourceSpec(DatabaseSourceSpec):
     type: Literal["postgres"]
     needs: ClassVar[str] = "url: postgresql://…"
     table_name: Annotated[str, AfterValidator(partial(postgres_table, key=_KEY))]
-    key: Annotated[tuple[Filled, ...], AfterValidator(_several)] = ()
+    page_key: Annotated[tuple[Filled, ...], AfterValidator(_several)] = ()
     """Columns of a unique index without NULLs; none: the primary key."""
 
     @property
     def pages_by(self) -> str | None:
         """Its key."""
-        return ", ".join(self.key) if self.key else "the primary key"
+        return ", ".join(self.page_key) if self.page_key else "the primary key"
 
 
 class ClickHouseSourceSpec(DatabaseSourceSpec):

@@ -97,7 +97,7 @@ def source_params(spec: PipelineSpec, name: str) -> SourceParams | None:
                 connection=said.connection,
                 table=said.table_name,
                 where=said.where,
-                key=said.key,
+                key=said.page_key,
                 page_size=said.page_size,
                 columns=_declared(said),
             )
