@@ -17,7 +17,7 @@ from kaflow_engine.connectors.run_log import RunLog, RunStart
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.masking import masked
 from kaflow_engine.model.config import Config
-from kaflow_engine.plan.evolution.sources import moved_sources
+from kaflow_engine.plan.evolution.sources import begun_again
 from kaflow_engine.plan.planner.functions import function_modules
 from kaflow_engine.runtime.batch.batch_backup import KeptBatches, batches_left
 from kaflow_engine.runtime.batch.batch_limit import BatchLimit, weigher
@@ -143,7 +143,7 @@ class PipelineRun:
         with ExitStack() as resources:
             run, log, state = self._begin(directory, kafka, control, resources, approved.plan)
             recover(run, log, directory)
-        begin(log, state, approved.approval, moved_sources(approved.plan, self.plan))
+        begin(log, state, approved.approval, begun_again(approved.plan, self.plan))
 
     def _begin(
         self,

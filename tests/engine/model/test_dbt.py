@@ -100,6 +100,25 @@ sources:
     assert found.state.dimensions == ("users",)
 
 
+def test_a_source_may_be_a_table_of_a_database(tmp_path: Path) -> None:
+    about = """
+sources:
+  - name: shop
+    tables:
+      - {name: orders, config: {type: postgres, table_name: shop.orders, where: a > 3}}
+      - name: clicks
+        config: {type: clickhouse, connection: web, table_name: clicks, page_size: 500}
+        columns: [{name: a, data_type: BIGINT}]
+"""
+    read = [f"{{{{ source('shop', '{name}') }}}}" for name in ("orders", "clicks")]
+    query = f"SELECT o.a FROM {read[0]} o LEFT JOIN {read[1]} c ON o.a = c.a"
+    found = pipelines(project(tmp_path, {"models/s.yml": about, "models/m.sql": query}))["m"]
+    orders, clicks = found.sources["orders"], found.sources["clicks"]
+    assert (orders.type, orders.table_name, orders.where) == ("postgres", "shop.orders", "a > 3")
+    assert (clicks.type, clicks.connection, clicks.page_size) == ("clickhouse", "web", 500)
+    assert clicks.columns == {"a": "BIGINT"}
+
+
 def test_data_tests_are_checks(tmp_path: Path) -> None:
     about = """
 models:

@@ -47,8 +47,8 @@ def write(name: str, text: str) -> Path:
 )
 def test_pipeline_file(row: dict[str, Any]) -> None:
     path = write("p.yaml", row["file"])
+    config = Config.model_validate(row.get("configuration", {}))
     with pytest.raises(ModelError) as raised:
-        config = Config.model_validate(row.get("configuration", {}))
         check_pipeline(load_pipeline(path, row.get("variables", {})), config)
     assert str(raised.value) == row["error"]
     assert raised.value.exit_code == 10

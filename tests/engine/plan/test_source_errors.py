@@ -22,8 +22,8 @@ def rows() -> list[Any]:
 def test_error(row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("p.yaml").write_text(row["file"])
+    config = Config.model_validate(row.get("configuration", {}))
     with pytest.raises(ModelError) as raised:
-        config = Config.model_validate(row.get("configuration", {}))
         load_checked([Path("p.yaml")], config, variables={})
     assert str(raised.value) == row["error"]
     assert raised.value.exit_code == 10

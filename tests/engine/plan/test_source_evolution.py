@@ -9,7 +9,7 @@ from kaflow_engine.flow.flow import Flow
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
 from kaflow_engine.plan.evolution.diff import change
-from kaflow_engine.plan.evolution.sources import moved_sources
+from kaflow_engine.plan.evolution.sources import begun_again, moved_sources
 from kaflow_engine.plan.planner.pipeline_plan import build_plan, declared_columns
 from kaflow_engine.runtime.planning.plan_codec import plan_of, plan_text
 
@@ -24,6 +24,11 @@ def files(**more: Any) -> dict[str, Any]:
 
 def made(**more: Any) -> dict[str, Any]:
     return {"sources": {"s": {"type": "generator", "values": VALUES, **more}}}
+
+
+def read(**more: Any) -> dict[str, Any]:
+    kind = {"type": "postgres", "table_name": "shop.orders", **COLUMNS}
+    return {"sources": {"s": {**kind, **more}}}
 
 
 def plan(said: dict[str, Any]) -> Flow:
@@ -41,6 +46,7 @@ def plan(said: dict[str, Any]) -> Flow:
         (files(), files(path="/else", settle="1m")),
         (files(), files(lateness="1m", on_error="skip")),
         (made(), made(records=10)),
+        (read(), read(page_size=500)),
     ],
 )
 def test_a_state_goes_on(before: dict[str, Any], after: dict[str, Any]) -> None:
@@ -48,6 +54,13 @@ def test_a_state_goes_on(before: dict[str, Any], after: dict[str, Any]) -> None:
     change(old, new)
     assert moved_sources(old, new) == ()
     assert plan_of(plan_text(new)) == new
+
+
+def test_a_table_that_is_loaded_is_read_again_where_a_state_is_rebuilt() -> None:
+    loaded = plan(read(table=True, primary_key=["u"]))
+    assert begun_again(loaded, loaded) == ("s",)
+    assert begun_again(plan(read()), plan(read())) == ()
+    assert begun_again(plan(files()), plan(read())) == ("s",)
 
 
 @pytest.mark.parametrize(
@@ -59,6 +72,16 @@ def test_a_state_goes_on(before: dict[str, Any], after: dict[str, Any]) -> None:
         (files(format="csv"), files(format="csv", header=True), "of csv files with a header, was"),
         (files(), made(), "'s' is a generator of 10 records a second, seed 0 (u sequence), was"),
         (made(), made(rate=20), "'s' is a generator of 20 records a second, seed 0 (u sequence)"),
+        (
+            files(),
+            read(),
+            "'s' is postgres table shop.orders of connection default (u), was a source",
+        ),
+        (read(), read(where="a > 3"), "default (u) where a > 3, was postgres table shop.orders of"),
+        (read(), read(page_key=["a", "b"]), "connection default (u) by a, b, was postgres table"),
+        (read(), read(columns={"u": "VARCHAR", "v": "INT"}), "connection default (u, v), was"),
+        (read(), read(connection="old"), "shop.orders of connection old (u), was postgres table"),
+        (read(), read(type="clickhouse"), "'s' is clickhouse table shop.orders of connection"),
         (made(), made(seed=1), "'s' is a generator of 10 records a second, seed 1 (u sequence)"),
     ],
 )

@@ -37,8 +37,9 @@ class Page:
     @property
     def called(self) -> str:
         """The keys that it lies between."""
-        after = "the first row" if self.after is None else f"behind {shown(self.after)}"
-        return f"{after} to {'the end' if self.until is None else shown(self.until)}"
+        after = () if self.after is None else (f"behind {shown(self.after)}",)
+        until = () if self.until is None else (f"up to {shown(self.until)}",)
+        return ", ".join((*after, *until)) or "of no row"
 
     @property
     def end(self) -> int:

@@ -183,7 +183,7 @@ class PagedSource:
         rows = self._reader.again(page.after, page.until)
         if checksum_of(rows) != page.checksum:
             raise SourceUnfit(
-                f"source '{name}': the rows of {self._reader.place} with keys of {page.called} are "
+                f"source '{name}': the rows of {self._reader.place} with keys {page.called} are "
                 "not those that were read before, and the page that had them is not on this "
                 "machine",
                 hint="bring the state directory of the machine that read them, or the rows as they "

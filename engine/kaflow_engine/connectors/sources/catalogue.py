@@ -5,7 +5,8 @@ in every later run.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from types import GenericAlias
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -49,7 +50,9 @@ class Catalogue(Generic[E]):
 
     def __init__(self, store: Store, folder: str, kind: type[E], noun: str) -> None:
         self._store, self._folder, self._noun = store, folder, noun
-        self._adapter: TypeAdapter[list[E]] = TypeAdapter(list[kind])
+        self._adapter: TypeAdapter[list[E]] = TypeAdapter(
+            cast(type[list[E]], GenericAlias(list, kind))
+        )
         pages = store.list(f"{folder}/")
         self._pages, self._last = len(pages), list[E]()
         self._entries: list[E] = []

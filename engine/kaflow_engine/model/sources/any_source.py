@@ -26,8 +26,8 @@ def _choice(value: object) -> str:
 
 
 AnySource = Annotated[
-    Annotated[ClickHouseSourceSpec, Tag("\0clickhouse")]
-    | Annotated[FilesSourceSpec, Tag("\0files")]
+    Annotated[FilesSourceSpec, Tag("\0files")]
+    | Annotated[ClickHouseSourceSpec, Tag("\0clickhouse")]
     | Annotated[GeneratorSourceSpec, Tag("\0generator")]
     | Annotated[PostgresSourceSpec, Tag("\0postgres")]
     | Annotated[WebhookSourceSpec, Tag("\0webhook")],

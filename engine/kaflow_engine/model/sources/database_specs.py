@@ -16,10 +16,11 @@ SMALLEST, LARGEST = 100, 1_000_000
 
 
 def _page(value: object) -> object:
-    if value == "auto":
+    if value is None or value == "auto":
         return None
-    if isinstance(value, int) and not isinstance(value, bool) and SMALLEST <= value <= LARGEST:
-        return value
+    text = str(value)
+    if text.isdecimal() and SMALLEST <= int(text) <= LARGEST:
+        return int(text)
     raise refuse(
         "is not a number of rows for a page",
         f"write auto, or a number from {SMALLEST} to {LARGEST}",
@@ -49,18 +50,17 @@ class DatabaseSourceSpec(SourceSpec):
     """How many rows are read at once; None: as many as take a moment."""
 
     @property
-    def by(self) -> str:
-        """What its pages are cut by, in a few words."""
-        raise NotImplementedError
-
-    @property
     def about(self) -> str:
         """Which table."""
         some = "" if self.where is None else f" where {' '.join(self.where.split())}"
+        return f"{self.type} table {self.table_name} of connection {self.connection}{some}"
+
+    @property
+    def guarantee(self) -> str | None:
+        """What is promised of its rows."""
         return (
-            f"{self.type} table {self.table_name} of connection {self.connection}{some}, to its "
-            f"end, in pages by {self.by}; each row counts exactly once, as it was when its page "
-            "was read"
+            "each row exactly once, as it was when its page was read; ends with the last row of "
+            "the table"
         )
 
     @property
@@ -75,7 +75,7 @@ class PostgresSourceSpec(DatabaseSourceSpec):
     type: Literal["postgres"]
     needs: ClassVar[str] = "url: postgresql://…"
     table_name: Annotated[str, AfterValidator(partial(postgres_table, key=_KEY))]
-    key: Annotated[tuple[Filled, ...], AfterValidator(_several)] = ()
+    page_key: Annotated[tuple[Filled, ...], AfterValidator(_several)] = ()
     """Columns of a unique index without NULLs; none: the primary key."""
     attached: bool = False
     """It is not read: queries look its rows up, as they are then."""
@@ -83,21 +83,24 @@ class PostgresSourceSpec(DatabaseSourceSpec):
     """How long a row that was looked up, or its absence, may be used again, in ms."""
 
     @property
-    def by(self) -> str:
+    def pages_by(self) -> str | None:
         """Its key."""
-        return ", ".join(self.key) if self.key else "the primary key"
+        return ", ".join(self.page_key) if self.page_key else "the primary key"
 
     @property
     def about(self) -> str:
         """Which table, and what becomes of its rows."""
         if not self.attached:
             return super().about
-        some = "" if self.where is None else f" where {' '.join(self.where.split())}"
         again = f"; an answer is good for {format_duration(self.refresh)}" if self.refresh else ""
-        return (
-            f"{self.type} table {self.table_name} of connection {self.connection}{some}, as it is "
-            f"when a batch asks for the rows that it joins{again}"
-        )
+        return f"{super().about}, as it is when a batch asks for the rows that it joins{again}"
+
+    @property
+    def guarantee(self) -> str | None:
+        """What is promised of its rows."""
+        if self.attached:
+            return "a batch that runs again has the answers that it had"
+        return super().guarantee
 
 
 class ClickHouseSourceSpec(DatabaseSourceSpec):
@@ -108,6 +111,6 @@ class ClickHouseSourceSpec(DatabaseSourceSpec):
     table_name: Annotated[str, AfterValidator(partial(clickhouse_table, key=_KEY))]
 
     @property
-    def by(self) -> str:
+    def pages_by(self) -> str | None:
         """Its key."""
         return "the sorting key"

@@ -24,6 +24,16 @@ class SourceSpec(RecordsSpec):
         return "timestamp of the record"
 
     @property
+    def pages_by(self) -> str | None:
+        """What its pages are cut by, in a few words; None: it has none."""
+        return None
+
+    @property
+    def guarantee(self) -> str | None:
+        """What is promised of its records beside what is said of all."""
+        return None
+
+    @property
     def value_format(self) -> str:
         """The format of its records' values, a name of `model.formats`."""
         return "json"

@@ -7,6 +7,7 @@ from typing import assert_never
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.sources import (
     ClickHouseParams,
+    DatabaseParams,
     FilesParams,
     GeneratorParams,
     PostgresParams,
@@ -34,6 +35,13 @@ def moved_sources(old: Flow, new: Flow) -> tuple[str, ...]:
     was, now = _origins(old), _origins(new)
     both = (name for name in now if name in was)
     return tuple(name for name in both if _offsets_of(was[name]) != _offsets_of(now[name]))
+
+
+def begun_again(old: Flow, new: Flow) -> tuple[str, ...]:
+    """Return the inputs that a new state reads from their first record, where others go on: those
+    that come from somewhere else, and tables that are loaded again, of which no rows are kept."""
+    tables = (t.name for t in new.sources if t.is_kept and isinstance(t.connector, DatabaseParams))
+    return tuple(dict.fromkeys((*moved_sources(old, new), *tables)))
 
 
 def _origins(plan: Flow) -> dict[str, SourceParams | None]:

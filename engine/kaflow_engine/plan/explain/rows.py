@@ -46,6 +46,10 @@ def topic_rows(topic: TopicPart) -> Rows:
     yield "role", ", ".join(topic.roles)
     if topic.source is not None:
         yield "reads", topic.source.about
+        if topic.source.pages_by is not None:
+            yield "pages", f"by {topic.source.pages_by}"
+        if topic.source.guarantee is not None:
+            yield "counts", topic.source.guarantee
     else:
         yield "format", topic.format
     if topic.looked_up:

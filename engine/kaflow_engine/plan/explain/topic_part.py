@@ -14,6 +14,10 @@ class SourcePart:
     """In a few words."""
     record_time: str
     """What the timestamp of a record is."""
+    pages_by: str | None = None
+    """The key of a table that is read in pages."""
+    guarantee: str | None = None
+    """What is promised of its records beside what is said of all."""
     format: str | None = None
     """Of files."""
     path: str | None = None

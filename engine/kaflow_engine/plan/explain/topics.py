@@ -101,6 +101,8 @@ def _source(spec: PipelineSpec, name: str) -> SourcePart | None:
         kind=said.type,
         about=said.about,
         record_time=said.record_time,
+        pages_by=said.pages_by,
+        guarantee=said.guarantee,
         format=said.format if is_files else None,
         path=said.path if is_files else None,
     )

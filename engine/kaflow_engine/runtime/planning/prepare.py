@@ -253,7 +253,7 @@ def plan_pipeline(
         )
 
     stored = read_state(Path(config.state.rocksdb.path).absolute() / spec.id)
-    if stored is None:
+    if stored.state is None:
         require_sources(spec, config)
     return plan_with_state(spec, config, stored, resolve)
 

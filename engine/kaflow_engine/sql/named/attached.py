@@ -26,7 +26,7 @@ def postgres_params(said: PostgresSourceSpec) -> PostgresParams:
         connection=said.connection,
         table=said.table_name,
         where=said.where,
-        key=said.key,
+        key=said.page_key,
         page_size=said.page_size,
         columns=declared_columns(said),
         attached=said.attached,

@@ -23,6 +23,10 @@ _SETTINGS = {
 }
 
 
+_CHANGED = "the table is not what it was when the source was opened; start again"
+_WHERE = "correct `where`: it is a condition in the SQL of ClickHouse, over the table alone"
+
+
 class ClickHouseReader:
     """Pages of one table, by its sorting key: all rows of a key are in one page.
 
@@ -40,8 +44,7 @@ class ClickHouseReader:
                 called=params.connection,
                 connection=connection,
                 rights=f"SELECT ON {name(database_of(params, connection))}.*",
-                changed="correct `where`: it is a condition over the table alone; or the table is "
-                "not what it was when the source was opened",
+                changed=_CHANGED if params.where is None else _WHERE,
                 away=SourceAway,
                 unfit=SourceUnfit,
             )

@@ -125,7 +125,7 @@ def _key(
                 return tuple(columns)
         raise SourceUnfit(
             f"table '{params.table}', which {what} reads, has no primary key",
-            hint="write key: [<column>, …]: the columns of a unique index, none of them NULL",
+            hint="write page_key: [<column>, …]: the columns of a unique index, none of them NULL",
         )
     for name in params.key:
         if name not in kinds:
@@ -134,15 +134,15 @@ def _key(
     for name in params.key:
         if name not in never_null:
             raise SourceUnfit(
-                f"column '{name}' of the key of {what} may be NULL in table '{params.table}'",
-                hint="write a key of other columns, or run ALTER TABLE "
+                f"column '{name}' of the page_key of {what} may be NULL in table '{params.table}'",
+                hint="name other columns, or run ALTER TABLE "
                 f"{table_name(params)} ALTER COLUMN {identifier(name)} SET NOT NULL",
             )
     for _, columns in indexes:
         if None not in columns and set(columns) == set(params.key):
             return tuple(columns)
     raise SourceUnfit(
-        f"the key of {what}, {', '.join(params.key)}, has no unique index in table "
+        f"the page_key of {what}, {', '.join(params.key)}, has no unique index in table "
         f"'{params.table}'",
         hint="write the columns of one that is there, or run CREATE UNIQUE INDEX ON "
         f"{table_name(params)} ({listed})",

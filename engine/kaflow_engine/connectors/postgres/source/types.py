@@ -69,7 +69,7 @@ def way_out(name: str, kind: str) -> str:
     other += "[]" if number and kind.endswith("[]") else ""
     return (
         f"declare under `columns` what is read of the table: without {name}, or with {name}: "
-        f"{other}, which takes {'a number with so many digits' if number else 'its text'}"
+        f"{other}, which takes {'numbers of so many digits' if number else 'its text'}"
     )
 
 
