@@ -11,7 +11,10 @@ SOURCES: dict[str, str] = {
     "files": "kaflow_engine.connectors.files.source.kind:FilesKind",
     "generator": "kaflow_engine.connectors.generator.kind:GeneratorKind",
     "postgres": "kaflow_engine.connectors.postgres.source.kind:PostgresKind",
-    "webhook": "kaflow_engine.connectors.http.webhook_source:WebhookSourceKind",
+    "webhook": "kaflow_engine.connectors.journal.kind:JournalKind",
+    "websocket": "kaflow_engine.connectors.journal.kind:JournalKind",
+    "http": "kaflow_engine.connectors.journal.kind:JournalKind",
+    "mqtt": "kaflow_engine.connectors.journal.kind:JournalKind",
 }
 """Name → module and class of a `SourceKind`."""
 

@@ -10,10 +10,15 @@ from kaflow_engine.model.names import Filled, Topic
 from kaflow_engine.model.outputs.output_specs import ColumnSpec
 from kaflow_engine.model.sources.any_source import SOURCE_TYPES
 from kaflow_engine.model.sources.database_specs import ClickHouseSourceSpec, PostgresSourceSpec
+from kaflow_engine.model.sources.live_specs import (
+    HttpSourceSpec,
+    MqttSourceSpec,
+    WebhookSourceSpec,
+    WebsocketSourceSpec,
+)
 from kaflow_engine.model.sources.source_specs import (
     FilesSourceSpec,
     GeneratorSourceSpec,
-    WebhookSourceSpec,
 )
 from kaflow_engine.model.sources.topic_specs import TopicSpec
 from kaflow_engine.model.spec import CHOICE, Spec
@@ -60,6 +65,18 @@ class ClickHouseConfig(OfTables, ClickHouseSourceSpec):
     """The table of a ClickHouse server that stands behind one of a source."""
 
 
+class WebsocketConfig(OfTables, WebsocketSourceSpec):
+    """Who sends the messages behind a table."""
+
+
+class HttpConfig(OfTables, HttpSourceSpec):
+    """What is asked for the records behind a table."""
+
+
+class MqttConfig(OfTables, MqttSourceSpec):
+    """Where the messages behind a table are subscribed to."""
+
+
 _TOPIC = f"{CHOICE}topic"
 
 
@@ -84,7 +101,10 @@ class TableSpec(Spec):
         | Annotated[GeneratorConfig, Tag("\0generator")]
         | Annotated[WebhookConfig, Tag("\0webhook")]
         | Annotated[PostgresConfig, Tag("\0postgres")]
-        | Annotated[ClickHouseConfig, Tag("\0clickhouse")],
+        | Annotated[ClickHouseConfig, Tag("\0clickhouse")]
+        | Annotated[WebsocketConfig, Tag("\0websocket")]
+        | Annotated[HttpConfig, Tag("\0http")]
+        | Annotated[MqttConfig, Tag("\0mqtt")],
         Discriminator(_choice),
     ] = TopicConfig()
     columns: tuple[PropertyColumn, ...] = ()

@@ -26,6 +26,7 @@ from kaflow_engine.model.pipelines.source_rules import (
     names_of_sources,
     places_of_webhooks,
     records_of_sources,
+    sessions_of_brokers,
     settings_of_attached,
     settings_of_sources,
 )
@@ -203,6 +204,7 @@ RULES: tuple[Rule, ...] = (
     records_of_sources,
     places_of_webhooks,
     settings_of_attached,
+    sessions_of_brokers,
     settings_of_sources,
 )
 

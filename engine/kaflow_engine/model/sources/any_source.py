@@ -6,14 +6,19 @@ from typing import Annotated, cast
 from pydantic import Discriminator, Tag
 
 from kaflow_engine.model.sources.database_specs import ClickHouseSourceSpec, PostgresSourceSpec
-from kaflow_engine.model.sources.source_specs import (
-    FilesSourceSpec,
-    GeneratorSourceSpec,
+from kaflow_engine.model.sources.live_specs import (
+    HttpSourceSpec,
+    MqttSourceSpec,
     WebhookSourceSpec,
+    WebsocketSourceSpec,
 )
+from kaflow_engine.model.sources.source_specs import FilesSourceSpec, GeneratorSourceSpec
 from kaflow_engine.model.spec import CHOICE
 
-SOURCE_TYPES = ("clickhouse", "files", "generator", "postgres", "webhook")
+SOURCE_TYPES = (
+    *("clickhouse", "files", "generator", "http"),
+    *("mqtt", "postgres", "webhook", "websocket"),
+)
 _FIRST = f"{CHOICE}files"
 
 
@@ -29,8 +34,11 @@ AnySource = Annotated[
     Annotated[FilesSourceSpec, Tag("\0files")]
     | Annotated[ClickHouseSourceSpec, Tag("\0clickhouse")]
     | Annotated[GeneratorSourceSpec, Tag("\0generator")]
+    | Annotated[HttpSourceSpec, Tag("\0http")]
+    | Annotated[MqttSourceSpec, Tag("\0mqtt")]
     | Annotated[PostgresSourceSpec, Tag("\0postgres")]
-    | Annotated[WebhookSourceSpec, Tag("\0webhook")],
+    | Annotated[WebhookSourceSpec, Tag("\0webhook")]
+    | Annotated[WebsocketSourceSpec, Tag("\0websocket")],
     Discriminator(_choice),
 ]
 """What each of `sources` may be."""

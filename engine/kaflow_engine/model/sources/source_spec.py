@@ -1,9 +1,11 @@
 """What sources have in common that are no topics."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from kaflow_engine.model.durations import Duration
 from kaflow_engine.model.sources.topic_specs import HistorySpec, RecordsSpec, TopicSpec
+from kaflow_engine.model.spec import Path
 
 
 class SourceSpec(RecordsSpec):
@@ -49,3 +51,8 @@ class SourceSpec(RecordsSpec):
     def typed(self) -> dict[str, str] | None:
         """Its columns with their types; None: its records show them."""
         return self.columns
+
+    @property
+    def secrets(self) -> Iterator[tuple[Path, str]]:
+        """Which secrets of the configuration it names, and where in it."""
+        return iter(())

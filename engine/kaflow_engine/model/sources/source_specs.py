@@ -1,36 +1,13 @@
 """Sources that are no topics: their kind is named by `type`, and each has settings of its own."""
 
-import re
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import AfterValidator, AwareDatetime, Field
+from pydantic import AwareDatetime, Field
 
 from kaflow_engine.model.durations import Duration
-from kaflow_engine.model.names import Filled, refuse
+from kaflow_engine.model.names import Filled
 from kaflow_engine.model.sources.source_spec import SourceSpec
 from kaflow_engine.model.spec import Spec
-
-
-def _listen(text: str) -> str:
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > 65_535:
-        raise refuse("is not where requests can arrive", "write host:port, such as 127.0.0.1:8088")
-    return text
-
-
-def _of_url(text: str) -> str:
-    if not re.fullmatch(r"/[A-Za-z0-9._~!$&'()*+,;=:@/-]*", text):
-        raise refuse("is not the path of a URL", "write /orders")
-    return text
-
-
-def _header(text: str) -> str:
-    if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", text):
-        raise refuse("is not the name of a header", "write a name such as X-Signature")
-    return text
-
-
-HeaderName = Annotated[str, AfterValidator(_header)]
 
 
 class FilesSourceSpec(SourceSpec):
@@ -121,41 +98,3 @@ class GeneratorSourceSpec(SourceSpec):
         """As declared, else as their values are."""
         own = {name: drawn.column_type for name, drawn in self.values.items()}
         return own if self.columns is None else self.columns
-
-
-class SignatureSpec(Spec):
-    """How senders show that they know a secret: the HMAC (SHA-256) of the body, in hexadecimal."""
-
-    secret: Filled
-    """One of `secrets` in the configuration."""
-    header: HeaderName = "X-Hub-Signature-256"
-    prefix: str = "sha256="
-    """Stands before the digits."""
-
-
-class WebhookSourceSpec(SourceSpec):
-    """Requests that others send: each is a record, and is answered when it is written down."""
-
-    type: Literal["webhook"]
-    listen: Annotated[str, AfterValidator(_listen)]
-    """Host and port."""
-    path: Annotated[str, AfterValidator(_of_url)] = "/"
-    signature: SignatureSpec | None = None
-    idempotency_header: HeaderName = "Idempotency-Key"
-    """Tells a request that is sent again from a new one, for a day."""
-    max_bytes: int = Field(default=1_048_576, gt=0)
-    """Of the body of a request."""
-    max_connections: int = Field(default=1_000, gt=0)
-    max_backlog: int = Field(default=1_000_000, gt=0)
-    """Records that may wait for the pipeline; beyond it, senders are told to wait."""
-
-    @property
-    def about(self) -> str:
-        """Where requests arrive."""
-        signed = "signed " if self.signature else ""
-        return f"{signed}requests to the webhook http://{self.listen}{self.path}"
-
-    @property
-    def record_time(self) -> str:
-        """The clock of the receiver."""
-        return "time when the request was written down"

@@ -10,9 +10,12 @@ from kaflow_engine.flow.sources import (
     DatabaseParams,
     FilesParams,
     GeneratorParams,
+    HttpParams,
+    MqttParams,
     PostgresParams,
     SourceParams,
     WebhookParams,
+    WebsocketParams,
 )
 
 
@@ -48,7 +51,7 @@ def _origins(plan: Flow) -> dict[str, SourceParams | None]:
     return {topic.name: topic.connector for topic in plan.sources}
 
 
-def _offsets_of(origin: SourceParams | None) -> SourceParams | None:
+def _offsets_of(origin: SourceParams | None) -> SourceParams | str | None:
     """Return what decides which record an offset is."""
     match origin:
         case None:
@@ -57,26 +60,12 @@ def _offsets_of(origin: SourceParams | None) -> SourceParams | None:
             return replace(origin, path="", settle=0)
         case GeneratorParams():
             return replace(origin, records=None)
-        case WebhookParams():
-            return _ANY_WEBHOOK
         case PostgresParams() | ClickHouseParams():
             return replace(origin, page_size=None)
+        case WebhookParams() | WebsocketParams() | HttpParams() | MqttParams():
+            return "a journal"  # what was written down stays, wherever it came from
         case _:
             assert_never(origin)
-
-
-_ANY_WEBHOOK = WebhookParams(
-    listen="",
-    path="",
-    secret=None,
-    signature_header="",
-    signature_prefix="",
-    idempotency_header="",
-    max_bytes=0,
-    max_connections=0,
-    max_backlog=0,
-)
-"""Where requests arrive may change: what was written down stays."""
 
 
 def _called(origin: SourceParams | None) -> str:
@@ -97,5 +86,11 @@ def _called(origin: SourceParams | None) -> str:
             by = f" by {', '.join(key)}" if key else ""
             called = f"{origin.type} table {origin.table} of connection {origin.connection}"
             return f"{called}{columns}{some}{by}"
+        case WebsocketParams():
+            return "a websocket"
+        case HttpParams():
+            return "a URL that is polled"
+        case MqttParams():
+            return "an MQTT broker"
         case _:
             assert_never(origin)

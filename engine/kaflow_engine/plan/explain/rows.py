@@ -49,7 +49,9 @@ def topic_rows(topic: TopicPart) -> Rows:
         if topic.source.pages_by is not None:
             yield "pages", f"by {topic.source.pages_by}"
         if topic.source.guarantee is not None:
-            yield "counts", topic.source.guarantee
+            yield "guarantee", topic.source.guarantee
+        if topic.source.journal is not None:
+            yield "journal", f"{topic.source.journal} below state.rocksdb.path"
     else:
         yield "format", topic.format
     if topic.looked_up:

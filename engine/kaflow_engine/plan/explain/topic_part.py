@@ -21,6 +21,8 @@ class SourcePart:
     format: str | None = None
     """Of files."""
     path: str | None = None
+    journal: str | None = None
+    """Where records are written down when they come, below `state.rocksdb.path`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

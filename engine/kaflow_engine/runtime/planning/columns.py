@@ -11,9 +11,12 @@ from kaflow_engine.flow.sources import (
     ClickHouseParams,
     FilesParams,
     GeneratorParams,
+    HttpParams,
+    MqttParams,
     PostgresParams,
     SourceParams,
     WebhookParams,
+    WebsocketParams,
 )
 from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.columns import Column
@@ -85,7 +88,7 @@ def connection_of_source(config: Config, params: SourceParams) -> Mapping[str, s
                     hint=f"add it under {kind}.connections",
                 )
             return known[name].settings
-        case GeneratorParams() | WebhookParams():
+        case GeneratorParams() | WebhookParams() | WebsocketParams() | HttpParams() | MqttParams():
             return {}
         case _:
             assert_never(params)
