@@ -70,6 +70,21 @@ query: SELECT id, '${THEIR_PASSWORD}' AS k FROM t
 output: {topic: o, key: id, format: json}
 topics: {t: {columns: {id: VARCHAR}, format: json}}
 """
+LIVE = """
+name: live
+query: SELECT id FROM feed UNION ALL SELECT id FROM api UNION ALL SELECT id FROM sensors
+output: {topic: o}
+sources:
+  feed: {type: websocket, url: "ws://127.0.0.1:1", send: [{secret: shop}], columns: {id: VARCHAR}}
+  api:
+    type: http
+    url: http://127.0.0.1:1/orders
+    headers: {Authorization: {prefix: "Bearer ", secret: shop}}
+    columns: {id: VARCHAR}
+  sensors:
+    {type: mqtt, broker: "mqtt://127.0.0.1:1", topics: [a], user: u, password: {secret: shop},
+    columns: {id: VARCHAR}}
+"""
 MODEL = """{{ config(materialized='stream', key='id') }}
 SELECT id, '{{ var("api_token") }}' AS k FROM {{ source('kafka', 't') }}
 """
@@ -87,6 +102,9 @@ COMMANDS = [
     ["test", "cases.yaml"],
     ["version"],
     ["run", "p.yaml", "--plain"],
+    ["validate", "live.yaml"],
+    ["explain", "live.yaml", "--json"],
+    ["run", "live.yaml", "--plain"],
     ["explain", "wrong.yaml"],
     ["validate", "wrong.yaml"],
     ["config", "show", "--set", "kafka.properties.sasl.password=" + SECRETS["sasl"]],
@@ -105,6 +123,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("sasl-password").write_text(SECRETS["sasl"] + "\n")
     Path("kaflow.yaml").write_text(CONFIG)
     Path("p.yaml").write_text(PIPELINE)
+    Path("live.yaml").write_text(LIVE)
     wrong = PIPELINE.replace("name: p", "name: w").replace("FROM t", "FROM")
     Path("wrong.yaml").write_text(wrong.replace("format: json", 'format: "${THEIR_PASSWORD}"', 1))
     models = Path("models")

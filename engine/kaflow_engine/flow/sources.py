@@ -1,5 +1,6 @@
 """The sources of a flow: how the records of each topic are read."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -81,7 +82,85 @@ class WebhookParams:
     max_backlog: int
 
 
-SourceParams = FilesParams | GeneratorParams | WebhookParams
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueParams:
+    """A text that may end with a secret."""
+
+    name: str = ""
+    """Of the header or parameter."""
+    text: str
+    secret: str | None
+    """The name of the one that stands behind the text."""
+
+    def told(self, secrets: Mapping[str, str]) -> str:
+        """Return the whole; never to be shown.
+
+        Args:
+            secrets: By name.
+        """
+        return self.text + (secrets[self.secret] if self.secret is not None else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebsocketParams:
+    """Messages that a server sends; durations in milliseconds."""
+
+    type: Literal["websocket"] = "websocket"
+    url: str
+    headers: tuple[ValueParams, ...]
+    parameters: tuple[ValueParams, ...]
+    send: tuple[ValueParams, ...]
+    max_bytes: int
+    max_backlog: int
+    ping: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CursorParams:
+    """How a request says which records it has already."""
+
+    field: str
+    parameter: str
+    start: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpParams:
+    """Records in answers to requests; durations in milliseconds."""
+
+    type: Literal["http"] = "http"
+    url: str
+    headers: tuple[ValueParams, ...]
+    parameters: tuple[ValueParams, ...]
+    interval: int
+    records: str | None
+    cursor: CursorParams | None
+    next: str | None
+    max_pages: int
+    max_bytes: int
+    max_backlog: int
+    timeout: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MqttParams:
+    """Messages of a broker; durations in milliseconds."""
+
+    type: Literal["mqtt"] = "mqtt"
+    broker: str
+    topics: tuple[str, ...]
+    client_id: str
+    user: ValueParams | None
+    password: str | None
+    """The name of the secret."""
+    ca: str | None
+    max_backlog: int
+    keepalive: int
+
+
+JournalParams = WebhookParams | WebsocketParams | HttpParams | MqttParams
+"""The settings of a source whose records are written to a journal."""
+SourceParams = FilesParams | GeneratorParams | JournalParams
 """The settings of a source that is no topic."""
 
 

@@ -3,7 +3,7 @@
 import shutil
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from kaflow_engine.connectors.http.receiving import receiving
+from kaflow_engine.connectors.journal.receivers import receiving
 from kaflow_engine.connectors.kafka.oauth import java_options
 from kaflow_engine.errors import DrainIncomplete, KaflowError, StateError
 from kaflow_engine.flow.flow import Backfill, Flow
@@ -85,10 +85,12 @@ def run_pipelines(
             if spark is None
             else lambda: spark
         )
-        taking = ExitStack()
+        taking = {plan.pipeline: ExitStack() for plan in plans}
         try:
             for plan in plans:
-                taking.enter_context(receiving(plan, root, config.secrets))
+                patience = config.retry_deadline / 1000
+                receivers = receiving(plan, root, config.secrets, patience)
+                taking[plan.pipeline].enter_context(receivers)
             warn_unless_protected(sessions.get(), config.spark.master)
             runs = [
                 PipelineRun(
@@ -102,9 +104,10 @@ def run_pipelines(
                 )
                 for plan in plans
             ]
-            return _supervise(runs, held, limits, config.drain_deadline / 1000)
+            return _supervise(runs, held, taking, limits, config.drain_deadline / 1000)
         finally:
-            taking.close()
+            for receivers in taking.values():
+                receivers.close()
             if spark is None:
                 sessions.close()
 
@@ -192,12 +195,19 @@ class _Outcomes:
 
 
 def _supervise(
-    runs: Sequence[PipelineRun], leases: Leases, limits: Limits, deadline: float
+    runs: Sequence[PipelineRun],
+    leases: Leases,
+    taking: Mapping[str, ExitStack],
+    limits: Limits,
+    deadline: float,
 ) -> RunSummary:
     outcomes = _Outcomes()
     threads = [
         threading.Thread(
-            target=_run, args=(run, outcomes, leases), name=f"kaflow-{run.plan.name}", daemon=True
+            target=_run,
+            args=(run, outcomes, leases, taking[run.plan.pipeline]),
+            name=f"kaflow-{run.plan.name}",
+            daemon=True,
         )
         for run in runs
     ]
@@ -222,7 +232,7 @@ def _supervise(
     return RunSummary(pipelines=outcomes.summaries)
 
 
-def _run(run: PipelineRun, outcomes: _Outcomes, leases: Leases) -> None:
+def _run(run: PipelineRun, outcomes: _Outcomes, leases: Leases, receivers: ExitStack) -> None:
     try:
         outcomes.summaries[run.plan.name] = run.run()
     except Exception as error:
@@ -230,6 +240,7 @@ def _run(run: PipelineRun, outcomes: _Outcomes, leases: Leases) -> None:
         outcomes.errors.append(failure)
         if isinstance(failure, DrainIncomplete):
             return  # its batch may still run, so the process keeps the lease
+    receivers.close()  # whoever gets the lease next writes the journals
     leases.release(run.plan.pipeline)
 
 

@@ -44,8 +44,9 @@ def test_records_have_offsets_in_the_order_of_their_coming(tmp_path: Path) -> No
 
 def test_a_frame_that_was_not_written_to_its_end_is_none(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "whole", NOW)
-    journal.append(messages(1, 2), NOW)
-    journal.append(messages(3, 4, keyed=True), NOW)
+    journal.append(messages(1, 2), NOW, b"two")
+    journal.append(messages(3, 4, keyed=True), NOW, b"four")
+    assert journal.note == b"four"
     journal.close()
     ((_, path),) = segments(tmp_path / "whole")
     last = list(frames(path))[-1]
@@ -55,7 +56,7 @@ def test_a_frame_that_was_not_written_to_its_end_is_none(tmp_path: Path) -> None
         shutil.rmtree(torn / "keys")
         (torn / path.name).write_bytes(path.read_bytes()[:cut] + b"\xff" * 3)
         after = Journal(torn, NOW)
-        assert (after.end, after.knows("k3", NOW)) == (2, False)
+        assert (after.end, after.note, after.knows("k3", NOW)) == (2, b"two", False)
         after.append(messages(5), NOW)
         assert values(torn) == [1, 2, 5]
         after.close()
@@ -92,6 +93,46 @@ def test_what_cannot_be_written_is_not_there(
     assert journal.append(messages(3), NOW) == 1
     assert values(tmp_path) == [1, 3]
     journal.close()
+
+
+def test_a_note_stays_with_its_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_SEGMENT_BYTES", 1)
+    journal = Journal(tmp_path, NOW)
+    for n in range(3):
+        journal.append(messages(n), NOW, b"%d" % n)
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    for _ in range(2):  # each leaves a file without a frame
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fsync", full)
+            with pytest.raises(StateError):
+                journal.append(messages(9), NOW, b"lost")
+        journal.close()
+        journal = Journal(tmp_path, NOW)
+        assert (journal.end, journal.note) == (3, b"2")
+        journal.forget(3, 10**15)
+    journal.close()
+    journal = Journal(tmp_path, NOW)
+    assert (journal.end, journal.note) == (3, b"2")
+    journal.close()
+
+
+def test_what_waits_is_counted_from_where_the_pipeline_is(tmp_path: Path) -> None:
+    journal = Journal(tmp_path, NOW)
+    journal.append(messages(*range(5)), NOW)
+    assert journal.backlog == 5
+    journal.close()
+    again = Journal(tmp_path, NOW)  # whose pipeline may have read everything
+    assert again.backlog == 0
+    again.append(messages(5, 6), NOW)
+    assert again.backlog == 2
+    again.forget(4, NOW)
+    assert again.backlog == 3
+    again.close()
+    with pytest.raises(StateError, match="is closed"):
+        again.append(messages(7), NOW)
 
 
 def test_files_that_were_read_and_are_old_go(

@@ -12,6 +12,7 @@ import pytest
 
 from kaflow_engine.connectors.contract import TaskPart
 from kaflow_engine.connectors.journal.journal import Journal, Message
+from kaflow_engine.connectors.journal.receivers import RECEIVERS, receiver
 from kaflow_engine.connectors.journal.source import JournalSource
 from kaflow_engine.connectors.kafka.admin import create_topic
 from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings
@@ -97,7 +98,7 @@ def sent(folder: Path) -> NamedSource:
     """Write requests down, and read them as a process that did not write them."""
     journal = Journal(folder / "journal", NOW)
     for line in LINES:
-        journal.append([Message(value=line)], NOW)
+        journal.append([Message(value=line)], NOW, note=line)
     journal.close()
     return JournalSource(name="s", folder=folder / "journal")
 
@@ -136,7 +137,14 @@ def subject(request: pytest.FixtureRequest) -> Subject:
 
 
 def test_every_kind_has_rows() -> None:
-    assert {"files", "generator", "webhook"} == set(SOURCES)
+    assert {"files", "generator", *RECEIVERS} == set(SOURCES)
+    assert len({SOURCES[kind] for kind in RECEIVERS}) == 1  # all are read from journals
+
+
+@pytest.mark.parametrize("kind", RECEIVERS)
+def test_every_journal_has_a_receiver(kind: str) -> None:
+    with receiver(kind).receiving(()):
+        pass
 
 
 def test_a_source_is_read_between_its_start_and_its_end(subject: Subject) -> None:

@@ -14,10 +14,10 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from kaflow_engine.connectors.http.receiving import receiving
 from kaflow_engine.connectors.journal.folder import journal_folder
 from kaflow_engine.connectors.journal.journal import Journal
 from kaflow_engine.connectors.journal.open_journals import written_here
+from kaflow_engine.connectors.journal.receivers import receiving
 from kaflow_engine.connectors.journal.source import JournalSource
 from kaflow_engine.errors import RunError, StateError
 from kaflow_engine.flow.flow import Flow
@@ -50,7 +50,7 @@ def plan(**sources: WebhookParams) -> Flow:
 @contextmanager
 def taking(root: Path, hook: WebhookParams) -> Generator[httpx.Client]:
     with (
-        receiving(plan(s=hook), root, {"shop": SECRET}),
+        receiving(plan(s=hook), root, {"shop": SECRET}, 0),
         httpx.Client(base_url=f"http://{hook.listen}") as client,
     ):
         yield client
@@ -163,6 +163,6 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
     with (
         taking(tmp_path / "1", hook),
         pytest.raises(RunError, match=r"requests cannot arrive at .*: address already in use"),
-        receiving(plan(s=hook), tmp_path / "2", {}),
+        receiving(plan(s=hook), tmp_path / "2", {}, 0),
     ):
         pass

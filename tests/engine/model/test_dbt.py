@@ -76,6 +76,36 @@ def test_a_source_may_be_a_table(tmp_path: Path) -> None:
     assert users.operation == "column:op"
 
 
+def test_a_source_may_be_live(tmp_path: Path) -> None:
+    about = """
+sources:
+  - name: plant
+    tables:
+      - name: hooks
+        config: {type: webhook, listen: "127.0.0.1:80", lateness: 1m}
+        columns: [{name: id, data_type: BIGINT}]
+      - name: trades
+        config: {type: websocket, url: wss://host/a, headers: {A: {secret: s}}, send: [hello]}
+        columns: [{name: id, data_type: BIGINT}]
+      - name: rates
+        config: {type: http, url: https://host/a, cursor: {field: id, parameter: after}}
+        columns: [{name: id, data_type: BIGINT}]
+      - name: sensors
+        config: {type: mqtt, broker: mqtt://host, topics: [a/#], password: {secret: s}, user: u}
+        columns: [{name: id, data_type: BIGINT}]
+"""
+    names = ("hooks", "trades", "rates", "sensors")
+    read = [f"SELECT id FROM {{{{ source('plant', '{name}') }}}}" for name in names]
+    files = {"models/s.yml": about, "models/m.sql": " UNION ALL ".join(read)}
+    found = pipelines(project(tmp_path, files))["m"].sources
+    assert [found[name].type for name in names] == ["webhook", "websocket", "http", "mqtt"]
+    assert found["hooks"].lateness == 60_000
+    assert [path for name in names for path, _ in found[name].secrets] == [
+        ("headers", "A", "secret"),
+        ("password", "secret"),
+    ]
+
+
 def test_a_source_may_be_no_topic(tmp_path: Path) -> None:
     said = "config: {type: files, path: /in, format: csv, header: true, dimension: true}"
     made = "config: {type: generator, values: {at: {distribution: time}}}"

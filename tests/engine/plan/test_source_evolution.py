@@ -26,6 +26,19 @@ def made(**more: Any) -> dict[str, Any]:
     return {"sources": {"s": {"type": "generator", "values": VALUES, **more}}}
 
 
+def live(kind: str, **more: Any) -> dict[str, Any]:
+    own = {
+        "webhook": {"listen": "127.0.0.1:80"},
+        "websocket": {"url": "wss://host/a"},
+        "http": {"url": "https://host/a"},
+        "mqtt": {"broker": "mqtts://host", "topics": ["a"]},
+    }
+    return {"sources": {"s": {"type": kind, **own[kind], **COLUMNS, **more}}}
+
+
+SECRET = {"secret": "a", "prefix": "Bearer "}
+
+
 def plan(said: dict[str, Any]) -> Flow:
     query = "SELECT u, count(*) AS n FROM s GROUP BY u"
     file = {"name": "p", "query": query, "output": {"topic": "o", "key": "u"}, **said}
@@ -41,6 +54,11 @@ def plan(said: dict[str, Any]) -> Flow:
         (files(), files(path="/else", settle="1m")),
         (files(), files(lateness="1m", on_error="skip")),
         (made(), made(records=10)),
+        (live("webhook"), live("webhook", listen="127.0.0.1:81", max_backlog=5)),
+        (live("websocket"), live("websocket", headers={"A": SECRET, "B": 2}, send=["x", SECRET])),
+        (live("http"), live("http", cursor={"field": "a", "parameter": "b"}, next="next")),
+        (live("mqtt"), live("mqtt", topics=["b"], user="me", password={"secret": "a"})),
+        (live("webhook"), live("mqtt")),  # what was written down stays in the journal
     ],
 )
 def test_a_state_goes_on(before: dict[str, Any], after: dict[str, Any]) -> None:
@@ -58,6 +76,10 @@ def test_a_state_goes_on(before: dict[str, Any], after: dict[str, Any]) -> None:
         (files(), files(format="csv"), "'s' is a source of csv files, was a source of parquet"),
         (files(format="csv"), files(format="csv", header=True), "of csv files with a header, was"),
         (files(), made(), "'s' is a generator of 10 records a second, seed 0 (u sequence), was"),
+        (TOPIC, live("webhook"), "'s' is a webhook, was a topic"),
+        (live("websocket"), made(), "(u sequence), was a websocket"),
+        (live("http"), TOPIC, "'s' is a topic, was a URL that is polled"),
+        (files(), live("mqtt"), "'s' is an MQTT broker, was a source of parquet files"),
         (made(), made(rate=20), "'s' is a generator of 20 records a second, seed 0 (u sequence)"),
         (made(), made(seed=1), "'s' is a generator of 10 records a second, seed 1 (u sequence)"),
     ],

@@ -131,13 +131,18 @@ def _seconds(text: str | None) -> float | None:
     return float(text) if text is not None and text.isdecimal() else None
 
 
+def keep_quiet() -> None:
+    """Keep addresses and headers, which the library logs, out of logs."""
+    for logger in ("httpx", "httpcore"):
+        logging.getLogger(logger).setLevel(logging.WARNING)
+
+
 @lru_cache(maxsize=16)
 def _client(process: int, timeout: float) -> "httpx.Client":
     """Return what keeps connections open; keyed by process, for a forked one must not share."""
     import httpx
 
-    for logger in ("httpx", "httpcore"):  # they log addresses and headers
-        logging.getLogger(logger).setLevel(logging.WARNING)
+    keep_quiet()
     client = httpx.Client(timeout=timeout, follow_redirects=False)
     atexit.register(client.close)
     return client

@@ -34,7 +34,7 @@ class Intake:
     @property
     def backlog(self) -> int:
         """Records that wait for the pipeline, and messages that are not written yet."""
-        return self.journal.end - self.journal.read_up_to + len(self._waiting)
+        return self.journal.backlog + len(self._waiting)
 
     async def take(self, message: Message) -> Taken:
         """Return when a message survives a power cut.

@@ -3,18 +3,15 @@
 import logging
 import socket
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 import uvicorn
 
 from kaflow_engine.connectors.http.intake import Intake
 from kaflow_engine.connectors.http.receiver import Hook, Receiver
-from kaflow_engine.connectors.journal.folder import journal_folder
-from kaflow_engine.connectors.journal.open_journals import open_journal
+from kaflow_engine.connectors.journal.receivers import Inlet
 from kaflow_engine.errors import RunError
-from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.sources import WebhookParams
 
 LOGGER = logging.getLogger("kaflow.webhook")
@@ -22,31 +19,26 @@ LOGGER = logging.getLogger("kaflow.webhook")
 _LEAVES_S = 5
 
 
-@contextmanager
-def receiving(plan: Flow, root: Path, secrets: Mapping[str, str]) -> Generator[None]:
-    """Take the requests of a plan's webhooks to the end of the block.
+class Webhooks:
+    """Takes requests; sources that share a port share a server."""
 
-    Args:
-        plan: The lease of its state is held.
-        root: The folder of all states.
-        secrets: By name.
+    @contextmanager
+    def receiving(self, inlets: Sequence[Inlet]) -> Generator[None]:
+        """Take requests to the end of the block.
 
-    Raises:
-        RunError: A port is taken.
-        StateError: A journal cannot be written.
-    """
-    found = {t.name: t.connector for t in plan.sources if isinstance(t.connector, WebhookParams)}
-    with ExitStack() as resources:
+        Raises:
+            RunError: A port is taken.
+        """
         ports: dict[str, dict[str, Hook]] = {}
-        for name, params in found.items():
-            hooks = ports.setdefault(params.listen, {})
-            secret = None if params.secret is None else secrets[params.secret]
-            folder = journal_folder(root, plan.pipeline, name)
-            intake = Intake(resources.enter_context(open_journal(folder)))
-            hooks[params.path] = Hook(params=params, intake=intake, secret=secret)
-        for listen, hooks in ports.items():
-            resources.enter_context(_served(listen, hooks))
-        yield
+        for inlet in inlets:
+            params: WebhookParams = inlet.params
+            secret = None if params.secret is None else inlet.secrets[params.secret]
+            hook = Hook(params=params, intake=Intake(inlet.journal), secret=secret)
+            ports.setdefault(params.listen, {})[params.path] = hook
+        with ExitStack() as resources:
+            for listen, hooks in ports.items():
+                resources.enter_context(_served(listen, hooks))
+            yield
 
 
 @contextmanager

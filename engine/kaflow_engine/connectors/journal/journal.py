@@ -17,7 +17,7 @@ from kaflow_engine.connectors.journal.segments import (
     frames_between,
     segments,
 )
-from kaflow_engine.errors import StateError
+from kaflow_engine.errors import KaflowError, StateError
 from kaflow_engine.state.storage.private import make_private
 
 KEPT_MS = 86_400_000
@@ -26,6 +26,7 @@ KEPT_MS = 86_400_000
 _SEGMENT_BYTES = 8 << 20
 _KEY_HEADER = "kaflow.idempotency"
 _INDEXED = b"\0end"
+_NOTE = b"kaflow.note"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +53,19 @@ class Journal:
     def __init__(self, folder: Path, now: int) -> None:
         self.folder = folder
         self._lock = Lock()
+        self._closed = False
         self._segment: Segment | None = None
-        self.read_up_to = 0
-        """The offset before which everything was read, and is never read again."""
+        self.read_up_to: int | None = None
+        """The offset before which everything was read, and is never read again; None: not known."""
+        self.failure: KaflowError | None = None
+        """Why nothing more comes."""
+        self._newest: Path | None = None
+        """The file with the last record."""
         try:
             make_private(folder)
-            self.end = journal_end(folder)
+            self.end = self._opened_at = journal_end(folder)
+            self.note = self._last_note()
+            """What was known once the last records were there; None: nothing was said of them."""
             self._keys = Rdict(
                 str(folder / "keys"),
                 Options(raw_mode=True),
@@ -70,16 +78,31 @@ class Journal:
     def close(self) -> None:
         """Let go of the files."""
         with self._lock:
+            self._closed = True
             self._drop_segment()
             self._keys.close()
+
+    @property
+    def backlog(self) -> int:
+        """How many records wait for the pipeline; of those from before, once that is known."""
+        return self.end - (self._opened_at if self.read_up_to is None else self.read_up_to)
+
+    def fail(self, why: KaflowError) -> None:
+        """Let the pipeline end when it looks for more records."""
+        self.failure = why
 
     def knows(self, key: str, now: int) -> bool:
         """Tell whether a message with a key was written down."""
         at = self._keys.get(key.encode())
         return at is not None and now - int.from_bytes(at, "big") < KEPT_MS
 
-    def append(self, messages: Sequence[Message], now: int) -> int:
+    def append(self, messages: Sequence[Message], now: int, note: bytes | None = None) -> int:
         """Write messages down, and return the offset of the first once all survive a power cut.
+
+        Args:
+            messages: At least one; after a crash all of them are there, or none.
+            now: Epoch milliseconds.
+            note: What is known once they are there, and kept with them.
 
         Raises:
             StateError: They cannot be written; none of them is there.
@@ -89,7 +112,11 @@ class Journal:
             for each in messages
         ]
         records = pa.Table.from_pylist(rows, schema=COLUMNS)
+        if note is not None:
+            records = records.replace_schema_metadata({_NOTE: note})
         with self._lock:
+            if self._closed:
+                raise StateError(f"the journal '{self.folder}' is closed")
             first = self.end
             try:
                 self._segment = self._segment or Segment(self.folder, first)
@@ -97,7 +124,7 @@ class Journal:
             except OSError as error:
                 self._drop_segment()  # what may be torn is at its end, and nothing comes behind
                 raise _unusable(self.folder, error) from error
-            self.end = first + len(messages)
+            self.end, self.note, self._newest = first + len(messages), note, self._segment.path
             self._note([each.key for each in messages if each.key is not None], now)
             if size > _SEGMENT_BYTES:
                 self._drop_segment()
@@ -105,12 +132,21 @@ class Journal:
 
     def forget(self, before: int, now: int) -> None:
         """Remove files all of whose records were read, and are old."""
-        self.read_up_to = max(self.read_up_to, before)
+        self.read_up_to = max(self.read_up_to or 0, before)
         files = segments(self.folder)
         for (_, path), (following, _) in pairwise(files):
+            if path == self._newest:  # it has the note
+                return
             if following > before or now - path.stat().st_mtime * 1000 < KEPT_MS:
                 return
             path.unlink()
+
+    def _last_note(self) -> bytes | None:
+        for _, path in reversed(segments(self.folder)):
+            if found := [*frames(path)]:
+                self._newest = path
+                return (found[-1].records().schema.metadata or {}).get(_NOTE)
+        return None
 
     def _drop_segment(self) -> None:
         if self._segment is not None:

@@ -61,8 +61,14 @@ class JournalSource:
         return (0,)
 
     def latest(self) -> Mapping[int, int]:
-        """Return the offset of the next record."""
+        """Return the offset of the next record.
+
+        Raises:
+            KaflowError: No more come, because the receiver has failed for good.
+        """
         journal = written_here(self.folder)
+        if journal is not None and journal.failure is not None:
+            raise journal.failure
         return {0: journal_end(self.folder) if journal is None else journal.end}
 
     def start(self, policy: StartPolicy) -> Mapping[int, int]:

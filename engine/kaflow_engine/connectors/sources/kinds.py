@@ -9,7 +9,10 @@ from kaflow_engine.errors import UnknownName
 SOURCES: dict[str, str] = {
     "files": "kaflow_engine.connectors.files.source.kind:FilesKind",
     "generator": "kaflow_engine.connectors.generator.kind:GeneratorKind",
-    "webhook": "kaflow_engine.connectors.http.webhook_source:WebhookSourceKind",
+    "webhook": "kaflow_engine.connectors.journal.kind:JournalKind",
+    "websocket": "kaflow_engine.connectors.journal.kind:JournalKind",
+    "http": "kaflow_engine.connectors.journal.kind:JournalKind",
+    "mqtt": "kaflow_engine.connectors.journal.kind:JournalKind",
 }
 """Name → module and class of a `SourceKind`."""
 

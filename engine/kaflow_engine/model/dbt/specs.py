@@ -8,11 +8,16 @@ from pydantic import Discriminator, Field, Tag
 from kaflow_engine.model.files.shapes import Shape
 from kaflow_engine.model.names import Filled, Topic
 from kaflow_engine.model.outputs.output_specs import ColumnSpec
+from kaflow_engine.model.sources.live_specs import (
+    HttpSourceSpec,
+    MqttSourceSpec,
+    WebhookSourceSpec,
+    WebsocketSourceSpec,
+)
 from kaflow_engine.model.sources.source_specs import (
     SOURCE_TYPES,
     FilesSourceSpec,
     GeneratorSourceSpec,
-    WebhookSourceSpec,
 )
 from kaflow_engine.model.sources.topic_specs import TopicSpec
 from kaflow_engine.model.spec import CHOICE, Spec
@@ -51,6 +56,18 @@ class WebhookConfig(OfTables, WebhookSourceSpec):
     """Where the requests behind a table arrive."""
 
 
+class WebsocketConfig(OfTables, WebsocketSourceSpec):
+    """Who sends the messages behind a table."""
+
+
+class HttpConfig(OfTables, HttpSourceSpec):
+    """What is asked for the records behind a table."""
+
+
+class MqttConfig(OfTables, MqttSourceSpec):
+    """Where the messages behind a table are subscribed to."""
+
+
 _TOPIC = f"{CHOICE}topic"
 
 
@@ -73,7 +90,10 @@ class TableSpec(Spec):
         Annotated[TopicConfig, Tag(_TOPIC)]
         | Annotated[FilesConfig, Tag("\0files")]
         | Annotated[GeneratorConfig, Tag("\0generator")]
-        | Annotated[WebhookConfig, Tag("\0webhook")],
+        | Annotated[WebhookConfig, Tag("\0webhook")]
+        | Annotated[WebsocketConfig, Tag("\0websocket")]
+        | Annotated[HttpConfig, Tag("\0http")]
+        | Annotated[MqttConfig, Tag("\0mqtt")],
         Discriminator(_choice),
     ] = TopicConfig()
     columns: tuple[PropertyColumn, ...] = ()

@@ -26,6 +26,7 @@ from kaflow_engine.model.pipelines.source_rules import (
     names_of_sources,
     places_of_webhooks,
     records_of_sources,
+    sessions_of_brokers,
     settings_of_sources,
 )
 from kaflow_engine.model.pipelines.table_rules import inputs_of, is_table, keys_of_tables
@@ -199,6 +200,7 @@ RULES: tuple[Rule, ...] = (
     names_of_sources,
     records_of_sources,
     places_of_webhooks,
+    sessions_of_brokers,
     settings_of_sources,
 )
 

@@ -11,6 +11,13 @@ from kaflow_engine.model.pipelines.table_rules import is_said, is_table
 from kaflow_engine.model.spec import Path
 
 _STORES = ("s3://", "s3a://")
+_FIRST = {
+    "webhook": "request",
+    "websocket": "message",
+    "http": "answer",
+    "mqtt": "message",
+}
+"""What records of live sources come in."""
 _OF_DISTRIBUTIONS = {
     "min": ("uniform",),
     "max": ("uniform", "skewed"),
@@ -101,12 +108,45 @@ def settings_of_sources(tree: Entries) -> Iterator[ModelError]:
             )
         if kind == "generator":
             yield from _distributions(tree, path, said)
-        if kind == "webhook" and not is_said(said, "columns") and not said.misspelled:
+        if kind in _FIRST and not is_said(said, "columns") and not said.misspelled:
             yield ModelError(
-                f"the columns of '{called}' are not known: no request has come yet",
+                f"the columns of '{called}' are not known: no {_FIRST[kind]} has come yet",
                 place(tree, path),
                 "add columns: {<name>: <type>}",
             )
+        if kind == "mqtt":
+            yield from _logins(tree, path, said, called)
+
+
+def sessions_of_brokers(tree: Entries) -> Iterator[ModelError]:
+    """A broker keeps messages for one client of a name."""
+    first: dict[tuple[str | None, str], str] = {}
+    for name, path, said in _sources(tree):
+        client = text_at(said, "client_id")
+        if text_at(said, "type") == "mqtt" and client is not None:
+            other = first.setdefault((text_at(said, "broker"), client), name)
+            if other != name:
+                yield ModelError(
+                    f"'{brief(other)}' and '{brief(name)}' are one client of the broker, "
+                    f"'{brief(client)}': each would end the connection of the other",
+                    place(tree, (*path, "client_id")),
+                    "give one of them another client_id",
+                )
+
+
+def _logins(tree: Entries, path: Path, said: Entries, called: str) -> Iterator[ModelError]:
+    if is_said(said, "password") and not is_said(said, "user"):
+        yield ModelError(
+            f"'password' of '{called}' is of no one",
+            place(tree, (*path, "password")),
+            "add user: <name>",
+        )
+    if is_said(said, "ca") and (text_at(said, "broker") or "").startswith("mqtt://"):
+        yield ModelError(
+            f"'ca' of '{called}' is only for a broker with TLS",
+            place(tree, (*path, "ca")),
+            "write broker: mqtts://host:8883, or remove it",
+        )
 
 
 def _distributions(tree: Entries, path: Path, said: Entries) -> Iterator[ModelError]:

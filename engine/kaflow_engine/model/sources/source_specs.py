@@ -1,75 +1,23 @@
 """Sources that are no topics: their kind is named by `type`, and each has settings of its own."""
 
-import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Literal, cast
 
-from pydantic import AfterValidator, AwareDatetime, Discriminator, Field, Tag
+from pydantic import AwareDatetime, Discriminator, Field, Tag
 
 from kaflow_engine.model.durations import Duration
-from kaflow_engine.model.names import Filled, refuse
-from kaflow_engine.model.sources.topic_specs import HistorySpec, RecordsSpec, TopicSpec
+from kaflow_engine.model.names import Filled
+from kaflow_engine.model.sources.live_specs import (
+    HttpSourceSpec,
+    MqttSourceSpec,
+    WebhookSourceSpec,
+    WebsocketSourceSpec,
+)
+from kaflow_engine.model.sources.named_spec import SourceSpec
 from kaflow_engine.model.spec import CHOICE, Spec
 
-SOURCE_TYPES = ("files", "generator", "webhook")
+SOURCE_TYPES = ("files", "generator", "webhook", "websocket", "http", "mqtt")
 _FIRST = f"{CHOICE}files"
-
-
-def _listen(text: str) -> str:
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > 65_535:
-        raise refuse("is not where requests can arrive", "write host:port, such as 127.0.0.1:8088")
-    return text
-
-
-def _of_url(text: str) -> str:
-    if not re.fullmatch(r"/[A-Za-z0-9._~!$&'()*+,;=:@/-]*", text):
-        raise refuse("is not the path of a URL", "write /orders")
-    return text
-
-
-def _header(text: str) -> str:
-    if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", text):
-        raise refuse("is not the name of a header", "write a name such as X-Signature")
-    return text
-
-
-HeaderName = Annotated[str, AfterValidator(_header)]
-
-
-class SourceSpec(RecordsSpec):
-    """A source whose kind a file names."""
-
-    type: Any
-    history: Duration | None = None
-    """How long old versions are kept for `as_of`; None: for ever."""
-
-    @property
-    def about(self) -> str:
-        """What it reads, in a few words."""
-        return self.type
-
-    @property
-    def record_time(self) -> str:
-        """What the timestamp of a record is."""
-        return "timestamp of the record"
-
-    @property
-    def value_format(self) -> str:
-        """The format of its records' values, a name of `model.formats`."""
-        return "json"
-
-    @property
-    def as_topic(self) -> TopicSpec:
-        """How its records are read, in the words of topics."""
-        shared = {name: getattr(self, name) for name in RecordsSpec.model_fields}
-        own = {"format": self.value_format, "history": HistorySpec(keep=self.history)}
-        return TopicSpec.model_validate({**shared, **own, "columns": self.typed})
-
-    @property
-    def typed(self) -> dict[str, str] | None:
-        """Its columns with their types; None: its records show them."""
-        return self.columns
 
 
 class FilesSourceSpec(SourceSpec):
@@ -162,44 +110,6 @@ class GeneratorSourceSpec(SourceSpec):
         return own if self.columns is None else self.columns
 
 
-class SignatureSpec(Spec):
-    """How senders show that they know a secret: the HMAC (SHA-256) of the body, in hexadecimal."""
-
-    secret: Filled
-    """One of `secrets` in the configuration."""
-    header: HeaderName = "X-Hub-Signature-256"
-    prefix: str = "sha256="
-    """Stands before the digits."""
-
-
-class WebhookSourceSpec(SourceSpec):
-    """Requests that others send: each is a record, and is answered when it is written down."""
-
-    type: Literal["webhook"]
-    listen: Annotated[str, AfterValidator(_listen)]
-    """Host and port."""
-    path: Annotated[str, AfterValidator(_of_url)] = "/"
-    signature: SignatureSpec | None = None
-    idempotency_header: HeaderName = "Idempotency-Key"
-    """Tells a request that is sent again from a new one, for a day."""
-    max_bytes: int = Field(default=1_048_576, gt=0)
-    """Of the body of a request."""
-    max_connections: int = Field(default=1_000, gt=0)
-    max_backlog: int = Field(default=1_000_000, gt=0)
-    """Records that may wait for the pipeline; beyond it, senders are told to wait."""
-
-    @property
-    def about(self) -> str:
-        """Where requests arrive."""
-        signed = "signed " if self.signature else ""
-        return f"{signed}requests to the webhook http://{self.listen}{self.path}"
-
-    @property
-    def record_time(self) -> str:
-        """The clock of the receiver."""
-        return "time when the request was written down"
-
-
 def _choice(value: object) -> str:
     """Return the tag of what a source is; an unknown `type` is reported with its key."""
     kind: object = getattr(value, "type", None)
@@ -211,7 +121,10 @@ def _choice(value: object) -> str:
 AnySource = Annotated[
     Annotated[FilesSourceSpec, Tag("\0files")]
     | Annotated[GeneratorSourceSpec, Tag("\0generator")]
-    | Annotated[WebhookSourceSpec, Tag("\0webhook")],
+    | Annotated[WebhookSourceSpec, Tag("\0webhook")]
+    | Annotated[WebsocketSourceSpec, Tag("\0websocket")]
+    | Annotated[HttpSourceSpec, Tag("\0http")]
+    | Annotated[MqttSourceSpec, Tag("\0mqtt")],
     Discriminator(_choice),
 ]
 """What each of `sources` may be."""

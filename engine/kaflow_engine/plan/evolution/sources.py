@@ -5,7 +5,15 @@ from dataclasses import replace
 from typing import assert_never
 
 from kaflow_engine.flow.flow import Flow
-from kaflow_engine.flow.sources import FilesParams, GeneratorParams, SourceParams, WebhookParams
+from kaflow_engine.flow.sources import (
+    FilesParams,
+    GeneratorParams,
+    HttpParams,
+    MqttParams,
+    SourceParams,
+    WebhookParams,
+    WebsocketParams,
+)
 
 
 def other_sources(old: Flow, new: Flow) -> Iterator[str]:
@@ -33,7 +41,7 @@ def _origins(plan: Flow) -> dict[str, SourceParams | None]:
     return {topic.name: topic.connector for topic in plan.sources}
 
 
-def _offsets_of(origin: SourceParams | None) -> SourceParams | None:
+def _offsets_of(origin: SourceParams | None) -> SourceParams | str | None:
     """Return what decides which record an offset is."""
     match origin:
         case None:
@@ -42,24 +50,10 @@ def _offsets_of(origin: SourceParams | None) -> SourceParams | None:
             return replace(origin, path="", settle=0)
         case GeneratorParams():
             return replace(origin, records=None)
-        case WebhookParams():
-            return _ANY_WEBHOOK
+        case WebhookParams() | WebsocketParams() | HttpParams() | MqttParams():
+            return "a journal"  # what was written down stays, wherever it came from
         case _:
             assert_never(origin)
-
-
-_ANY_WEBHOOK = WebhookParams(
-    listen="",
-    path="",
-    secret=None,
-    signature_header="",
-    signature_prefix="",
-    idempotency_header="",
-    max_bytes=0,
-    max_connections=0,
-    max_backlog=0,
-)
-"""Where requests arrive may change: what was written down stays."""
 
 
 def _called(origin: SourceParams | None) -> str:
@@ -73,5 +67,11 @@ def _called(origin: SourceParams | None) -> str:
             return f"a generator of {origin.rate:g} records a second, seed {origin.seed} ({values})"
         case WebhookParams():
             return "a webhook"
+        case WebsocketParams():
+            return "a websocket"
+        case HttpParams():
+            return "a URL that is polled"
+        case MqttParams():
+            return "an MQTT broker"
         case _:
             assert_never(origin)

@@ -46,6 +46,9 @@ def topic_rows(topic: TopicPart) -> Rows:
     yield "role", ", ".join(topic.roles)
     if topic.source is not None:
         yield "reads", topic.source.about
+        if topic.source.guarantee is not None:
+            yield "guarantee", topic.source.guarantee
+            yield "journal", f"{topic.source.journal} below state.rocksdb.path"
     else:
         yield "format", topic.format
     if topic.keys is not None:

@@ -17,6 +17,10 @@ class SourcePart:
     format: str | None = None
     """Of files."""
     path: str | None = None
+    journal: str | None = None
+    """Where records are written down when they come, below `state.rocksdb.path`."""
+    guarantee: str | None = None
+    """From when on each of these is processed exactly once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config, topic_format
+from kaflow_engine.model.sources.live_specs import LiveSourceSpec
 from kaflow_engine.model.sources.source_specs import FilesSourceSpec
 from kaflow_engine.model.sources.topic_specs import TopicSpec
 from kaflow_engine.model.specs import PipelineSpec
@@ -71,12 +72,15 @@ def _source(spec: PipelineSpec, name: str) -> SourcePart | None:
     if said is None:
         return None
     is_files = isinstance(said, FilesSourceSpec)
+    is_live = isinstance(said, LiveSourceSpec)
     return SourcePart(
         kind=said.type,
         about=said.about,
         record_time=said.record_time,
         format=said.format if is_files else None,
         path=said.path if is_files else None,
+        journal=f".journals/{spec.id}/{name}" if is_live else None,
+        guarantee=said.guarantee if is_live else None,
     )
 
 

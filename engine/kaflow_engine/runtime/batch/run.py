@@ -138,6 +138,11 @@ class Run:
             self._after(done, record.ranges, self.ends.ask(record.ranges))
         return done
 
+    def forget_read(self) -> None:
+        """Tell sources what no batch will read again."""
+        for name, source in self.runner.source.named.items():
+            source.forget(self.standing.offsets.get(name, {}), self.runner.clock())
+
     def _assert_same_topics(self) -> None:
         """Check that the topics are those that offsets belong to; files need none to be read."""
         standing = self.standing
@@ -167,6 +172,5 @@ class Run:
                 self.watch.say(checkpoint=self.keeper.mark)
         if self.runner.kept is not None:
             self.runner.kept.forget()
-        for name, source in self.runner.source.named.items():
-            source.forget(self.standing.offsets.get(name, {}), self.runner.clock())
+        self.forget_read()
         check_budget(self.plan, self.records, self.dead_letters)

@@ -57,6 +57,7 @@ def recover(run: Run, log: BatchLog, directory: Path) -> None:
     log.store.delete(RESTORED)  # only now the log has all that was delivered
     _leave_topics(run, log)
     drop_copies(directory / COPIES, run.plan.retired, run.plan.retired_states)
+    run.forget_read()  # journals count what waits from there on
 
 
 def _leave_topics(run: Run, log: BatchLog) -> None:

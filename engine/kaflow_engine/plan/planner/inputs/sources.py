@@ -1,36 +1,44 @@
 """Sources that are no topics: their settings as a plan keeps them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import assert_never
 
 from kaflow_engine.errors import ModelError, UnknownName
 from kaflow_engine.flow.sources import (
+    CursorParams,
     DrawnParams,
     FilesParams,
     GeneratorParams,
+    HttpParams,
+    MqttParams,
     SourceParams,
+    ValueParams,
     WebhookParams,
+    WebsocketParams,
 )
 from kaflow_engine.model.config import Config
-from kaflow_engine.model.sources.source_specs import (
-    FilesSourceSpec,
-    GeneratorSourceSpec,
+from kaflow_engine.model.sources.addresses import ValueSpec
+from kaflow_engine.model.sources.live_specs import (
+    HttpSourceSpec,
+    MqttSourceSpec,
     WebhookSourceSpec,
+    WebsocketSourceSpec,
 )
+from kaflow_engine.model.sources.source_specs import FilesSourceSpec, GeneratorSourceSpec
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.inputs.history import absolute
 
 
 def wrong_secrets(spec: PipelineSpec, config: Config) -> Iterator[ModelError]:
-    """Yield what sources are signed with that the configuration does not have."""
+    """Yield the secrets that sources name and the configuration does not have."""
     for name, said in spec.sources.items():
-        signature = said.signature if isinstance(said, WebhookSourceSpec) else None
-        if signature is not None and signature.secret not in config.secrets:
-            at = spec.place("sources", name, "signature", "secret")
-            error = UnknownName("secret", signature.secret, config.secrets, at)
-            variable = f"{{{signature.secret}: ${{VARIABLE}}}}"
-            error.hint = error.hint or f"add secrets: {variable} to the configuration"
-            yield error
+        for path, secret in said.secrets:
+            if secret not in config.secrets:
+                at = spec.place("sources", name, *path)
+                error = UnknownName("secret", secret, config.secrets, at)
+                variable = f"{{{secret}: ${{VARIABLE}}}}"
+                error.hint = error.hint or f"add secrets: {variable} to the configuration"
+                yield error
 
 
 def source_params(spec: PipelineSpec, name: str) -> SourceParams | None:
@@ -69,5 +77,48 @@ def source_params(spec: PipelineSpec, name: str) -> SourceParams | None:
                 max_connections=said.max_connections,
                 max_backlog=said.max_backlog,
             )
+        case WebsocketSourceSpec():
+            return WebsocketParams(
+                url=said.url,
+                headers=_named(said.headers),
+                parameters=_named(said.parameters),
+                send=tuple(_value(each) for each in said.send),
+                max_bytes=said.max_bytes,
+                max_backlog=said.max_backlog,
+                ping=said.ping,
+            )
+        case HttpSourceSpec(cursor=cursor):
+            return HttpParams(
+                url=said.url,
+                headers=_named(said.headers),
+                parameters=_named(said.parameters),
+                interval=said.interval,
+                records=said.records,
+                cursor=None if cursor is None else CursorParams(**cursor.model_dump()),
+                next=said.next,
+                max_pages=said.max_pages,
+                max_bytes=said.max_bytes,
+                max_backlog=said.max_backlog,
+                timeout=said.timeout,
+            )
+        case MqttSourceSpec():
+            return MqttParams(
+                broker=said.broker,
+                topics=said.topics,
+                client_id=said.client_id or f"kaflow-{spec.id}-{name}",
+                user=None if said.user is None else _value(said.user),
+                password=None if said.password is None else said.password.secret,
+                ca=None if said.ca is None else absolute(said.ca),
+                max_backlog=said.max_backlog,
+                keepalive=said.keepalive,
+            )
         case _:
             assert_never(said)
+
+
+def _named(values: Mapping[str, ValueSpec]) -> tuple[ValueParams, ...]:
+    return tuple(_value(value, name) for name, value in values.items())
+
+
+def _value(value: ValueSpec, name: str = "") -> ValueParams:
+    return ValueParams(name=name, text=value.prefix, secret=value.secret)

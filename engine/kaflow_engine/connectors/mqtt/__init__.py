@@ -1,0 +1,1 @@
+"""MQTT: messages of a broker."""

@@ -1,0 +1,1 @@
+"""Websockets: messages that a server sends."""
