@@ -33,7 +33,7 @@ from kaflow_engine.runtime.drive.bounded import BoundedRead
 from kaflow_engine.runtime.drive.live import LiveStream
 from kaflow_engine.runtime.drive.polled import PolledStream
 from kaflow_engine.runtime.failures.failures import to_error
-from kaflow_engine.runtime.planning.columns import connection_of_stores
+from kaflow_engine.runtime.planning.columns import connection_of_source
 from kaflow_engine.runtime.planning.plan_codec import fingerprint
 from kaflow_engine.runtime.restart_policy import RestartPolicy, keep_trying
 from kaflow_engine.runtime.sink.bookkeeping import records_of_run, refuse_moved, run_log_of
@@ -164,8 +164,8 @@ class PipelineRun:
             rebuild = load_rebuild(store)
         log = BatchLog(store)
         histories = open_histories(self.spark, log, wanted)
-        stores = connection_of_stores(self.config)
-        inputs = open_inputs(kafka, log, wanted, directory.parent, stores)
+        reached = partial(connection_of_source, self.config)
+        inputs = open_inputs(kafka, log, wanted, directory.parent, reached)
         new_state = new_state_of(self.plan, self.config, inputs, self.clock(), histories, rebuild)
         state, plan = open_state(log, wanted, inputs, new_state, self.change)
         refuse_moved(log, plan)

@@ -14,6 +14,11 @@ from kaflow_engine.model.sources.live_specs import (
     WebsocketSourceSpec,
 )
 from kaflow_engine.model.sources.named_spec import SourceSpec
+from kaflow_engine.model.sources.plugin_specs import (
+    PYSPARK,
+    PluginSourceSpec,
+    PySparkSourceSpec,
+)
 from kaflow_engine.model.spec import CHOICE, Spec
 
 SOURCE_TYPES = ("files", "generator", "webhook", "websocket", "http", "mqtt")
@@ -110,12 +115,27 @@ class GeneratorSourceSpec(SourceSpec):
         return own if self.columns is None else self.columns
 
 
+def source_tag(kind: object) -> str | None:
+    """Return the tag of a kind of source; None: there is no such kind.
+
+    >>> source_tag("files"), source_tag("acme.orders"), source_tag("pyspark:fake"), source_tag("x")
+    ('\x00files', '\x00plugin', '\x00pyspark', None)
+    """
+    if not isinstance(kind, str):
+        return None
+    if kind.startswith(PYSPARK):
+        return f"{CHOICE}pyspark"
+    if "." in kind:
+        return f"{CHOICE}plugin"
+    return f"{CHOICE}{kind}" if kind in SOURCE_TYPES else None
+
+
 def _choice(value: object) -> str:
     """Return the tag of what a source is; an unknown `type` is reported with its key."""
     kind: object = getattr(value, "type", None)
     if isinstance(value, dict):
         kind = cast(Mapping[str, object], value).get("type")
-    return f"{CHOICE}{kind}" if kind in SOURCE_TYPES else _FIRST
+    return source_tag(kind) or _FIRST
 
 
 AnySource = Annotated[
@@ -124,7 +144,9 @@ AnySource = Annotated[
     | Annotated[WebhookSourceSpec, Tag("\0webhook")]
     | Annotated[WebsocketSourceSpec, Tag("\0websocket")]
     | Annotated[HttpSourceSpec, Tag("\0http")]
-    | Annotated[MqttSourceSpec, Tag("\0mqtt")],
+    | Annotated[MqttSourceSpec, Tag("\0mqtt")]
+    | Annotated[PySparkSourceSpec, Tag("\0pyspark")]
+    | Annotated[PluginSourceSpec, Tag("\0plugin")],
     Discriminator(_choice),
 ]
 """What each of `sources` may be."""

@@ -1,13 +1,17 @@
 """Finds the columns of inputs that declare none: in the schema registry, or in first records."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from kaflow_engine.connectors.kafka.topic_schemas import resolve_schemas
+from kaflow_engine.connectors.pyspark.classes import MODULE
 from kaflow_engine.connectors.sources.kinds import source_kind
 from kaflow_engine.errors import SourceError
+from kaflow_engine.flow.origins.plugins import JournalledPluginParams, PluginParams, PySparkParams
+from kaflow_engine.flow.sources import SourceParams
 from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
+from kaflow_engine.model.sources.plugin_specs import PYSPARK
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.inputs.sources import source_params
 
@@ -55,11 +59,30 @@ def connection_of_stores(config: Config) -> dict[str, str]:
     return {name: value for name, value in said.items() if value is not None}
 
 
+def connection_of_source(config: Config, params: SourceParams) -> Mapping[str, str]:
+    """Return how what a source reads is reached; secrets among it."""
+    match params:
+        case PluginParams() | JournalledPluginParams():
+            return _of_plugin(config, params.type)
+        case PySparkParams():
+            return _of_plugin(config, f"{PYSPARK}{params.format}")
+        case _:
+            return connection_of_stores(config)
+
+
+def _of_plugin(config: Config, name: str) -> Mapping[str, str]:
+    said = config.plugins.get(name)
+    if said is None:
+        return {}
+    return said.settings if said.module is None else {**said.settings, MODULE: said.module}
+
+
 def _shown_by(spec: PipelineSpec, config: Config, name: str) -> tuple[Column, ...]:
     said, params = spec.sources[name], source_params(spec, name)
+    assert params is not None
     at = spec.place("sources", name)
     try:
-        form, connection = format_of(said.value_format), connection_of_stores(config)
+        form, connection = format_of(said.value_format), connection_of_source(config, params)
         found = source_kind(said.type).sample(params, form, connection)
     except SourceError as error:
         raise type(error)(error.message, at, error.hint) from error

@@ -1,6 +1,6 @@
 """The inputs of a run: topics of Kafka, and sources that a file names by their kind."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from kaflow_engine.connectors.kafka.topics import topic_ids
 from kaflow_engine.connectors.sources.contract import NamedSource, SourcePlace, StartPolicy
 from kaflow_engine.connectors.sources.kinds import source_kind
 from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.sources import SourceParams
 from kaflow_engine.runtime.clock.batch_clock import wall_clock
 from kaflow_engine.runtime.planning.plan_codec import plan_of
 from kaflow_engine.state.log.batch_log import BatchLog, Offsets, TopicIds
@@ -76,7 +77,11 @@ class Inputs:
 
 
 def open_inputs(
-    kafka: KafkaSettings, log: BatchLog, plan: Flow, root: Path, connection: Mapping[str, str]
+    kafka: KafkaSettings,
+    log: BatchLog,
+    plan: Flow,
+    root: Path,
+    reached: Callable[[SourceParams], Mapping[str, str]],
 ) -> Inputs:
     """Return what a plan reads, and what batches read that its state has begun with another one.
 
@@ -85,7 +90,7 @@ def open_inputs(
         log: Of the state, if there is one.
         plan: What will run.
         root: The folder of all states.
-        connection: How a store of objects is reached.
+        reached: How what a source reads is reached.
 
     Raises:
         Damaged: What sources have kept in the state cannot be read.
@@ -94,12 +99,12 @@ def open_inputs(
     plans = [plan] if state is None else [plan_of(log.load_plan(state.fingerprint)), plan]
     named: dict[str, NamedSource] = {}
     for each in plans:
-        named |= open_sources(each, log.store, root, connection)
+        named |= open_sources(each, log.store, root, reached)
     return Inputs(kafka, named)
 
 
 def open_sources(
-    plan: Flow, store: Store, root: Path, connection: Mapping[str, str]
+    plan: Flow, store: Store, root: Path, reached: Callable[[SourceParams], Mapping[str, str]]
 ) -> NamedSources:
     """Open the sources of a plan that are no topics.
 
@@ -107,7 +112,7 @@ def open_sources(
         plan: What reads them.
         store: The state directory.
         root: The folder of all states.
-        connection: How a store of objects is reached.
+        reached: How what a source reads is reached.
 
     Raises:
         Damaged: What they have kept there cannot be read.
@@ -120,7 +125,7 @@ def open_sources(
                 store=store,
                 journal=journal_folder(root, plan.pipeline, topic.name),
                 clock=wall_clock,
-                connection=connection,
+                connection=reached(topic.connector),
             ),
         )
         for topic in plan.sources

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import assert_never
 
 from kaflow_engine.errors import ModelError, UnknownName
+from kaflow_engine.flow.origins.plugins import PySparkParams
 from kaflow_engine.flow.sources import (
     CursorParams,
     DrawnParams,
@@ -16,6 +17,7 @@ from kaflow_engine.flow.sources import (
     WebhookParams,
     WebsocketParams,
 )
+from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.sources.addresses import ValueSpec
 from kaflow_engine.model.sources.live_specs import (
@@ -24,9 +26,12 @@ from kaflow_engine.model.sources.live_specs import (
     WebhookSourceSpec,
     WebsocketSourceSpec,
 )
+from kaflow_engine.model.sources.plugin_specs import PluginSourceSpec, PySparkSourceSpec
 from kaflow_engine.model.sources.source_specs import FilesSourceSpec, GeneratorSourceSpec
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.inputs.history import absolute
+from kaflow_engine.plan.planner.inputs.source_plugins import plugin_params
+from kaflow_engine.sql.types.bind import normal_type
 
 
 def wrong_secrets(spec: PipelineSpec, config: Config) -> Iterator[ModelError]:
@@ -112,6 +117,17 @@ def source_params(spec: PipelineSpec, name: str) -> SourceParams | None:
                 max_backlog=said.max_backlog,
                 keepalive=said.keepalive,
             )
+        case PySparkSourceSpec():
+            return PySparkParams(
+                format=said.format,
+                options=tuple(said.texts.items()),
+                columns=tuple(Column(c, normal_type(t)) for c, t in (said.columns or {}).items()),
+                bounded=said.read == "batch",
+                interval=said.interval,
+                max_backlog=said.max_backlog,
+            )
+        case PluginSourceSpec():
+            return plugin_params(spec, name, said)
         case _:
             assert_never(said)
 
