@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 
+from kaflow_engine.connectors.plugins import forget_loaded
 from kaflow_engine.model.config import SparkConfig
 from kaflow_engine.testing.services.broker import Broker
 from kaflow_engine.testing.services.mosquitto import Mosquitto
@@ -139,3 +140,15 @@ def unique() -> str:
 def topic_name(unique: str) -> str:
     """The name of a topic that does not exist yet."""
     return f"{unique}.topic"
+
+
+FROZEN_PLUGIN = Path(__file__).parent / "fixtures" / "plugins" / "version_1"
+
+
+@pytest.fixture
+def frozen_plugin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Install the plugin that was frozen at version 1 of the contract."""
+    monkeypatch.syspath_prepend(str(FROZEN_PLUGIN))
+    forget_loaded()
+    yield
+    forget_loaded()

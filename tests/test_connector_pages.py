@@ -17,6 +17,7 @@ VALUES = {
     "KAFLOW_ICEBERG_TOKEN": "token",
     "ALERTS_URL": "https://alerts.example.com/kaflow",
     "ALERTS_TOKEN": "token",
+    "ITEMS_TOKEN": "token",
     "ALERTS_SECRET": "a secret of more than sixteen letters",
 }
 TITLES = {"generator": "made-up records"}

@@ -1,4 +1,7 @@
-"""The package that `kaflow init --plugin` writes: installed, tested by its laws, run by Spark."""
+"""CN11: the package that `kaflow init --plugin` writes, installed, under its laws, run by Spark.
+
+Beside it runs one that was frozen at version 1 of the contract.
+"""
 # pyright: basic
 
 import json
@@ -14,6 +17,7 @@ from click.testing import CliRunner
 
 from kaflow_engine.cli.main import kaflow
 from tests.acceptance.three_days import CLICKS, DAYS, load
+from tests.conftest import FROZEN_PLUGIN
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -30,7 +34,9 @@ def package(tmp_path_factory):
     target = folder.parent / "site"
     alone = ["--no-deps", "--no-build-isolation", "--target", str(target)]
     subprocess.run([*pip, *alone, str(folder)], check=True)
-    return folder, {**os.environ, "PYTHONPATH": str(target)}
+    here = os.environ.get("PYTHONPATH", "")
+    path = os.pathsep.join([str(target), str(FROZEN_PLUGIN), here])
+    return folder, {**os.environ, "PYTHONPATH": path}
 
 
 def run(package, *arguments, cwd=None):
@@ -48,13 +54,15 @@ def run(package, *arguments, cwd=None):
 def test_it_keeps_the_laws(package):
     code, said = run(package, "pytest", "-q", "-p", "no:cacheprovider", "tests")
     assert code == 0, said
-    assert "8 passed" in said
+    assert "32 passed" in said
 
 
 def test_its_example_is_planned(package):
-    code, said = run(package, "kaflow_engine.cli.main", "explain", "pipelines/example.yaml")
+    explain = ("kaflow_engine.cli.main", "explain")
+    code, said = run(package, *explain, "pipelines")
     assert code == 0, said
     assert "exactly once: rows and the number of their batch are one transaction" in said
+    assert "rows of the plugin acme.tally_feed" in said
 
 
 def test_rows_are_there_once(package, broker, tmp_path, unique):
@@ -66,6 +74,7 @@ def test_rows_are_there_once(package, broker, tmp_path, unique):
                 "state": {"rocksdb": {"path": str(tmp_path / "state")}},
                 "max_records": 150,
                 "http": {"port": 0},
+                "plugins": {"frozen.letters": {"settings": {"ending": "-from-config"}}},
             }
         )
     )
@@ -76,10 +85,47 @@ def test_rows_are_there_once(package, broker, tmp_path, unique):
                 "query": 'SELECT id, u FROM "plug.clicks"',
                 "type": "acme.tally",
                 "options": {"file": str(tmp_path / "rows.db")},
-            }
+            },
+            {
+                "query": "SELECT n, half FROM numbers",
+                "type": "acme.tally",
+                "name": "numbers",
+                "options": {"file": str(tmp_path / "numbers.db")},
+            },
+            {
+                "query": "SELECT place, letter FROM letters",
+                "type": "frozen.lines",
+                "options": {"file": str(tmp_path / "letters.txt")},
+            },
+            {
+                "query": "SELECT n FROM counted",
+                "type": "frozen.lines",
+                "name": "counted",
+                "options": {"file": str(tmp_path / "counted.txt")},
+            },
+            {
+                "query": "SELECT line FROM lines",
+                "type": "frozen.lines",
+                "name": "lines",
+                "options": {"file": str(tmp_path / "lines.txt")},
+            },
         ],
         "topics": {"plug.clicks": CLICKS},
+        "sources": {
+            "numbers": {"type": "frozen.numbers", "options": {"count": 5, "partitions": 2}},
+            "letters": {"type": "frozen.letters", "options": {"text": "abc", "fails_once": True}},
+            "counted": {
+                "type": "acme.tally",
+                "options": {"file": str(tmp_path / "seed.db")},
+                "columns": {"n": "BIGINT"},
+            },
+            "lines": {"type": "acme.tally_feed", "options": {"file": str(tmp_path / "feed.txt")}},
+        },
     }
+    tmp_path.joinpath("feed.txt").write_text("one\ntwo\n")
+    with sqlite3.connect(tmp_path / "seed.db") as file:
+        file.execute("CREATE TABLE rows (row TEXT)")
+        file.executemany("INSERT INTO rows VALUES (?)", [('{"n": 1}',), ('{"n": 2}',)])
     tmp_path.joinpath("p.yaml").write_text(yaml.safe_dump(pipeline, sort_keys=False))
     for _ in range(2):
         code, said = run(
@@ -93,3 +139,13 @@ def test_rows_are_there_once(package, broker, tmp_path, unique):
         batches = file.execute("SELECT max(batch) FROM kaflow_ledger").fetchone()
     assert Counter(row["id"] for row in rows) == Counter(CLICKED)
     assert batches[0] > 1
+    with sqlite3.connect(tmp_path / "numbers.db") as file:
+        numbers = sorted(row for (row,) in file.execute("SELECT row FROM rows"))
+    assert numbers == sorted(2 * [f'{{"n":{n},"half":{n / 2}}}' for n in range(5)])
+    assert values(tmp_path / "letters.txt", "letter") == [*"abc-from-config"]
+    assert values(tmp_path / "counted.txt", "n") == [1, 2]
+    assert values(tmp_path / "lines.txt", "line") == ["one", "two"]
+
+
+def values(file, column):
+    return [json.loads(line)[column] for line in file.read_text().splitlines()]

@@ -1,17 +1,29 @@
-"""Kinds of sinks that installed packages offer, as entry points of the group `kaflow.sinks`."""
+"""Kinds of sinks and sources that installed packages offer, as entry points."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Protocol
+from typing import Any, Protocol
 
 from pydantic import BaseModel
 
 from kaflow_engine.connectors.contract import SinkKind
+from kaflow_engine.connectors.sources.plugin_contract import SourcePluginKind
 from kaflow_engine.errors import ModelError, UnknownName
 
-GROUP = "kaflow.sinks"
-_PARTS = ("outlet", "capabilities", "unfit", "options")
+SINKS, SOURCES = "kaflow.sinks", "kaflow.sources"
+"""Groups of entry points."""
+VERSION = 1
+"""Of the contracts of plugins; one that names none is of the first."""
+
+_PARTS = {
+    SINKS: ("outlet", "capabilities", "unfit", "options"),
+    SOURCES: ("options", "replays", "columns", "open"),
+}
+_SEE = {
+    SINKS: ("sink", "see PluginKind and SinkKind of kaflow_engine.api.sinks"),
+    SOURCES: ("source", "see SourcePluginKind of kaflow_engine.api.sources"),
+}
 
 
 class PluginKind(SinkKind, Protocol):
@@ -23,12 +35,11 @@ class PluginKind(SinkKind, Protocol):
         ...
 
 
-def installed() -> Mapping[str, EntryPoint]:
+def installed(group: str) -> Mapping[str, EntryPoint]:
     """Return the kinds that packages of this environment offer, by `<namespace>.<name>`."""
-    return {each.name: each for each in entry_points(group=GROUP) if "." in each.name}
+    return {each.name: each for each in entry_points(group=group) if "." in each.name}
 
 
-@lru_cache(maxsize=64)
 def plugin(name: str) -> PluginKind:
     """Return a kind of sink that a package offers, imported on first use.
 
@@ -36,23 +47,57 @@ def plugin(name: str) -> PluginKind:
         UnknownName: No package offers it; says which there are.
         ModelError: It cannot be imported, or is no kind of sink.
     """
-    here = installed()
+    return _loaded(SINKS, name)
+
+
+def source_plugin(name: str) -> SourcePluginKind:
+    """Return a kind of source that a package offers, imported on first use.
+
+    Raises:
+        UnknownName: No package offers it; says which there are.
+        ModelError: It cannot be imported, or is no kind of source.
+    """
+    return _loaded(SOURCES, name)
+
+
+@lru_cache(maxsize=64)
+def _loaded(group: str, name: str) -> Any:
+    here = installed(group)
     if name not in here:
-        error = UnknownName("plugin", name, here)
-        error.hint = error.hint or f"install its package, which has an entry point of '{GROUP}'"
-        raise error
-    found = here[name]
+        raise _unknown(group, name, here)
+    found, (what, see) = here[name], _SEE[group]
+    called = f"plugin '{name}' ({found.value})"
     try:
-        kind: PluginKind = found.load()()
+        kind = found.load()()
     except Exception as error:
         raise ModelError(
-            f"plugin '{name}' ({found.value}) cannot be loaded: {type(error).__name__}: {error}",
+            f"{called} cannot be loaded: {type(error).__name__}: {error}",
             hint="an entry point names a class that is made without arguments",
         ) from error
-    missing = [part for part in _PARTS if not hasattr(kind, part)]
-    if missing:
+    if (version := getattr(kind, "contract", 1)) > VERSION:
         raise ModelError(
-            f"plugin '{name}' ({found.value}) is no kind of sink: it lacks '{missing[0]}'",
-            hint="see PluginKind and SinkKind of kaflow_engine.api.sinks",
+            f"{called} is written for version {version} of the contract of plugins, and this one "
+            f"is {VERSION}",
+            hint="install a later kaflow-dagster, or an earlier version of the package",
         )
+    missing = [part for part in _PARTS[group] if not hasattr(kind, part)]
+    if missing:
+        raise ModelError(f"{called} is no kind of {what}: it lacks '{missing[0]}'", hint=see)
     return kind
+
+
+def _unknown(group: str, name: str, here: Sequence[str] | Mapping[str, EntryPoint]) -> ModelError:
+    error = UnknownName("plugin", name, here)
+    other = next(each for each in _SEE if each != group)
+    package = f"install its package, which has an entry point of '{group}'"
+    if error.nearest is None and name in installed(other):
+        package = f"it is a kind of {_SEE[other][0]}; {package}"
+    if error.nearest is None:
+        known = f"; installed are: {', '.join(sorted(here))}" if here else ""
+        error.hint = f"{package}{known}"
+    return error
+
+
+def forget_loaded() -> None:
+    """Look again for what is installed."""
+    _loaded.cache_clear()

@@ -4,6 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from kaflow_engine.flow.origins.plugins import (
+    JournalledPluginParams,
+    PluginParams,
+    PySparkParams,
+)
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.key_formats import TEXT, KeyFormat
 
@@ -192,9 +197,16 @@ class MqttParams:
     keepalive: int
 
 
-JournalParams = WebhookParams | WebsocketParams | HttpParams | MqttParams
+JournalParams = (
+    WebhookParams
+    | WebsocketParams
+    | HttpParams
+    | MqttParams
+    | JournalledPluginParams
+    | PySparkParams
+)
 """The settings of a source whose records are written to a journal."""
-SourceParams = FilesParams | GeneratorParams | JournalParams | DatabaseParams
+SourceParams = FilesParams | GeneratorParams | PluginParams | JournalParams | DatabaseParams
 """The settings of a source that is no topic."""
 
 

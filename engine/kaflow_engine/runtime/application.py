@@ -22,6 +22,7 @@ from kaflow_engine.runtime.drive.bounded import backfill_plan
 from kaflow_engine.runtime.drive.windows import refuse_groups
 from kaflow_engine.runtime.failures.failures import to_error
 from kaflow_engine.runtime.pipeline import PipelineRun
+from kaflow_engine.runtime.planning.columns import connection_of_source
 from kaflow_engine.runtime.sink.bookkeeping import forget_runs
 from kaflow_engine.runtime.spark.cluster import require_master, warn_unless_protected
 from kaflow_engine.runtime.spark.jars import spark_kafka_jars
@@ -89,7 +90,8 @@ def run_pipelines(
         try:
             for plan in plans:
                 patience = config.retry_deadline / 1000
-                receivers = receiving(plan, root, config.secrets, patience)
+                reached = partial(connection_of_source, config)
+                receivers = receiving(plan, root, config.secrets, patience, reached)
                 taking[plan.pipeline].enter_context(receivers)
             warn_unless_protected(sessions.get(), config.spark.master)
             runs = [

@@ -1,9 +1,9 @@
 """The laws of sources: rows are implementations, ours and a made-up one."""
 
-import json
-import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,14 +21,10 @@ from kaflow_engine.connectors.kafka.delivery.deliver import SinkSettings
 from kaflow_engine.connectors.kafka.delivery.topic_sink import TopicSink
 from kaflow_engine.connectors.kafka.run_log.control import ControlTopic
 from kaflow_engine.connectors.kafka.source import TopicSource
-from kaflow_engine.connectors.sources.contract import (
-    NamedSource,
-    Source,
-    SourcePlace,
-    StartPolicy,
-)
+from kaflow_engine.connectors.plugins import source_plugin
+from kaflow_engine.connectors.sources.contract import NamedSource, Source, SourcePlace
 from kaflow_engine.connectors.sources.kinds import SOURCES, source_kind
-from kaflow_engine.flow.records import OUTPUT, RECORDS
+from kaflow_engine.flow.records import OUTPUT
 from kaflow_engine.flow.sources import (
     ClickHouseParams,
     DrawnParams,
@@ -40,6 +36,8 @@ from kaflow_engine.flow.sources import (
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.outputs.connection_specs import ClickHouseConnection
 from kaflow_engine.state.storage.store import LocalStore
+from kaflow_engine.testing.source_laws import *  # noqa: F403
+from kaflow_engine.testing.source_laws import PluginSubject
 from tests.engine.connectors.made_up_here import ListSource
 
 NOW = 1_795_296_000_000
@@ -65,6 +63,11 @@ class Subject:
 
     source: Source
     values: list[list[bytes]]
+    again: Callable[[], NamedSource | None] = lambda: None
+    elsewhere: Callable[[], NamedSource | None] = lambda: None
+
+    def stopped_in(self, limit: float) -> bool:
+        return True
 
 
 def written(folder: Path, form: str) -> FilesParams:
@@ -86,20 +89,37 @@ def generated() -> GeneratorParams:
     return GeneratorParams(rate=2, seed=1, records=4, start=NOW - 9_000, values=(DRAWN,))
 
 
-def subject_of(name: str, request: pytest.FixtureRequest) -> Subject:
+def subject_of(name: str, request: pytest.FixtureRequest) -> "Subject | PluginSubject":
     if name == "a list":
         return Subject(ListSource(VALUES), VALUES)
     if name == "kafka":
         return Subject(topic_with_values(request), VALUES)
     folder: Path = request.getfixturevalue("tmp_path")
+    if name in FROZEN:
+        kind, options, rows = FROZEN[name]
+        return PluginSubject(source_plugin(kind), options, rows, folder)
     if name == "webhook":
-        return Subject(sent(folder), [LINES])
+        source = sent(folder)
+        again = partial(JournalSource, name="s", folder=folder / "journal")
+        return Subject(source, [LINES], again)
     if name in DATABASES:
-        return Subject(opened_again(name, request, new=True), [LINES])
+        params, connection = table_of(name, request)
+        there = partial(opened, params, connection=connection)
+        return Subject(
+            there(folder / "state"),
+            [LINES],
+            again=partial(there, folder / "state"),
+            elsewhere=partial(there, folder / "elsewhere", clock=NOW + 5_000),
+        )
     params: SourceParams = generated() if name == "generator" else written(folder / "in", name)
     found = opened(params, folder / "state")
     made = [b'{"n":%d}' % n for n in range(4)]
-    return Subject(found, [made if name == "generator" else LINES])
+    return Subject(
+        found,
+        [made if name == "generator" else LINES],
+        again=partial(opened, params, folder / "state"),
+        elsewhere=partial(opened, params, folder / "elsewhere", clock=NOW + 5_000),
+    )
 
 
 def opened(
@@ -118,9 +138,7 @@ def opened(
     return source_kind(params.type).open(params, place)
 
 
-def table_of(
-    name: str, request: pytest.FixtureRequest, *, new: bool = False
-) -> tuple[SourceParams, Mapping[str, str]]:
+def table_of(name: str, request: pytest.FixtureRequest) -> tuple[SourceParams, Mapping[str, str]]:
     """Return a table with the four records, and how its server is reached."""
     table = request.getfixturevalue("unique")
     shared = {"connection": "c", "table": table, "where": "place < 4", "page_size": None}
@@ -128,16 +146,14 @@ def table_of(
     values = "(0, 1), (1, 2), (2, NULL), (3, 4), (4, 5)"
     if name == "postgres":
         server = request.getfixturevalue("postgres")
-        if new:
-            with psycopg.connect(server.url, autocommit=True) as connection:
-                connection.execute(f"CREATE TABLE {table} (place int PRIMARY KEY, a int)".encode())
-                connection.execute(f"INSERT INTO {table} VALUES {values}".encode())
+        with psycopg.connect(server.url, autocommit=True) as connection:
+            connection.execute(f"CREATE TABLE {table} (place int PRIMARY KEY, a int)".encode())
+            connection.execute(f"INSERT INTO {table} VALUES {values}".encode())
         return PostgresParams(key=(), columns=declared, **shared), {"url": server.url}
     engine = request.getfixturevalue("clickhouse")
-    if new:
-        kind = "ENGINE = MergeTree ORDER BY place"
-        engine.ask(f"CREATE TABLE {table} (place Int32, a Nullable(Int32)) {kind}")
-        engine.ask(f"INSERT INTO {table} VALUES {values}")
+    kind = "ENGINE = MergeTree ORDER BY place"
+    engine.ask(f"CREATE TABLE {table} (place Int32, a Nullable(Int32)) {kind}")
+    engine.ask(f"INSERT INTO {table} VALUES {values}")
     settings = ClickHouseConnection(**engine.connection).settings
     return ClickHouseParams(columns=declared, **shared), settings
 
@@ -174,118 +190,37 @@ def topic_with_values(request: pytest.FixtureRequest) -> TopicSource:
     return TopicSource(kafka, topic)
 
 
+FROZEN: dict[str, tuple[str, dict[str, Any], list[list[Any]]]] = {
+    "numbers of a plugin": (
+        "frozen.numbers",
+        {"count": 4, "partitions": 2},
+        [[{"n": n, "half": Decimal(n) / 2} for n in range(4)]] * 2,
+    ),
+    "letters of a plugin": (
+        "frozen.letters",
+        {"text": "abcde", "fails_once": False},
+        [[{"place": n, "letter": letter} for n, letter in enumerate("abcde")]],
+    ),
+}
+"""Of the plugin that was frozen at version 1."""
 DATABASES = ["postgres", "clickhouse"]
 SERVED = [pytest.param(name, marks=pytest.mark.services) for name in DATABASES]
-NAMED = ["parquet", "json", "csv", "generator", "webhook", *SERVED]
+NAMED = ["parquet", "json", "csv", "generator", "webhook", *FROZEN, *SERVED]
 """Kinds of sources that files name, and their formats."""
 ALL = [pytest.param("kafka", marks=pytest.mark.kafka), "a list", *NAMED]
 
 
 @pytest.fixture(params=ALL)
-def subject(request: pytest.FixtureRequest) -> Subject:
+def subject(request: pytest.FixtureRequest, frozen_plugin: None) -> "Subject | PluginSubject":
     return subject_of(request.param, request)
 
 
 def test_every_kind_has_rows() -> None:
     assert {"files", "generator", *RECEIVERS, *DATABASES} == set(SOURCES)
-    assert len({SOURCES[kind] for kind in RECEIVERS}) == 1  # all are read from journals
+    assert len({SOURCES[kind] for kind in RECEIVERS} - {SOURCES["pyspark"]}) == 1
 
 
-@pytest.mark.parametrize("kind", RECEIVERS)
+@pytest.mark.parametrize("kind", [*RECEIVERS, "a.plugin"])
 def test_every_journal_has_a_receiver(kind: str) -> None:
     with receiver(kind).receiving(()):
         pass
-
-
-def test_a_source_is_read_between_its_start_and_its_end(subject: Subject) -> None:
-    source, values = subject.source, subject.values
-    assert list(source.partitions()) == list(range(len(values)))
-    assert source.latest() == {p: len(own) for p, own in enumerate(values)}
-    assert source.start("earliest") == dict.fromkeys(range(len(values)), 0)
-    assert source.start("latest") == source.latest()
-    found = source.read(source.start("earliest"), source.latest())
-    assert found.schema == RECORDS
-    by_partition = [
-        [row["value"] for row in found.to_pylist() if row["partition"] == p]
-        for p in range(len(values))
-    ]
-    assert by_partition == values
-
-
-@pytest.mark.parametrize("policy", ["earliest", "latest", 0, NOW - 8_000, NOW + 1])
-def test_a_start_never_lies_behind_the_end(subject: Subject, policy: StartPolicy) -> None:
-    end = subject.source.latest()
-    assert all(0 <= at <= end[p] for p, at in subject.source.start(policy).items())
-
-
-def in_order(records: pa.Table) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = records.to_pylist()
-    return sorted(rows, key=lambda row: (row["partition"], row["offset"]))
-
-
-def test_a_range_gives_the_same_records_each_time(subject: Subject) -> None:
-    source, values = subject.source, subject.values
-    source.latest()
-    start = {p: 1 if p == 0 else 0 for p in range(len(values))}
-    end = {p: len(own) for p, own in enumerate(values)}
-    first, again = source.read(start, end), source.read(start, end)
-    assert in_order(first) == in_order(again)
-    found = [(row["partition"], row["offset"], row["value"]) for row in in_order(first)]
-    assert found == [
-        (p, offset, value)
-        for p, own in enumerate(values)
-        for offset, value in enumerate(own)
-        if offset >= start[p]
-    ]
-
-
-def test_an_empty_range_has_no_records(subject: Subject) -> None:
-    end = subject.source.latest()
-    assert subject.source.read(end, end).num_rows == 0
-
-
-@pytest.mark.parametrize("name", NAMED)
-def test_a_task_and_a_later_run_read_the_same(name: str, request: pytest.FixtureRequest) -> None:
-    source = cast(NamedSource, subject_of(name, request).source)
-    end = source.latest()
-    for start in range(end[0]):
-        for stop in range(start + 1, end[0] + 1):
-            expected = source.read({0: start}, {0: stop})
-            for each in (source, again := opened_again(name, request)):
-                (read,) = each.reads({0: start}, {0: stop})
-                sent = pickle.loads(pickle.dumps(read))  # as tasks get it
-                assert pa.Table.from_batches(sent(), schema=RECORDS) == expected
-            assert again.latest() == end
-
-
-@pytest.mark.parametrize("name", [name for name in NAMED if name != "webhook"])
-def test_another_machine_reads_the_same(name: str, request: pytest.FixtureRequest) -> None:
-    source = cast(NamedSource, subject_of(name, request).source)
-    end = source.latest()
-    folder: Path = request.getfixturevalue("tmp_path")
-    other = opened_again(name, request, folder / "elsewhere")
-    for start in range(end[0]):  # as batches were cut
-        other.know(json.loads(json.dumps(source.found({0: start}, {0: start + 1}))))
-        assert other.read({0: 0}, {0: start + 1}) == source.read({0: 0}, {0: start + 1})
-    again = opened_again(name, request, folder / "elsewhere")
-    assert again.read({0: 0}, end) == source.read({0: 0}, end)
-
-
-def opened_again(
-    name: str, request: pytest.FixtureRequest, state: Path | None = None, *, new: bool = False
-) -> NamedSource:
-    folder: Path = request.getfixturevalue("tmp_path")
-    clock = NOW if state is None else NOW + 5_000
-    state = state or folder / "state"
-    if name == "webhook":
-        return JournalSource(name="s", folder=folder / "journal")
-    if name in DATABASES:
-        params, connection = table_of(name, request, new=new)
-        return opened(params, state, clock, connection)
-    return opened(params_of(name, folder), state, clock)
-
-
-def params_of(name: str, folder: Path) -> SourceParams:
-    form = cast(Any, name)
-    files = FilesParams(path=str(folder / "in"), format=form, header=name == "csv", settle=0)
-    return generated() if name == "generator" else files

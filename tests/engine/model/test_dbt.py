@@ -149,6 +149,27 @@ sources:
     assert clicks.columns == {"a": "BIGINT"}
 
 
+def test_a_source_may_be_of_a_package(tmp_path: Path) -> None:
+    options = "options: {size: 3, strict: true}"
+    about = f"""
+sources:
+  - name: shop
+    tables:
+      - name: orders
+        config: {{type: acme.orders, {options}}}
+      - name: items
+        config: {{type: "pyspark:rest", read: batch, {options}}}
+        columns: [{{name: id, data_type: BIGINT}}]
+"""
+    joined = "{{ source('shop', 'orders') }} o JOIN {{ source('shop', 'items') }} i ON o.id = i.id"
+    files = {"models/s.yml": about, "models/m.sql": f"SELECT o.id FROM {joined}"}
+    found = pipelines(project(tmp_path, files))["m"]
+    orders, items = found.sources["orders"], found.sources["items"]
+    assert (orders.type, orders.options) == ("acme.orders", {"size": 3, "strict": True})
+    assert (items.read, items.texts) == ("batch", {"size": "3", "strict": "true"})
+    assert items.columns == {"id": "BIGINT"}
+
+
 def test_data_tests_are_checks(tmp_path: Path) -> None:
     about = """
 models:

@@ -55,7 +55,7 @@ class Refusing:
 @pytest.fixture(autouse=True)
 def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     here = {
-        name: EntryPoint(name=name, value=value, group=plugins.GROUP)
+        name: EntryPoint(name=name, value=value, group=plugins.SINKS)
         for name, value in {
             "acme.tally": f"{HERE}:Tally",
             "acme.gone": f"{HERE}:Gone",
@@ -63,10 +63,10 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             "acme.other": f"{HERE}:Blackhole",
         }.items()
     }
-    monkeypatch.setattr(plugins, "installed", lambda: here)
-    plugins.plugin.cache_clear()
+    monkeypatch.setattr(plugins, "installed", lambda group: here if group == plugins.SINKS else {})
+    plugins.forget_loaded()
     yield
-    plugins.plugin.cache_clear()
+    plugins.forget_loaded()
 
 
 def plan(tmp_path: Path, output: str, select: str = "SELECT id FROM orders") -> Any:
@@ -110,8 +110,9 @@ def test_the_configuration_says_where_it_connects_to() -> None:
         (
             "  type: other.plugin\n",
             None,
-            "p.yaml:4: unknown plugin 'other.plugin'\n  hint: known: acme.gone, acme.other, "
-            "acme.refusing, acme.tally",
+            "p.yaml:4: unknown plugin 'other.plugin'\n  hint: install its package, which has an "
+            "entry point of 'kaflow.sinks'; installed are: acme.gone, acme.other, acme.refusing, "
+            "acme.tally",
         ),
         (
             "  type: Acme.Tally\n",

@@ -44,6 +44,14 @@ def live(kind: str, **more: Any) -> dict[str, Any]:
 SECRET = {"secret": "a", "prefix": "Bearer "}
 
 
+def of_a_package(kind: str, **options: Any) -> dict[str, Any]:
+    return {"sources": {"s": {"type": kind, "options": options, **COLUMNS}}}
+
+
+def numbers(count: int) -> dict[str, Any]:
+    return of_a_package("frozen.numbers", count=count)
+
+
 def plan(said: dict[str, Any]) -> Flow:
     query = "SELECT u, count(*) AS n FROM s GROUP BY u"
     file = {"name": "p", "query": query, "output": {"topic": "o", "key": "u"}, **said}
@@ -65,8 +73,12 @@ def plan(said: dict[str, Any]) -> Flow:
         (live("http"), live("http", cursor={"field": "a", "parameter": "b"}, next="next")),
         (live("mqtt"), live("mqtt", topics=["b"], user="me", password={"secret": "a"})),
         (live("webhook"), live("mqtt")),  # what was written down stays in the journal
+        (of_a_package("frozen.letters", text="a"), of_a_package("frozen.letters", text="b")),
+        (of_a_package("frozen.letters", text="a"), of_a_package("pyspark:fake")),
+        (of_a_package("pyspark:fake", url="a"), of_a_package("pyspark:fake", url="b")),
     ],
 )
+@pytest.mark.usefixtures("frozen_plugin")
 def test_a_state_goes_on(before: dict[str, Any], after: dict[str, Any]) -> None:
     old, new = plan(before), plan(after)
     change(old, new)
@@ -105,8 +117,11 @@ def test_a_table_that_is_loaded_is_read_again_where_a_state_is_rebuilt() -> None
         (read(), read(connection="old"), "shop.orders of connection old (u), was postgres table"),
         (read(), read(type="clickhouse"), "'s' is clickhouse table shop.orders of connection"),
         (made(), made(seed=1), "'s' is a generator of 10 records a second, seed 1 (u sequence)"),
+        (numbers(1), numbers(2), "is plugin frozen.numbers (count: 2), was plugin frozen.numbers"),
+        (made(), of_a_package("pyspark:fake"), "'s' is PySpark's data source fake, was a"),
     ],
 )
+@pytest.mark.usefixtures("frozen_plugin")
 def test_a_state_does_not_go_on(before: dict[str, Any], after: dict[str, Any], words: str) -> None:
     old, new = plan(before), plan(after)
     assert moved_sources(old, new) == ("s",)

@@ -6,7 +6,7 @@ nothing more is taken. An error that cannot heal is the verdict of the journal, 
 pipeline.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -25,8 +25,11 @@ RECEIVERS: Mapping[str, str] = {
     "websocket": "kaflow_engine.connectors.websocket.receiving:Websockets",
     "http": "kaflow_engine.connectors.http.polling:PolledUrls",
     "mqtt": "kaflow_engine.connectors.mqtt.receiving:MqttTopics",
+    "pyspark": "kaflow_engine.connectors.pyspark.receiving:PySparkRows",
 }
 """The kinds of sources that have a journal → module and class of a `Receiver`."""
+PLUGIN = "kaflow_engine.connectors.plugin_sources.receiving:PluginRows"
+"""Of all whose names have a dot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +44,8 @@ class Inlet:
     """By name."""
     patience: float
     """Seconds that an outside system may be away before the pipeline ends."""
+    settings: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """What the configuration says of the plugin that it is of."""
 
     @property
     def is_full(self) -> bool:
@@ -63,14 +68,19 @@ class Receiver(Protocol):
 @lru_cache(maxsize=16)
 def receiver(kind: str) -> Receiver:
     """Return the receiver of a kind of source, imported on first use."""
-    module, _, attribute = RECEIVERS[kind].partition(":")
+    target = PLUGIN if "." in kind else RECEIVERS[kind]
+    module, _, attribute = target.partition(":")
     found: Receiver = getattr(import_module(module), attribute)()
     return found
 
 
 @contextmanager
 def receiving(
-    plan: Flow, root: Path, secrets: Mapping[str, str], patience: float
+    plan: Flow,
+    root: Path,
+    secrets: Mapping[str, str],
+    patience: float,
+    settings: Callable[[JournalParams], Mapping[str, str]] = lambda params: {},
 ) -> Generator[None]:
     """Take what comes to the sources of a plan, to the end of the block.
 
@@ -79,6 +89,7 @@ def receiving(
         root: The folder of all states.
         secrets: By name.
         patience: Seconds that an outside system may be away.
+        settings: What the configuration says of the plugin of a source.
 
     Raises:
         RunError: A receiver cannot begin.
@@ -96,6 +107,7 @@ def receiving(
                     journal=resources.enter_context(open_journal(folder)),
                     secrets=secrets,
                     patience=patience,
+                    settings=settings(params),
                 )
                 by_kind.setdefault(params.type, []).append(inlet)
         for kind, inlets in by_kind.items():

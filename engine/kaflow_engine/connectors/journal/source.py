@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from kaflow_engine.connectors.journal.folder import ended_by
 from kaflow_engine.connectors.journal.journal import journal_end
 from kaflow_engine.connectors.journal.open_journals import written_here
 from kaflow_engine.connectors.journal.segments import frames_between, segments
@@ -50,16 +51,13 @@ class JournalSource:
 
     name: str
     folder: Path
+    finite: bool = False
+    """Whether what gives the records comes to an end."""
 
     @property
     def bounded(self) -> bool:
-        """Return False: someone may send more."""
-        return False
-
-    @property
-    def finite(self) -> bool:
-        """Return False: it grows as long as it likes."""
-        return False
+        """Whether all has come that ever will."""
+        return self.finite and ended_by(self.folder) is not None
 
     def partitions(self) -> Sequence[int]:
         """Return the one there is."""

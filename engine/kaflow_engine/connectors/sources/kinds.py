@@ -15,8 +15,11 @@ SOURCES: dict[str, str] = {
     "websocket": "kaflow_engine.connectors.journal.kind:JournalKind",
     "http": "kaflow_engine.connectors.journal.kind:JournalKind",
     "mqtt": "kaflow_engine.connectors.journal.kind:JournalKind",
+    "pyspark": "kaflow_engine.connectors.pyspark.kind:PySparkKind",
 }
 """Name → module and class of a `SourceKind`."""
+PLUGIN = "kaflow_engine.connectors.plugin_sources.kind:PluginKind"
+"""Of all whose names have a dot."""
 
 
 @lru_cache(maxsize=64)
@@ -26,8 +29,10 @@ def source_kind(name: str) -> SourceKind:
     Raises:
         UnknownName: There is none; says which there are.
     """
-    if name not in SOURCES:
+    known = name.partition(":")[0]
+    target = SOURCES.get(known, PLUGIN if "." in name else None)
+    if target is None:
         raise UnknownName("source", name, SOURCES)
-    module, _, attribute = SOURCES[name].partition(":")
+    module, _, attribute = target.partition(":")
     found: SourceKind = getattr(import_module(module), attribute)()
     return found

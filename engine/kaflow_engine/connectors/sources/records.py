@@ -18,8 +18,9 @@ def record_batch(
     timestamps: Sequence[int] | pa.Array,
     place: str,
     unreadable: str | None = None,
+    partition: int = 0,
 ) -> pa.RecordBatch:
-    """Return consecutive records of the one partition of a source.
+    """Return consecutive records of one partition of a source.
 
     Args:
         source: Its name.
@@ -28,6 +29,7 @@ def record_batch(
         timestamps: Of each one, epoch milliseconds.
         place: Where they are, such as a path.
         unreadable: Why a record, which stands for what is there, cannot be read.
+        partition: Which one.
     """
     count = len(values)
     said = [(FROM, place.encode())]
@@ -35,7 +37,7 @@ def record_batch(
     headers = pa.array([[{"key": k, "value": v} for k, v in said]], RECORDS.field("headers").type)
     columns = [
         pa.repeat(pa.scalar(source), count),
-        pa.repeat(pa.scalar(0, pa.int32()), count),
+        pa.repeat(pa.scalar(partition, pa.int32()), count),
         pa.array(range(first, first + count), pa.int64()),
         pa.array(timestamps, pa.int64()),
         pa.nulls(count, pa.binary()),

@@ -5,10 +5,10 @@ from typing import Annotated, Literal, cast
 
 from pydantic import Discriminator, Field, Tag
 
-from kaflow_engine.model.files.shapes import Shape
+from kaflow_engine.model.files.shapes import EACH, Shape
 from kaflow_engine.model.names import Filled, Topic
 from kaflow_engine.model.outputs.output_specs import ColumnSpec
-from kaflow_engine.model.sources.any_source import SOURCE_TYPES
+from kaflow_engine.model.sources.any_source import source_tag
 from kaflow_engine.model.sources.database_specs import ClickHouseSourceSpec, PostgresSourceSpec
 from kaflow_engine.model.sources.live_specs import (
     HttpSourceSpec,
@@ -16,10 +16,8 @@ from kaflow_engine.model.sources.live_specs import (
     WebhookSourceSpec,
     WebsocketSourceSpec,
 )
-from kaflow_engine.model.sources.source_specs import (
-    FilesSourceSpec,
-    GeneratorSourceSpec,
-)
+from kaflow_engine.model.sources.plugin_specs import PluginSourceSpec, PySparkSourceSpec
+from kaflow_engine.model.sources.source_specs import FilesSourceSpec, GeneratorSourceSpec
 from kaflow_engine.model.sources.topic_specs import TopicSpec
 from kaflow_engine.model.spec import CHOICE, Spec
 
@@ -77,6 +75,14 @@ class MqttConfig(OfTables, MqttSourceSpec):
     """Where the messages behind a table are subscribed to."""
 
 
+class PySparkConfig(OfTables, PySparkSourceSpec):
+    """Which data source of PySpark gives the rows of a table."""
+
+
+class PluginConfig(OfTables, PluginSourceSpec):
+    """Which plugin gives the rows of a table."""
+
+
 _TOPIC = f"{CHOICE}topic"
 
 
@@ -85,7 +91,7 @@ def _choice(value: object) -> str:
     kind: object = getattr(value, "type", None)
     if isinstance(value, dict):
         kind = cast(Mapping[str, object], value).get("type")
-    return f"{CHOICE}{kind}" if kind in SOURCE_TYPES else _TOPIC
+    return source_tag(kind) or _TOPIC
 
 
 class TableSpec(Spec):
@@ -104,7 +110,9 @@ class TableSpec(Spec):
         | Annotated[ClickHouseConfig, Tag("\0clickhouse")]
         | Annotated[WebsocketConfig, Tag("\0websocket")]
         | Annotated[HttpConfig, Tag("\0http")]
-        | Annotated[MqttConfig, Tag("\0mqtt")],
+        | Annotated[MqttConfig, Tag("\0mqtt")]
+        | Annotated[PySparkConfig, Tag("\0pyspark")]
+        | Annotated[PluginConfig, Tag("\0plugin")],
         Discriminator(_choice),
     ] = TopicConfig()
     columns: tuple[PropertyColumn, ...] = ()
@@ -144,6 +152,7 @@ class Properties(Spec):
 
 SHAPE = Shape(
     noun="key",
+    free=frozenset({("sources", EACH, "tables", EACH, "config", "options")}),
     later={
         TableSpec: frozenset({"tests", "data_tests"}),
     },

@@ -198,8 +198,14 @@ def _nothing(node: Node) -> bool:
     return isinstance(node, Scalar) and node.text is None and not node.broken
 
 
+def _fits(path: Path, free: Path) -> bool:
+    if len(path) != len(free):
+        return False
+    return all(own in (step, EACH) for step, own in zip(path, free, strict=True))
+
+
 def _data(node: Node, path: Path, shape: Shape) -> Plain:
-    if tuple(EACH if isinstance(step, int) else step for step in path) in shape.free:
+    if any(_fits(path, free) for free in shape.free):
         return to_plain(node)
     match node:
         case Scalar():

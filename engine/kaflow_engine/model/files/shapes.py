@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 from kaflow_engine.model.spec import Path, Spec
 
 EACH = "*"
-"""In a path: every item of a list."""
+"""In a path: every item of a list, or every name of a mapping."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +45,13 @@ class Kinds:
     """Specifications by the values of their key `type`."""
 
     known: tuple[tuple[str, type[Spec]], ...]
-    plugin: type[Spec] | None = None
-    """Of kinds that packages offer: their names have a dot."""
+    plugins: tuple[tuple[str, type[Spec]], ...] = ()
+    """Of kinds that packages offer, by what their names have, such as a dot."""
 
     def of(self, kind: str) -> type[Spec] | None:
         """Return the specification of a kind; None: there is no such kind."""
-        return dict(self.known).get(kind, self.plugin if "." in kind else None)
+        plugins = (spec for mark, spec in self.plugins if mark in kind)
+        return dict(self.known).get(kind) or next(plugins, None)
 
 
 @cache
@@ -96,16 +97,16 @@ def inside(annotation: object) -> Inside:
 def _kinds(union: object) -> Kinds:
     """Return what the members of a union are called in files."""
     found: dict[str, type[Spec]] = {}
-    plugin: type[Spec] | None = None
+    plugins: list[tuple[str, type[Spec]]] = []
     for member in get_args(union):
         spec = inside(member).spec
         if spec is None or "type" not in spec.model_fields:
             continue  # what it is without a type
         kind = spec.model_fields["type"].annotation
         if kind is str:
-            plugin = spec
+            plugins.append((getattr(spec, "mark", "."), spec))
         found |= dict.fromkeys(_literals(kind), spec)
-    return Kinds(tuple(found.items()), plugin)
+    return Kinds(tuple(found.items()), tuple(plugins))
 
 
 def _literals(annotation: object) -> Iterator[str]:

@@ -166,8 +166,10 @@ class CommandConnection(ConnectionSpec):
 
 
 class PluginConfig(Spec):
-    """What a plugin needs beside the options of an output."""
+    """What a plugin needs beside the options of an output or a source."""
 
+    module: Filled | None = None
+    """Where the class of a data source of PySpark is; pipelines cannot name it."""
     settings: dict[str, str] = Field(default={}, repr=False)
     """Where it connects to, and how it logs in; by names that the plugin chooses."""
 

@@ -39,6 +39,7 @@ SHAPE = Shape(
             ("outputs", EACH, "checks"),
             ("output", "options"),
             ("outputs", EACH, "options"),
+            ("sources", EACH, "options"),
         }
     ),
 )

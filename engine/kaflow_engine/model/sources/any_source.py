@@ -12,6 +12,11 @@ from kaflow_engine.model.sources.live_specs import (
     WebhookSourceSpec,
     WebsocketSourceSpec,
 )
+from kaflow_engine.model.sources.plugin_specs import (
+    PYSPARK,
+    PluginSourceSpec,
+    PySparkSourceSpec,
+)
 from kaflow_engine.model.sources.source_specs import FilesSourceSpec, GeneratorSourceSpec
 from kaflow_engine.model.spec import CHOICE
 
@@ -22,12 +27,27 @@ SOURCE_TYPES = (
 _FIRST = f"{CHOICE}files"
 
 
+def source_tag(kind: object) -> str | None:
+    """Return the tag of a kind of source; None: there is no such kind.
+
+    >>> source_tag("files"), source_tag("acme.orders"), source_tag("pyspark:fake"), source_tag("x")
+    ('\\x00files', '\\x00plugin', '\\x00pyspark', None)
+    """
+    if not isinstance(kind, str):
+        return None
+    if kind.startswith(PYSPARK):
+        return f"{CHOICE}pyspark"
+    if "." in kind:
+        return f"{CHOICE}plugin"
+    return f"{CHOICE}{kind}" if kind in SOURCE_TYPES else None
+
+
 def _choice(value: object) -> str:
     """Return the tag of what a source is; an unknown `type` is reported with its key."""
     kind: object = getattr(value, "type", None)
     if isinstance(value, dict):
         kind = cast(Mapping[str, object], value).get("type")
-    return f"{CHOICE}{kind}" if kind in SOURCE_TYPES else _FIRST
+    return source_tag(kind) or _FIRST
 
 
 AnySource = Annotated[
@@ -36,7 +56,9 @@ AnySource = Annotated[
     | Annotated[GeneratorSourceSpec, Tag("\0generator")]
     | Annotated[HttpSourceSpec, Tag("\0http")]
     | Annotated[MqttSourceSpec, Tag("\0mqtt")]
+    | Annotated[PluginSourceSpec, Tag("\0plugin")]
     | Annotated[PostgresSourceSpec, Tag("\0postgres")]
+    | Annotated[PySparkSourceSpec, Tag("\0pyspark")]
     | Annotated[WebhookSourceSpec, Tag("\0webhook")]
     | Annotated[WebsocketSourceSpec, Tag("\0websocket")],
     Discriminator(_choice),

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.origins.plugins import JournalledPluginParams, PluginParams, PySparkParams
 from kaflow_engine.flow.sources import (
     ClickHouseParams,
     DatabaseParams,
@@ -62,7 +63,16 @@ def _offsets_of(origin: SourceParams | None) -> SourceParams | str | None:
             return replace(origin, records=None)
         case PostgresParams() | ClickHouseParams():
             return replace(origin, page_size=None)
-        case WebhookParams() | WebsocketParams() | HttpParams() | MqttParams():
+        case PluginParams():
+            return replace(origin, bounded=False)
+        case (
+            WebhookParams()
+            | WebsocketParams()
+            | HttpParams()
+            | MqttParams()
+            | JournalledPluginParams()
+            | PySparkParams()
+        ):
             return "a journal"  # what was written down stays, wherever it came from
         case _:
             assert_never(origin)
@@ -92,5 +102,10 @@ def _called(origin: SourceParams | None) -> str:
             return "a URL that is polled"
         case MqttParams():
             return "an MQTT broker"
+        case PluginParams() | JournalledPluginParams():
+            said = ", ".join(f"{name}: {value}" for name, value in origin.options)
+            return f"plugin {origin.type} ({said})" if said else f"plugin {origin.type}"
+        case PySparkParams():
+            return f"PySpark's data source {origin.format}"
         case _:
             assert_never(origin)

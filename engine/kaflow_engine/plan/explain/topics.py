@@ -9,6 +9,7 @@ from kaflow_engine.model.sources.source_specs import FilesSourceSpec
 from kaflow_engine.model.sources.topic_specs import TopicSpec
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.explain.topic_part import SourcePart, TopicPart
+from kaflow_engine.plan.planner.inputs.source_plugins import replays
 from kaflow_engine.plan.planner.roles import TopicRole
 from kaflow_engine.sql.chain_shapes import ChainShape
 from kaflow_engine.sql.shape import QueryShape
@@ -98,16 +99,16 @@ def _source(spec: PipelineSpec, name: str) -> SourcePart | None:
     if said is None:
         return None
     is_files = isinstance(said, FilesSourceSpec)
-    is_live = isinstance(said, LiveSourceSpec)
+    live = said if isinstance(said, LiveSourceSpec) and not replays(said) else None
     return SourcePart(
-        kind=said.type,
+        kind=said.type.partition(":")[0],
         about=said.about,
         record_time=said.record_time,
         pages_by=said.pages_by,
         guarantee=said.guarantee,
         format=said.format if is_files else None,
         path=said.path if is_files else None,
-        journal=f".journals/{spec.id}/{name}" if is_live else None,
+        journal=f".journals/{spec.id}/{name}" if live else None,
     )
 
 

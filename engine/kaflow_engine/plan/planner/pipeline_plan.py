@@ -19,6 +19,7 @@ from kaflow_engine.plan.planner.grouping.refused_groups import wrong_groups, wro
 from kaflow_engine.plan.planner.grouping.settings import (
     keyed_shapes,
 )
+from kaflow_engine.plan.planner.inputs.source_plugins import plugin_columns, wrong_source_plugins
 from kaflow_engine.plan.planner.inputs.sources import wrong_connections, wrong_secrets
 from kaflow_engine.plan.planner.mistakes import Mistakes
 from kaflow_engine.plan.planner.outputs.connector import wrong_sinks
@@ -67,10 +68,11 @@ def declared_columns(spec: PipelineSpec, topic: str) -> tuple[Column, ...] | Non
     if said.key_type is not None:
         at = spec.place("topics", topic, "key_type")
         raise_all(check_types({KEY: said.key_type}, {KEY: at}))
-    if said.columns is not None:
-        places = {name: spec.place("topics", topic, "columns", name) for name in said.columns}
-        raise_all(check_types(said.columns, places))
-        columns = tuple(Column(name, normal_type(kind)) for name, kind in said.columns.items())
+    declared = plugin_columns(spec, topic) if said.columns is None else said.columns
+    if declared is not None:
+        places = {name: spec.place("topics", topic, "columns", name) for name in declared}
+        raise_all(check_types(declared, places))
+        columns = tuple(Column(name, normal_type(kind)) for name, kind in declared.items())
     if said.format is None:
         return columns
     try:
@@ -123,6 +125,7 @@ def _check(spec: PipelineSpec, config: Config, *, whole: bool) -> tuple[ModelErr
     mistakes.found += [*wrong_table_topics(spec, schemas), *wrong_sinks(spec, config)]
     mistakes.found += [*wrong_secrets(spec, config), *wrong_transforms(spec)]
     mistakes.found += wrong_connections(spec, config)
+    mistakes.found += wrong_source_plugins(spec, config)
     written = [names_written(write) for write in spec.writes]
     try:
         shapes = keyed_shapes(spec, schemas.get)

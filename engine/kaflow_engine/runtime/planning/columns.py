@@ -5,8 +5,10 @@ from contextlib import contextmanager
 from typing import assert_never
 
 from kaflow_engine.connectors.kafka.topic_schemas import resolve_schemas
+from kaflow_engine.connectors.pyspark.classes import MODULE
 from kaflow_engine.connectors.sources.kinds import source_kind
 from kaflow_engine.errors import SourceError, SourceUnfit
+from kaflow_engine.flow.origins.plugins import JournalledPluginParams, PluginParams, PySparkParams
 from kaflow_engine.flow.sources import (
     ClickHouseParams,
     FilesParams,
@@ -21,6 +23,7 @@ from kaflow_engine.flow.sources import (
 from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
+from kaflow_engine.model.sources.plugin_specs import PYSPARK
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.inputs.sources import source_params
 
@@ -88,6 +91,10 @@ def connection_of_source(config: Config, params: SourceParams) -> Mapping[str, s
                     hint=f"add it under {kind}.connections",
                 )
             return known[name].settings
+        case PluginParams() | JournalledPluginParams():
+            return _of_plugin(config, params.type)
+        case PySparkParams():
+            return _of_plugin(config, f"{PYSPARK}{params.format}")
         case GeneratorParams() | WebhookParams() | WebsocketParams() | HttpParams() | MqttParams():
             return {}
         case _:
@@ -115,6 +122,13 @@ def _placed(spec: PipelineSpec, name: str) -> Generator[None]:
         yield
     except SourceError as error:
         raise type(error)(error.message, spec.place("sources", name), error.hint) from error
+
+
+def _of_plugin(config: Config, name: str) -> Mapping[str, str]:
+    said = config.plugins.get(name)
+    if said is None:
+        return {}
+    return said.settings if said.module is None else {**said.settings, MODULE: said.module}
 
 
 def _shown_by(spec: PipelineSpec, config: Config, name: str) -> tuple[Column, ...]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import assert_never
 
 from kaflow_engine.errors import ModelError, UnknownName
+from kaflow_engine.flow.origins.plugins import PySparkParams
 from kaflow_engine.flow.sources import (
     ClickHouseParams,
     CursorParams,
@@ -17,6 +18,7 @@ from kaflow_engine.flow.sources import (
     WebhookParams,
     WebsocketParams,
 )
+from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.relations.transform_specs import HandlerSpec
 from kaflow_engine.model.sources.addresses import ValueSpec
@@ -31,11 +33,14 @@ from kaflow_engine.model.sources.live_specs import (
     WebhookSourceSpec,
     WebsocketSourceSpec,
 )
+from kaflow_engine.model.sources.plugin_specs import PluginSourceSpec, PySparkSourceSpec
 from kaflow_engine.model.sources.source_specs import FilesSourceSpec, GeneratorSourceSpec
 from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.inputs.history import absolute
+from kaflow_engine.plan.planner.inputs.source_plugins import plugin_params
 from kaflow_engine.sql.named.attached import declared_columns, postgres_params
+from kaflow_engine.sql.types.bind import normal_type
 
 
 def wrong_secrets(spec: PipelineSpec, config: Config) -> Iterator[ModelError]:
@@ -154,6 +159,17 @@ def source_params(spec: PipelineSpec, name: str) -> SourceParams | None:
                 max_backlog=said.max_backlog,
                 keepalive=said.keepalive,
             )
+        case PySparkSourceSpec():
+            return PySparkParams(
+                format=said.format,
+                options=tuple(said.texts.items()),
+                columns=tuple(Column(c, normal_type(t)) for c, t in (said.columns or {}).items()),
+                bounded=said.read == "batch",
+                interval=said.interval,
+                max_backlog=said.max_backlog,
+            )
+        case PluginSourceSpec():
+            return plugin_params(spec, name, said)
         case _:
             assert_never(said)
 

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-from pydantic import ValidationError
-
 from kaflow_engine.connectors.plugins import plugin
 from kaflow_engine.connectors.sinks import sink_kind
 from kaflow_engine.errors import ModelError, UnknownName
@@ -17,6 +15,7 @@ from kaflow_engine.model.outputs.sink_specs import (
     PluginSpec,
 )
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.planner.inputs.source_plugins import wrong_options
 from kaflow_engine.plan.planner.outputs.command import without_operation, wrong_statements
 from kaflow_engine.plan.planner.outputs.output import BranchParts
 
@@ -90,20 +89,8 @@ def _require_plugins(spec: PipelineSpec) -> None:
 
 
 def _wrong_options(spec: PipelineSpec, write: Write, sink: PluginSpec) -> Iterator[ModelError]:
-    takes = plugin(sink.kind).options
-    try:
-        takes.model_validate(sink.options)
-    except ValidationError as error:
-        for detail in error.errors(include_url=False):
-            name = str(detail["loc"][0]) if detail["loc"] else ""
-            at = spec.place(*write.at, "options", name)
-            if detail["type"] == "extra_forbidden":
-                yield UnknownName("option", name, takes.model_fields, at)
-            elif detail["type"] == "missing":
-                yield ModelError(f"'{sink.kind}' needs the option '{name}'", at)
-            else:
-                said = detail["msg"][:1].lower() + detail["msg"][1:]
-                yield ModelError(f"option '{name}' of '{sink.kind}': {said}", at)
+    places = {name: spec.place(*write.at, "options", name) for name in ("", *sink.options)}
+    yield from wrong_options(sink.kind, plugin(sink.kind).options, sink.options, places)
 
 
 def _wrong_connection(

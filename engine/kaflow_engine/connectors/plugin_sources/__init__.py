@@ -1,0 +1,1 @@
+"""Sources that plugins offer: what they give becomes records."""

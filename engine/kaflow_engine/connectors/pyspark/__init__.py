@@ -1,0 +1,1 @@
+"""Data sources that are written for PySpark: read once, into a journal."""

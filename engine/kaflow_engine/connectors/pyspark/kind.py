@@ -1,0 +1,30 @@
+"""Data sources of PySpark as a kind of source: they are read from journals."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from kaflow_engine.connectors.sources.contract import SourcePlace
+from kaflow_engine.flow.origins.plugins import PySparkParams
+from kaflow_engine.formats.contract import Format
+from kaflow_engine.model.columns import Column
+
+if TYPE_CHECKING:
+    from kaflow_engine.connectors.journal.source import JournalSource
+
+
+class PySparkKind:
+    """Opens journals, and shows the columns of data sources."""
+
+    def open(self, params: PySparkParams, place: SourcePlace) -> "JournalSource":
+        """Open a journal."""
+        from kaflow_engine.connectors.journal.source import JournalSource
+
+        return JournalSource(name=place.name, folder=place.journal, finite=params.bounded)
+
+    def sample(
+        self, params: PySparkParams, form: Format, connection: Mapping[str, str]
+    ) -> tuple[Column, ...] | None:
+        """Return the columns of its schema; it may ask a system for it."""
+        from kaflow_engine.connectors.pyspark.reader import Reading
+
+        return Reading(params, connection).columns

@@ -1,0 +1,1 @@
+"""Where the records of sources come from that are no topics."""

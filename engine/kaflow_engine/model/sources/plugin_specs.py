@@ -1,0 +1,110 @@
+"""Sources of packages: kinds that plugins offer, and data sources written for PySpark."""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from kaflow_engine.model.durations import format_duration
+from kaflow_engine.model.names import refuse
+from kaflow_engine.model.outputs.sink_names import plugin_name
+from kaflow_engine.model.sources.live_specs import LiveSourceSpec, Wait
+
+PYSPARK = "pyspark:"
+"""Stands before the format of a data source of PySpark."""
+
+
+def _one(value: object) -> object:
+    if isinstance(value, list | dict):
+        raise refuse("must be one value", "write a text, a number, true or false")
+    return value
+
+
+Option = Annotated[str | int | float | bool | None, BeforeValidator(_one)]
+"""What an author says to a plugin under one name."""
+
+
+def format_name(text: str) -> str:
+    """Return the type of a data source of PySpark.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if not re.fullmatch(rf"{PYSPARK}[A-Za-z_][A-Za-z0-9_.-]*", text):
+        raise refuse(
+            "{value} is not a data source of PySpark",
+            "write pyspark:<format>, such as pyspark:rest_api",
+        )
+    return text
+
+
+class PluginSourceSpec(LiveSourceSpec):
+    """A kind of source that an installed package offers."""
+
+    mark: ClassVar[str] = "."
+    type: Annotated[str, AfterValidator(plugin_name)]
+    """`<namespace>.<name>`: an entry point of the group `kaflow.sources`."""
+    options: dict[str, Option] = Field(default={})
+    """What the plugin takes; it says itself what is right."""
+
+    @property
+    def about(self) -> str:
+        """Who gives the rows."""
+        return f"rows of the plugin {self.type}"
+
+    @property
+    def record_time(self) -> str:
+        """What the plugin says, or when it was written down."""
+        return "time that the plugin gives, or when the row was written down"
+
+    @property
+    def guarantee(self) -> str:
+        """That of the journal, where there is one."""
+        return "exactly once what is written down, with the position that the plugin goes on from"
+
+
+class PySparkSourceSpec(LiveSourceSpec):
+    """A data source that is written for PySpark: a class of a package."""
+
+    mark: ClassVar[str] = PYSPARK
+    type: Annotated[str, AfterValidator(format_name)]
+    """`pyspark:<format>`; an entry point or the configuration says which class that is."""
+    options: dict[str, Option] = Field(default={})
+    """What the data source takes; texts for it, as Spark's options are."""
+    read: Literal["stream", "batch"] = "stream"
+    """As Spark's `readStream`, or once as its `read`."""
+    interval: Wait = 1_000
+    """How long to wait, in ms, before it is asked again where nothing new was there."""
+
+    @property
+    def about(self) -> str:
+        """Which data source."""
+        how = (
+            "read once" if self.read == "batch" else f"asked every {format_duration(self.interval)}"
+        )
+        return f"rows of {self.type}, {how}"
+
+    @property
+    def record_time(self) -> str:
+        """The clock of who reads it."""
+        return "time when the row was written down"
+
+    @property
+    def guarantee(self) -> str:
+        """Its offset is written with its rows."""
+        return "exactly once by its offset, which is written down with the rows before it"
+
+    @property
+    def format(self) -> str:
+        """What Spark calls it."""
+        return self.type.removeprefix(PYSPARK)
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """Its options as Spark hands them on."""
+        return {
+            name: str(value).lower() if isinstance(value, bool) else str(value)
+            for name, value in self.options.items()
+            if value is not None
+        }
