@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from kaflow_engine.flow.sources import PostgresParams
+from kaflow_engine.flow.origins.databases import PostgresParams
 from kaflow_engine.model.columns import Column
 
 IN = "$in."

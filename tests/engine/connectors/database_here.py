@@ -8,7 +8,7 @@ import psycopg
 
 from kaflow_engine.connectors.sources.contract import SourcePlace
 from kaflow_engine.connectors.sources.kinds import source_kind
-from kaflow_engine.flow.sources import ClickHouseParams, PostgresParams
+from kaflow_engine.flow.origins.databases import ClickHouseParams, PostgresParams
 from kaflow_engine.formats.json.decode import decode_json
 from kaflow_engine.model.outputs.connection_specs import ClickHouseConnection, PostgresConnection
 from kaflow_engine.state.storage.store import LocalStore

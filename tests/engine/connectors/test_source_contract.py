@@ -24,13 +24,12 @@ from kaflow_engine.connectors.kafka.source import TopicSource
 from kaflow_engine.connectors.plugins import source_plugin
 from kaflow_engine.connectors.sources.contract import NamedSource, Source, SourcePlace
 from kaflow_engine.connectors.sources.kinds import SOURCES, source_kind
+from kaflow_engine.flow.origins.databases import ClickHouseParams, PostgresParams
 from kaflow_engine.flow.records import OUTPUT
 from kaflow_engine.flow.sources import (
-    ClickHouseParams,
     DrawnParams,
     FilesParams,
     GeneratorParams,
-    PostgresParams,
     SourceParams,
 )
 from kaflow_engine.model.columns import Column

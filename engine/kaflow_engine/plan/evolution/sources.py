@@ -5,15 +5,13 @@ from dataclasses import replace
 from typing import assert_never
 
 from kaflow_engine.flow.flow import Flow
+from kaflow_engine.flow.origins.databases import ClickHouseParams, DatabaseParams, PostgresParams
 from kaflow_engine.flow.origins.plugins import JournalledPluginParams, PluginParams, PySparkParams
 from kaflow_engine.flow.sources import (
-    ClickHouseParams,
-    DatabaseParams,
     FilesParams,
     GeneratorParams,
     HttpParams,
     MqttParams,
-    PostgresParams,
     SourceParams,
     WebhookParams,
     WebsocketParams,

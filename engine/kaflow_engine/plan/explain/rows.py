@@ -16,6 +16,7 @@ from kaflow_engine.plan.explain.explanation import (
 )
 from kaflow_engine.plan.explain.groups import group_rows, taken_rows
 from kaflow_engine.plan.explain.topic_part import TopicPart
+from kaflow_engine.plan.explain.topics import source_rows
 
 NOT_KNOWN = "not known yet"
 
@@ -45,13 +46,7 @@ def topic_rows(topic: TopicPart) -> Rows:
     """How a topic is read."""
     yield "role", ", ".join(topic.roles)
     if topic.source is not None:
-        yield "reads", topic.source.about
-        if topic.source.pages_by is not None:
-            yield "pages", f"by {topic.source.pages_by}"
-        if topic.source.guarantee is not None:
-            yield "guarantee", topic.source.guarantee
-        if topic.source.journal is not None:
-            yield "journal", f"{topic.source.journal} below state.rocksdb.path"
+        yield from source_rows(topic.source)
     else:
         yield "format", topic.format
     if topic.looked_up:

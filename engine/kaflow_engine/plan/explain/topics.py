@@ -1,6 +1,6 @@
 """The topics of a pipeline, as `kaflow explain` shows them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config, topic_format
@@ -145,3 +145,14 @@ def _tombstones(spec: PipelineSpec, role: TopicRole, shapes: Sequence[QueryShape
     if key is not None and own != {key.lower()}:
         return f"a record without a value is counted and ignored: the Kafka key is '{key}'"
     return "a record without a value deletes the entry whose join key equals its Kafka key"
+
+
+def source_rows(source: SourcePart) -> Iterator[tuple[str, str]]:
+    """Yield where the records of a source come from, line by line."""
+    yield "reads", source.about
+    if source.pages_by is not None:
+        yield "pages", f"by {source.pages_by}"
+    if source.guarantee is not None:
+        yield "guarantee", source.guarantee
+    if source.journal is not None:
+        yield "journal", f"{source.journal} below state.rocksdb.path"

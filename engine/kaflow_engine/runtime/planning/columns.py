@@ -8,14 +8,13 @@ from kaflow_engine.connectors.kafka.topic_schemas import resolve_schemas
 from kaflow_engine.connectors.pyspark.classes import MODULE
 from kaflow_engine.connectors.sources.kinds import source_kind
 from kaflow_engine.errors import SourceError, SourceUnfit
+from kaflow_engine.flow.origins.databases import ClickHouseParams, PostgresParams
 from kaflow_engine.flow.origins.plugins import JournalledPluginParams, PluginParams, PySparkParams
 from kaflow_engine.flow.sources import (
-    ClickHouseParams,
     FilesParams,
     GeneratorParams,
     HttpParams,
     MqttParams,
-    PostgresParams,
     SourceParams,
     WebhookParams,
     WebsocketParams,

@@ -1,6 +1,6 @@
 """Tables of databases as their authors name them, for queries that look their rows up."""
 
-from kaflow_engine.flow.sources import PostgresParams
+from kaflow_engine.flow.origins.databases import PostgresParams
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.sources.database_specs import DatabaseSourceSpec, PostgresSourceSpec
 from kaflow_engine.model.specs import PipelineSpec

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from kaflow_engine.errors import Location, ModelError, SqlError
-from kaflow_engine.flow.sources import PostgresParams
+from kaflow_engine.flow.origins.databases import PostgresParams
 from kaflow_engine.flow.transforms import IN, PASSED, LookupParams
 from kaflow_engine.model.columns import Column
 from kaflow_engine.sql.flat import Flat, Group

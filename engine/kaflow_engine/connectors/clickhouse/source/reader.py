@@ -8,7 +8,7 @@ from kaflow_engine.connectors.clickhouse.source.table import LOOKING, Table, dat
 from kaflow_engine.connectors.clickhouse.source.types import key_text, key_value, value_sql
 from kaflow_engine.connectors.pages.page import Fetched, Key
 from kaflow_engine.errors import SourceAway, SourceUnfit
-from kaflow_engine.flow.sources import ClickHouseParams
+from kaflow_engine.flow.origins.databases import ClickHouseParams
 from kaflow_engine.model.columns import Column
 
 _READING = "reading rows"

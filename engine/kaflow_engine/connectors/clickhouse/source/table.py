@@ -9,7 +9,7 @@ from kaflow_engine.connectors.clickhouse.source.types import read_as, way_out
 from kaflow_engine.connectors.clickhouse.table import OLDEST
 from kaflow_engine.connectors.clickhouse.types import parts_of
 from kaflow_engine.errors import SourceUnfit, UnknownName
-from kaflow_engine.flow.sources import ClickHouseParams
+from kaflow_engine.flow.origins.databases import ClickHouseParams
 from kaflow_engine.model.columns import Column
 
 LOOKING = "looking at the table"

@@ -11,7 +11,7 @@ from kaflow_engine.connectors.postgres.source.table import Table, look
 from kaflow_engine.connectors.postgres.source.types import json_sql
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import SourceAway, SourceUnfit
-from kaflow_engine.flow.sources import PostgresParams
+from kaflow_engine.flow.origins.databases import PostgresParams
 from kaflow_engine.model.columns import Column
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from kaflow_engine.connectors.postgres.source.types import read_as, way_out
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.errors import SourceUnfit, UnknownName
-from kaflow_engine.flow.sources import PostgresParams
+from kaflow_engine.flow.origins.databases import PostgresParams
 from kaflow_engine.model.columns import Column
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import assert_never
 
 from kaflow_engine.errors import ModelError, UnknownName
+from kaflow_engine.flow.origins.databases import ClickHouseParams
 from kaflow_engine.flow.origins.plugins import PySparkParams
 from kaflow_engine.flow.sources import (
-    ClickHouseParams,
     CursorParams,
     DrawnParams,
     FilesParams,
