@@ -11,6 +11,9 @@ import pytest
 
 from kaflow_engine.connectors.command.errors import CommandAway, CommandUnfit
 from kaflow_engine.connectors.dagster.requests import DagsterAway, DagsterRefused
+from kaflow_engine.connectors.journal.sessions import AskedToWait, ReceiverEnded
+from kaflow_engine.connectors.mqtt.client import MqttAway, MqttUnfit
+from kaflow_engine.connectors.websocket.errors import WebsocketAway, WebsocketUnfit
 from kaflow_engine.errors import (
     KaflowError,
     Location,
@@ -59,7 +62,9 @@ def test_every_error_of_ours_has_its_place_in_the_table() -> None:
     of_files = {kind.__name__ for kind in (UnknownName, Problems, NeedsSchema, UnknownColumn)}
     of_commands = {kind.__name__ for kind in (DagsterAway, DagsterRefused)}
     of_drivers = {kind.__name__ for kind in (CommandAway, CommandUnfit)}
-    assert ours - of_files - of_commands - of_drivers == set(_KINDS)
+    of_receivers = {kind.__name__ for kind in (ReceiverEnded, AskedToWait)}  # on the driver, too
+    of_receivers |= {k.__name__ for k in (MqttAway, MqttUnfit, WebsocketAway, WebsocketUnfit)}
+    assert ours - of_files - of_commands - of_drivers - of_receivers == set(_KINDS)
 
 
 def _below(kind: type[KaflowError]) -> Iterator[type[KaflowError]]:

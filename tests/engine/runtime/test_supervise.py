@@ -2,6 +2,7 @@
 # pyright: basic
 
 import threading
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,9 +23,19 @@ PLAN = lookup_plan("p", "events", "profiles", "out")
 
 
 def run(
-    path: Path, limits: Limits, attempts: list[Any], monkeypatch: Any, seen: Any = None, **more: Any
+    path: Path,
+    limits: Limits,
+    attempts: list[Any],
+    monkeypatch: Any,
+    seen: Any = None,
+    closed: Any = None,
+    **more: Any,
 ) -> str:
-    """Run a pipeline whose attempts end as listed, and return how it ended."""
+    """Run a pipeline whose attempts end as listed, and return how it ended.
+
+    Args:
+        closed: Is told who has the lease when the receivers of its sources end.
+    """
 
     def attempt(self: PipelineRun, *about: object) -> str:
         self.watch.say(state="running")
@@ -46,8 +57,10 @@ def run(
         watch=Watch("p", lambda progress: None),
         **more,
     )
+    receivers = {"p": ExitStack()}
+    receivers["p"].callback(lambda: closed is not None and closed.append(find_holder(path / "p")))
     with Leases(path, ["p"]).take() as held:
-        return application._supervise([found], held, limits, 60.0).pipelines["p"].ending
+        return application._supervise([found], held, receivers, limits, 60.0).pipelines["p"].ending
 
 
 def test_a_stop_that_does_not_finish_in_time_says_so_and_keeps_the_lease(tmp_path, monkeypatch):
@@ -99,7 +112,17 @@ def test_who_waits_too_long_for_a_stop_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(application, "_GRACE_S", 0.0)
     try:
         with pytest.raises(DrainIncomplete, match="'p' did not stop within 0 s"):
-            application._supervise([slow], held, limits, 0.0)
+            application._supervise([slow], held, {"p": ExitStack()}, limits, 0.0)
         assert limits.overdue.is_set()
     finally:
         never.set()
+
+
+@pytest.mark.parametrize("end", ["drained", TakenOver("another run has begun")])
+def test_receivers_end_before_the_lease_is_given_back(tmp_path, monkeypatch, end):
+    holders: list[Any] = []
+    with suppress(TakenOver):
+        run(tmp_path, Limits(), [end], monkeypatch, closed=holders)
+    assert len(holders) == 1
+    assert holders[0] is not None
+    assert find_holder(tmp_path / "p") is None
