@@ -12,9 +12,11 @@ import pytest
 from kaflow_engine.connectors.plugins import forget_loaded
 from kaflow_engine.model.config import SparkConfig
 from kaflow_engine.testing.services.broker import Broker
+from kaflow_engine.testing.services.mosquitto import Mosquitto
 from kaflow_engine.testing.services.postgres import PostgresServer
 from kaflow_engine.testing.services.registry import SchemaRegistry
 from tests.clickhouse_shim import ClickHouseShim
+from tests.system import find_program
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -110,6 +112,14 @@ def registry() -> Iterator[SchemaRegistry]:
 def postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL server; shared, so a test names its tables with `unique`."""
     with PostgresServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def mosquitto() -> Iterator[Mosquitto]:
+    """A broker of MQTT; shared, so a test names its topics with `unique`."""
+    find_program("mosquitto")
+    with Mosquitto() as running:
         yield running
 
 

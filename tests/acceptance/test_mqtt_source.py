@@ -20,7 +20,7 @@ from kaflow_engine.connectors.journal.source import JournalSource
 from kaflow_engine.testing.services.mosquitto import PASSWORD, USER, Mosquitto
 from tests.acceptance.kills import ALL
 
-pytestmark = [pytest.mark.spark, pytest.mark.services]
+pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.usefixtures("mosquitto")]
 
 KILLS = 10 if ALL else 3
 PATIENCE_S = 240

@@ -68,8 +68,9 @@ def _take(line: Line, messages: "_Messages") -> None:
             line.write_at_last(found)
         elif messages.silence_checked():
             line.patience.worked()
-    while found := messages.gathered(0):  # they were received
-        line.write_at_last(found)
+    for _ in range(_QUEUE_BYTES // _MOST_BYTES):  # all that was received; a busy server sends on
+        if found := messages.gathered(0):
+            line.write_at_last(found)
 
 
 @dataclass
