@@ -30,6 +30,7 @@ from kaflow_engine.model.query_settings import (
     Within,
 )
 from kaflow_engine.model.relation_specs import OF_READINGS, RelationSpec
+from kaflow_engine.model.sources.nulls import NullChecks
 from kaflow_engine.model.sources.source_specs import AnySource
 from kaflow_engine.model.sources.topic_specs import TopicSpec
 from kaflow_engine.model.spec import Path, Spec
@@ -113,6 +114,8 @@ class PipelineSpec(Spec):
     """Where the pipeline begins; not a key of the file."""
     places: Mapping[Path, Location] = Field(default={}, exclude=True, repr=False)
     """Where every key stands; not a key of the file."""
+    nulls: NullChecks = Field(default=NullChecks(), exclude=True, repr=False)
+    """Where NULL may not stand, as its front end found; not a key of the file."""
 
     @field_validator("id", mode="before")
     @classmethod

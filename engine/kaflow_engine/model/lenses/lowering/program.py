@@ -21,6 +21,7 @@ from kaflow_engine.model.lenses.lowering.sources import (
 )
 from kaflow_engine.model.pipelines.contract import IsFunction, no_function
 from kaflow_engine.model.record_columns import KEY
+from kaflow_engine.model.sources.nulls import Operand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,12 +30,15 @@ class LoweredProcessor:
 
     keys: Entries
     mistakes: tuple[ModelError, ...]
+    operands: tuple[Operand, ...] = ()
+    """Which may be NULL, and must not."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Parts:
     relations: list[Entry] = field(default_factory=list[Entry])
     outputs: list[Node] = field(default_factory=list[Node])
+    operands: list[Operand] = field(default_factory=list[Operand])
     windows: bool = False
 
 
@@ -87,7 +91,7 @@ def lower_processor(
             )
         )
     tree = _tree(parts, sources, settings, source.at)
-    return LoweredProcessor(keys=tree, mistakes=tuple(wrong))
+    return LoweredProcessor(keys=tree, mistakes=tuple(wrong), operands=tuple(parts.operands))
 
 
 def _read_and_written(statements: tuple[Statement, ...], sources: Sources) -> Iterator[ModelError]:
@@ -118,6 +122,7 @@ def _ways(statements: tuple[Statement, ...]) -> dict[str, Ways]:
 
 def _with(statement: With, sources: Sources, parts: _Parts) -> None:
     lowered = lower_query(statement.query, sources, writes=False)
+    parts.operands += lowered.operands
     name = statement.name.text
     sources.later.discard(name)
     sources.relations[name] = lowered.relation
@@ -129,6 +134,7 @@ def _with(statement: With, sources: Sources, parts: _Parts) -> None:
 
 def _insert(statement: Insert, sources: Sources, settings: Settings, parts: _Parts) -> None:
     lowered = lower_query(statement.query, sources, writes=True)
+    parts.operands += lowered.operands
     at = sources.source.place(statement.target.offset)
     start = sources.source.place(statement.query.offset)
     of_keys = key_format(statement, lowered.relation, sources.source)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from kaflow_engine.errors import SqlError
 from kaflow_engine.model.lenses.grammar.syntax import Duration, Join, Query
 from kaflow_engine.model.lenses.lowering.expressions import write, write_list
+from kaflow_engine.model.lenses.lowering.nulls.queries import nulls_of
 from kaflow_engine.model.lenses.lowering.projections import (
     WHOLE,
     items_of,
@@ -16,6 +17,7 @@ from kaflow_engine.model.lenses.lowering.projections import (
 from kaflow_engine.model.lenses.lowering.scope import Input, Scope, Shape
 from kaflow_engine.model.lenses.lowering.sources import Relation, Sources
 from kaflow_engine.model.lenses.lowering.writer import Writer, quoted
+from kaflow_engine.model.sources.nulls import Operand
 
 GRACE = 86_400_000
 """How long after its end a window takes records without GRACE BY, as in Kafka Streams."""
@@ -29,6 +31,8 @@ class LoweredQuery:
     relation: Relation
     grace: int | None
     """Of its windows; None: it has none."""
+    operands: tuple[Operand, ...]
+    """Which may be NULL, and must not."""
 
 
 def lower_query(query: Query, sources: Sources, *, writes: bool) -> LoweredQuery:
@@ -68,6 +72,8 @@ def lower_query(query: Query, sources: Sources, *, writes: bool) -> LoweredQuery
             sources.source.place(at),
             "write SELECT STREAM … AS _key of the topic, or remove AS _key",
         )
+    read = {each.called: sources.relation(each).rows for each in inputs}
+    rows, operands = nulls_of(query, items, scope, read)
     out = Writer(sources.source, query)
     out.put("SELECT ")
     plain = not query.groups and not table
@@ -86,11 +92,12 @@ def lower_query(query: Query, sources: Sources, *, writes: bool) -> LoweredQuery
         shape=shape,
         events=frozenset() if shape.kind == "TABLE" else frozenset[str]().union(*events),
         format=sources.relation(driving).format,
+        rows=rows,
     )
     grace = None
     if query.window is not None:
         grace = query.grace.milliseconds if query.grace else GRACE
-    return LoweredQuery(sql=out.sql, relation=relation, grace=grace)
+    return LoweredQuery(sql=out.sql, relation=relation, grace=grace, operands=operands)
 
 
 def _driving(query: Query, inputs: tuple[Input, ...]) -> Input:

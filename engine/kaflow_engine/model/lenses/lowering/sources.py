@@ -7,6 +7,7 @@ from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.model.durations import format_duration
 from kaflow_engine.model.lenses.grammar.source_text import SourceText
 from kaflow_engine.model.lenses.grammar.syntax import Duration, Field, Kind, Name, Query, Source
+from kaflow_engine.model.lenses.lowering.nulls.causes import Rows, TopicRows
 from kaflow_engine.model.lenses.lowering.scope import FACETS, Input, Shape
 from kaflow_engine.model.pipelines.contract import IsFunction
 
@@ -20,6 +21,10 @@ class Declared:
     """Fields of its key."""
     whole: str | None = None
     """The one column of a value that is a text or bytes."""
+    columns: frozenset[str] | None = None
+    """In lower case; None: it does not say them."""
+    nullable: frozenset[str] = frozenset()
+    """Those of them that can be NULL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +36,8 @@ class Relation:
     """Topics whose events make its rows; none of a table."""
     format: str | None
     """Of the values it is made of."""
+    rows: Rows
+    """Which of its columns can be NULL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,7 +213,7 @@ class Sources:
 
     def _as_table(self, relation: Relation) -> Relation:
         shape = replace(relation.shape, kind="TABLE")
-        return Relation(shape=shape, events=frozenset(), format=relation.format)
+        return replace(relation, shape=shape, events=frozenset())
 
     def _topic(self, name: str, kind: Kind) -> Relation:
         declared = self.declared.get(name, Declared())
@@ -214,6 +221,7 @@ class Sources:
             shape=Shape(kind=kind, key=declared.key, whole=declared.whole),
             events=frozenset({name} if kind == "STREAM" else ()),
             format=declared.format,
+            rows=TopicRows(topic=name, columns=declared.columns, nullable=declared.nullable),
         )
 
     def check_event_time(self, query: Query, inputs: tuple[Input, ...]) -> None:
