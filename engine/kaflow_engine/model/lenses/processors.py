@@ -20,7 +20,7 @@ from kaflow_engine.model.lenses.grammar.source_text import SourceText
 from kaflow_engine.model.lenses.lowering.program import lower_processor
 from kaflow_engine.model.lenses.lowering.sources import Declared
 from kaflow_engine.model.lenses.specs import SHAPE, ProcessorSpec
-from kaflow_engine.model.pipelines.contract import IsFunction
+from kaflow_engine.model.pipelines.contract import FunctionKindOf
 from kaflow_engine.model.pipelines.loader import Reading, read_pipeline
 from kaflow_engine.model.sources.nulls import NullChecks
 
@@ -41,7 +41,7 @@ class _About:
 
 
 def read_processor(
-    name: str, sql: SourceText | None, about: Document | None, is_function: IsFunction
+    name: str, sql: SourceText | None, about: Document | None, function_kind: FunctionKindOf
 ) -> Reading:
     """Read a processor.
 
@@ -49,7 +49,7 @@ def read_processor(
         name: What it is called where its YAML says nothing.
         sql: Of a file of its own; None: the YAML holds it.
         about: Its YAML, if there is one.
-        is_function: Knows the functions of the project.
+        function_kind: Knows the functions of the project.
     """
     said = _about(about)
     given = said.tree.get("sql") if said else None
@@ -66,7 +66,7 @@ def read_processor(
         wrong = [] if mistakes else [_no_text(start)]
         return Reading(at=start, name=name, mistakes=in_order([*mistakes, *wrong]))
     spec = said.spec if said else None
-    lowered = lower_processor(sql, _declared(spec), is_function)
+    lowered = lower_processor(sql, _declared(spec), function_kind)
     mistakes += lowered.mistakes
     if mistakes:
         return Reading(at=start, name=name, mistakes=in_order(mistakes))

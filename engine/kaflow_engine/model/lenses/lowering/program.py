@@ -19,7 +19,7 @@ from kaflow_engine.model.lenses.lowering.sources import (
     Ways,
     event_time_of,
 )
-from kaflow_engine.model.pipelines.contract import IsFunction, no_function
+from kaflow_engine.model.pipelines.contract import FunctionKindOf, no_function
 from kaflow_engine.model.record_columns import KEY
 from kaflow_engine.model.sources.nulls import Operand
 
@@ -43,14 +43,16 @@ class _Parts:
 
 
 def lower_processor(
-    source: SourceText, declared: Mapping[str, Declared], is_function: IsFunction = no_function
+    source: SourceText,
+    declared: Mapping[str, Declared],
+    function_kind: FunctionKindOf = no_function,
 ) -> LoweredProcessor:
     """Lower the SQL of a processor.
 
     Args:
         source: Its text.
         declared: What its file says of topics.
-        is_function: Knows the functions of the project.
+        function_kind: Knows the functions of the project.
     """
     try:
         statements = parse(source)
@@ -62,7 +64,7 @@ def lower_processor(
     sources = Sources(
         source=source,
         declared=declared,
-        is_function=is_function,
+        function_kind=function_kind,
         later={each.name.text for each in withs},
         ways=_ways(statements),
     )

@@ -50,7 +50,7 @@ def lower_query(query: Query, sources: Sources, *, writes: bool) -> LoweredQuery
     driving = _driving(query, inputs)
     scope = Scope(
         source=sources.source,
-        is_function=sources.is_function,
+        function_kind=sources.function_kind,
         inputs=inputs,
         driving=driving,
         outer=any(join.side == "FULL" for join in query.joins),

@@ -9,7 +9,7 @@ from kaflow_engine.model.lenses.grammar.source_text import SourceText
 from kaflow_engine.model.lenses.grammar.syntax import Duration, Field, Kind, Name, Query, Source
 from kaflow_engine.model.lenses.lowering.nulls.causes import Rows, TopicRows
 from kaflow_engine.model.lenses.lowering.scope import FACETS, Input, Shape
-from kaflow_engine.model.pipelines.contract import IsFunction
+from kaflow_engine.model.pipelines.contract import FunctionKindOf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +108,7 @@ class Sources:
     declared: Mapping[str, Declared]
     later: set[str]
     """WITHs that stand further down."""
-    is_function: IsFunction
+    function_kind: FunctionKindOf
     ways: Mapping[str, Ways]
     """Of topics."""
     relations: dict[str, Relation] = field(default_factory=dict[str, Relation])
