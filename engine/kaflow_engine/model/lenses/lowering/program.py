@@ -208,7 +208,8 @@ def _reading(name: str, reading: Reading) -> Entry:
         said |= {"table": True} if reading.table else {}
         said |= {"event_time": reading.event_time} if reading.event_time else {}
         return _entry(name, said, reading.at)
-    return _entry(name, {"from": reading.of, "as": "table", "key": [KEY]}, reading.at)
+    way = {"as": "table", "key": [KEY]} if reading.table else {"as": "append"}
+    return _entry(name, {"from": reading.of, **way}, reading.at)
 
 
 def _topics(sources: Sources, settings: Settings) -> Iterator[Entry]:

@@ -8,6 +8,7 @@ from kaflow_engine.model.lenses.lowering.expressions import write, write_list
 from kaflow_engine.model.lenses.lowering.nulls.queries import nulls_of
 from kaflow_engine.model.lenses.lowering.projections import (
     WHOLE,
+    Items,
     items_of,
     key_shape,
     refuse_aggregates,
@@ -72,6 +73,8 @@ def lower_query(query: Query, sources: Sources, *, writes: bool) -> LoweredQuery
             sources.source.place(at),
             "write SELECT STREAM … AS _key of the topic, or remove AS _key",
         )
+    if writes and driving.shape.several_keys and driving.shape.kind == "STREAM":
+        _check_own_key(query, items, scope)
     read = {each.called: sources.relation(each).rows for each in inputs}
     rows, operands = nulls_of(query, items, scope, read)
     out = Writer(sources.source, query)
@@ -87,6 +90,7 @@ def lower_query(query: Query, sources: Sources, *, writes: bool) -> LoweredQuery
         key=None if grouped else key_shape(items, scope),
         whole=WHOLE if items.whole else None,
         grouped=grouped,
+        several_keys=len(query.groups) + (query.window is not None) > 1,
     )
     relation = Relation(
         shape=shape,
@@ -98,6 +102,16 @@ def lower_query(query: Query, sources: Sources, *, writes: bool) -> LoweredQuery
     if query.window is not None:
         grace = query.grace.milliseconds if query.grace else GRACE
     return LoweredQuery(sql=out.sql, relation=relation, grace=grace, operands=operands)
+
+
+def _check_own_key(query: Query, items: Items, scope: Scope) -> None:
+    if not items.makes_key and not query.groups:
+        raise _wrong(
+            scope,
+            scope.driving.name.offset,
+            f"the key of '{scope.driving.called}' has several values",
+            "write AS _key for one of them, or AS _key.<field> for each",
+        )
 
 
 def _driving(query: Query, inputs: tuple[Input, ...]) -> Input:

@@ -29,6 +29,8 @@ class Shape:
     whole: str | None = None
     """The column that is the whole value, where it is a text or bytes."""
     grouped: bool = False
+    several_keys: bool = False
+    """The key of a group is several values: it was grouped by them, or by a window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

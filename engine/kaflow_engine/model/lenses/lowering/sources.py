@@ -42,8 +42,8 @@ class Relation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """A topic or a WITH that is read in another way than elsewhere: as a table, or by another event
-    time."""
+    """A topic or a WITH that is read in another way than elsewhere: as a table, as the changes of
+    one, or by another event time."""
 
     of: str
     topic: bool
@@ -147,7 +147,7 @@ class Sources:
         known = self.relations.get(of.name.text)
         if known is not None and known.shape.kind == of.shape.kind:
             return known
-        return self._as_table(known) if known else self._topic(of.name.text, of.shape.kind)
+        return self._as(of.shape.kind, known) if known else self._topic(of.name.text, of.shape.kind)
 
     def _relation(
         self, name: Name, kind: Kind, event_time: str | None, *, joined: bool
@@ -160,15 +160,10 @@ class Sources:
         known = self.relations.get(name.text)
         if known is not None and (joined or known.shape.kind == kind):
             return known, name.text
-        if known is not None and kind == "STREAM":
-            raise self._wrong(
-                name,
-                f"'{name.text}' is a TABLE, and is read as a STREAM",
-                "write SELECT TABLE: its changes leave as they arise",
-            )
         if known is not None:
-            at = self.source.place(name.offset)
-            return self._as_table(known), self._read_as(Reading(of=name.text, topic=False, at=at))
+            at, table = self.source.place(name.offset), kind == "TABLE"
+            reading = Reading(of=name.text, topic=False, at=at, table=table)
+            return self._as(kind, known), self._read_as(reading)
         return self._topic(name.text, kind), self._read(name, kind, event_time)
 
     def _read(self, name: Name, kind: Kind, event_time: str | None) -> str:
@@ -205,14 +200,15 @@ class Sources:
 
     def _read_as(self, reading: Reading) -> str:
         called = f"{reading.of}_table" if reading.table else reading.of
+        called = called if reading.table or reading.topic else f"{reading.of}_changes"
         called = f"{called}_by_{reading.event_time}" if reading.event_time else called
         while called in self.relations or called in self.roles or called in self.later:
             called += "_"
         self.readings.setdefault(called, reading)
         return called
 
-    def _as_table(self, relation: Relation) -> Relation:
-        shape = replace(relation.shape, kind="TABLE")
+    def _as(self, kind: Kind, relation: Relation) -> Relation:
+        shape = replace(relation.shape, kind=kind, grouped=False)
         return replace(relation, shape=shape, events=frozenset())
 
     def _topic(self, name: str, kind: Kind) -> Relation:
