@@ -35,6 +35,7 @@ from kaflow_engine.flow.flow import Backfill, Flow
 from kaflow_engine.flow.graph import last_level
 from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.model.config import Config
+from kaflow_engine.model.lenses.front_end import load_processor
 from kaflow_engine.model.pipelines.loader import load_pipeline
 from kaflow_engine.operators.rows.reports import read_reports
 from kaflow_engine.operators.watermark import next_change
@@ -207,7 +208,10 @@ def _run(order: Order) -> None:
 def plan_of(order: Order) -> Flow:
     """Plan the pipeline of a run."""
     if order.file:
-        (planned,) = prepare([load_pipeline(Path(order.file))], config_of(order))
+        file = Path(order.file)
+        processor = file.name.endswith(".processor.yaml")
+        spec = load_processor(file, {}) if processor else load_pipeline(file)
+        (planned,) = prepare([spec], config_of(order))
         return planned.plan
     if order.pipeline == "copy":
         return copy_plan(order.name, order.inputs, order.delivery)

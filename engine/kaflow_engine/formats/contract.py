@@ -115,6 +115,15 @@ class Format(Protocol):
         """
         ...
 
+    def nullable(self, schema: str) -> frozenset[str]:
+        """Return the fields that a registered schema lets be NULL, in lower case; a field of a
+        field is `a.b`.
+
+        Raises:
+            ModelError: The schema cannot be read.
+        """
+        ...
+
     def schema_of(self, columns: Sequence[Column], name: str) -> str | None:
         """Return the schema of rows with these columns; None: the format has no schemas.
 
@@ -149,6 +158,10 @@ class WithoutSchemas:
     """What formats have in common whose values need no schema."""
 
     traits: Traits
+
+    def nullable(self, schema: str) -> frozenset[str]:
+        """Return none: no schema says it."""
+        return frozenset()
 
     def register(self, registry: "Registry", subject: str, schema: str) -> int:
         """Refuse.

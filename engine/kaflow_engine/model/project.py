@@ -14,7 +14,7 @@ from kaflow_engine.model.files.yaml_file import raise_as_found, read_yaml
 from kaflow_engine.model.front_ends import DEFAULT, FRONT_ENDS
 from kaflow_engine.model.pipelines.contract import (
     FrontEnd,
-    IsFunction,
+    FunctionKindOf,
     SourceFile,
     Surroundings,
     no_function,
@@ -101,7 +101,7 @@ def read_project(
     paths: Sequence[Path],
     config: Config | None = None,
     variables: Mapping[str, str] | None = None,
-    is_function: IsFunction = no_function,
+    function_kind: FunctionKindOf = no_function,
 ) -> ProjectFiles:
     """Read all pipeline files, and go on where one holds mistakes.
 
@@ -111,7 +111,7 @@ def read_project(
             end takes for its own, such as case files.
         config: The configuration; the file it was read from is not a pipeline.
         variables: Values for `${VAR}`; None: those that the configuration allows.
-        is_function: Knows the functions of the project.
+        function_kind: Knows the functions of the project.
     """
     given = config or Config()
     known = variables_of_authors(given.env, given.file) if variables is None else variables
@@ -124,7 +124,7 @@ def read_project(
     for folder in _project_folders(paths):
         for file in sorted(_files(folder)):
             search.near(file)
-    readings, around, others = _lowered(search, config.vars if config else {}, is_function)
+    readings, around, others = _lowered(search, config.vars if config else {}, function_kind)
     named = [reading.spec for reading in readings if reading.spec and reading.name]
     return ProjectFiles(
         readings=readings,
@@ -135,7 +135,7 @@ def read_project(
 
 
 def _lowered(
-    search: "_Search", variables: Mapping[str, object], is_function: IsFunction
+    search: "_Search", variables: Mapping[str, object], function_kind: FunctionKindOf
 ) -> tuple[tuple[Reading, ...], tuple[Reading, ...], tuple[ModelError, ...]]:
     readings: list[Reading] = []
     around: list[Reading] = []
@@ -146,7 +146,7 @@ def _lowered(
             pipelines=known,
             variables=variables,
             environment=search.variables,
-            is_function=is_function,
+            function_kind=function_kind,
         )
         found = end.lower(search.files.get(end.name, ()), surroundings)
         readings += found.readings

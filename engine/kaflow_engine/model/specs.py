@@ -32,6 +32,7 @@ from kaflow_engine.model.query_settings import (
 from kaflow_engine.model.relations.relation_specs import OF_READINGS, RelationSpec
 from kaflow_engine.model.relations.transform_specs import AnyRelation, AnyTransform, TransformSpec
 from kaflow_engine.model.sources.any_source import AnySource
+from kaflow_engine.model.sources.nulls import NullChecks
 from kaflow_engine.model.sources.topic_specs import TopicSpec
 from kaflow_engine.model.spec import Path, Spec
 
@@ -114,6 +115,8 @@ class PipelineSpec(Spec):
     """Where the pipeline begins; not a key of the file."""
     places: Mapping[Path, Location] = Field(default={}, exclude=True, repr=False)
     """Where every key stands; not a key of the file."""
+    nulls: NullChecks = Field(default=NullChecks(), exclude=True, repr=False)
+    """Where NULL may not stand, as its front end found; not a key of the file."""
 
     @field_validator("id", mode="before")
     @classmethod

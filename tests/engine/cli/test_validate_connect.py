@@ -140,3 +140,32 @@ def test_what_is_read_must_be_there_and_have_columns(
         assert [m["message"] for m in mistakes] if said else not mistakes
         assert all(said and said[1] in mistake["message"] for mistake in mistakes), mistakes
     assert done.exit_code in (10, 11)
+
+
+NULLABLE = (
+    '{"type": "record", "name": "v", "fields": [{"name": "id", "type": "string"}, '
+    '{"name": "n", "type": ["null", "int"]}]}'
+)
+
+
+def test_what_registered_schemas_let_be_null(
+    broker: Broker, registry: SchemaRegistry, folder: Path, unique: str
+) -> None:
+    topic = f"{unique}.a"
+    create_topic(broker.settings, topic, 1)
+    Registry(url=registry.url).register(f"{topic}-value", NULLABLE, "AVRO")
+    for name, strict in (("strict", "on"), ("warned", "warn"), ("lax", "off")):
+        sql = (
+            f"INSERT INTO {unique}.{name}\nSELECT STREAM id || 'x' AS x, n + 1 AS m FROM {topic};\n"
+        )
+        about = f"name: {name}\nstrict_nulls: {strict}\ntopics: {{{topic}: {{format: avro}}}}\n"
+        folder.joinpath(f"{name}.processor.sql").write_text(sql)
+        folder.joinpath(f"{name}.processor.yaml").write_text(about)
+    done = run()
+    assert done.exit_code == 10, done.output
+    found = [line for line in done.stderr.splitlines() if ":2:" in line]
+    words = f"'n' can be NULL, which '+' does not take: the field 'n' of '{topic}' is nullable"
+    assert sorted(found) == [
+        f"error: pipelines/strict.processor.sql:2:31: {words}",
+        f"notice: pipelines/warned.processor.sql:2:31: {words}",
+    ]

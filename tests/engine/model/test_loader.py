@@ -92,7 +92,7 @@ SMART = {**SENT, "type": "smart", "coalesce": "none"}
 NO_TABLE = {"table": False, "primary_key": (), "operation": None, "retain": None}
 TABLE = {"table": True, "primary_key": ("code", "on"), "operation": "header:dbz.op", "retain": DAYS}
 KEY = {"key": "id", "key_format": "long", "key_type": None}
-WITH_GRACE = {"ttl": None, "grace": 2 * HOUR, "on_late": "drop"}
+WITH_GRACE = {"ttl": None, "grace": 2 * HOUR, "on_late": "drop", "retain": None}
 ONE = {"query": "SELECT 1", "description": "One.", "aggregation": WITH_GRACE}
 NONE = RelationSpec().model_dump()
 
@@ -137,7 +137,12 @@ def test_every_key() -> None:
             "every": None,
         },
         "emission": {**SMART, "require": ("id", "price"), "on_expiry": "dead_letter"},
-        "aggregation": {"ttl": 7 * 24 * HOUR, "grace": HOUR, "on_late": "dead_letter"},
+        "aggregation": {
+            "ttl": 7 * 24 * HOUR,
+            "grace": HOUR,
+            "on_late": "dead_letter",
+            "retain": None,
+        },
         "state": {
             "events": {"default_ttl": 500, "overrides": {"orders": 14 * 24 * HOUR}},
             "dimensions": ("users",),

@@ -23,11 +23,12 @@ from tests.engine.plan.test_evolution import STORED
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 SHOP = FIXTURES / "functions" / "shop_functions.py"
+AGGREGATES = FIXTURES / "functions" / "shop_aggregates.py"
 IMPORTS = """\
 from decimal import Decimal
 from typing import Annotated
 import pyarrow as pa
-from kaflow_engine.api.functions import function
+from kaflow_engine.api.functions import aggregate, function
 """
 DICE = """\
 from kaflow_engine.api.functions import function
@@ -43,8 +44,15 @@ def rows(name):
     return [pytest.param(row, id=row["title"]) for row in found]
 
 
-@pytest.mark.parametrize("row", rows("calls"))
-def test_a_wrong_call(row, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("row", "module"),
+    [
+        *((*row.values, SHOP) for row in rows("calls")),
+        *((*row.values, AGGREGATES) for row in rows("aggregate_calls")),
+    ],
+    ids=lambda given: given["title"] if isinstance(given, dict) else "",
+)
+def test_a_wrong_call(row, module, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("dice.py").write_text(DICE)
     query = "\n  ".join(row["query"].splitlines())
@@ -53,13 +61,13 @@ def test_a_wrong_call(row, tmp_path, monkeypatch):
     if "relations" in row:
         topics += f"relations: {json.dumps(row['relations'])}\n"
     Path("p.yaml").write_text(f"name: p\nquery: |\n  {query}\n{topics}")
-    config = Config.model_validate({"functions": [str(SHOP), "dice.py"]})
+    config = Config.model_validate({"functions": [str(module), "dice.py"]})
     with pytest.raises(ModelError) as raised:
         check_pipeline(load_pipeline(Path("p.yaml"), {}), config)
     assert str(raised.value) == row["error"]
 
 
-@pytest.mark.parametrize("row", rows("declarations"))
+@pytest.mark.parametrize("row", [*rows("declarations"), *rows("aggregates")])
 def test_a_wrong_declaration(row, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("f.py").write_text(IMPORTS + row.get("code", ""))
@@ -171,3 +179,40 @@ def test_the_text_of_a_pipeline_is_no_module(tmp_path, monkeypatch):
         check_pipeline(pipeline_from_mapping(given, Location("p.yaml")), Config())
     with pytest.raises(ModelError, match="functions"):
         pipeline_from_mapping({**given, "functions": ["evil.py"]}, Location("p.yaml"))
+
+
+def aggregate_plan(tmp_path, version, methods, query="SELECT id, best(n) AS x FROM a GROUP BY id"):
+    """Return a plan that calls an aggregate with such methods."""
+    file = tmp_path / f"g{version}_{len(list(tmp_path.iterdir()))}.py"
+    code = f"@aggregate(version={version})\nclass Best:\n    def empty(self) -> int: return 0\n"
+    code += "    def add(self, state: int, value: int) -> int: return max(state, value)\n"
+    file.write_text(IMPORTS + code + "".join(f"    {line}\n" for line in methods))
+    given = {
+        "name": "p",
+        "query": query,
+        "emission": {"type": "immediate"},
+        "topics": {"a": {"columns": {"id": "VARCHAR", "n": "INTEGER"}}},
+        "output": {"topic": "o", "key": "id"},
+    }
+    spec = pipeline_from_mapping(given, Location("p"))
+    config = Config.model_validate({"functions": [str(file)]})
+    return build_plan(spec, config, {"a": declared_columns(spec, "a") or ()})
+
+
+MERGE = "def merge(self, one: int, other: int) -> int: return max(one, other)"
+
+
+def test_an_aggregate_of_another_version_is_another_plan(tmp_path):
+    before, same, after = (aggregate_plan(tmp_path, n, [MERGE]).plan for n in (1, 1, 2))
+    assert functions_called(before) == functions_called(same)
+    assert not set(functions_called(before)) & set(functions_called(after))
+    require(functions_called(after))
+    with pytest.raises(RunError, match="the function 'best' of version 9, and here is version 2"):
+        require(["best__merged__v9_00000000"])
+
+
+def test_what_a_group_keeps_of_an_aggregate(tmp_path):
+    kept = aggregate_plan(tmp_path, 1, []).plan
+    merged = aggregate_plan(tmp_path, 1, [MERGE]).plan
+    names = [{key.partition("__v")[0] for key in functions_called(p)} for p in (kept, merged)]
+    assert names == [{"best"}, {"best__first", "best__merged", "best__result"}]

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
-from kaflow_engine.errors import ModelError
-from kaflow_engine.model.lenses.front_end import load_processor
+from kaflow_engine.errors import Location, ModelError
+from kaflow_engine.model.files.tree import from_plain
+from kaflow_engine.model.lenses.front_end import load_processor, processor_from_mapping
 from kaflow_engine.plan.planner.pipeline_plan import check_pipeline
 
 ROWS = Path(__file__).parents[2] / "fixtures" / "errors" / "lenses"
@@ -27,9 +28,18 @@ def test_error(row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPa
     path = Path("p.processor.sql")
     path.write_text(row["sql"], encoding="utf-8")
     if "topics" in row:
-        about = yaml.safe_dump({"name": "p", "topics": row["topics"]})
-        Path("p.processor.yaml").write_text(about, encoding="utf-8")
+        said = {key: row[key] for key in ("strict_nulls", "topics") if key in row}
+        Path("p.processor.yaml").write_text(yaml.safe_dump({"name": "p", **said}), encoding="utf-8")
     with pytest.raises(ModelError) as raised:
         check_pipeline(load_processor(path, {}))
     assert str(raised.value) == row["error"]
     assert raised.value.exit_code == 10
+
+
+@pytest.mark.parametrize(("strict", "notices"), [("warn", 1), ("off", 0)])
+def test_nulls_that_are_let_through(strict: str, notices: int) -> None:
+    topics = {"t": {"columns": {"x": "INTEGER"}, "nullable": ["x"]}}
+    sql = "INSERT INTO o SELECT STREAM x + 1 AS y FROM t;"
+    about = {"name": "p", "strict_nulls": strict, "topics": topics, "sql": sql}
+    spec = processor_from_mapping(from_plain(about, Location("p")))
+    assert len(check_pipeline(spec)) == notices

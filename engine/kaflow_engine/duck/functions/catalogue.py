@@ -6,7 +6,7 @@ text of a pipeline is only compared with names that were found.
 
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
@@ -18,8 +18,9 @@ from threading import Lock
 from types import ModuleType
 
 from kaflow_engine.duck import binding
-from kaflow_engine.duck.functions.declared import declared_in
-from kaflow_engine.duck.functions.signature import Function, typed
+from kaflow_engine.duck.functions.aggregates import typed_aggregate
+from kaflow_engine.duck.functions.declared import aggregates_in, declared_in
+from kaflow_engine.duck.functions.signature import Function, plain_name, typed
 from kaflow_engine.errors import KaflowError, Location, ModelError, RunError
 
 GROUP = "kaflow.udfs"
@@ -33,6 +34,7 @@ FAILED = "FunctionFailed: "
 
 IN_PLANS = re.compile(r"\b([a-z][a-z0-9_]*?)__v([0-9]+)_[0-9a-f]{8}\b", re.IGNORECASE)
 """What plans call functions."""
+_LISTED = re.compile(IN_PLANS.pattern.replace("(", "(?:") + r"\((ARRAY_AGG\()", re.IGNORECASE)
 _CALLS = re.compile(IN_PLANS.pattern + r"(?=\()", re.IGNORECASE)
 
 
@@ -90,7 +92,7 @@ def found() -> dict[str, Function]:
     """
     ours, others = _named(_process.sources), _of_packages()
     for name in sorted(ours.keys() & others.keys()):
-        if ours[name].call is not others[name].call:
+        if not _same(ours[name], others[name]):
             raise _two_of_one_name(ours[name], others[name])
     return {**others, **ours}
 
@@ -141,7 +143,13 @@ def shown(key: str) -> tuple[str, str]:
     """Return the name and the version of what plans call a function."""
     match = IN_PLANS.fullmatch(key)
     assert match is not None
-    return match[1].lower(), match[2]
+    return plain_name(match[1].lower()), match[2]
+
+
+def aggregate(key: str) -> Function | None:
+    """Return the aggregate that plans call so."""
+    found = _process.known.functions.get(key.lower())
+    return found if found is not None and found.aggregates else None
 
 
 def called_in(sql: str) -> Iterable[str]:
@@ -151,12 +159,23 @@ def called_in(sql: str) -> Iterable[str]:
 
 def plain(text: str) -> str:
     """Return SQL of a plan, or words about it, with functions called as the author calls them."""
-    return IN_PLANS.sub(lambda call: call[1].lower(), text)
+    return IN_PLANS.sub(lambda call: plain_name(call[1].lower()), _without_lists(text))
 
 
 def with_versions(text: str) -> str:
     """Return SQL of a plan with functions called by their names and versions."""
-    return _CALLS.sub(lambda call: f"{call[1].lower()}@{call[2]}", text)
+    return _CALLS.sub(lambda call: f"{plain_name(call[1].lower())}@{call[2]}", _without_lists(text))
+
+
+def _without_lists(text: str) -> str:
+    """Return SQL in which aggregates take values instead of the list of them."""
+    while (found := _LISTED.search(text)) is not None:
+        start, depth, end = found.end(), 1, found.end()
+        while depth and end < len(text):
+            depth += {"(": 1, ")": -1}.get(text[end], 0)
+            end += 1
+        text = f"{text[: found.start(1)]}{text[start : end - 1]}{text[end:]}"
+    return text
 
 
 def _named(sources: Sources) -> dict[str, Function]:
@@ -179,13 +198,24 @@ def _of_packages() -> dict[str, Function]:
 
 def _by_name(modules: Sequence[ModuleType]) -> dict[str, Function]:
     here: dict[str, Function] = {}
-    for declared in (each for module in modules for each in declared_in(vars(module))):
-        one = typed(declared)
+    for one in (each for module in modules for each in _declared_by(module)):
         other = here.setdefault(one.name, one)
-        if other.call is not one.call:
+        if not _same(other, one):
             raise _two_of_one_name(one, other)
     _make_known(here.values())
     return here
+
+
+def _same(one: Function, other: Function) -> bool:
+    """Tell whether two names of functions are those of one; classes are read once for each list."""
+    both = one.aggregates and other.aggregates
+    return one.call is other.call or (both and one.at == other.at)
+
+
+def _declared_by(module: ModuleType) -> Iterator[Function]:
+    values = vars(module)
+    yield from map(typed, declared_in(values))
+    yield from map(typed_aggregate, aggregates_in(values))
 
 
 def _two_of_one_name(one: Function, other: Function) -> ModelError:
@@ -196,11 +226,12 @@ def _two_of_one_name(one: Function, other: Function) -> ModelError:
     )
 
 
-def _make_known(functions: Iterable[Function]) -> None:
+def _make_known(functions: Collection[Function]) -> None:
     """Let plans call functions, in place of others of the same name, version and types."""
     known = _process.known
     with _finding:
-        for one in functions:
+        steps = (each for one in functions if one.steps is not None for each in one.steps.functions)
+        for one in (*functions, *steps):
             before = known.functions.get(one.key)
             if before is None or before.call is not one.call:
                 binding.declare(one.key, [each.type for each in one.parameters], one.returns.type)

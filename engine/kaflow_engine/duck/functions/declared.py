@@ -3,13 +3,15 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any, TypeVar, cast, overload
+from typing import Any, Literal, TypeVar, cast, overload
 
 from kaflow_engine.errors import Location, ModelError
 
 MARK = "__kaflow_function__"
+MARK_OF_AGGREGATES = "__kaflow_aggregate__"
 
 F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C", bound=type[Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +23,10 @@ class Declared:
     """As its author wrote it: it may be wrong."""
     deterministic: bool
     call: Callable[..., Any]
+    """The function; the class of an aggregate."""
     at: Location
     module: str
+    decorator: Literal["function", "aggregate"] = "function"
 
 
 @overload
@@ -58,6 +62,77 @@ def function(
         return marked
 
     return mark if call is None else mark(call)
+
+
+@overload
+def aggregate(of: C, /) -> C: ...
+
+
+@overload
+def aggregate(
+    *, name: str | None = None, version: int = 1, deterministic: bool = True
+) -> Callable[[C], C]: ...
+
+
+def aggregate(
+    of: C | None = None,
+    /,
+    *,
+    name: str | None = None,
+    version: int = 1,
+    deterministic: bool = True,
+) -> C | Callable[[C], C]:
+    """Let the SQL of pipelines call a class as an aggregate of the rows of a group.
+
+    Args:
+        of: The class, where the decorator stands without brackets.
+        name: What SQL calls it; None: the name of the class in lower case.
+        version: Raise it whenever the aggregate gives other values than before.
+        deterministic: It gives the same value for the same rows, today and when a batch runs again.
+            Pipelines cannot call others.
+    """
+
+    def mark(marked: C) -> C:
+        setattr(marked, MARK_OF_AGGREGATES, (name, version, deterministic))
+        return marked
+
+    return mark if of is None else mark(of)
+
+
+def aggregates_in(values: dict[str, Any]) -> tuple[Declared, ...]:
+    """Return the aggregates among the values of a module, each once.
+
+    Raises:
+        ModelError: What is decorated is no class.
+    """
+    found: dict[type[Any], None] = {}
+    for name, value in values.items():
+        if isinstance(value, type) and MARK_OF_AGGREGATES in vars(value):
+            found[value] = None
+        elif isinstance(vars(value).get(MARK_OF_AGGREGATES), tuple) if callable(value) else False:
+            raise ModelError(
+                f"'{name}' is decorated with @aggregate, and is no class but "
+                f"{type(value).__name__}",
+                hint="write class, with the methods empty and add",
+            )
+    return tuple(_declared_class(each) for each in found)
+
+
+def _declared_class(of: type[Any]) -> Declared:
+    said = cast(tuple[str | None, object, bool], vars(of)[MARK_OF_AGGREGATES])
+    name, version, deterministic = said
+    first = next(
+        (each.__code__ for each in vars(of).values() if isinstance(each, FunctionType)), None
+    )
+    return Declared(
+        name=name or of.__name__.lower(),
+        version=version,
+        deterministic=deterministic,
+        call=of,
+        at=Location(first.co_filename, first.co_firstlineno) if first else Location(of.__module__),
+        module=of.__module__,
+        decorator="aggregate",
+    )
 
 
 def declared_in(values: dict[str, Any]) -> tuple[Declared, ...]:

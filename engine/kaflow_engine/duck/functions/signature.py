@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from hashlib import sha256
@@ -74,6 +74,10 @@ class Function:
     module: str
     at: Location = field(compare=False)
     call: Callable[..., Any] = field(compare=False)
+    aggregates: bool = False
+    """Its first argument is the list of the values of a group."""
+    steps: "Steps | None" = field(default=None, compare=False)
+    """Of an aggregate that can be taken up where it stopped."""
 
     @property
     def key(self) -> str:
@@ -87,12 +91,42 @@ class Function:
     @property
     def types(self) -> str:
         """The types of its arguments as calls are shown."""
-        return f"({', '.join(_typed(each) for each in self.parameters)})"
+        first, *others = self.parameters
+        shown = replace(first, type=first.type.removesuffix("[]")) if self.aggregates else first
+        return f"({', '.join(_typed(each) for each in (shown, *others))})"
 
     @property
     def signature(self) -> str:
         """Its types; `?` stands behind those that may be NULL."""
         return f"{self.name}{self.types} -> {_typed(self.returns)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """An aggregate in parts, each a function of its own: what a group keeps is a value."""
+
+    kept: str
+    """The type of what a group keeps."""
+    first: Function
+    """Of one row what a group of it keeps."""
+    merged: Function
+    """Of a list of what groups keep, what the group of all their rows keeps."""
+    result: Function
+    """Of what a group keeps, the value."""
+    taken: Function | None
+    """Of a row that goes, what takes it away when it is merged; None: it cannot be undone."""
+
+    @property
+    def functions(self) -> tuple[Function, ...]:
+        """All of them."""
+        return tuple(
+            each for each in (self.first, self.merged, self.result, self.taken) if each is not None
+        )
+
+
+def plain_name(name: str) -> str:
+    """Return what authors call a function, or the aggregate that it is a step of."""
+    return name.partition("__")[0]
 
 
 def _typed(parameter: Parameter) -> str:
@@ -105,23 +139,20 @@ def typed(declared: Declared) -> Function:
     Raises:
         ModelError: Its name, version or an annotation is none that SQL can have.
     """
-    _check_name(declared)
-    version = declared.version
-    if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version < _MOST:
-        raise _refused(declared, f"has version {version!r}", "versions count from 1: version=2")
-    parameters = list(_parameters(declared))
+    version = checked_version(declared)
+    parameters = list(parameters_of(declared))
     if not parameters:
-        raise _refused(declared, "takes no argument", "let it take a column of the record")
-    hints = _hints(declared)
+        raise refused(declared, "takes no argument", "let it take a column of the record")
+    hints = hints_of(declared)
     if "return" not in hints:
-        raise _refused(declared, "does not say what it returns", "write -> str, or another type")
+        raise refused(declared, "does not say what it returns", "write -> str, or another type")
     call = declared.call
     if inspect.iscoroutinefunction(call) or inspect.isgeneratorfunction(call):
-        raise _refused(declared, "is async, or yields", "let it return its value")
-    kinds = [_read(declared, name, hints[name]) for name in (*parameters, "return")]
+        raise refused(declared, "is async, or yields", "let it return its value")
+    kinds = [read_type(declared, name, hints[name]) for name in (*parameters, "return")]
     vectors = {vector for _, vector in kinds}
     if len(vectors) > 1:
-        raise _refused(
+        raise refused(
             declared,
             "takes or gives both Arrow arrays and values",
             "annotate all arguments and the result with arrays, or none",
@@ -140,14 +171,27 @@ def typed(declared: Declared) -> Function:
     )
 
 
+def checked_version(declared: Declared) -> int:
+    """Return the version of a function whose name SQL can call.
+
+    Raises:
+        ModelError: Its name or its version is none.
+    """
+    _check_name(declared)
+    version = declared.version
+    if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version < _MOST:
+        raise refused(declared, f"has version {version!r}", "versions count from 1: version=2")
+    return version
+
+
 def _check_name(declared: Declared) -> None:
     name = declared.name
     if not _NAME.fullmatch(name) or "__" in name or name.endswith("_"):
         hint = "use a-z, 0-9 and single _, such as name='risk_of'"
-        raise _refused(declared, "has a name that SQL cannot call", hint)
+        raise refused(declared, "has a name that SQL cannot call", hint)
     if name in binding.functions() | binding.aggregates() or not _is_free(name):
-        hint = "give it another one: @function(name='…')"
-        raise _refused(declared, "has a name that SQL has taken", hint)
+        hint = f"give it another one: @{declared.decorator}(name='…')"
+        raise refused(declared, "has a name that SQL has taken", hint)
 
 
 def _is_free(name: str) -> bool:
@@ -163,28 +207,43 @@ def _is_free(name: str) -> bool:
     return isinstance(tree, exp.Select) and isinstance(tree.selects[0], exp.Anonymous)
 
 
-def _parameters(declared: Declared) -> Iterator[str]:
+def parameters_of(declared: Declared) -> Iterator[str]:
+    """Yield the names of arguments.
+
+    Raises:
+        ModelError: One may be left out.
+    """
     for name, each in inspect.signature(declared.call).parameters.items():
         plain = each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
         if not plain or each.default is not each.empty:
             hint = "SQL passes all arguments by their places: give each a name and no default"
-            raise _refused(declared, f"has the argument '{name}', which may be left out", hint)
+            raise refused(declared, f"has the argument '{name}', which may be left out", hint)
         yield name
 
 
-def _hints(declared: Declared) -> dict[str, Any]:
+def hints_of(declared: Declared) -> dict[str, Any]:
+    """Return the annotations of a function, one at least for each argument.
+
+    Raises:
+        ModelError: One is missing, or means nothing.
+    """
     try:
         hints = get_type_hints(declared.call, include_extras=True)
     except (NameError, TypeError, AttributeError, SyntaxError) as error:
         what = f"has an annotation that is not known: {error}"
-        raise _refused(declared, what, f"write {_TYPES}") from error
+        raise refused(declared, what, f"write {_TYPES}") from error
     for name in inspect.signature(declared.call).parameters:
         if name not in hints:
-            raise _refused(declared, f"does not say of what type '{name}' is", f"write {_TYPES}")
+            raise refused(declared, f"does not say of what type '{name}' is", f"write {_TYPES}")
     return hints
 
 
-def _read(declared: Declared, name: str, hint: Any) -> tuple[Parameter, bool]:
+def read_type(declared: Declared, name: str, hint: Any) -> tuple[Parameter, bool]:
+    """Return what an annotation says, and whether it is one of Arrow's arrays.
+
+    Raises:
+        ModelError: It is no type of SQL.
+    """
     inner, null = _optional(hint)
     kind, vector = _type(inner)
     whose = "its result" if name == "return" else f"'{name}'"
@@ -192,15 +251,15 @@ def _read(declared: Declared, name: str, hint: Any) -> tuple[Parameter, bool]:
         shown = getattr(inner, "__name__", None) or str(inner)
         what = f"has the type {shown} of {whose}, which is none of SQL"
         cure = "Annotated[Decimal, 'DECIMAL(18, 2)'] says which" if inner is Decimal else _TYPES
-        raise _refused(declared, what, f"write {cure}" if cure is _TYPES else cure)
+        raise refused(declared, what, f"write {cure}" if cure is _TYPES else cure)
     try:
         found = binding.type_name(kind)
     except binding.Error as error:
         what = f"has the type '{kind}' of {whose}, which DuckDB does not know"
-        raise _refused(declared, what, "use one such as VARCHAR or DECIMAL(18, 2)") from error
+        raise refused(declared, what, "use one such as VARCHAR or DECIMAL(18, 2)") from error
     if not _POSSIBLE.issuperset(_parts(found)):
         what = f"has the type {found} of {whose}, which functions cannot have"
-        raise _refused(declared, what, "write VARCHAR or another type, and CAST in the query")
+        raise refused(declared, what, "write VARCHAR or another type, and CAST in the query")
     return Parameter(name=name, type=found, null=null), vector
 
 
@@ -236,5 +295,6 @@ def _type(hint: Any) -> tuple[str | None, bool]:
     return (_SCALARS.get(hint) if isinstance(hint, type) else None), False
 
 
-def _refused(declared: Declared, what: str, hint: str) -> ModelError:
-    return ModelError(f"the function '{declared.name}' {what}", declared.at, hint)
+def refused(declared: Declared, what: str, hint: str) -> ModelError:
+    """Return the error for a function that is not as it should be."""
+    return ModelError(f"the {declared.decorator} '{declared.name}' {what}", declared.at, hint)

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from duckdb.func import ARROW, SPECIAL
 
 from kaflow_engine.duck.binding import taking
-from kaflow_engine.duck.functions.signature import Function
+from kaflow_engine.duck.functions.signature import Function, plain_name
 from kaflow_engine.masking import without_secrets
 
 _LONGEST = 200
@@ -106,7 +106,9 @@ def _put_back(made: pa.Array, taken: pa.Array, rows: int) -> pa.Array:
 
 
 def _not_null(function: Function) -> tuple[int, ...]:
-    return tuple(n for n, each in enumerate(function.parameters) if not each.null)
+    given = function.parameters
+    lists = 1 if function.aggregates else 0  # of no rows it is NULL
+    return tuple(n for n, each in enumerate(given) if not each.null and n >= lists)
 
 
 def _whole(vector: Vector) -> pa.Array:
@@ -129,4 +131,4 @@ def _failed(function: Function, error: Exception) -> FunctionFailed:
         raise error
     said = without_secrets(" ".join(str(error).split()))
     said = said if len(said) <= _LONGEST else f"{said[:_LONGEST]}…"
-    return FunctionFailed(f"{function.name}: {type(error).__name__}: {said}")
+    return FunctionFailed(f"{plain_name(function.name)}: {type(error).__name__}: {said}")

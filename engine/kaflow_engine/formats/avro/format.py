@@ -38,6 +38,12 @@ class AvroFormat:
         schema = evidence.schema()
         return None if schema is None else columns_of(schema)
 
+    def nullable(self, schema: str) -> frozenset[str]:
+        """Return the fields that are unions with null, and those inside of them."""
+        from kaflow_engine.formats.avro.nullability import nullable_fields
+
+        return nullable_fields(schema)
+
     def schema_of(self, columns: Sequence[Column], name: str) -> str | None:
         """Return the schema of a record with these fields."""
         from kaflow_engine.formats.avro.schema import avro_schema

@@ -36,6 +36,12 @@ class JsonSchemaFormat:
         schema = evidence.schema()
         return None if schema is None else columns_of(schema)
 
+    def nullable(self, schema: str) -> frozenset[str]:
+        """Return the properties that are not required, or may be null."""
+        from kaflow_engine.formats.json_schema.read import nullable_properties
+
+        return nullable_properties(schema)
+
     def schema_of(self, columns: Sequence[Column], name: str) -> str | None:
         """Return the schema of an object with these properties."""
         from kaflow_engine.formats.json_schema.write import json_schema

@@ -43,14 +43,27 @@ def columns_of(schema: str) -> tuple[Column, ...]:
     """
     text, others = parts_of(schema)
     documents = {"": _parsed(text), **{name: _parsed(other) for name, other in others.items()}}
-    reader = _Reader(documents)
-    found = reader.kind(_At("", documents[""]), ())
+    found = _Reader(documents).kind(_At("", documents[""]), ())
     if not isinstance(found, Struct):
         raise ModelError(
             f"the JSON Schema is not that of an object with properties: {text[:200]}",
             hint="wrap the value in an object; its properties become columns",
         )
     return tuple(Column(name, type_text(kind)) for name, kind in found.fields)
+
+
+@lru_cache(maxsize=256)
+def nullable_properties(schema: str) -> frozenset[str]:
+    """Return the properties that are not required, or may be null, in lower case; a property of a
+    property is `a.b`.
+
+    Raises:
+        ModelError: It is no JSON Schema.
+    """
+    text, others = parts_of(schema)
+    documents = {"": _parsed(text), **{name: _parsed(other) for name, other in others.items()}}
+    found = _Reader(documents).properties(_At("", documents[""]), ())
+    return frozenset(name for name, can_be in found.items() if can_be)
 
 
 def _parsed(text: str) -> object:
@@ -90,6 +103,44 @@ class _Reader:
         if "allOf" in node:
             return self._all([_At(at.document, each) for each in _nodes(node["allOf"])], within)
         return self._plain(at.document, node, within)
+
+    def properties(self, at: _At, within: tuple[str, ...]) -> dict[str, bool]:
+        """Return whether each property can be NULL, those inside of others too."""
+        node = _node(at.node) or {}
+        if "$ref" in node:
+            target = f"{at.document}|{node['$ref']}"
+            if target in within:
+                return {}
+            return self.properties(self._target(at.document, str(node["$ref"])), (*within, target))
+        found: dict[str, bool] = {}
+        for part in (
+            each for word in ("allOf", "oneOf", "anyOf") for each in _nodes(node.get(word))
+        ):
+            for name, can_be in self.properties(_At(at.document, part), within).items():
+                found[name] = found.get(name, True) and can_be  # one that says so is enough
+        required = {str(name) for name in _nodes(node.get("required"))}
+        for name, of in cast(Node, node.get("properties") or {}).items():
+            inside = _At(at.document, of)
+            found[name.lower()] = name not in required or self._may_be_null(inside, within)
+            for path, can_be in self.properties(inside, within).items():
+                found[f"{name.lower()}.{path}"] = can_be
+        return found
+
+    def _may_be_null(self, at: _At, within: tuple[str, ...]) -> bool:
+        node = _node(at.node)
+        if node is None:
+            return True
+        if "$ref" in node:
+            target = f"{at.document}|{node['$ref']}"
+            if target in within:
+                return False
+            return self._may_be_null(
+                self._target(at.document, str(node["$ref"])), (*within, target)
+            )
+        if any(_is_null(each) for word in ("oneOf", "anyOf") for each in _nodes(node.get(word))):
+            return True
+        said: object = node.get("type")
+        return _is_null(node) or (isinstance(said, list) and "null" in said)
 
     def _plain(self, document: str, node: Node, within: tuple[str, ...]) -> Type:
         match _type_of(node):

@@ -39,6 +39,12 @@ class ProtobufFormat:
         schema = evidence.schema()
         return None if schema is None else columns_of(schema)
 
+    def nullable(self, schema: str) -> frozenset[str]:
+        """Return the fields that may not be written and have no other value then."""
+        from kaflow_engine.formats.protobuf.nullability import nullable_fields
+
+        return nullable_fields(schema)
+
     def schema_of(self, columns: Sequence[Column], name: str) -> str | None:
         """Return the schema of a message with these fields."""
         from kaflow_engine.formats.protobuf.write import protobuf_schema

@@ -9,7 +9,7 @@ from kaflow_engine.model.files.tree import Entries, Node
 from kaflow_engine.model.files.yaml_file import Document, raise_all, read_text, read_yaml
 from kaflow_engine.model.lenses.grammar.source_text import SourceText
 from kaflow_engine.model.pipelines.contract import (
-    IsFunction,
+    FunctionKindOf,
     Lowered,
     Role,
     SourceFile,
@@ -58,7 +58,7 @@ class LensesProcessors:
         for path, each in found.items():
             _complete(path, each, around.environment)
         read = [
-            (each.wanted, _read(path.name, each, around.is_function))
+            (each.wanted, _read(path.name, each, around.function_kind))
             for path, each in found.items()
         ]
         return Lowered(
@@ -97,18 +97,18 @@ def is_processor(root: Node) -> bool:
     return isinstance(root, Entries) and root.get("sql") is not None
 
 
-def processor_from_mapping(root: Node, is_function: IsFunction = no_function) -> PipelineSpec:
+def processor_from_mapping(root: Node, function_kind: FunctionKindOf = no_function) -> PipelineSpec:
     """Take a processor that stands inside another file.
 
     Raises:
         ModelError: It holds a mistake.
         Problems: It holds several.
     """
-    return _sound(_reading("processor", None, Document(root=root, mistakes=()), is_function))
+    return _sound(_reading("processor", None, Document(root=root, mistakes=()), function_kind))
 
 
 def load_processor(
-    path: Path, variables: Mapping[str, str], is_function: IsFunction = no_function
+    path: Path, variables: Mapping[str, str], function_kind: FunctionKindOf = no_function
 ) -> PipelineSpec:
     """Read a processor's file, and the one beside it.
 
@@ -120,10 +120,10 @@ def load_processor(
     sql = path.with_name(name + SQL)
     about = _beside(path.with_name(name))
     document = read_yaml(about, variables) if about is not None else None
-    return _sound(_reading(name, _text(sql) if sql.exists() else None, document, is_function))
+    return _sound(_reading(name, _text(sql) if sql.exists() else None, document, function_kind))
 
 
-def _read(name: str, files: _Files, is_function: IsFunction) -> Reading:
+def _read(name: str, files: _Files, function_kind: FunctionKindOf) -> Reading:
     about = files.yaml.document if files.yaml is not None else None
     try:
         if files.yaml is not None and files.yaml.mistake is not None:
@@ -132,16 +132,16 @@ def _read(name: str, files: _Files, is_function: IsFunction) -> Reading:
     except ModelError as mistake:
         assert files.sql is not None
         return unreadable(files.sql.path, mistake, name)
-    return _reading(name, sql, about, is_function)
+    return _reading(name, sql, about, function_kind)
 
 
 def _reading(
-    name: str, sql: SourceText | None, about: Document | None, is_function: IsFunction
+    name: str, sql: SourceText | None, about: Document | None, function_kind: FunctionKindOf
 ) -> Reading:
     # Projects without processors load without sqlglot.
     from kaflow_engine.model.lenses.processors import read_processor
 
-    return read_processor(name, sql, about, is_function)
+    return read_processor(name, sql, about, function_kind)
 
 
 def _text(path: Path) -> SourceText:

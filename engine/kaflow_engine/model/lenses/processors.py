@@ -4,18 +4,29 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kaflow_engine.errors import Location, ModelError
+from kaflow_engine.errors import Location, ModelError, UnknownName
 from kaflow_engine.model.files.reading import build, check_keys, salvage
-from kaflow_engine.model.files.tree import Entries, Entry, Node, Scalar, from_plain, lay_over
+from kaflow_engine.model.files.tree import (
+    Entries,
+    Entry,
+    Node,
+    Scalar,
+    find,
+    from_plain,
+    lay_over,
+)
 from kaflow_engine.model.files.yaml_file import Document, in_order
 from kaflow_engine.model.lenses.grammar.source_text import SourceText
 from kaflow_engine.model.lenses.lowering.program import lower_processor
 from kaflow_engine.model.lenses.lowering.sources import Declared
 from kaflow_engine.model.lenses.specs import SHAPE, ProcessorSpec
-from kaflow_engine.model.pipelines.contract import IsFunction
+from kaflow_engine.model.pipelines.contract import FunctionKindOf
 from kaflow_engine.model.pipelines.loader import Reading, read_pipeline
+from kaflow_engine.model.sources.nulls import NullChecks
 
 _TAKEN_OVER = ("description", "owners", "group")
+_OF_PROCESSORS = ("key_columns", "nullable")
+"""What a pipeline file does not say of topics."""
 _RENAMED = {"processor_id": "id", "runners": "partitions"}
 
 
@@ -30,7 +41,7 @@ class _About:
 
 
 def read_processor(
-    name: str, sql: SourceText | None, about: Document | None, is_function: IsFunction
+    name: str, sql: SourceText | None, about: Document | None, function_kind: FunctionKindOf
 ) -> Reading:
     """Read a processor.
 
@@ -38,7 +49,7 @@ def read_processor(
         name: What it is called where its YAML says nothing.
         sql: Of a file of its own; None: the YAML holds it.
         about: Its YAML, if there is one.
-        is_function: Knows the functions of the project.
+        function_kind: Knows the functions of the project.
     """
     said = _about(about)
     given = said.tree.get("sql") if said else None
@@ -55,12 +66,15 @@ def read_processor(
         wrong = [] if mistakes else [_no_text(start)]
         return Reading(at=start, name=name, mistakes=in_order([*mistakes, *wrong]))
     spec = said.spec if said else None
-    lowered = lower_processor(sql, _declared(spec), is_function)
+    lowered = lower_processor(sql, _declared(spec), function_kind)
     mistakes += lowered.mistakes
     if mistakes:
         return Reading(at=start, name=name, mistakes=in_order(mistakes))
     reading = read_pipeline(Document(root=_pipeline(name, tree, lowered.keys, start), mistakes=()))
-    return replace(reading, at=start)
+    if reading.spec is None:
+        return replace(reading, at=start)
+    checks = NullChecks(strict=spec.strict_nulls if spec else "on", operands=lowered.operands)
+    return replace(reading, at=start, spec=reading.spec.model_copy(update={"nulls": checks}))
 
 
 def _about(document: Document | None) -> _About | None:
@@ -78,7 +92,18 @@ def _about(document: Document | None) -> _About | None:
         mistakes += built
         spec = salvage(checked.tree, ProcessorSpec, SHAPE, {}, from_plain({"name": "_"}, root.at))
     assert isinstance(checked.tree, Entries)
+    mistakes += _wrong_nullable(spec, checked.tree)
     return _About(tree=checked.tree, spec=spec, mistakes=tuple(mistakes))
+
+
+def _wrong_nullable(spec: ProcessorSpec | None, tree: Entries) -> Iterator[ModelError]:
+    for name, topic in spec.topics.items() if spec is not None else ():
+        known = topic.columns or {}
+        for place, field in enumerate(topic.nullable):
+            if field.partition(".")[0].lower() in map(str.lower, known):
+                continue
+            node = find(tree, ("topics", name, "nullable", place))
+            yield UnknownName("column", field, known, node.at if node else tree.at)
 
 
 def _inside(text: Scalar) -> SourceText:
@@ -106,6 +131,8 @@ def _declared(spec: ProcessorSpec | None) -> Mapping[str, Declared]:
             format=topic.format,
             key=topic.key_columns or None,
             whole=next(iter(topic.columns or {"value": ""})) if topic.format == "raw" else None,
+            columns=None if topic.columns is None else frozenset(map(str.lower, topic.columns)),
+            nullable=frozenset(map(str.lower, topic.nullable)),
         )
         for name, topic in topics.items()
     }
@@ -129,7 +156,7 @@ def _pipeline(name: str, about: Entries | None, keys: Entries, start: Location) 
 
 
 def _topics(topics: Node) -> Node:
-    """Return what a pipeline file says of topics: their keys have no columns there."""
+    """Return what a pipeline file says of topics."""
     if not isinstance(topics, Entries):
         return topics
     return replace(topics, entries=tuple(_plain(topics)))
@@ -138,7 +165,7 @@ def _topics(topics: Node) -> Node:
 def _plain(topics: Entries) -> Iterator[Entry]:
     for entry in topics.entries:
         if isinstance(entry.value, Entries):
-            kept = tuple(each for each in entry.value.entries if each.key != "key_columns")
+            kept = tuple(each for each in entry.value.entries if each.key not in _OF_PROCESSORS)
             yield replace(entry, value=replace(entry.value, entries=kept))
         else:
             yield entry

@@ -4,6 +4,7 @@ from pydantic import Field
 
 from kaflow_engine.model.files.shapes import Shape
 from kaflow_engine.model.names import Filled, GroupName, Name
+from kaflow_engine.model.sources.nulls import Strictness
 from kaflow_engine.model.sources.topic_specs import TopicSpec
 from kaflow_engine.model.spec import Spec
 
@@ -13,6 +14,8 @@ class ProcessorTopicSpec(TopicSpec):
 
     key_columns: dict[str, Filled] = Field(default={})
     """Fields of a key that is a JSON object, with their DuckDB types."""
+    nullable: tuple[Filled, ...] = ()
+    """Those of `columns` that can be NULL; a field of a field is `a.b`."""
 
 
 class ProcessorSpec(Spec):
@@ -29,6 +32,8 @@ class ProcessorSpec(Spec):
     description: str | None = None
     owners: tuple[Filled, ...] = ()
     group: GroupName | None = None
+    strict_nulls: Strictness = "on"
+    """Whether an expression that can be NULL may stand where Lenses takes none."""
     topics: dict[str, ProcessorTopicSpec] = Field(default={})
 
 

@@ -10,13 +10,12 @@ from kaflow_engine.model.files.yaml_file import Document
 from kaflow_engine.model.pipelines.loader import Reading
 from kaflow_engine.model.specs import PipelineSpec
 
-IsFunction = Callable[[str], bool]
-"""Tells whether the project has a Python function of a name, in whatever case."""
+FunctionKindOf = Callable[[str], Literal["function", "aggregate"] | None]
+"""Tells what a name, in whatever case, is among the Python functions of the project; None: none."""
 
 
-def no_function(name: str) -> bool:
+def no_function(name: str) -> None:
     """Know of no function."""
-    return False
 
 
 Role = Literal["pipeline", "about"]
@@ -52,7 +51,7 @@ class Surroundings:
     """`vars` of the configuration."""
     environment: Mapping[str, str]
     """Environment variables that the configuration allows."""
-    is_function: IsFunction = no_function
+    function_kind: FunctionKindOf = no_function
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -162,7 +162,8 @@ def _explanation(
 def _functions(queries: Sequence[ChainShape]) -> tuple[FunctionPart, ...]:
     shapes = [branch.shape for each in queries for branch in each.branches]
     shapes = [one for shape in shapes for one in (*shape.below, shape)]
-    texts = " ".join(expr.sql for shape in shapes for expr in expressions(shape))
+    calls = [call.sql for shape in shapes for group in shape.groups for call in group.calls]
+    texts = " ".join([*(expr.sql for shape in shapes for expr in expressions(shape)), *calls])
     known = catalogue.known().functions
     keys = [key for key in catalogue.called_in(texts) if key in known]
     found = sorted((known[key] for key in keys), key=lambda each: each.name)

@@ -2,6 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Literal
 
 from kaflow_engine.duck.functions.catalogue import Sources, called_in, named, require, use
 from kaflow_engine.errors import Location
@@ -19,9 +20,12 @@ def use_functions(config: Config) -> None:
     use(Sources(modules=function_modules(config), at=at))
 
 
-def is_function(name: str) -> bool:
-    """Tell whether the project has a function of a name."""
-    return named(name) is not None
+def function_kind(name: str) -> Literal["function", "aggregate"] | None:
+    """Tell what a name is among the functions of the project; None: none of them."""
+    found = named(name)
+    if found is None:
+        return None
+    return "aggregate" if found.aggregates else "function"
 
 
 def function_modules(config: Config) -> tuple[str, ...]:

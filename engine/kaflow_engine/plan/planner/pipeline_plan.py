@@ -93,12 +93,14 @@ def check_pipeline(spec: PipelineSpec, config: Config | None = None) -> tuple[Mo
         config: For defaults; None: the configuration's own.
 
     Returns:
-        Notices: what could not be checked because columns are not known yet.
+        Notices: what could not be checked because columns are not known yet, and NULLs of which
+        the author wants to know.
 
     Raises:
         ModelError: all mistakes that were found.
     """
-    return _check(spec, config or Config(), whole=True)
+    notices = _check(spec, config or Config(), whole=True)
+    return (*notices, *spec.nulls.mistakes({}, where="warn"))
 
 
 def check_draft(spec: PipelineSpec, config: Config | None = None) -> None:
@@ -114,7 +116,7 @@ def check_draft(spec: PipelineSpec, config: Config | None = None) -> None:
 
 def _check(spec: PipelineSpec, config: Config, *, whole: bool) -> tuple[ModelError, ...]:
     use_functions(config)
-    mistakes = Mistakes()
+    mistakes = Mistakes(found=[*spec.nulls.mistakes({}, where="on")])
     topics = mistakes.attempt(lambda: pipeline_topics(spec))
     schemas = {
         topic: mistakes.attempt(lambda name=topic: declared_columns(spec, name))
@@ -175,6 +177,7 @@ def build_plan(
         *wrong_sinks(spec, config),
         *wrong_transforms(spec),
         *wrong_names(spec, _names(shapes), beside=_beside(shapes)),
+        *spec.nulls.mistakes({}, where="on"),
     ]
     planned = _plan(spec, config, schemas, shapes, Mistakes(found=found), whole=True)
     assert planned is not None

@@ -14,7 +14,7 @@ from kaflow_engine.model.pipelines.loader import Reading
 from kaflow_engine.model.project import Project, ProjectFiles, read_project
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.dependencies import circles, connected
-from kaflow_engine.plan.planner.functions import is_function, use_functions
+from kaflow_engine.plan.planner.functions import function_kind, use_functions
 from kaflow_engine.plan.planner.pipeline_plan import check_draft, check_pipeline
 
 
@@ -67,7 +67,7 @@ def check_project(
         variables: Values for `${VAR}`; None: those that the configuration allows.
     """
     use_functions(config or Config())
-    files = read_project(paths, config, variables, is_function)
+    files = read_project(paths, config, variables, function_kind)
     readings = _connected(files, config)
     found = [_check(reading, config) for reading in readings]
     specs = [reading.spec for reading in readings if reading.spec and not reading.mistakes]
@@ -126,7 +126,7 @@ def load_one(
         Problems: All of several.
     """
     use_functions(config or Config())
-    files = read_project(paths, config, variables, is_function)
+    files = read_project(paths, config, variables, function_kind)
     readings = _connected(files, config)
     found = next((reading for reading in readings if reading.name == name), None)
     if found is None:

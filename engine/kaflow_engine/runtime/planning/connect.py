@@ -20,6 +20,7 @@ from kaflow_engine.plan.explain.explain import unknown_topics
 from kaflow_engine.plan.planner.inputs.kafka_topics import dead_letter_topic, kafka_topics
 from kaflow_engine.plan.planner.planned import PlannedPipeline
 from kaflow_engine.runtime.planning.columns import resolve_columns
+from kaflow_engine.runtime.planning.nulls import nullable_fields
 from kaflow_engine.runtime.planning.prepare import (
     Waiting,
     align_outputs,
@@ -86,8 +87,12 @@ def _findings(
     if registry is not None:
         mistakes += _raised(lambda: pin_schemas(planned, registry))
     mistakes += _without_registry(planned, registry)
-    aligned = _aligned(planned, kafka, registry)
-    return Findings(mistakes=_each_once([*mistakes, *aligned.mistakes]), notices=aligned.notices)
+    nulls = _found(lambda: _nulls(planned, registry))
+    aligned = _found(lambda: align_outputs(planned, kafka, registry, compare=True))
+    return Findings(
+        mistakes=_each_once([*mistakes, *nulls.mistakes, *aligned.mistakes]),
+        notices=(*nulls.notices, *aligned.notices),
+    )
 
 
 def _absent(spec: PipelineSpec, kafka: KafkaSettings, topic: str) -> list[KaflowError]:
@@ -112,9 +117,18 @@ def _without_registry(planned: PlannedPipeline, registry: Registry | None) -> It
             yield without_registry(sink.topic, sink.format, planned.spec.place(*write.at))
 
 
-def _aligned(planned: PlannedPipeline, kafka: KafkaSettings, registry: Registry | None) -> Findings:
+def _nulls(planned: PlannedPipeline, registry: Registry | None) -> Findings:
+    nullable, checks = nullable_fields(planned, registry), planned.spec.nulls
+    return Findings(
+        mistakes=checks.mistakes(nullable, where="on"),
+        notices=checks.mistakes(nullable, where="warn"),
+    )
+
+
+def _found(look: Callable[[], Findings]) -> Findings:
+    """Return what a look finds, or why it could not be taken."""
     try:
-        return align_outputs(planned, kafka, registry, compare=True)
+        return look()
     except KaflowError as error:
         return Findings(mistakes=(error,))
 

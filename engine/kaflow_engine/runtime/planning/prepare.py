@@ -30,6 +30,7 @@ from kaflow_engine.formats.contract import format_of
 from kaflow_engine.formats.schema_registry import Registry
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
+from kaflow_engine.model.files.yaml_file import raise_as_found
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.evolution.start_decision import read_state
 from kaflow_engine.plan.planner.dependencies import producers_first
@@ -37,6 +38,7 @@ from kaflow_engine.plan.planner.inputs.kafka_topics import dead_letter_topic, ka
 from kaflow_engine.plan.planner.pipeline_plan import check_pipeline
 from kaflow_engine.plan.planner.planned import PlannedPipeline
 from kaflow_engine.runtime.planning.columns import require_sources, resolve_columns
+from kaflow_engine.runtime.planning.nulls import nullable_fields
 from kaflow_engine.runtime.planning.plan_with_state import plan_with_state, with_schema_ids
 
 LOGGER = logging.getLogger("kaflow.prepare")
@@ -116,10 +118,12 @@ def _prepare(spec: PipelineSpec, config: Config, say: Say, waiting: Waiting) -> 
     registry = registry_of(config)
     require_registry(planned, registry)
     planned = pin_schemas(planned, registry)
+    nullable = nullable_fields(planned, registry)
+    raise_as_found(spec.nulls.mistakes(nullable, where="on"))
     found = align_outputs(planned, kafka, registry, compare=False)
     for mistake in found.mistakes:
         raise mistake
-    for notice in found.notices:
+    for notice in (*spec.nulls.mistakes(nullable, where="warn"), *found.notices):
         LOGGER.warning("%s", notice)
     places = [spec.place(*write.at) for write in spec.writes]
     planned = planned.with_avro_ids(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from kaflow_engine.duck import binding
+from kaflow_engine.duck.functions.catalogue import aggregate, plain
 from kaflow_engine.sql.scope import to_expr
 from kaflow_engine.sql.shape import ROW, CallShape, Expr
 from kaflow_engine.sql.streamable import line_of
@@ -27,7 +28,13 @@ def function_of(node: exp.Expr) -> str | None:
         return None
     name = node.name if isinstance(node, exp.Anonymous) else _generated(node)
     name = name.lower()
-    return name if name in binding.aggregates() or name in _MACROS else None
+    known = name in binding.aggregates() or name in _MACROS or aggregate(name) is not None
+    return name if known else None
+
+
+def shown_name(node: exp.Expr) -> str:
+    """Return what authors call the aggregate function that a node calls."""
+    return plain(function_of(node) or "")
 
 
 def aggregates_in(tree: exp.Expr) -> Iterator[exp.Expr]:
@@ -46,10 +53,16 @@ def arguments_of(call: exp.Expr) -> Iterator[exp.Expr]:
     for child in _in_order(call):
         if isinstance(child, exp.Where):
             yield child.this
-        elif isinstance(child, _PARTS) or isinstance(call, _AROUND):
+        elif isinstance(child, _PARTS) or isinstance(call, _AROUND) or _is_list_of(call, child):
             yield from arguments_of(child)
         elif not isinstance(child, exp.Star):
             yield child
+
+
+def _is_list_of(call: exp.Expr, child: exp.Expr) -> bool:
+    """Tell whether a node is the list that an aggregate of the project takes."""
+    ours = isinstance(call, exp.Anonymous) and aggregate(call.name) is not None
+    return ours and isinstance(child, exp.ArrayAgg)
 
 
 def line_near(node: exp.Expr, line: int | None) -> int | None:
@@ -95,7 +108,7 @@ class Calls:
             function="count_star" if bare else function,
             arguments=tuple(read.items()),
             sql=sql,
-            plain=copy.find(exp.Distinct, exp.Order) is None,
+            plain=_is_plain(copy, function),
             filter=asks,
             line=line_near(call, line),
         )
@@ -105,6 +118,11 @@ class Calls:
     def _argument(self, tree: exp.Expr) -> tuple[str, Expr]:
         expr = to_expr(tree, line_of(tree))
         return self.arguments.setdefault(expr.sql, (f"a{len(self.arguments)}", expr))
+
+
+def _is_plain(call: exp.Expr, function: str) -> bool:
+    inside = (exp.Distinct, exp.Order, *((exp.Filter,) if aggregate(function) else ()))
+    return call.find(*inside) is None
 
 
 def _in_order(call: exp.Expr) -> list[exp.Expr]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from kaflow_engine.errors import Location, SqlError
-from kaflow_engine.sql.groups.calls import aggregates_in, arguments_of, function_of
+from kaflow_engine.sql.groups.calls import aggregates_in, arguments_of, shown_name
 from kaflow_engine.sql.groups.grouping import is_grouped
 from kaflow_engine.sql.groups.windows import function_named
 from kaflow_engine.sql.streamable import Refusal, line_of
@@ -70,7 +70,7 @@ def _misplaced(select: exp.Select) -> Refusal | None:
     if where is not None:
         call = next(aggregates_in(where.this), None)
         if call is not None:
-            name = function_of(call)
+            name = shown_name(call)
             way_out = "write HAVING behind GROUP BY, or WHERE in the SELECT around"
             return call, f"the aggregate '{name}' stands in WHERE", way_out
     joins: list[exp.Join] = select.args.get("joins") or []
@@ -80,7 +80,7 @@ def _misplaced(select: exp.Select) -> Refusal | None:
         if call is not None:
             return (
                 call,
-                f"the aggregate '{function_of(call)}' stands in a join condition",
+                f"the aggregate '{shown_name(call)}' stands in a join condition",
                 "join first, and group the joined rows",
             )
     return None
@@ -98,7 +98,7 @@ def _calls(select: exp.Select) -> Iterator[Refusal]:
 
 
 def _call(call: exp.Expr) -> tuple[str, str] | None:
-    name = function_of(call) or ""
+    name = shown_name(call)
     if name in _BY_CHANCE:
         return (
             f"the aggregate '{name}' gives another value when a batch is replayed",
@@ -112,7 +112,7 @@ def _call(call: exp.Expr) -> tuple[str, str] | None:
     inner = next((each for arg in arguments_of(call) for each in aggregates_in(arg)), None)
     if inner is not None:
         return (
-            f"the aggregate '{function_of(inner)}' stands in the aggregate '{name}'",
+            f"the aggregate '{shown_name(inner)}' stands in the aggregate '{name}'",
             "aggregate in a derived table, and again in the SELECT around",
         )
     if any(function_named(node) for node in call.find_all(exp.Anonymous)):

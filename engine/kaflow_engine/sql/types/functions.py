@@ -14,6 +14,8 @@ from kaflow_engine.sql.syntax import at_line
 
 _NOT_BY_PLACE = (exp.PropertyEQ, exp.Kwarg, exp.Alias, exp.Distinct, exp.Order, exp.Star)
 
+_NOT_OF_AGGREGATES = (exp.PropertyEQ, exp.Kwarg, exp.Alias, exp.Star)
+
 Tree = TypeVar("Tree", bound=exp.Expr)
 
 
@@ -38,7 +40,21 @@ def with_functions(tree: Tree, at: Location | None) -> Tree:
     for call, function in list(_calls(copy)):
         _check(call, function, at_line(at, line_of(call)))
         call.set("this", function.key)
+        if function.aggregates:
+            _over_list(call)
     return copy
+
+
+def _over_list(call: exp.Anonymous) -> None:
+    """Let an aggregate of the project take the list of the values of a group, those that pass its
+    FILTER."""
+    first, *said = call.expressions
+    values: exp.Expr = exp.ArrayAgg(this=first)
+    around = call.parent
+    if isinstance(around, exp.Filter):
+        values = exp.Filter(this=values, expression=around.expression)
+        around.replace(call)
+    call.set("expressions", [values, *said])
 
 
 def is_function(name: str) -> bool:
@@ -77,10 +93,17 @@ def wrong_types(key: str, given: str, at: Location | None) -> SqlError | None:
     if function is None:
         return None
     return SqlError(
-        f"{function.name}() takes {function.types.replace('?', '')}, not ({given})",
+        f"{function.name}() takes {function.types.replace('?', '')}, not "
+        f"({_shown(given) if function.aggregates else given})",
         at,
         "cast the arguments with CAST(… AS …)",
     )
+
+
+def _shown(given: str) -> str:
+    """Return types that an aggregate was given, the first one without its list."""
+    first, comma, others = given.partition(", ")
+    return first.removesuffix("[]") + comma + others
 
 
 def _calls(tree: exp.Expr) -> Iterator[tuple[exp.Anonymous, Function]]:
@@ -103,11 +126,22 @@ def _check(call: exp.Anonymous, function: Function, at: Location | None) -> None
             at,
             f"write {function.name}{function.types.replace('?', '')}",
         )
-    if any(isinstance(each, _NOT_BY_PLACE) for each in call.expressions):
+    first = call.expressions[:1] if function.aggregates else []
+    others = call.expressions[len(first) :]
+    if any(isinstance(each, _NOT_OF_AGGREGATES) for each in first) or any(
+        isinstance(each, _NOT_BY_PLACE) for each in others
+    ):
         raise SqlError(
             f"{function.name}() takes its arguments by their places, one value each",
             at,
             f"write {function.name}{function.types.replace('?', '')}",
+        )
+    if function.aggregates and any(each.find(exp.Column) for each in others):
+        raise SqlError(
+            f"{function.name}() takes one value of each row, and its other arguments are the same "
+            "for all",
+            at,
+            "write constants behind the first argument",
         )
     if not function.deterministic:
         raise SqlError(

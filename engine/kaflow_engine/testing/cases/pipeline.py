@@ -27,7 +27,7 @@ from kaflow_engine.model.pipelines.front_end import SUFFIXES
 from kaflow_engine.model.pipelines.loader import load_pipeline, pipeline_from_mapping
 from kaflow_engine.model.project import FOLDERS
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.plan.planner.functions import is_function, use_functions
+from kaflow_engine.plan.planner.functions import function_kind, use_functions
 from kaflow_engine.plan.planner.pipeline_plan import build_plan, declared_columns
 from kaflow_engine.plan.planner.planned import PlannedPipeline
 from kaflow_engine.plan.planner.project import load_one
@@ -108,12 +108,12 @@ def _spec(case: Case, around: Surroundings, config: Config) -> PipelineSpec:
     match node:
         case Entries() if is_processor(node):
             use_functions(config)
-            return processor_from_mapping(node, is_function)
+            return processor_from_mapping(node, function_kind)
         case Entries():
             return pipeline_from_mapping(node, node.at, known)
         case Scalar(text=str(text)) if text.endswith((PROCESSOR_SQL, *PROCESSOR_YAML)):
             use_functions(config)
-            return load_processor(here / text, known, is_function)
+            return load_processor(here / text, known, function_kind)
         case Scalar(text=str(text)) if text.endswith(SUFFIXES):
             return load_pipeline(here / text, known)
         case Scalar(text=str(text)):

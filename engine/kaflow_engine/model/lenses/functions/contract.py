@@ -17,6 +17,10 @@ Group = Literal[
 ]
 """`project`: a Python function, which the planner knows better."""
 
+Nulls = Literal["refuses", "passes", "removes", "makes", "allows"]
+"""What a function does with NULL: it takes none and gives none; gives it where it is given; takes
+it and gives none; takes none and may give it; takes it and may give it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Function:
@@ -30,6 +34,7 @@ class Function:
     template: str
     least: int
     """So many arguments, or more where the template has `{*}`."""
+    nulls: Nulls = "refuses"
 
     @property
     def takes(self) -> str:

@@ -9,23 +9,25 @@ _HIDDEN = "'*****'"
 
 FUNCTIONS: dict[str, Function] = {
     # aggregate
-    "AVG": Function("aggregate", "avg({0})", 1),
-    "COLLECT": Function("aggregate", "list_slice(list({0}), 1, {1})", 2),
-    "COLLECT_UNIQUE": Function("aggregate", "list_slice(list(DISTINCT {0}), 1, {1})", 2),
-    "COUNT": Function("aggregate", "count({0})", 1),
-    "FIRST": Function("aggregate", "first({0})", 1),
-    "LAST": Function("aggregate", "last({0})", 1),
-    "MAX": Function("aggregate", "max({0})", 1),
-    "MAXK": Function("aggregate", "list_slice(list_reverse_sort(list({0})), 1, {1})", 2),
+    "AVG": Function("aggregate", "avg({0})", 1, "passes"),
+    "COLLECT": Function("aggregate", "list_slice(list({0}), 1, {1})", 2, "removes"),
+    "COLLECT_UNIQUE": Function("aggregate", "list_slice(list(DISTINCT {0}), 1, {1})", 2, "removes"),
+    "COUNT": Function("aggregate", "count({0})", 1, "removes"),
+    "FIRST": Function("aggregate", "first({0})", 1, "passes"),
+    "LAST": Function("aggregate", "last({0})", 1, "passes"),
+    "MAX": Function("aggregate", "max({0})", 1, "passes"),
+    "MAXK": Function("aggregate", "list_slice(list_reverse_sort(list({0})), 1, {1})", 2, "removes"),
     "MAXK_UNIQUE": Function(
-        "aggregate", "list_slice(list_reverse_sort(list(DISTINCT {0})), 1, {1})", 2
+        "aggregate", "list_slice(list_reverse_sort(list(DISTINCT {0})), 1, {1})", 2, "removes"
     ),
-    "MIN": Function("aggregate", "min({0})", 1),
-    "MINK": Function("aggregate", "list_slice(list_sort(list({0})), 1, {1})", 2),
-    "MINK_UNIQUE": Function("aggregate", "list_slice(list_sort(list(DISTINCT {0})), 1, {1})", 2),
-    "SUM": Function("aggregate", "sum({0})", 1),
+    "MIN": Function("aggregate", "min({0})", 1, "passes"),
+    "MINK": Function("aggregate", "list_slice(list_sort(list({0})), 1, {1})", 2, "removes"),
+    "MINK_UNIQUE": Function(
+        "aggregate", "list_slice(list_sort(list(DISTINCT {0})), 1, {1})", 2, "removes"
+    ),
+    "SUM": Function("aggregate", "sum({0})", 1, "passes"),
     # array
-    "ELEMENT_OF": Function("array", "list_extract({0}, {1} + 1)", 2),
+    "ELEMENT_OF": Function("array", "list_extract({0}, {1} + 1)", 2, "makes"),
     "FLATTEN": Function("array", "flatten({0})", 1),
     "IN_ARRAY": Function("array", "list_contains({1}, {0})", 2),
     "REPEAT": Function("array", "repeat([{0}], {1})", 2),
@@ -40,22 +42,25 @@ FUNCTIONS: dict[str, Function] = {
     "SECOND": Function("date", "second({0})", 1),
     "YEAR": Function("date", "year({0})", 1),
     # headers
-    "HEADERASDOUBLE": Function("header", "CAST(decode({headers}[{0}]) AS DOUBLE)", 1),
-    "HEADERASFLOAT": Function("header", "CAST(decode({headers}[{0}]) AS FLOAT)", 1),
-    "HEADERASINT": Function("header", "CAST(decode({headers}[{0}]) AS INTEGER)", 1),
-    "HEADERASLONG": Function("header", "CAST(decode({headers}[{0}]) AS BIGINT)", 1),
-    "HEADERASSTRING": Function("header", "decode({headers}[{0}])", 1),
+    "HEADERASDOUBLE": Function("header", "CAST(decode({headers}[{0}]) AS DOUBLE)", 1, "makes"),
+    "HEADERASFLOAT": Function("header", "CAST(decode({headers}[{0}]) AS FLOAT)", 1, "makes"),
+    "HEADERASINT": Function("header", "CAST(decode({headers}[{0}]) AS INTEGER)", 1, "makes"),
+    "HEADERASLONG": Function("header", "CAST(decode({headers}[{0}]) AS BIGINT)", 1, "makes"),
+    "HEADERASSTRING": Function("header", "decode({headers}[{0}])", 1, "makes"),
     "HEADERKEYS": Function("header", "map_keys({headers})", 0),
     # JSON
-    "JSON_EXTRACT_FIRST": Function("json", "CAST(json_extract({0}, {1}) AS VARCHAR)", 2),
+    "JSON_EXTRACT_FIRST": Function("json", "CAST(json_extract({0}, {1}) AS VARCHAR)", 2, "makes"),
     # nulls
     "AS_NON_NULLABLE": Function(
-        "null", "CASE WHEN {0} IS NULL THEN error('AS_NON_NULLABLE of NULL') ELSE {0} END", 1
+        "null",
+        "CASE WHEN {0} IS NULL THEN error('AS_NON_NULLABLE of NULL') ELSE {0} END",
+        1,
+        "removes",
     ),
-    "AS_NULLABLE": Function("null", "{0}", 1),
-    "COALESCE": Function("null", "coalesce({*})", 1),
-    "ISNOTNULL": Function("null", "({0} IS NOT NULL)", 1),
-    "ISNULL": Function("null", "({0} IS NULL)", 1),
+    "AS_NULLABLE": Function("null", "{0}", 1, "allows"),
+    "COALESCE": Function("null", "coalesce({*})", 1, "removes"),
+    "ISNOTNULL": Function("null", "({0} IS NOT NULL)", 1, "removes"),
+    "ISNULL": Function("null", "({0} IS NULL)", 1, "removes"),
     # numbers
     "ABS": Function("number", "abs({0})", 1),
     "ACOS": Function("number", "acos({0})", 1),

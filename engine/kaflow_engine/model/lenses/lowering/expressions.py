@@ -98,11 +98,12 @@ def parts(node: Expression) -> tuple[Expression, ...]:
             assert_never(node)
 
 
-def aggregate_in(node: Expression) -> Call | None:
+def aggregate_in(node: Expression, scope: Scope) -> Call | None:
     """Return the first aggregate that an expression calls."""
     for call in calls(node):
         function = FUNCTIONS.get(call.name.text.upper())
-        if function is not None and function.group == "aggregate":
+        own = function is None and scope.function_kind(call.name.text) == "aggregate"
+        if own or (function is not None and function.group == "aggregate"):
             return call
     return None
 
@@ -208,7 +209,8 @@ def type_of(kind: TypeName, scope: Scope) -> str:
 def _call(call: Call, scope: Scope, out: Writer) -> None:
     function = _function(call, scope)
     name = call.name.text.upper()
-    if call.distinct and name not in ("COUNT", "SUM", "AVG"):
+    own = function.group == "project" and scope.function_kind(name) == "aggregate"
+    if call.distinct and not own and name not in ("COUNT", "SUM", "AVG"):
         raise _wrong(
             call, scope, f"DISTINCT cannot stand in {name}", "write it in COUNT, SUM or AVG"
         )
@@ -239,7 +241,7 @@ def _function(call: Call, scope: Scope) -> Function:
     if name in REFUSED:
         raise _wrong(call, scope, f"the function {name} is not available", REFUSED[name])
     function = FUNCTIONS.get(name)
-    if function is None and scope.is_function(name):
+    if function is None and scope.function_kind(name):
         return Function("project", f"{name.lower()}({{*}})", 0)
     if function is None:
         raise UnknownName("function", name, FUNCTIONS, scope.source.place(call.offset))

@@ -19,8 +19,9 @@ from kaflow_engine.model.lenses.lowering.sources import (
     Ways,
     event_time_of,
 )
-from kaflow_engine.model.pipelines.contract import IsFunction, no_function
+from kaflow_engine.model.pipelines.contract import FunctionKindOf, no_function
 from kaflow_engine.model.record_columns import KEY
+from kaflow_engine.model.sources.nulls import Operand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,24 +30,29 @@ class LoweredProcessor:
 
     keys: Entries
     mistakes: tuple[ModelError, ...]
+    operands: tuple[Operand, ...] = ()
+    """Which may be NULL, and must not."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Parts:
     relations: list[Entry] = field(default_factory=list[Entry])
     outputs: list[Node] = field(default_factory=list[Node])
+    operands: list[Operand] = field(default_factory=list[Operand])
     windows: bool = False
 
 
 def lower_processor(
-    source: SourceText, declared: Mapping[str, Declared], is_function: IsFunction = no_function
+    source: SourceText,
+    declared: Mapping[str, Declared],
+    function_kind: FunctionKindOf = no_function,
 ) -> LoweredProcessor:
     """Lower the SQL of a processor.
 
     Args:
         source: Its text.
         declared: What its file says of topics.
-        is_function: Knows the functions of the project.
+        function_kind: Knows the functions of the project.
     """
     try:
         statements = parse(source)
@@ -58,7 +64,7 @@ def lower_processor(
     sources = Sources(
         source=source,
         declared=declared,
-        is_function=is_function,
+        function_kind=function_kind,
         later={each.name.text for each in withs},
         ways=_ways(statements),
     )
@@ -87,7 +93,7 @@ def lower_processor(
             )
         )
     tree = _tree(parts, sources, settings, source.at)
-    return LoweredProcessor(keys=tree, mistakes=tuple(wrong))
+    return LoweredProcessor(keys=tree, mistakes=tuple(wrong), operands=tuple(parts.operands))
 
 
 def _read_and_written(statements: tuple[Statement, ...], sources: Sources) -> Iterator[ModelError]:
@@ -118,6 +124,7 @@ def _ways(statements: tuple[Statement, ...]) -> dict[str, Ways]:
 
 def _with(statement: With, sources: Sources, parts: _Parts) -> None:
     lowered = lower_query(statement.query, sources, writes=False)
+    parts.operands += lowered.operands
     name = statement.name.text
     sources.later.discard(name)
     sources.relations[name] = lowered.relation
@@ -129,6 +136,7 @@ def _with(statement: With, sources: Sources, parts: _Parts) -> None:
 
 def _insert(statement: Insert, sources: Sources, settings: Settings, parts: _Parts) -> None:
     lowered = lower_query(statement.query, sources, writes=True)
+    parts.operands += lowered.operands
     at = sources.source.place(statement.target.offset)
     start = sources.source.place(statement.query.offset)
     of_keys = key_format(statement, lowered.relation, sources.source)
@@ -200,7 +208,8 @@ def _reading(name: str, reading: Reading) -> Entry:
         said |= {"table": True} if reading.table else {}
         said |= {"event_time": reading.event_time} if reading.event_time else {}
         return _entry(name, said, reading.at)
-    return _entry(name, {"from": reading.of, "as": "table", "key": [KEY]}, reading.at)
+    way = {"as": "table", "key": [KEY]} if reading.table else {"as": "append"}
+    return _entry(name, {"from": reading.of, **way}, reading.at)
 
 
 def _topics(sources: Sources, settings: Settings) -> Iterator[Entry]:

@@ -181,7 +181,7 @@ def refuse_aggregates(query: Query, scope: Scope) -> None:
         SqlError: There is one.
     """
     for item in query.projections:
-        found = None if isinstance(item.value, Everything) else aggregate_in(item.value)
+        found = None if isinstance(item.value, Everything) else aggregate_in(item.value, scope)
         if found is not None:
             name = found.name.text.upper()
             raise _wrong(

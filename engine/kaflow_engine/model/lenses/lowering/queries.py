@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from kaflow_engine.errors import SqlError
 from kaflow_engine.model.lenses.grammar.syntax import Duration, Join, Query
 from kaflow_engine.model.lenses.lowering.expressions import write, write_list
+from kaflow_engine.model.lenses.lowering.nulls.queries import nulls_of
 from kaflow_engine.model.lenses.lowering.projections import (
     WHOLE,
+    Items,
     items_of,
     key_shape,
     refuse_aggregates,
@@ -16,6 +18,7 @@ from kaflow_engine.model.lenses.lowering.projections import (
 from kaflow_engine.model.lenses.lowering.scope import Input, Scope, Shape
 from kaflow_engine.model.lenses.lowering.sources import Relation, Sources
 from kaflow_engine.model.lenses.lowering.writer import Writer, quoted
+from kaflow_engine.model.sources.nulls import Operand
 
 GRACE = 86_400_000
 """How long after its end a window takes records without GRACE BY, as in Kafka Streams."""
@@ -29,6 +32,8 @@ class LoweredQuery:
     relation: Relation
     grace: int | None
     """Of its windows; None: it has none."""
+    operands: tuple[Operand, ...]
+    """Which may be NULL, and must not."""
 
 
 def lower_query(query: Query, sources: Sources, *, writes: bool) -> LoweredQuery:
@@ -46,7 +51,7 @@ def lower_query(query: Query, sources: Sources, *, writes: bool) -> LoweredQuery
     driving = _driving(query, inputs)
     scope = Scope(
         source=sources.source,
-        is_function=sources.is_function,
+        function_kind=sources.function_kind,
         inputs=inputs,
         driving=driving,
         outer=any(join.side == "FULL" for join in query.joins),
@@ -68,6 +73,10 @@ def lower_query(query: Query, sources: Sources, *, writes: bool) -> LoweredQuery
             sources.source.place(at),
             "write SELECT STREAM … AS _key of the topic, or remove AS _key",
         )
+    if writes and driving.shape.several_keys and driving.shape.kind == "STREAM":
+        _check_own_key(query, items, scope)
+    read = {each.called: sources.relation(each).rows for each in inputs}
+    rows, operands = nulls_of(query, items, scope, read)
     out = Writer(sources.source, query)
     out.put("SELECT ")
     plain = not query.groups and not table
@@ -81,16 +90,28 @@ def lower_query(query: Query, sources: Sources, *, writes: bool) -> LoweredQuery
         key=None if grouped else key_shape(items, scope),
         whole=WHOLE if items.whole else None,
         grouped=grouped,
+        several_keys=len(query.groups) + (query.window is not None) > 1,
     )
     relation = Relation(
         shape=shape,
         events=frozenset() if shape.kind == "TABLE" else frozenset[str]().union(*events),
         format=sources.relation(driving).format,
+        rows=rows,
     )
     grace = None
     if query.window is not None:
         grace = query.grace.milliseconds if query.grace else GRACE
-    return LoweredQuery(sql=out.sql, relation=relation, grace=grace)
+    return LoweredQuery(sql=out.sql, relation=relation, grace=grace, operands=operands)
+
+
+def _check_own_key(query: Query, items: Items, scope: Scope) -> None:
+    if not items.makes_key and not query.groups:
+        raise _wrong(
+            scope,
+            scope.driving.name.offset,
+            f"the key of '{scope.driving.called}' has several values",
+            "write AS _key for one of them, or AS _key.<field> for each",
+        )
 
 
 def _driving(query: Query, inputs: tuple[Input, ...]) -> Input:

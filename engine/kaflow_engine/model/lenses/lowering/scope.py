@@ -7,7 +7,7 @@ from kaflow_engine.errors import SqlError
 from kaflow_engine.model.lenses.grammar.source_text import SourceText
 from kaflow_engine.model.lenses.grammar.syntax import Field, Kind, Name
 from kaflow_engine.model.lenses.lowering.writer import literal, quoted
-from kaflow_engine.model.pipelines.contract import IsFunction
+from kaflow_engine.model.pipelines.contract import FunctionKindOf
 
 FACETS = ("_key", "_value", "_meta")
 
@@ -29,6 +29,8 @@ class Shape:
     whole: str | None = None
     """The column that is the whole value, where it is a text or bytes."""
     grouped: bool = False
+    several_keys: bool = False
+    """The key of a group is several values: it was grouped by them, or by a window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +50,7 @@ class Scope:
     """The sources of a SELECT, the one first whose rows drive it."""
 
     source: SourceText
-    is_function: IsFunction
+    function_kind: FunctionKindOf
     inputs: tuple[Input, ...]
     driving: Input
     elements: tuple[str, ...] = ()

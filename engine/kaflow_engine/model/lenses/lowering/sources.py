@@ -7,8 +7,9 @@ from kaflow_engine.errors import Location, SqlError
 from kaflow_engine.model.durations import format_duration
 from kaflow_engine.model.lenses.grammar.source_text import SourceText
 from kaflow_engine.model.lenses.grammar.syntax import Duration, Field, Kind, Name, Query, Source
+from kaflow_engine.model.lenses.lowering.nulls.causes import Rows, TopicRows
 from kaflow_engine.model.lenses.lowering.scope import FACETS, Input, Shape
-from kaflow_engine.model.pipelines.contract import IsFunction
+from kaflow_engine.model.pipelines.contract import FunctionKindOf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +21,10 @@ class Declared:
     """Fields of its key."""
     whole: str | None = None
     """The one column of a value that is a text or bytes."""
+    columns: frozenset[str] | None = None
+    """In lower case; None: it does not say them."""
+    nullable: frozenset[str] = frozenset()
+    """Those of them that can be NULL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +36,14 @@ class Relation:
     """Topics whose events make its rows; none of a table."""
     format: str | None
     """Of the values it is made of."""
+    rows: Rows
+    """Which of its columns can be NULL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """A topic or a WITH that is read in another way than elsewhere: as a table, or by another event
-    time."""
+    """A topic or a WITH that is read in another way than elsewhere: as a table, as the changes of
+    one, or by another event time."""
 
     of: str
     topic: bool
@@ -101,7 +108,7 @@ class Sources:
     declared: Mapping[str, Declared]
     later: set[str]
     """WITHs that stand further down."""
-    is_function: IsFunction
+    function_kind: FunctionKindOf
     ways: Mapping[str, Ways]
     """Of topics."""
     relations: dict[str, Relation] = field(default_factory=dict[str, Relation])
@@ -140,7 +147,7 @@ class Sources:
         known = self.relations.get(of.name.text)
         if known is not None and known.shape.kind == of.shape.kind:
             return known
-        return self._as_table(known) if known else self._topic(of.name.text, of.shape.kind)
+        return self._as(of.shape.kind, known) if known else self._topic(of.name.text, of.shape.kind)
 
     def _relation(
         self, name: Name, kind: Kind, event_time: str | None, *, joined: bool
@@ -153,15 +160,10 @@ class Sources:
         known = self.relations.get(name.text)
         if known is not None and (joined or known.shape.kind == kind):
             return known, name.text
-        if known is not None and kind == "STREAM":
-            raise self._wrong(
-                name,
-                f"'{name.text}' is a TABLE, and is read as a STREAM",
-                "write SELECT TABLE: its changes leave as they arise",
-            )
         if known is not None:
-            at = self.source.place(name.offset)
-            return self._as_table(known), self._read_as(Reading(of=name.text, topic=False, at=at))
+            at, table = self.source.place(name.offset), kind == "TABLE"
+            reading = Reading(of=name.text, topic=False, at=at, table=table)
+            return self._as(kind, known), self._read_as(reading)
         return self._topic(name.text, kind), self._read(name, kind, event_time)
 
     def _read(self, name: Name, kind: Kind, event_time: str | None) -> str:
@@ -198,15 +200,16 @@ class Sources:
 
     def _read_as(self, reading: Reading) -> str:
         called = f"{reading.of}_table" if reading.table else reading.of
+        called = called if reading.table or reading.topic else f"{reading.of}_changes"
         called = f"{called}_by_{reading.event_time}" if reading.event_time else called
         while called in self.relations or called in self.roles or called in self.later:
             called += "_"
         self.readings.setdefault(called, reading)
         return called
 
-    def _as_table(self, relation: Relation) -> Relation:
-        shape = replace(relation.shape, kind="TABLE")
-        return Relation(shape=shape, events=frozenset(), format=relation.format)
+    def _as(self, kind: Kind, relation: Relation) -> Relation:
+        shape = replace(relation.shape, kind=kind, grouped=False)
+        return replace(relation, shape=shape, events=frozenset())
 
     def _topic(self, name: str, kind: Kind) -> Relation:
         declared = self.declared.get(name, Declared())
@@ -214,6 +217,7 @@ class Sources:
             shape=Shape(kind=kind, key=declared.key, whole=declared.whole),
             events=frozenset({name} if kind == "STREAM" else ()),
             format=declared.format,
+            rows=TopicRows(topic=name, columns=declared.columns, nullable=declared.nullable),
         )
 
     def check_event_time(self, query: Query, inputs: tuple[Input, ...]) -> None:

@@ -7,6 +7,7 @@ those rows. Every other call is computed over all rows of the group.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
+from kaflow_engine.duck.functions.catalogue import aggregate
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.operators import Accumulator, Calculated
 from kaflow_engine.model.columns import Column
@@ -19,7 +20,9 @@ from kaflow_engine.plan.planner.grouping.exact_sums import (
     is_exact,
     is_whole,
 )
+from kaflow_engine.sql.parse import parse_expression
 from kaflow_engine.sql.shape import CallShape, GroupShape
+from kaflow_engine.sql.syntax import DIALECT
 
 FOLLOW_ORDER = frozenset(
     {
@@ -53,9 +56,9 @@ _SAME = {
 _VARCHAR = "VARCHAR"
 """The type of a value in a box: NULL is a value of its own there, and -0.0 stays what it is."""
 
-_Part = tuple[str, str, str]
-"""Of an accumulator its type, the value of one row, and the function that merges `{0}`, itself, and
-may read `{1}`, the one before it."""
+_Part = tuple[str, str, str] | tuple[str, str, str, str]
+"""Of an accumulator its type, the value of one row, the function that merges `{0}`, itself, and may
+read `{1}`, the one before it; and what takes a row away, where that is no minus."""
 _Merged = tuple[tuple[_Part, ...], Callable[..., str]]
 """The accumulators of a call, and SQL of the result over their names."""
 
@@ -65,7 +68,11 @@ _XOR = "bit_xor({0})"
 
 def follows_order(group: GroupShape) -> bool:
     """Tell whether the result of a group depends on the order of its rows."""
-    return any(call.function in FOLLOW_ORDER for call in group.calls)
+    return any(_in_order(call) for call in group.calls)
+
+
+def _in_order(call: CallShape) -> bool:
+    return call.function in FOLLOW_ORDER or aggregate(call.function) is not None
 
 
 def accumulate(
@@ -95,9 +102,11 @@ def accumulate(
     for call in calls:
         column = Column(call.name, results[call.name])
         merged = None
-        if call.plain and retracts:
+        if call.plain and aggregate(call.function) is not None and not in_sessions:
+            merged = _in_steps(call, retracts=retracts)
+        elif call.plain and retracts:
             merged = _subtracted(call, types, names)
-        elif call.plain and not (in_sessions and call.function in FOLLOW_ORDER):
+        elif call.plain and not (in_sessions and _in_order(call)):
             merged = _merged(call, types, results[call.name], names)
         if merged is None:
             found.append(Calculated(column=column, sql=call.sql, keeps=True))
@@ -113,10 +122,33 @@ def accumulate(
     return tuple(known.values()), tuple(found)
 
 
+def _in_steps(call: CallShape, *, retracts: bool) -> _Merged | None:
+    """Return the accumulator of an aggregate of the project; None where its rows must be kept."""
+    function = aggregate(call.function)
+    steps = function.steps if function is not None else None
+    if steps is None or (retracts and steps.taken is None):
+        return None
+    values, *others = parse_expression(call.sql).expressions
+    value = values.this.sql(dialect=DIALECT)
+    said = "".join(f", {each.sql(dialect=DIALECT)}" for each in others)
+    merge = f"{steps.merged.key}(list({{0}}){said.replace('{', '{{').replace('}', '}}')})"
+    first = f"{steps.first.key}({value}{said})"
+    part = steps.kept, first, merge
+    if steps.taken is not None:
+        part = (*part, f"{steps.taken.key}({value}{said})")
+
+    def result(name: str) -> str:
+        return f"{steps.result.key}({name}{said})"
+
+    return (part,), result
+
+
 def _accumulator(name: str, part: _Part, before: Sequence[str], retracts: bool) -> Accumulator:
-    kind, row, merge = part
+    kind, row, merge, *taken = part
     first = f"CAST({row} AS {kind})"
     undone = first if merge == _XOR else f"-{first}"
+    if taken:
+        undone = f"CAST({taken[0]} AS {kind})"
     return Accumulator(
         column=Column(name, kind),
         first=first,

@@ -1,0 +1,1 @@
+"""Which expressions of a processor can be NULL, and where none may be."""
