@@ -152,3 +152,9 @@ def test_a_stream_that_does_not_become_ready(done, soft, state):
     assert "Pausing task as DEFERRED" in text
     assert "it does not answer (" in text.partition("Trigger completed")[2]
     assert soft or "no stream is ready at http://127.0.0.1:" in text
+
+
+def test_stubs_declare_what_airflow_has(done, home):
+    found = json.loads((home / "stubs.json").read_text())
+    assert len(found) > 2
+    assert [wrong for wrong in found.items() if wrong[1]] == []

@@ -1,1 +1,0 @@
-# Apache Airflow is in an environment of its own: this is what is used of it.
