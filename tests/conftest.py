@@ -55,6 +55,7 @@ LONGEST = (
     "test_error_texts.py",
     "test_dead_letters.py",
     "test_demo.py",
+    "test_dags.py",
 )
 """Files that take minutes begin first, so that no process waits long for another at the end."""
 

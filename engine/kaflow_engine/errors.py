@@ -13,6 +13,8 @@ KaflowError
     │   └── TakenOver   another run of the pipeline has begun
     ├── LimitReached    a budget the author set is used up
     ├── StateError      state that is damaged or does not fit the plan
+    │   ├── StateHeld   another process has it
+    │   └── NotSettled  its stream is not done yet with what a backfill would fill
     └── DrainIncomplete a stop that did not finish in time
 """
 
@@ -26,6 +28,9 @@ from kaflow_engine.masking import without_secrets
 Outage = Literal["retry", "stop", "bad settings"]
 """`retry`: the system is away, and may come back; `stop`: trying again gives the same error;
 `bad settings`: someone must correct the configuration."""
+
+NOT_NOW = 16
+"""Exit code of what is refused now and may be tried again as it is."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -152,6 +157,14 @@ class StateError(RunError):
 
 class StateHeld(StateError):
     """State that another process holds until it ends."""
+
+    exit_code = NOT_NOW
+
+
+class NotSettled(StateError):
+    """A range of a backfill that the stream may still write rows of."""
+
+    exit_code = NOT_NOW
 
 
 class DrainIncomplete(RunError):

@@ -39,7 +39,7 @@ def held_by_another(project, *names):
 def test_a_bounded_run_is_refused_at_once(project, bound):
     with held_by_another(project, "paid"):
         done = CliRunner().invoke(kaflow, ["run", ".", bound], prog_name="kaflow")
-    assert done.exit_code == 14
+    assert done.exit_code == 16
     assert done.stderr.splitlines()[1:] == [
         f"error: another run holds '{project}/.kaflow/state/paid': process {os.getpid()} on "
         f"{os.uname().nodename}",

@@ -238,7 +238,7 @@ def test_a_pipeline_that_runs_is_left_alone(own, command):
     before = data(own, "show", "shop", "--side", "waiting")
     name, *more = command
     with hold_lease(own / "shop"):
-        refusal = call(own, name, "shop", *more, code=14).stderr
+        refusal = call(own, name, "shop", *more, code=16).stderr
         shown = data(own, "show", "shop", "--side", "waiting")
         assert data(own, "verify", "shop")["sound"]
     assert "pipeline 'shop' runs (process " in refusal

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from kaflow_engine.errors import RunError
+from kaflow_engine.extras import EXTRAS
 from kaflow_engine.runtime.spark import machine
 from kaflow_engine.runtime.spark.machine import inspect_machine
 
@@ -12,7 +13,8 @@ def test_everything_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("KAFLOW_CACHE", str(tmp_path / "not" / "yet"))
     checks = {check.name: check for check in inspect_machine()}
     assert set(checks) == {
-        *("python", "java", "pyspark", "duckdb", "rocksdb", "psycopg", "pyiceberg", "paho-mqtt"),
+        *("python", "java", "pyspark", "duckdb", "rocksdb"),
+        *(extra.distribution for extra in EXTRAS.values()),
         *("spark-kafka jars", "broker jars", "registry", "memory", "cores", "disk"),
     }
     assert checks["python"].state == checks["pyspark"].state == "ok"
@@ -36,15 +38,3 @@ def test_little_memory_is_low_but_not_fatal(monkeypatch: pytest.MonkeyPatch):
     (memory,) = [check for check in inspect_machine() if check.name == "memory"]
     assert (memory.state, memory.fatal) == ("low", False)
     assert memory.found == "1.0 GiB, 4 GiB are recommended"
-
-
-def test_a_driver_that_is_missing_is_no_obstacle(monkeypatch):
-    def missing(name):
-        raise machine.PackageNotFoundError(name)
-
-    monkeypatch.setattr(machine, "version", missing)
-    extras = {"psycopg": "postgres", "pyiceberg": "iceberg", "paho-mqtt": "mqtt"}
-    found = {check.name: check for check in inspect_machine() if check.name in extras}
-    for name, extra in extras.items():
-        assert (found[name].state, found[name].fatal) == ("missing", False)
-        assert found[name].cure == f"pip install 'kaflow-dagster[{extra}]'"

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from kaflow_engine.connectors.contract import Output
 from kaflow_engine.connectors.iceberg.errors import IcebergAway, IcebergUnfit, is_away
 from kaflow_engine.errors import KaflowError
+from kaflow_engine.extras import EXTRAS
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
 
-INSTALL = "pip install 'kaflow-dagster[iceberg]'"
 _SHOWN = 600
 """Characters of an error."""
 
@@ -34,7 +34,7 @@ def opened(output: Output, doing: str) -> "Generator[Catalog]":
     except ImportError as error:
         raise IcebergUnfit(
             "outputs of type iceberg need the library pyiceberg, which is not installed here",
-            hint=f"run {INSTALL}",
+            hint=f"run {EXTRAS['iceberg'].install}",
         ) from error
     said = output.connection.get("properties")
     if not said:

@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 
 from kaflow_engine.connectors.journal.receivers import Inlet
 from kaflow_engine.errors import SourceAway, SourceError, SourceUnfit
+from kaflow_engine.extras import EXTRAS
 from kaflow_engine.flow.sources import MqttParams
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client, MQTTMessage
 
-INSTALL = "pip install 'kaflow-dagster[mqtt]'"
 _ANSWER_S = 10.0
 _LOOK_S = 0.2
 """How long to wait before looking whether the connection broke."""
@@ -47,7 +47,7 @@ def driver() -> ModuleType:
     except ImportError as error:
         raise MqttUnfit(
             "sources of type mqtt need the client paho-mqtt, which is not installed here",
-            hint=f"run {INSTALL}",
+            hint=f"run {EXTRAS['mqtt'].install}",
         ) from error
     return found
 

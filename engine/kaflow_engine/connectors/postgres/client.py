@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from kaflow_engine.connectors.contract import Output
 from kaflow_engine.connectors.postgres.errors import PostgresAway, PostgresUnfit, is_away
 from kaflow_engine.errors import KaflowError
+from kaflow_engine.extras import EXTRAS
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
-INSTALL = "pip install 'kaflow-dagster[postgres]'"
 _SETTINGS: Mapping[str, Any] = {
     "connect_timeout": 10,
     "application_name": "kaflow",
@@ -68,7 +68,7 @@ def driver(error_class: type[KaflowError] = PostgresUnfit, what: str = "outputs"
     except ImportError as error:
         raise error_class(
             f"{what} of type postgres need the driver psycopg, which is not installed here",
-            hint=f"run {INSTALL}",
+            hint=f"run {EXTRAS['postgres'].install}",
         ) from error
     return psycopg
 

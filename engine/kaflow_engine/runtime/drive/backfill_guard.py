@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kaflow_engine.connectors.sinks import sink_kind
-from kaflow_engine.errors import Location, ModelError, StateError
+from kaflow_engine.errors import Location, ModelError, NotSettled, StateError
 from kaflow_engine.flow.chains.chain import chains
 from kaflow_engine.flow.flow import Backfill, instant
 from kaflow_engine.model.config import Config
@@ -92,7 +92,8 @@ def require_settled(
         at: Where the pipeline is written.
 
     Raises:
-        StateError: The stream may still write rows of the range, or nothing is known of it.
+        NotSettled: The stream may still write rows of the range.
+        StateError: Nothing is known of the stream.
     """
     if wanted.force:
         return None
@@ -106,7 +107,7 @@ def require_settled(
         if found.settled is None
         else f"its watermark, less the longest time that a row waits, is {instant(found.settled)}"
     )
-    raise StateError(
+    raise NotSettled(
         f"the stream of pipeline '{name}' may still write rows of {wanted}: {until}",
         at,
         "choose an earlier end, or force it and accept that both write",
@@ -123,7 +124,8 @@ def check_backfill(spec: PipelineSpec, config: Config, wanted: Backfill) -> None
 
     Raises:
         ModelError: The range begins or ends within a partition, or a source has no range to read.
-        StateError: The stream may still write rows of the range, or nothing is known of it.
+        NotSettled: The stream may still write rows of the range.
+        StateError: Nothing is known of the stream.
     """
     for name, source in spec.sources.items():
         raise ModelError(

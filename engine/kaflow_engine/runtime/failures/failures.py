@@ -28,6 +28,7 @@ from kaflow_engine.errors import (
     KaflowError,
     LimitReached,
     ModelError,
+    NotSettled,
     RunError,
     SinkAway,
     SinkError,
@@ -104,7 +105,7 @@ _KINDS: Mapping[str, type[KaflowError]] = {
         *(RowRefused, MissingTopic),
         *(RegistryAway, SchemaChanged, BucketAway, ObjectChanged, NameTaken, NameMissing),
         *(Damaged, Foreign, SparkEnded, ClusterAway, ExecutorsUnfit, ExecutorLost),
-        *(ClockWrong, StateHeld, TooFewBrokers, OutOfTime, TransactionTimeoutRefused),
+        *(ClockWrong, StateHeld, NotSettled, TooFewBrokers, OutOfTime, TransactionTimeoutRefused),
         *(TableUnfit, PostgresAway, PostgresUnfit, FolderUnfit, HttpAway, HttpUnfit),
         *(ClickHouseAway, ClickHouseUnfit, IcebergAway, IcebergUnfit),
     )

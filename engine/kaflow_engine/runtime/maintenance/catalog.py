@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from kaflow_engine.errors import KaflowError, StateError, UnknownName
+from kaflow_engine.errors import KaflowError, StateError, StateHeld, UnknownName
 from kaflow_engine.model.config import Config
 from kaflow_engine.plan.evolution.start_decision import StoredState, read_state, stored_plan
 from kaflow_engine.state.log.batch_log import STATE, BatchLog
@@ -91,11 +91,11 @@ def refuse_running(found: FoundState, doing: str) -> None:
         doing: What for, such as `rescaled`.
 
     Raises:
-        StateError: Someone holds its lease; says who.
+        StateHeld: Someone holds its lease; says who.
     """
     holder = find_holder(found.directory)
     if holder is not None:
-        raise StateError(
+        raise StateHeld(
             f"pipeline '{found.name}' runs ({holder}), and its state cannot be {doing} meanwhile",
             hint="stop it first: Ctrl-C or SIGTERM let it finish its batch",
         )

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from kaflow_engine.errors import RunError
+from kaflow_engine.extras import EXTRAS
 from kaflow_engine.runtime.spark.cache import cache_dir, write_text
 
 LEAST = 17
@@ -67,7 +68,7 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Java:
             return java if found.vector else _shimmed(java, cache_dir(environ))
     raise RunError(
         "; ".join(["no Java >= 17 found", *rejected]),
-        hint="install a JDK 17 or newer and set JAVA_HOME, or: pip install 'kaflow-dagster[java]'",
+        hint=f"install a JDK 17 or newer and set JAVA_HOME, or: {EXTRAS['java'].install}",
     )
 
 

@@ -4,13 +4,16 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
-from kaflow_engine.errors import RunError
+from kaflow_engine.errors import Location, RunError
+from kaflow_engine.extras import EXTRAS, Extra
+from kaflow_engine.plan.needed_extras import Needs
 from kaflow_engine.runtime.spark.cache import cache_dir
 from kaflow_engine.runtime.spark.jars import Bundle, bundle_home, fetched
 from kaflow_engine.runtime.spark.java import find_java
@@ -41,12 +44,16 @@ class Check:
         return self.required and self.state == "missing"
 
 
-def inspect_machine() -> tuple[Check, ...]:
-    """Look at Python, Java, Spark, the fetched jars, memory, cores and disk."""
-    return tuple(_checks())
+def inspect_machine(needs: Needs = MappingProxyType({})) -> tuple[Check, ...]:
+    """Look at Python, Java, Spark, optional parts, the fetched jars, memory, cores and disk.
+
+    Args:
+        needs: The optional parts that pipelines cannot do without, and where they say so.
+    """
+    return tuple(_checks(needs))
 
 
-def _checks() -> Iterator[Check]:
+def _checks(needs: Needs) -> Iterator[Check]:
     old = sys.version_info < (3, 11)
     yield Check(
         name="python",
@@ -58,9 +65,8 @@ def _checks() -> Iterator[Check]:
     yield _package("pyspark", "pyspark")
     yield _package("duckdb", "duckdb")
     yield _package("rocksdb", "rocksdict")
-    yield _driver("postgres", "psycopg", "outputs of type postgres")
-    yield _driver("iceberg", "pyiceberg", "outputs of type iceberg")
-    yield _driver("mqtt", "paho-mqtt", "sources of type mqtt")
+    for extra in EXTRAS.values():
+        yield _optional(extra, needs.get(extra.name, ()))
     yield _bundle("spark-kafka jars", "spark-kafka", "10 MB, for Kafka topics")
     yield _bundle("broker jars", "kafka-broker", "45 MB, for `kaflow dev` and tests")
     yield _bundle("registry", "registry", "142 MB, for `kaflow dev --registry` and tests")
@@ -93,17 +99,20 @@ def _package(name: str, distribution: str) -> Check:
         return Check(name=name, state="missing", found="not installed", cure=cure)
 
 
-def _driver(extra: str, distribution: str, of: str) -> Check:
+def _optional(extra: Extra, needed_at: Sequence[Location]) -> Check:
     """Look for what an optional part of the project installs."""
+    name, required = extra.distribution, bool(needed_at)
     try:
-        return Check(name=distribution, state="ok", found=version(distribution), required=False)
+        return Check(name=name, state="ok", found=version(name), required=required)
     except PackageNotFoundError:
+        places = ", ".join(str(at) for at in needed_at)
+        why = f"needed by {places}" if required else f"for {extra.purpose}"
         return Check(
-            name=distribution,
+            name=name,
             state="missing",
-            found=f"not installed (for {of})",
-            required=False,
-            cure=f"pip install 'kaflow-dagster[{extra}]'",
+            found=f"not installed ({why})",
+            required=required,
+            cure=extra.install,
         )
 
 

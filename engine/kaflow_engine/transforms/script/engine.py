@@ -9,6 +9,7 @@ from importlib import import_module, resources
 from typing import Any
 
 from kaflow_engine.errors import ModelError
+from kaflow_engine.extras import EXTRAS
 
 STACK = 200_000
 """Bytes: less than the stack of a thread has."""
@@ -139,7 +140,7 @@ def engine() -> Any:
     except ImportError as error:
         raise ModelError(
             "scripts need the package quickjs-ng, which is not installed",
-            hint="pip install 'kaflow-dagster[script]'",
+            hint=f"run {EXTRAS['script'].install}",
         ) from error
 
 
