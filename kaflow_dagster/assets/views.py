@@ -245,7 +245,11 @@ def _sql(spec: PipelineSpec) -> str:
         return spec.query
     parts = [
         f"-- relation {name}\n{(each.query or f'FROM {each.topic or each.from_}').strip()}"
-        for name, each in spec.relations.items()
+        for name, each in spec.queried.items()
+    ]
+    parts += [
+        f"-- relation {name}, by a {each.type}\nFROM {each.from_}"
+        for name, each in spec.transforms.items()
     ]
     parts += [
         f"-- {write.target}\n{(write.query or f'FROM {write.relation}').strip()}"
