@@ -248,7 +248,7 @@ def _sql(spec: PipelineSpec) -> str:
         for name, each in spec.queried.items()
     ]
     parts += [
-        f"-- relation {name}\n-- {each.type} of {each.from_}"
+        f"-- relation {name}, by a {each.type}\nFROM {each.from_}"
         for name, each in spec.transforms.items()
     ]
     parts += [
