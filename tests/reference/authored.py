@@ -84,6 +84,8 @@ def _read_writes(author: Mapping[str, Any], columns: Columns) -> tuple[Write, ..
     queries = [*author.get("relations", {}).values(), *author.get("outputs", ())]
     if any("batch" in spec for spec in queries):
         raise NotExpressible("runs of rows, which tests.reference.runs makes")
+    if any("script" in spec for spec in queries):
+        raise NotExpressible("what an engine makes of rows that knows scripts")
     if any(key in spec for spec in queries for key in ("emission", "within", "row_time")):
         raise NotExpressible("when the rows of one query leave")
     if any("aggregation" in spec for spec in queries):

@@ -25,6 +25,11 @@ class ScriptParams:
     memory: int
     """Bytes that the script may have."""
 
+    @property
+    def decides(self) -> str:
+        """What says which rows it makes: of other settings these are the same."""
+        return f"{self.type}: {self.text}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandlerParams:

@@ -5,11 +5,11 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from kaflow_engine.flow.chains.chain import Chain, chain_of, chains
+from kaflow_engine.flow.chains.gathered import groups_before
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import (
     aggregates,
     entries_of,
-    gathered_before,
     gathered_to,
     operator_of,
     projects_of,
@@ -19,11 +19,12 @@ from kaflow_engine.flow.graph import (
 from kaflow_engine.flow.numbers import AGGREGATES, STATES, TABLES, aggregate_state, with_states
 from kaflow_engine.flow.operators import Aggregate, Project
 from kaflow_engine.flow.tables import Append
-from kaflow_engine.flow.transforms import Transform
+from kaflow_engine.flow.transforms import IN, Transform
 
 KEPT = (
     *("topic", "joins", "time", "where", "unnests"),
     *("keys", "window", "results", "leaves", "grace", "ttl", "branches", "timed"),
+    "transforms",
 )
 """What groups that are stored depend on. Late rows, and how changes leave, are of the present."""
 
@@ -110,7 +111,7 @@ def _fed(flow: Flow, aggregate: Aggregate) -> set[tuple[str, int, int]]:
         (sink.target, branch, place)
         for sink in flow.sinks
         for branch, project in enumerate(projects_of(flow, sink))
-        for place, each in enumerate(gathered_before(flow, project))
+        for place, each in enumerate(groups_before(flow, project))
         if each.id == aggregate.id
     }
 
@@ -221,6 +222,7 @@ def _document(flow: Flow, aggregate: Aggregate) -> dict[str, Any]:
         "on_late": aggregate.on_late,
         "delay": aggregate.delay,
         "ttl": aggregate.ttl,
+        **({"transforms": made} if (made := _transformed(flow, aggregate)) else {}),
         **({"branches": others} if (others := _branches(flow, aggregate)) else {}),
         **({} if aggregate.exchange else {"exchange": False}),
         **({} if aggregate.shard is None else {"shard": aggregate.shard}),
@@ -261,25 +263,29 @@ def _joins(flow: Flow, chain: Chain) -> list[list[str]]:
 
 
 def _appended(flow: Flow, aggregate: Aggregate) -> list[list[str]]:
-    """Return which changes are counted, where they are rows of their own, and of which columns; and
-    through which transforms rows come."""
+    """Return which changes are counted, where they are rows of their own, and of which columns."""
+    before = [e for e in gathered_to(flow, aggregate)[:-1] if not isinstance(e, Transform)][-1:]
+    return [
+        [each.id if not each.deletes else f"{each.id} with deletes", *_entry_of(flow, each)]
+        for each in before
+        if isinstance(each, Append)
+    ]
+
+
+def _transformed(flow: Flow, aggregate: Aggregate) -> list[list[str]]:
+    """Return through which transforms rows come, behind what gathered them before."""
     found: list[list[str]] = []
     for each in reversed(gathered_to(flow, aggregate)[:-1]):
-        match each:
-            case Append():
-                name = each.id if not each.deletes else f"{each.id} with deletes"
-                return [[name, *_entry_of(flow, each)], *found]
-            case Transform():
-                found.insert(0, [each.id, str(each.params), *_entry_of(flow, each)])
-            case _:
-                break
+        if not isinstance(each, Transform):
+            break
+        found.insert(0, [each.params.decides, *_entry_of(flow, each)])
     return found
 
 
 def _entry_of(flow: Flow, append: Append | Transform) -> list[str]:
     entry = operator_of(flow, append.inputs[0])
     assert isinstance(entry, Project)
-    selected = [f"{sql} AS {column.name}" for column, sql in entry.columns]
+    selected = [f"{sql} AS {column.name.removeprefix(IN)}" for column, sql in entry.columns]
     return sorted([*selected, *_conditions(entry.where)])
 
 

@@ -20,7 +20,7 @@ from kaflow_engine.plan.evolution.diff_words import WORDS, named, plain, shown
 WHOLE = "pipeline"
 """The part that everything belongs to which is no part of its own."""
 
-_OF_GROUPS = ("keys", "results", "window", "where", "unnests", "joins")
+_OF_GROUPS = ("keys", "results", "window", "where", "unnests", "joins", "transforms")
 
 SELECTED = ("unnests", "where", "outputs")
 """What of an output belongs to a SELECT, of which a union has several."""
@@ -154,6 +154,8 @@ def _aggregates(plan: Document, naming: _Naming) -> Parts:
         found["window"] = window_text(window_of(window)) if window else "none"
         found["WHERE"] = " AND ".join(map(plain, each["where"])) or "none"
         found["unnested lists"] = ", then ".join(_unnests(each)) or "none"
+        if made := each.get("transforms"):
+            found["what makes its rows"] = ", ".join(str(first) for first, *_ in made)
         found["joins"] = ", ".join(f"{kind} {alias}" for alias, _, _, kind in each["joins"])
         parts[naming.aggregates[each["state"]]] = found
     return parts

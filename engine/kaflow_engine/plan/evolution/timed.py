@@ -10,7 +10,7 @@ from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import entries_of, throttle_of, throttles
 from kaflow_engine.flow.numbers import RUNS, TIMED, timed_state, with_states
 from kaflow_engine.flow.timed import Runs, Throttle
-from kaflow_engine.flow.transforms import Transform
+from kaflow_engine.flow.transforms import IN, Transform
 
 
 def inherit_timed(old: Flow, new: Flow) -> Flow:
@@ -100,7 +100,7 @@ def documents_of_transforms(flow: Flow) -> list[dict[str, Any]]:
             **asdict(each.params),
             "columns": [asdict(column) for column in each.results],
             "selected": [
-                f"{sql} AS {column.name}"
+                f"{sql} AS {column.name.removeprefix(IN)}"
                 for entry in entries_of(flow, each)
                 for column, sql in entry.columns
             ],

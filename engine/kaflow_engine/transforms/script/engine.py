@@ -18,6 +18,8 @@ _FUNCTIONS = ("process", "invoke")
 _OPENS = '(function () { "use strict"; '
 _FOUND = "".join(f"typeof {name} === 'function' ? {name} : " for name in _FUNCTIONS)
 _CLOSES = f"\n;return {_FOUND}null; }})"
+_OURS = 100_000
+"""The first line of what is no part of the script; the engine tells lines, and no files."""
 _INTERRUPTED = "interrupted"
 _PICK = "((made, name) => made[name])"
 _PLACE = re.compile(r"<input>:(\d+)")
@@ -91,7 +93,7 @@ class ScriptEngine:
             message, line = place_of(str(error), text)
             if _INTERRUPTED in message:
                 message = f"it took more than {limits.seconds:g}s before its first row"
-            raise ScriptMistake(message, line) from error
+            raise ScriptMistake(message, line or 1) from error
         if found is None:
             raise ScriptMistake("it has no function process(row)", 1)
 
@@ -118,12 +120,13 @@ class ScriptEngine:
         return json.loads(self._done())
 
 
-def place_of(error: str, text: str) -> tuple[str, int]:
-    """Return the first line of an error, and the line of the script at which it arose."""
+def place_of(error: str, text: str) -> tuple[str, int | None]:
+    """Return the first line of an error, and the line of the script at which it arose; None: it
+    arose elsewhere."""
     message, _, stack = error.partition("\n")
-    found = _PLACE.search(stack)
-    line, last = int(found[1]) if found else 1, text.rstrip().count("\n") + 1
-    if line > last:  # at what we write behind it
+    lines = (int(line) for line in _PLACE.findall(stack))
+    line, last = next((n for n in lines if n < _OURS), None), text.rstrip().count("\n") + 1
+    if line is not None and line > last:  # at what we write behind it
         return "SyntaxError: the script ends before its last function or block does", last
     return message, line
 
@@ -145,4 +148,5 @@ def engine() -> Any:
 
 @cache
 def _source(name: str) -> str:
-    return resources.files("kaflow_engine.transforms.script").joinpath(name).read_text()
+    text = resources.files("kaflow_engine.transforms.script").joinpath(name).read_text("utf-8")
+    return "\n" * _OURS + text

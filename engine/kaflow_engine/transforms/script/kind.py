@@ -153,4 +153,6 @@ class _Script:
             return Failure(row=row, error=_ERROR, message=why["unfit"])
         text = self._params.text
         message, line = place_of(f"{why['message']}\n{why['stack']}", text)
-        return Failure(row=row, error=_ERROR, message=f"{message} (line {line} of the script)")
+        if line is not None:
+            message = f"{message} (line {line} of the script)"
+        return Failure(row=row, error=_ERROR, message=message)

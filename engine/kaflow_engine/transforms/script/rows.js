@@ -10,10 +10,24 @@
 
   const shown = (value) => {
     if (typeof value === "string") return stringify(value.length > 60 ? value.slice(0, 60) + "…" : value);
+    if (value === null) return "null";
     if (typeof value === "object") return isArray(value) ? "a list" : "an object";
     return typeof value === "function" || typeof value === "symbol" ? `a ${typeof value}` : String(value);
   };
   const unfit = (value, type) => { throw new Unfit(`${shown(value)} is no ${type}`); };
+
+  const ofDate = (value, type) => {
+    if (isNaN(value.getTime())) throw new Unfit(`a Date without a time is no ${type.name}`);
+    return value.toISOString();
+  };
+  const OFFSET = /^(.*?[0-9])(\.[0-9]+)?\s*([+-])([0-9]{2}):?([0-9]{2})?$/;
+  const inUtc = (text) => {
+    const found = text.includes(":") ? OFFSET.exec(text) : null;
+    if (found === null) return text;
+    const [, time, fraction, sign, hours, minutes] = found;
+    const of = Date.parse(`${time.replace(" ", "T")}Z`) - `${sign}1` * (hours * 60 + Number(minutes ?? 0)) * 60000;
+    return isNaN(of) ? text : new Date(of).toISOString().slice(0, -5) + (fraction ?? "") + "Z";
+  };
 
   // Each type: what a text is to the script, and the text of what the script gives; `null` is neither.
   const CODECS = {
@@ -21,7 +35,7 @@
       from: (text) => text,
       to: (value, type) => typeof value === "string" ? value
         : typeof value === "number" || typeof value === "boolean" || typeof value === "bigint" ? String(value)
-        : value instanceof Date ? value.toISOString() : unfit(value, type.name),
+        : value instanceof Date ? ofDate(value, type) : unfit(value, type.name),
     },
     boolean: {
       from: (text) => text === "true",
@@ -53,8 +67,8 @@
     },
     timestamp: {
       from: (text) => text.replace(" ", "T").replace(/(\+00)?$/, "Z"),
-      to: (value, type) => value instanceof Date ? value.toISOString()
-        : typeof value === "string" ? value : unfit(value, type.name),
+      to: (value, type) => value instanceof Date ? ofDate(value, type)
+        : typeof value === "string" ? inUtc(value) : unfit(value, type.name),
     },
     written: {
       from: (text) => text,
