@@ -194,6 +194,12 @@ BEYOND_THE_ORACLE = {
     "branches of a union by two event times are counted in common windows",
     "a record that is redriven for one event time is seen by its readings alone",
     "KS25 topics with - and ., EXTRACT, IS DISTINCT FROM, FROM inside a string",
+    "a script drops rows, adds a column, and fails on a row",
+    "windows over a transform follow the time of its records",
+    "groups over a transform, a transform over their changes, and runs behind it",
+    "a transform behind a join, behind another transform, with its record columns",
+    "a row that fails behind a transform takes its whole record out, also of another output",
+    "lists are unnested before a transform, and rows of a record keep their order",
 }
 
 

@@ -12,7 +12,7 @@ def test_everything_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("KAFLOW_CACHE", str(tmp_path / "not" / "yet"))
     checks = {check.name: check for check in inspect_machine()}
     assert set(checks) == {
-        *("python", "java", "pyspark", "duckdb", "rocksdb", "psycopg", "pyiceberg"),
+        *("python", "java", "pyspark", "duckdb", "rocksdb", "psycopg", "pyiceberg", "quickjs-ng"),
         *("spark-kafka jars", "broker jars", "registry", "memory", "cores", "disk"),
     }
     assert checks["python"].state == checks["pyspark"].state == "ok"
@@ -43,7 +43,7 @@ def test_a_driver_that_is_missing_is_no_obstacle(monkeypatch):
         raise machine.PackageNotFoundError(name)
 
     monkeypatch.setattr(machine, "version", missing)
-    extras = {"psycopg": "postgres", "pyiceberg": "iceberg"}
+    extras = {"psycopg": "postgres", "pyiceberg": "iceberg", "quickjs-ng": "script"}
     found = {check.name: check for check in inspect_machine() if check.name in extras}
     for name, extra in extras.items():
         assert (found[name].state, found[name].fatal) == ("missing", False)

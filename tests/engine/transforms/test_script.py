@@ -15,7 +15,14 @@ from kaflow_engine.flow.transforms import ScriptParams, Transform
 from kaflow_engine.model.columns import Column
 from kaflow_engine.operators.transform.contract import TransformBatch, Transformed
 from kaflow_engine.state.answers import NO_ANSWERS
+from kaflow_engine.testing.cases.cases import run_case
+from kaflow_engine.testing.cases.cuts import Cuts
+from kaflow_engine.testing.cases.executor import LocalExecutor
+from kaflow_engine.testing.cases.files import load_cases
+from kaflow_engine.testing.cases.pipeline import Surroundings
+from kaflow_engine.testing.cases.report import report_lines
 from kaflow_engine.transforms.script.kind import CHUNK, ScriptKind
+from tests.page import blocks
 
 ROWS = Path(__file__).parents[2] / "fixtures" / "scripts"
 NUMBERS = (Column("id", "BIGINT"),)
@@ -152,3 +159,14 @@ def test_nothing_becomes_nothing() -> None:
     made = run(script("function process(row) { return row }", NUMBERS), numbers(0))
     assert made.rows.num_rows == 0
     assert made.rows.column_names == ["id"]
+
+
+def test_the_example_of_the_page(tmp_path: Path) -> None:
+    file = tmp_path / "cases.yaml"
+    file.write_text(next(block for block in blocks("yaml", "transforms.md")))
+    (case,) = load_cases(file, {})
+    for cuts in ("given", "each", "all"):
+        result = run_case(
+            case, LocalExecutor(), cuts=Cuts.of(cuts), around=Surroundings(variables={})
+        )
+        assert result.passed, "\n".join(report_lines(result))

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kaflow_engine.flow.transforms import Transform
 from kaflow_engine.state.answers import Answers
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # planning asks for mistakes only, and it takes long to load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,9 +27,9 @@ class Failure:
 class Transformed:
     """What a transform makes of rows."""
 
-    rows: pa.Table
+    rows: "pa.Table"
     """The columns `Transform.results`, in their order and with types that DuckDB casts to those."""
-    origin: pa.Array
+    origin: "pa.Array"
     """Of each row the place of the one that it is made of, ascending: several have the same place
     where one became several, and none has that of a row that became none or failed."""
     failures: tuple[Failure, ...] = ()
@@ -48,7 +49,7 @@ class TransformBatch:
     """Epoch milliseconds."""
     mark: str
     """`batch_mark` of the batch; empty where nothing is logged."""
-    identities: Callable[[], pa.Table]
+    identities: Callable[[], "pa.Table"]
     """Gives, for each row, what tells it from all others of the pipeline: TRIGGER, ORIGIN, `ts`,
     and `members` where several rows are of one record."""
     answers: Answers
@@ -60,7 +61,7 @@ class TransformBatch:
 class RowTransform(Protocol):
     """A transform as one task uses it, for one hand-over of rows."""
 
-    def __call__(self, rows: pa.Table, batch: TransformBatch) -> Transformed:
+    def __call__(self, rows: "pa.Table", batch: TransformBatch) -> Transformed:
         """Transform rows, which have the columns `Transform.columns`.
 
         The same rows must become the same rows, whenever and wherever that happens, and however

@@ -27,8 +27,9 @@ def _about(params: TransformParams) -> str:
     match params:
         case ScriptParams(text=text, timeout=timeout, memory=memory):
             lines = len(text.strip().splitlines())
+            count = f"{lines} lines" if lines > 1 else "one line"
             return (
-                f"{params.language}, {lines} lines; a row may take {format_duration(timeout)}, the "
+                f"{params.language}, {count}; a row may take {format_duration(timeout)}, the "
                 f"script {memory // 1_000_000} MB"
             )
         case HandlerParams(batch=batch, concurrency=concurrency):

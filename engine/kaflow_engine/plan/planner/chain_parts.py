@@ -167,6 +167,8 @@ def ended(
             continue
         having = branch.groups[-1].shape.where
         projects[branch.place] = behind_group(relation, last, having, branch.columns)
+    latest = {entry.id: entry for each in aggregates.found for entry in each.entries}
+    ends = {place: latest.get(each.id, each) for place, each in ends.items()}
     made = ChainOperators(
         number=number,
         steps=parts.steps,

@@ -60,6 +60,7 @@ def _checks() -> Iterator[Check]:
     yield _package("rocksdb", "rocksdict")
     yield _driver("postgres", "psycopg", "outputs of type postgres")
     yield _driver("iceberg", "pyiceberg", "outputs of type iceberg")
+    yield _driver("script", "quickjs-ng", "relations of type script")
     yield _bundle("spark-kafka jars", "spark-kafka", "10 MB, for Kafka topics")
     yield _bundle("broker jars", "kafka-broker", "45 MB, for `kaflow dev` and tests")
     yield _bundle("registry", "registry", "142 MB, for `kaflow dev --registry` and tests")

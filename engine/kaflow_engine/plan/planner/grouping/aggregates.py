@@ -12,7 +12,7 @@ from kaflow_engine.flow.windows import SessionWindow
 from kaflow_engine.model.columns import Column
 from kaflow_engine.plan.planner.grouping.accumulators import accumulate
 from kaflow_engine.plan.planner.grouping.delays import delay_behind, delay_into
-from kaflow_engine.plan.planner.grouping.made import append_of, runs_of, transform_of
+from kaflow_engine.plan.planner.grouping.made import append_of, runs_of, transform_of, with_both
 from kaflow_engine.plan.planner.grouping.places import (
     Places,
     own_shard,
@@ -178,9 +178,19 @@ class Aggregates:
             else None,
         )
         equal = next((each for each in self.found if _bare(each) == _bare(new)), None)
+        equal = equal or self._widened(new)
         if equal is None:
             self.found.append(new)
         return equal or new
+
+    def _widened(self, new: Grouped) -> Grouped | None:
+        """Return a transform that does the same but for what goes past it, with that of both."""
+        for place, known in enumerate(self.found):
+            found = with_both(known, new)
+            if found is not None:
+                self.found[place] = found
+                return found
+        return None
 
 
 def _bare(grouped: Grouped) -> tuple[tuple[Project, ...], Gathers]:

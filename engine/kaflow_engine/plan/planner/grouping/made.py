@@ -1,10 +1,13 @@
 """Operators that gather rows without a GROUP BY: runs, changes as rows, and transforms."""
 
+from dataclasses import replace
+
 from kaflow_engine.flow.tables import Append
 from kaflow_engine.flow.timed import Runs
 from kaflow_engine.flow.transforms import IN, PASSED, Transform
 from kaflow_engine.model.columns import Column
 from kaflow_engine.plan.planner.grouping.settings import GroupParts
+from kaflow_engine.plan.planner.wiring import Grouped
 from kaflow_engine.sql.groups.shapes import AppendShape, RunShape, TransformShape
 
 
@@ -50,4 +53,23 @@ def transform_of(
         passed=tuple(c for c in keys if c.name.startswith(PASSED) and c not in entered),
         results=group.results,
         params=transform.params,
+    )
+
+
+def with_both(known: Grouped, new: Grouped) -> Grouped | None:
+    """Return one transform for two that differ in what goes past them; None where they differ in
+    more, or are none."""
+    first, second = known.aggregate, new.aggregate
+    if not isinstance(first, Transform) or not isinstance(second, Transform):
+        return None
+    makes = [replace(each, id="", inputs=(), passed=()) for each in (first, second)]
+    count, entry, other = len(first.columns), known.entries[0], new.entries[0]
+    given = [replace(each, id="", columns=each.columns[:count]) for each in (entry, other)]
+    if makes[0] != makes[1] or given[0] != given[1]:
+        return None
+    passed = dict.fromkeys((*entry.columns[count:], *other.columns[count:]))
+    return replace(
+        known,
+        entries=(replace(entry, columns=(*entry.columns[:count], *passed)),),
+        aggregate=replace(first, passed=tuple(column for column, _ in passed)),
     )
