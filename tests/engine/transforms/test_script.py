@@ -21,7 +21,8 @@ from kaflow_engine.testing.cases.executor import LocalExecutor
 from kaflow_engine.testing.cases.files import load_cases
 from kaflow_engine.testing.cases.pipeline import Surroundings
 from kaflow_engine.testing.cases.report import report_lines
-from kaflow_engine.transforms.script.kind import CHUNK, ScriptKind
+from kaflow_engine.transforms.script.kind import ScriptKind
+from kaflow_engine.transforms.script.run import CHUNK
 from tests.page import blocks
 
 ROWS = Path(__file__).parents[2] / "fixtures" / "scripts"

@@ -9,6 +9,7 @@ from importlib import import_module, resources
 from typing import Any
 
 from kaflow_engine.errors import ModelError
+from kaflow_engine.flow.transforms import ScriptParams
 
 STACK = 200_000
 """Bytes: less than the stack of a thread has."""
@@ -36,6 +37,11 @@ class Limits:
     """Of processor time, for one row."""
     memory: int
     """Bytes."""
+
+
+def limits_of(params: ScriptParams) -> Limits:
+    """Return what a script may use."""
+    return Limits(seconds=params.timeout / 1000, memory=params.memory)
 
 
 class ScriptMistake(Exception):
