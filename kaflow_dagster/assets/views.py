@@ -243,12 +243,14 @@ def _sql(spec: PipelineSpec) -> str:
     """Return the query of a pipeline; of several outputs, all that is written, with names."""
     if spec.query is not None:
         return spec.query
-    said = {
-        name: (each.query or f"FROM {each.topic or each.from_}").strip()
+    parts = [
+        f"-- relation {name}\n{(each.query or f'FROM {each.topic or each.from_}').strip()}"
         for name, each in spec.queried.items()
-    }
-    said |= {name: f"FROM {each.from_} -- {each.type}" for name, each in spec.transforms.items()}
-    parts = [f"-- relation {name}\n{said[name]}" for name in spec.relations]
+    ]
+    parts += [
+        f"-- relation {name}, by a {each.type}\nFROM {each.from_}"
+        for name, each in spec.transforms.items()
+    ]
     parts += [
         f"-- {write.target}\n{(write.query or f'FROM {write.relation}').strip()}"
         for write in spec.writes

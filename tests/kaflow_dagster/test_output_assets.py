@@ -66,7 +66,7 @@ def test_a_stream_shows_its_transforms(tmp_path):
     text = f"name: p\nrelations: {{{relation}}}\noutputs: [{{from: scored, topic: o}}]\n"
     tmp_path.joinpath("p.yaml").write_text(f"{text}topics: {{orders: {{columns: {{id: INT}}}}}}\n")
     (stream,) = view_project([tmp_path]).pipelines
-    assert stream.query == "-- relation scored\nFROM orders -- handler\n\n-- o\nFROM scored"
+    assert stream.query == "-- relation scored, by a handler\nFROM orders\n\n-- o\nFROM scored"
 
 
 @pytest.mark.parametrize(
