@@ -8,9 +8,10 @@ from itertools import count
 
 import pytest
 
-from kaflow_engine.connectors.http.errors import HttpAway
+from kaflow_engine.connectors.http.errors import HttpAway, HttpUnfit
 from kaflow_engine.connectors.kafka.read import read_all
 from kaflow_engine.model.specs import PipelineSpec
+from kaflow_engine.plan.evolution.diff import change
 from kaflow_engine.runtime.planning.prepare import prepare
 from tests.acceptance.kills import share
 from tests.acceptance.run_child import killed_at
@@ -146,18 +147,23 @@ def test_a_backfill_keeps_answers_of_its_own(broker, spark, topics, tmp_path, un
     assert all(risk in fickle.said[n] for n, risk in rows)
 
 
+@pytest.mark.parametrize("status", [503, 404])
 def test_a_service_that_stays_away_ends_the_run_and_loses_nothing(
-    broker, spark, topics, tmp_path, unique
+    broker, spark, topics, tmp_path, unique, status
 ):
+    """The batch that is open then asks where the corrected file says."""
     from kaflow_engine.runtime.application import run_pipelines
 
-    with running_receiver() as receiver:
-        receiver.answer = lambda request: Answer(503)
-        config = config_for(broker, tmp_path / "state", retry_deadline="3s")
+    def answer(request):
+        if request.path == "/wrong":
+            return Answer(status)
+        return Answer(200, json.dumps([{"risk": "r"} for _ in json.loads(request.body)]))
+
+    def plan(path):
         relation = {
             "type": "handler",
             "from": f"{topics}.clicks",
-            "url": receiver.url,
+            "url": f"{receiver.url}/{path}",
             "batch": 500,
             "schema": {"risk": "VARCHAR"},
             "retry_for": "100ms",
@@ -171,12 +177,13 @@ def test_a_service_that_stays_away_ends_the_run_and_loses_nothing(
                 "topics": {f"{topics}.clicks": CLICKS},
             }
         )
-        (planned,) = prepare([spec], config)
-        with pytest.raises(HttpAway, match=f"handler 'enriched' at {receiver.url} answers 503"):
-            run_pipelines([planned.plan], config, until_caught_up=True, spark=spark)
-        receiver.answer = lambda request: Answer(
-            200, json.dumps([{"risk": "r"} for _ in json.loads(request.body)])
-        )
-        run_pipelines([planned.plan], config, until_caught_up=True, spark=spark)
-    found = read_all(broker.settings, f"{unique}.rows")["value"].to_pylist()
-    assert sorted(json.loads(value)["id"] for value in found) == sorted(CLICKED)
+        return prepare([spec], config)[0].plan
+
+    config = config_for(broker, tmp_path / "state", retry_deadline="3s")
+    with running_receiver() as receiver:
+        receiver.answer = answer
+        ended = HttpAway if status == 503 else HttpUnfit
+        with pytest.raises(ended, match=f"handler 'enriched' at {receiver.url} answers {status}"):
+            run_pipelines([plan("wrong")], config, until_caught_up=True, spark=spark)
+        run_pipelines([plan("right")], config, until_caught_up=True, change=change, spark=spark)
+    assert [n for n, _ in values(broker, f"{unique}.rows")] == sorted(CLICKED)

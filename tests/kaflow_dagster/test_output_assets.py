@@ -61,6 +61,14 @@ def test_all_depend_on_the_stream(project, tmp_path):
     assert "-- all_orders\nFROM known\n\n-- dutch_orders\nSELECT id FROM known WHERE" in sql
 
 
+def test_a_stream_shows_its_transforms(tmp_path):
+    relation = "scored: {type: handler, from: orders, url: http://host/score}"
+    text = f"name: p\nrelations: {{{relation}}}\noutputs: [{{from: scored, topic: o}}]\n"
+    tmp_path.joinpath("p.yaml").write_text(f"{text}topics: {{orders: {{columns: {{id: INT}}}}}}\n")
+    (stream,) = view_project([tmp_path]).pipelines
+    assert stream.query == "-- relation scored, by a handler\nFROM orders\n\n-- o\nFROM scored"
+
+
 @pytest.mark.parametrize(
     ("key", "columns", "lineage"),
     [

@@ -73,6 +73,11 @@ class HandlerParams:
     """Milliseconds that a request is sent again for, before its task fails."""
 
     @property
+    def decides(self) -> str:
+        """What its rows depend on: a service may answer otherwise at any time, wherever it is."""
+        return self.type
+
+    @property
     def place(self) -> str:
         """The address as it may be shown: what follows `?` may be a secret."""
         return self.url.partition("?")[0]

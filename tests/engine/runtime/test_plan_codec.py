@@ -11,6 +11,7 @@ from kaflow_engine.runtime.planning.plan_codec import (
 )
 from tests.engine.plan.test_numbering import plan_with
 from tests.engine.runtime.plans_here import filter_plan, lookup_plan
+from tests.engine.transforms.handler_here import pipeline_plan
 
 
 def test_a_plan_comes_back_from_its_text():
@@ -30,6 +31,14 @@ def test_a_batch_that_was_refused_follows_the_new_word():
     assert made_lenient(strict, plan) == plan
     skipping = replace(plan, sources=tuple(replace(t, on_error="skip") for t in plan.sources))
     assert made_lenient(skipping, plan) == skipping
+
+
+def test_a_batch_that_was_not_answered_asks_where_the_author_says_now():
+    old, new = pipeline_plan("http://typo/x"), pipeline_plan("http://right/x", batch=9)
+    assert plan_of(plan_text(old)) == old
+    assert made_lenient(old, new) == new
+    without = lookup_plan("p", "a", "b", "o")
+    assert made_lenient(old, without) == old
 
 
 def test_the_text_of_a_plan_of_one_chain_stays():

@@ -8,10 +8,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from kaflow_engine.errors import Location
+from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.transforms import HandlerParams, Transform
 from kaflow_engine.model.columns import Column
+from kaflow_engine.model.config import Config
+from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
 from kaflow_engine.operators.transform.contract import TransformBatch, Transformed
 from kaflow_engine.operators.transform.kinds import transform_kind
+from kaflow_engine.plan.planner.pipeline_plan import build_plan
 from kaflow_engine.state.answers import NO_ANSWERS, Answers
 from kaflow_engine.state.log.answers import KeptAnswers
 from kaflow_engine.state.reader import StateRef
@@ -20,6 +25,10 @@ from tests.receiver import Answer, Request
 
 COLUMNS = (Column("id", "BIGINT"), Column("amount", "DECIMAL(10,2)"))
 RISK = Column("risk", "VARCHAR")
+ORDERS = {"orders": (Column("id", "BIGINT"), Column("amount", "INTEGER"))}
+FAILS = "CAST(CASE amount WHEN 0 THEN 'none' ELSE '1' END AS INTEGER)"
+"""Fails behind the handler for order 17, so that its rows are taken out in the task."""
+COUNTED = "SELECT risk, count(*) AS n FROM enriched GROUP BY risk"
 
 
 def rows(*ids: int) -> pa.Table:
@@ -106,3 +115,28 @@ def refuse(status: int) -> Callable[[Request], Answer]:
         return with_risk(request)
 
     return answer
+
+
+def pipeline_plan(url: str, batch: int = 6) -> Flow:
+    """Return the plan of a pipeline with two outputs that read a handler."""
+    spec = pipeline_from_mapping(
+        {
+            "name": "p",
+            "topics": {"orders": {"columns": {"id": "BIGINT", "amount": "INTEGER"}}},
+            "relations": {
+                "enriched": {
+                    "type": "handler",
+                    "from": "orders",
+                    "url": url,
+                    "batch": batch,
+                    "schema": {"risk": "VARCHAR"},
+                }
+            },
+            "outputs": [
+                {"query": f"SELECT id, risk, {FAILS} AS n FROM enriched", "topic": "risks"},
+                {"query": COUNTED, "topic": "counts"},
+            ],
+        },
+        Location("p.yaml"),
+    )
+    return build_plan(spec, Config(), ORDERS).plan

@@ -9,22 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kaflow_engine.errors import Location
 from kaflow_engine.flow.records import RECORDS
-from kaflow_engine.model.columns import Column
-from kaflow_engine.model.config import Config
-from kaflow_engine.model.pipelines.loader import pipeline_from_mapping
-from kaflow_engine.plan.planner.pipeline_plan import build_plan
 from kaflow_engine.testing.local.executor import LocalPipeline
 from kaflow_engine.testing.local.world import Crashed
+from tests.engine.transforms.handler_here import pipeline_plan
 from tests.receiver import Answer, Receiver, Request, running_receiver
 
 START = 1_767_225_600_000
 IDS = range(40)
-COLUMNS = {"orders": (Column("id", "BIGINT"), Column("amount", "INTEGER"))}
-FAILS = "CAST(CASE amount WHEN 0 THEN 'none' ELSE '1' END AS INTEGER)"
-"""Fails behind the handler for order 17, so that its rows are taken out in the task."""
-COUNTED = "SELECT risk, count(*) AS n FROM enriched GROUP BY risk"
 PLACES = (
     *("before changes_written", "after changes_written"),
     *("before delivered", "after delivered", "before committed"),
@@ -74,31 +66,6 @@ def records() -> pa.Table:
     return pa.Table.from_pylist(rows, schema=RECORDS)
 
 
-def pipeline(url: str, **how: Any) -> LocalPipeline:
-    spec = pipeline_from_mapping(
-        {
-            "name": "p",
-            "topics": {"orders": {"columns": {"id": "BIGINT", "amount": "INTEGER"}}},
-            "relations": {
-                "enriched": {
-                    "type": "handler",
-                    "from": "orders",
-                    "url": url,
-                    "batch": 6,
-                    "schema": {"risk": "VARCHAR"},
-                }
-            },
-            "outputs": [
-                {"query": f"SELECT id, risk, {FAILS} AS n FROM enriched", "topic": "risks"},
-                {"query": COUNTED, "topic": "counts"},
-            ],
-        },
-        Location("p.yaml"),
-    )
-    plan = build_plan(spec, Config(), COLUMNS).plan
-    return LocalPipeline(plan, {"orders": range(4)}, **how)
-
-
 def written(output: pa.Table, topic: str) -> list[dict[str, Any]]:
     return [json.loads(row["value"]) for row in output.to_pylist() if row["topic"] == topic]
 
@@ -115,7 +82,8 @@ def test_a_batch_that_runs_again_is_the_same(receiver: Receiver, place: str, spr
             running._spread = not spread
             raise Crashed
 
-    running = pipeline(receiver.url, spread=spread, replay=True, point=crash)
+    plan = pipeline_plan(receiver.url)
+    running = LocalPipeline(plan, {"orders": range(4)}, spread=spread, replay=True, point=crash)
     done = running.run(records(), START)
     assert crashed
     rows = {row["id"]: row["risk"] for row in written(done.output, "risks")}

@@ -13,8 +13,15 @@ def keys_of_transforms(tree: Entries) -> Iterator[ModelError]:
     """What a kind of transform needs is said once."""
     relations = tree.get("relations")
     for entry in relations.entries if isinstance(relations, Entries) else ():
-        if isinstance(entry.value, Entries) and text_at(entry.value, "type") == "script":
-            yield from _of_script(tree, ("relations", entry.key), entry.value)
+        if not isinstance(entry.value, Entries):
+            continue
+        match text_at(entry.value, "type"):
+            case "script":
+                yield from _of_script(tree, ("relations", entry.key), entry.value)
+            case "handler":
+                yield from _of_handler(tree, ("relations", entry.key), entry.value)
+            case _:
+                pass  # an unknown type is reported where it is read
 
 
 def _of_script(tree: Entries, path: Path, script: Entries) -> Iterator[ModelError]:
@@ -31,4 +38,17 @@ def _of_script(tree: Entries, path: Path, script: Entries) -> Iterator[ModelErro
             f"the script '{name}' has no text",
             place(tree, path),
             "add script: | and below it function process(row) { … return row }; or file: <path>",
+        )
+
+
+def _of_handler(tree: Entries, path: Path, handler: Entries) -> Iterator[ModelError]:
+    plain, secret = handler.get("headers"), handler.get("secret_headers")
+    if not isinstance(plain, Entries) or not isinstance(secret, Entries):
+        return
+    known = {entry.key.lower() for entry in plain.entries}
+    for name in (entry.key for entry in secret.entries if entry.key.lower() in known):
+        yield ModelError(
+            f"the handler '{brief(str(path[-1]))}' has the header '{brief(name)}' twice",
+            place(tree, (*path, "secret_headers", name)),
+            "keep one of them",
         )

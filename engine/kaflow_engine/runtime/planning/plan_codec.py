@@ -11,10 +11,11 @@ from kaflow_engine.errors import StateError
 from kaflow_engine.flow.chains.chain import chains
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import aggregates, joins, with_avro_ids
-from kaflow_engine.flow.operators import Aggregate
+from kaflow_engine.flow.operators import Aggregate, Operator
 from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.flow.tables import TableJoin
 from kaflow_engine.flow.timed import Runs
+from kaflow_engine.flow.transforms import HandlerParams, Transform
 from kaflow_engine.plan.evolution.chain import document_mark, flow_of_chain, is_chain
 from kaflow_engine.state.log.batch_log import plan_mark
 
@@ -93,18 +94,31 @@ def plan_of(text: str) -> Flow:
 
 
 def made_lenient(old: Flow, new: Flow) -> Flow:
-    """Return the plan that a batch was begun with, without the refusals that its author took back.
+    """Return the plan that a batch was begun with, without the refusals that its author took back,
+    and with handlers that ask where the author says now.
 
-    A task that refused has delivered nothing, so nothing that is there already changes.
+    A task that refused has delivered nothing, so nothing that is there already changes; what a
+    handler was answered before is kept.
     """
     by_name = {topic.name: topic for topic in new.sources}
+    transforms = [each for each in new.operators if isinstance(each, Transform)]
+    handlers = {e.name: e.params for e in transforms if isinstance(e.params, HandlerParams)}
 
     def lenient(topic: TopicParams) -> TopicParams:
         now = by_name.get(topic.name, topic)
         error = now.on_error if topic.on_error == "fail" else topic.on_error
         return replace(topic, on_error=error, schema_id=now.schema_id)
 
-    return replace(old, sources=tuple(lenient(topic) for topic in old.sources))
+    def asking(operator: Operator) -> Operator:
+        if isinstance(operator, Transform) and isinstance(operator.params, HandlerParams):
+            return replace(operator, params=handlers.get(operator.name, operator.params))
+        return operator
+
+    return replace(
+        old,
+        sources=tuple(lenient(topic) for topic in old.sources),
+        operators=tuple(asking(operator) for operator in old.operators),
+    )
 
 
 def fingerprint(plan: Flow) -> str:

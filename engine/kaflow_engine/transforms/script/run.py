@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from kaflow_engine.duck.queries import query
 from kaflow_engine.duck.quoting import identifier
-from kaflow_engine.flow.transforms import Transform
+from kaflow_engine.flow.transforms import ScriptParams, Transform
 from kaflow_engine.formats.decoded import shown
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.durations import format_duration
@@ -38,7 +38,8 @@ class Script:
     """A script as one task uses it."""
 
     def __init__(self, transform: Transform) -> None:
-        self._transform = transform
+        assert isinstance(transform.params, ScriptParams)
+        self._transform, self._params = transform, transform.params
         self._engine = self._fresh()
 
     def __call__(self, rows: pa.Table, batch: TransformBatch) -> Transformed:
@@ -52,7 +53,7 @@ class Script:
         return self._typed(found)
 
     def _fresh(self) -> ScriptEngine:
-        params = self._transform.params
+        params = self._params
         inputs = [codec_of(column.name, column.type) for column in self._transform.columns]
         outputs = [codec_of(column.name, column.type) for column in self._transform.results]
         return ScriptEngine(params.text, inputs, outputs, limits_of(params))
@@ -78,11 +79,11 @@ class Script:
             self._engine = self._fresh()
             if ended.by_time:
                 return self._too_slow()
-            size = self._transform.params.memory // 1_000_000
+            size = self._params.memory // 1_000_000
             return {"ended": f"the script used more than {size} MB of memory"}
 
     def _too_slow(self) -> Outcome:
-        wait = format_duration(self._transform.params.timeout)
+        wait = format_duration(self._params.timeout)
         return {"ended": f"the script took more than {wait} for the row"}
 
     def _typed(self, found: Sequence[Outcome]) -> Transformed:
@@ -131,7 +132,7 @@ class Script:
             return Failure(row=row, error="ScriptLimit", message=why["ended"])
         if "unfit" in why:
             return Failure(row=row, error=_ERROR, message=why["unfit"])
-        text = self._transform.params.text
+        text = self._params.text
         message, line = place_of(f"{why['message']}\n{why['stack']}", text)
         if line is not None:
             message = f"{message} (line {line} of the script)"
