@@ -49,6 +49,11 @@ class LookupParams:
     refresh: int
     """Milliseconds for which an answer may be used again."""
 
+    @property
+    def decides(self) -> str:
+        """What its rows depend on: how and by what it looks up; a table may change at any time."""
+        return f"{self.type}: {'LEFT' if self.left else 'INNER'} by {', '.join(self.on)}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandlerParams:
