@@ -160,6 +160,13 @@ def check_joinable(side: Flat, alias: str, before: Flat, at: Location | None) ->
     Raises:
         SqlError: One of them holds what must come behind joins.
     """
+    transform = before.groups[-1].transform if before.groups else None
+    if transform is not None and transform.is_lookup:
+        raise SqlError(
+            f"'{alias}' is joined to rows that have looked '{transform.name}' up",
+            at,
+            f"name '{transform.name}' behind '{alias}': databases are asked last",
+        )
     for rows in (before, side):
         transform = rows.groups[-1].transform if rows.groups else None
         if transform is not None:
@@ -191,13 +198,6 @@ def check_joinable(side: Flat, alias: str, before: Flat, at: Location | None) ->
             at,
             "name the table itself after JOIN; or write its changes to a topic, and join that in "
             "another pipeline",
-        )
-    transform = before.groups[-1].transform if before.groups else None
-    if transform is not None and transform.is_lookup:
-        raise SqlError(
-            f"'{alias}' is joined to rows that have looked '{transform.name}' up",
-            at,
-            f"name '{transform.name}' behind '{alias}': databases are asked last",
         )
     if before.groups:
         raise SqlError(

@@ -41,11 +41,11 @@ def test_kind_key_and_guarantee() -> None:
     for line in (
         "│ reads      clickhouse table shop.orders of connection archive where amount > 0",
         "│ pages      by the sorting key",
-        "│ counts     each row exactly once, as it was when its page was read; ends with the last",
+        "│ guarantee  each row exactly once, as it was when its page was read; ends with the last",
         "│ time       time when the page of the row was read",
-        "│ reads    postgres table customers of connection default",
-        "│ pages    by tenant, id",
-        "│ counts   each row exactly once, as it was when its page was read; ends with the last",
+        "│ reads      postgres table customers of connection default",
+        "│ pages      by tenant, id",
+        "│ guarantee  each row exactly once, as it was when its page was read; ends with the last",
     ):
         assert line in text, text
     assert "secret" not in f"{text} {found.data()}"

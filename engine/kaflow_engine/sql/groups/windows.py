@@ -55,11 +55,15 @@ class Found:
 
 
 def with_windows_that_change(query: exp.Query) -> exp.Query:
-    """Mark a query whose windows send rows before they are closed, so that these are a table."""
-    for side in (query.this, query.expression) if isinstance(query, exp.SetOperation) else ():
-        with_windows_that_change(side)
-    query.meta[_META] = True
-    return query
+    """Return a query whose windows send rows before they are closed, so that these are a table."""
+    marked = query.copy()
+    sides = [marked]
+    while sides:
+        side = sides.pop()
+        side.meta[_META] = True
+        if isinstance(side, exp.SetOperation):
+            sides += [side.this, side.expression]
+    return marked
 
 
 def windows_change(select: exp.Select) -> bool:

@@ -149,7 +149,7 @@ def engine() -> Any:
     except ImportError as error:
         raise ModelError(
             "scripts need the package quickjs-ng, which is not installed",
-            hint=f"run {EXTRAS['script'].install}",
+            hint=EXTRAS["script"].install,
         ) from error
 
 

@@ -2,27 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 
-from kaflow_engine.errors import ModelError, SqlError
+from kaflow_engine.errors import ModelError
 from kaflow_engine.model.specs import PipelineSpec
-from kaflow_engine.plan.planner.grouping.settings import place_of
 from kaflow_engine.plan.planner.outputs.output import BranchParts
 
 
 def wrong_transforms(spec: PipelineSpec, branches: Sequence[BranchParts]) -> Iterator[ModelError]:
     """Yield what cannot be done with the transforms of a pipeline."""
     for branch in branches:
-        for before, group in zip((None, *branch.groups), branch.groups, strict=False):
+        for group in branch.groups:
             transform = group.shape.transform
-            if transform is None:
-                continue
-            if before is not None and before.settings.is_table:
-                yield SqlError(
-                    f"'{transform.name}' transforms the rows of a window that change",
-                    place_of(spec, branch.write, group.shape),
-                    "remove emission.type: immediate, or emission.late_updates, so that its rows "
-                    "leave once; or transform the rows that are grouped",
-                )
-            if spec.on_dimension_update == "reemit":
+            if transform is not None and spec.on_dimension_update == "reemit":
                 yield ModelError(
                     "'on_dimension_update: reemit' does not work with transforms "
                     f"('{transform.name}')",
