@@ -288,18 +288,3 @@ def test_ttls_of_a_printed_pipeline() -> None:
 def test_tags_may_be_a_list() -> None:
     said = "name: p\nquery: S\noutput: {topic: o}\ntags: [a, b]\n"
     assert load(said).tags == {"a": "", "b": ""}
-
-
-def test_a_file_with_a_byte_order_mark_and_windows_line_ends(tmp_path: Path) -> None:
-    text = "name: p\r\nquery: |\r\n  SELECT\r\n  1\r\noutput: {topic: o}\r\n"
-    (path := tmp_path / "p.yaml").write_bytes(b"\xef\xbb\xbf" + text.encode())
-    assert (spec := load_pipeline(path, {})).query == "SELECT\n1\n"
-    assert spec.place("output").line == 5
-
-
-def test_a_file_that_is_no_text(tmp_path: Path) -> None:
-    (path := tmp_path / "p.yaml").write_bytes(b"name: p\nquery: \xff\n")
-    with pytest.raises(ModelError, match=r"p\.yaml:2: not UTF-8 text"):
-        load_pipeline(path, {})
-    with pytest.raises(ModelError, match="this is a folder, not a file"):
-        load_pipeline(tmp_path, {})

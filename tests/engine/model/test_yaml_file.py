@@ -1,11 +1,14 @@
 """YAML as we read it: YAML 1.2 scalars, variables, and limits."""
 
+from pathlib import Path
+
 import pytest
 
 from kaflow_engine.errors import Location, ModelError
 from kaflow_engine.model.files import yaml_file
 from kaflow_engine.model.files.tree import Plain, from_plain, to_plain, walk
 from kaflow_engine.model.files.yaml_file import parse_yaml
+from kaflow_engine.model.pipelines.loader import load_pipeline
 
 
 @pytest.mark.parametrize(
@@ -86,3 +89,18 @@ def test_nesting_has_a_limit(depth: int) -> None:
 def test_plain_data_round_trips() -> None:
     data: dict[str, Plain] = {"a": [1, 2.5, True, None, "x"], "b": {"c": []}}
     assert to_plain(from_plain(data, Location("here"))) == data
+
+
+def test_a_file_with_a_byte_order_mark_and_windows_line_ends(tmp_path: Path) -> None:
+    text = "name: p\r\nquery: |\r\n  SELECT\r\n  1\r\noutput: {topic: o}\r\n"
+    (path := tmp_path / "p.yaml").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert (spec := load_pipeline(path, {})).query == "SELECT\n1\n"
+    assert spec.place("output").line == 5
+
+
+def test_a_file_that_is_no_text(tmp_path: Path) -> None:
+    (path := tmp_path / "p.yaml").write_bytes(b"name: p\nquery: \xff\n")
+    with pytest.raises(ModelError, match=r"p\.yaml:2: not UTF-8 text"):
+        load_pipeline(path, {})
+    with pytest.raises(ModelError, match="this is a folder, not a file"):
+        load_pipeline(tmp_path, {})

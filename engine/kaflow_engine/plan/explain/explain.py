@@ -34,17 +34,8 @@ from kaflow_engine.plan.explain.topics import Columns, attached_part, topic_part
 from kaflow_engine.plan.planner.events.matching import kept_roles
 from kaflow_engine.plan.planner.grouping.settings import keyed_shapes, pace
 from kaflow_engine.plan.planner.inputs.kafka_topics import dead_letter_topic
-from kaflow_engine.plan.planner.pipeline_plan import (
-    build_plan,
-    check_pipeline,
-    declared_columns,
-)
-from kaflow_engine.plan.planner.roles import (
-    TopicRole,
-    timed_topics,
-    topic_roles,
-    topics_of_rows,
-)
+from kaflow_engine.plan.planner.pipeline_plan import build_plan, check_pipeline, declared_columns
+from kaflow_engine.plan.planner.roles import TopicRole, timed_topics, topic_roles, topics_of_rows
 from kaflow_engine.sql.chain_shapes import BranchShape, ChainShape, chain_shapes
 from kaflow_engine.sql.named.attached import attached_names
 from kaflow_engine.sql.pipeline import pipeline_topics, topics_of
