@@ -111,7 +111,34 @@ class ClickHouseParams:
 
 DatabaseParams = PostgresParams | ClickHouseParams
 """The settings of a table that is read once."""
-SourceParams = FilesParams | GeneratorParams | WebhookParams | DatabaseParams
+PhaseParams = DatabaseParams | FilesParams
+"""The settings of a phase of a source that has several."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandoverParams:
+    """From where a topic is read that follows phases; one of these is not None."""
+
+    columns: tuple[str, str] | None
+    """Partition and offset in the table of the last phase."""
+    offsets: tuple[tuple[int, int], ...] | None
+    """Partitions and offsets."""
+    time: int | None
+    """Epoch milliseconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HybridParams:
+    """Phases that end, and then a topic."""
+
+    type: Literal["hybrid"] = "hybrid"
+    phases: tuple[PhaseParams, ...]
+    topic: str | None
+    """None: it ends with the last phase."""
+    handover: HandoverParams | None
+
+
+SourceParams = FilesParams | GeneratorParams | WebhookParams | DatabaseParams | HybridParams
 """The settings of a source that is no topic."""
 
 

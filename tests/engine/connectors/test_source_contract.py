@@ -33,6 +33,7 @@ from kaflow_engine.flow.sources import (
     DrawnParams,
     FilesParams,
     GeneratorParams,
+    HybridParams,
     PostgresParams,
     SourceParams,
 )
@@ -81,6 +82,14 @@ def written(folder: Path, form: str) -> FilesParams:
     return FilesParams(path=str(folder), format=cast(Any, form), header=form == "csv", settle=0)
 
 
+def phases(folder: Path) -> tuple[FilesParams, ...]:
+    """Return three folders, the second of which has no record."""
+    return tuple(
+        FilesParams(path=str(folder / f"{number}"), format="json", header=False, settle=0)
+        for number in range(3)
+    )
+
+
 def generated() -> GeneratorParams:
     return GeneratorParams(rate=2, seed=1, records=4, start=NOW - 9_000, values=(DRAWN,))
 
@@ -95,6 +104,11 @@ def subject_of(name: str, request: pytest.FixtureRequest) -> Subject:
         return Subject(sent(folder), [LINES])
     if name in DATABASES:
         return Subject(opened_again(name, request, new=True), [LINES])
+    if name == "hybrid":
+        for number, lines in enumerate((LINES[:2], [], LINES[2:])):
+            (folder / f"{number}").mkdir()
+            (folder / f"{number}" / "1.json").write_bytes(b"\n".join(lines))
+        return Subject(opened_again(name, request), [LINES])
     params: SourceParams = generated() if name == "generator" else written(folder / "in", name)
     found = opened(params, folder / "state")
     made = [b'{"n":%d}' % n for n in range(4)]
@@ -107,6 +121,8 @@ def opened(
     clock: int = NOW,
     connection: Mapping[str, str] | None = None,
 ) -> NamedSource:
+    if isinstance(params, HybridParams):
+        connection = {"phases": json.dumps({str(n): {} for n in range(len(params.phases))})}
     place = SourcePlace(
         name="s",
         store=LocalStore(state),
@@ -175,7 +191,7 @@ def topic_with_values(request: pytest.FixtureRequest) -> TopicSource:
 
 DATABASES = ["postgres", "clickhouse"]
 SERVED = [pytest.param(name, marks=pytest.mark.services) for name in DATABASES]
-NAMED = ["parquet", "json", "csv", "generator", "webhook", *SERVED]
+NAMED = ["parquet", "json", "csv", "generator", "webhook", "hybrid", *SERVED]
 """Kinds of sources that files name, and their formats."""
 ALL = [pytest.param("kafka", marks=pytest.mark.kafka), "a list", *NAMED]
 
@@ -186,7 +202,7 @@ def subject(request: pytest.FixtureRequest) -> Subject:
 
 
 def test_every_kind_has_rows() -> None:
-    assert {"files", "generator", "webhook", *DATABASES} == set(SOURCES)
+    assert {"files", "generator", "webhook", "hybrid", *DATABASES} == set(SOURCES)
 
 
 def test_a_source_is_read_between_its_start_and_its_end(subject: Subject) -> None:
@@ -278,6 +294,8 @@ def opened_again(
 
 
 def params_of(name: str, folder: Path) -> SourceParams:
+    if name == "hybrid":
+        return HybridParams(phases=phases(folder), topic=None, handover=None)
     form = cast(Any, name)
     files = FilesParams(path=str(folder / "in"), format=form, header=name == "csv", settle=0)
     return generated() if name == "generator" else files

@@ -10,6 +10,7 @@ from kaflow_engine.model.names import Filled, Topic
 from kaflow_engine.model.outputs.output_specs import ColumnSpec
 from kaflow_engine.model.sources.any_source import SOURCE_TYPES
 from kaflow_engine.model.sources.database_specs import ClickHouseSourceSpec, PostgresSourceSpec
+from kaflow_engine.model.sources.hybrid_specs import HybridSourceSpec
 from kaflow_engine.model.sources.source_specs import (
     FilesSourceSpec,
     GeneratorSourceSpec,
@@ -60,6 +61,10 @@ class ClickHouseConfig(OfTables, ClickHouseSourceSpec):
     """The table of a ClickHouse server that stands behind one of a source."""
 
 
+class HybridConfig(OfTables, HybridSourceSpec):
+    """The phases behind a table, and the topic that follows them."""
+
+
 _TOPIC = f"{CHOICE}topic"
 
 
@@ -84,7 +89,8 @@ class TableSpec(Spec):
         | Annotated[GeneratorConfig, Tag("\0generator")]
         | Annotated[WebhookConfig, Tag("\0webhook")]
         | Annotated[PostgresConfig, Tag("\0postgres")]
-        | Annotated[ClickHouseConfig, Tag("\0clickhouse")],
+        | Annotated[ClickHouseConfig, Tag("\0clickhouse")]
+        | Annotated[HybridConfig, Tag("\0hybrid")],
         Discriminator(_choice),
     ] = TopicConfig()
     columns: tuple[PropertyColumn, ...] = ()

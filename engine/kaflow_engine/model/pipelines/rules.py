@@ -15,6 +15,7 @@ from kaflow_engine.model.pipelines.output_rules import (
     output_of_one_kind,
     outputs_of,
 )
+from kaflow_engine.model.pipelines.phase_rules import phases_of_sources
 from kaflow_engine.model.pipelines.query_rules import (
     keys_of_smart_emission,
     late_updates_of_windows,
@@ -200,6 +201,7 @@ RULES: tuple[Rule, ...] = (
     records_of_sources,
     places_of_webhooks,
     settings_of_sources,
+    phases_of_sources,
 )
 
 

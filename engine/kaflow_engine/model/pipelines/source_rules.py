@@ -25,7 +25,7 @@ _OF_DISTRIBUTIONS = {
 
 def names_of_sources(tree: Entries) -> Iterator[ModelError]:
     """A name after FROM stands for one thing."""
-    for name, path, _ in _sources(tree):
+    for name, path, _ in sources_of(tree):
         if not is_topic_name(name):
             text = f"'{brief(name)}' is not a name of a source"
             yield ModelError(text, place(tree, path), TOPIC_NAMES)
@@ -49,7 +49,7 @@ def names_of_sources(tree: Entries) -> Iterator[ModelError]:
 
 def records_of_sources(tree: Entries) -> Iterator[ModelError]:
     """Records of sources have no keys and no headers, whichever way they are read."""
-    for name, path, said in (*_sources(tree), *_readings(tree)):
+    for name, path, said in (*sources_of(tree), *_readings(tree)):
         called = brief(name)
         keyed = is_said(said, "primary_key") or "primary_key" in said.misspelled
         if is_table(said) and not keyed:
@@ -69,7 +69,7 @@ def records_of_sources(tree: Entries) -> Iterator[ModelError]:
 def places_of_webhooks(tree: Entries) -> Iterator[ModelError]:
     """A request belongs to one source."""
     first: dict[tuple[str | None, str], str] = {}
-    for name, path, said in _sources(tree):
+    for name, path, said in sources_of(tree):
         if text_at(said, "type") == "webhook":
             where = text_at(said, "listen"), text_at(said, "path") or "/"
             other = first.setdefault(where, name)
@@ -84,7 +84,7 @@ def places_of_webhooks(tree: Entries) -> Iterator[ModelError]:
 
 def settings_of_sources(tree: Entries) -> Iterator[ModelError]:
     """Not every setting fits every kind."""
-    for name, path, said in _sources(tree):
+    for name, path, said in sources_of(tree):
         called, kind = brief(name), text_at(said, "type")
         if kind == "files" and is_said(said, "header") and text_at(said, "format") != "csv":
             yield ModelError(
@@ -145,7 +145,7 @@ def _number(said: Entries, key: str, default: float) -> float:
         return default
 
 
-def _sources(tree: Entries) -> Iterator[tuple[str, Path, Entries]]:
+def sources_of(tree: Entries) -> Iterator[tuple[str, Path, Entries]]:
     yield from _below(tree, "sources")
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, cast
 from pydantic import Discriminator, Tag
 
 from kaflow_engine.model.sources.database_specs import ClickHouseSourceSpec, PostgresSourceSpec
+from kaflow_engine.model.sources.hybrid_specs import HybridSourceSpec
 from kaflow_engine.model.sources.source_specs import (
     FilesSourceSpec,
     GeneratorSourceSpec,
@@ -13,7 +14,7 @@ from kaflow_engine.model.sources.source_specs import (
 )
 from kaflow_engine.model.spec import CHOICE
 
-SOURCE_TYPES = ("clickhouse", "files", "generator", "postgres", "webhook")
+SOURCE_TYPES = ("clickhouse", "files", "generator", "hybrid", "postgres", "webhook")
 _FIRST = f"{CHOICE}files"
 
 
@@ -29,6 +30,7 @@ AnySource = Annotated[
     Annotated[FilesSourceSpec, Tag("\0files")]
     | Annotated[ClickHouseSourceSpec, Tag("\0clickhouse")]
     | Annotated[GeneratorSourceSpec, Tag("\0generator")]
+    | Annotated[HybridSourceSpec, Tag("\0hybrid")]
     | Annotated[PostgresSourceSpec, Tag("\0postgres")]
     | Annotated[WebhookSourceSpec, Tag("\0webhook")],
     Discriminator(_choice),

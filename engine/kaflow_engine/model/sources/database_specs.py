@@ -1,13 +1,14 @@
 """Sources that are tables of databases: read once, in pages by a key."""
 
 from functools import partial
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from kaflow_engine.model.names import Filled, refuse
 from kaflow_engine.model.outputs.sink_names import clickhouse_table, postgres_table
 from kaflow_engine.model.sources.source_spec import SourceSpec
+from kaflow_engine.model.spec import Spec
 
 _KEY = "table_name"
 SMALLEST, LARGEST = 100, 1_000_000
@@ -33,9 +34,10 @@ def _several(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
-class DatabaseSourceSpec(SourceSpec):
+class DatabaseTableSpec(Spec):
     """A table of a database, which is read once, from its first row to its last one."""
 
+    type: Any
     connection: Filled = "default"
     """A name under `<type>.connections` of the configuration."""
     needs: ClassVar[str]
@@ -47,6 +49,11 @@ class DatabaseSourceSpec(SourceSpec):
     """A condition in the SQL of the database: which rows are read; None: all."""
     page_size: Annotated[int | None, BeforeValidator(_page)] = Field(default=None)
     """How many rows are read at once; None: as many as take a moment."""
+
+    @property
+    def pages_by(self) -> str | None:
+        """What its pages are cut by, in a few words."""
+        raise NotImplementedError
 
     @property
     def about(self) -> str:
@@ -68,7 +75,7 @@ class DatabaseSourceSpec(SourceSpec):
         return "time when the page of the row was read"
 
 
-class PostgresSourceSpec(DatabaseSourceSpec):
+class PostgresTableSpec(DatabaseTableSpec):
     """A table of a PostgreSQL database."""
 
     type: Literal["postgres"]
@@ -83,7 +90,7 @@ class PostgresSourceSpec(DatabaseSourceSpec):
         return ", ".join(self.page_key) if self.page_key else "the primary key"
 
 
-class ClickHouseSourceSpec(DatabaseSourceSpec):
+class ClickHouseTableSpec(DatabaseTableSpec):
     """A table of a ClickHouse server."""
 
     type: Literal["clickhouse"]
@@ -94,3 +101,11 @@ class ClickHouseSourceSpec(DatabaseSourceSpec):
     def pages_by(self) -> str | None:
         """Its key."""
         return "the sorting key"
+
+
+class PostgresSourceSpec(PostgresTableSpec, SourceSpec):
+    """A table of a PostgreSQL database as a source."""
+
+
+class ClickHouseSourceSpec(ClickHouseTableSpec, SourceSpec):
+    """A table of a ClickHouse server as a source."""

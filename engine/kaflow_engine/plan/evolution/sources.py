@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import assert_never
+from typing import assert_never, get_args
 
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.sources import (
@@ -10,6 +10,8 @@ from kaflow_engine.flow.sources import (
     DatabaseParams,
     FilesParams,
     GeneratorParams,
+    HybridParams,
+    PhaseParams,
     PostgresParams,
     SourceParams,
     WebhookParams,
@@ -40,7 +42,7 @@ def moved_sources(old: Flow, new: Flow) -> tuple[str, ...]:
 def begun_again(old: Flow, new: Flow) -> tuple[str, ...]:
     """Return the inputs that a new state reads from their first record, where others go on: those
     that come from somewhere else, and tables that are loaded again, of which no rows are kept."""
-    tables = (t.name for t in new.sources if t.is_kept and isinstance(t.connector, DatabaseParams))
+    tables = (t.name for t in new.sources if t.is_kept and isinstance(t.connector, _LET_GO))
     return tuple(dict.fromkeys((*moved_sources(old, new), *tables)))
 
 
@@ -61,10 +63,18 @@ def _offsets_of(origin: SourceParams | None) -> SourceParams | None:
             return _ANY_WEBHOOK
         case PostgresParams() | ClickHouseParams():
             return replace(origin, page_size=None)
+        case HybridParams(phases=phases):
+            return replace(origin, phases=tuple(map(_without_size, phases)))
         case _:
             assert_never(origin)
 
 
+def _without_size(phase: PhaseParams) -> PhaseParams:
+    return phase if isinstance(phase, FilesParams) else replace(phase, page_size=None)
+
+
+_LET_GO = (*get_args(DatabaseParams), HybridParams)
+"""Sources that keep no rows which were read."""
 _ANY_WEBHOOK = WebhookParams(
     listen="",
     path="",
@@ -97,5 +107,8 @@ def _called(origin: SourceParams | None) -> str:
             by = f" by {', '.join(key)}" if key else ""
             called = f"{origin.type} table {origin.table} of connection {origin.connection}"
             return f"{called}{columns}{some}{by}"
+        case HybridParams(phases=phases, topic=topic):
+            said = [_called(phase) for phase in phases]
+            return "; then ".join([*said, *([f"topic {topic}"] if topic else [])])
         case _:
             assert_never(origin)

@@ -110,6 +110,11 @@ class Run:
             self.batch(ranges_between(at, merged(at, ends)))
         return None
 
+    def let_go(self) -> None:
+        """Say to sources what is committed, and never read again."""
+        for name, source in self.runner.source.named.items():
+            source.forget(self.standing.offsets.get(name, {}), self.runner.clock())
+
     @property
     def inputs(self) -> Inputs:
         """What the pipeline reads."""
@@ -167,6 +172,5 @@ class Run:
                 self.watch.say(checkpoint=self.keeper.mark)
         if self.runner.kept is not None:
             self.runner.kept.forget()
-        for name, source in self.runner.source.named.items():
-            source.forget(self.standing.offsets.get(name, {}), self.runner.clock())
+        self.let_go()
         check_budget(self.plan, self.records, self.dead_letters)

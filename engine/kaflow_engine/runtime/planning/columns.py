@@ -1,9 +1,12 @@
 """Finds the columns of inputs that declare none: in the schema registry, or in first records."""
 
+import json
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import assert_never
 
+from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.topic_schemas import resolve_schemas
 from kaflow_engine.connectors.sources.kinds import source_kind
 from kaflow_engine.errors import SourceError, SourceUnfit
@@ -11,6 +14,7 @@ from kaflow_engine.flow.sources import (
     ClickHouseParams,
     FilesParams,
     GeneratorParams,
+    HybridParams,
     PostgresParams,
     SourceParams,
     WebhookParams,
@@ -85,6 +89,10 @@ def connection_of_source(config: Config, params: SourceParams) -> Mapping[str, s
                     hint=f"add it under {kind}.connections",
                 )
             return known[name].settings
+        case HybridParams(phases=phases):
+            reached = {str(n): dict(connection_of_source(config, p)) for n, p in enumerate(phases)}
+            kafka = asdict(KafkaSettings.configured(config.kafka))
+            return {"phases": json.dumps(reached), "kafka": json.dumps(kafka)}
         case GeneratorParams() | WebhookParams():
             return {}
         case _:

@@ -1,14 +1,18 @@
 """Sources that are no topics: their settings as a plan keeps them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import assert_never
 
 from kaflow_engine.errors import ModelError, UnknownName
 from kaflow_engine.flow.sources import (
     ClickHouseParams,
+    DatabaseParams,
     DrawnParams,
     FilesParams,
     GeneratorParams,
+    HandoverParams,
+    HybridParams,
+    PhaseParams,
     PostgresParams,
     SourceParams,
     WebhookParams,
@@ -17,14 +21,23 @@ from kaflow_engine.model.columns import Column
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.sources.database_specs import (
     ClickHouseSourceSpec,
-    DatabaseSourceSpec,
+    ClickHouseTableSpec,
+    DatabaseTableSpec,
     PostgresSourceSpec,
+    PostgresTableSpec,
+)
+from kaflow_engine.model.sources.hybrid_specs import (
+    AnyPhase,
+    FilesPhaseSpec,
+    HandoverSpec,
+    HybridSourceSpec,
 )
 from kaflow_engine.model.sources.source_specs import (
     FilesSourceSpec,
     GeneratorSourceSpec,
     WebhookSourceSpec,
 )
+from kaflow_engine.model.spec import Path
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.plan.planner.inputs.history import absolute
 
@@ -43,17 +56,24 @@ def wrong_secrets(spec: PipelineSpec, config: Config) -> Iterator[ModelError]:
 
 def wrong_connections(spec: PipelineSpec, config: Config) -> Iterator[ModelError]:
     """Yield the connections that sources name and the configuration does not have."""
-    for name, said in spec.sources.items():
-        if not isinstance(said, DatabaseSourceSpec):
-            continue
-        kind, called, known = said.type, said.connection, config.connections[said.type]
+    for path, table in _tables(spec):
+        kind, called, known = table.type, table.connection, config.connections[table.type]
         if called not in known:
-            place = spec.place("sources", name, "connection")
-            error = UnknownName("connection", called, known, place)
+            error = UnknownName("connection", called, known, spec.place(*path, "connection"))
             error.hint = error.hint or (
-                f"add {kind}: {{connections: {{{called}: {{{said.needs}}}}}}} to the configuration"
+                f"add {kind}: {{connections: {{{called}: {{{table.needs}}}}}}} to the configuration"
             )
             yield error
+
+
+def _tables(spec: PipelineSpec) -> Iterator[tuple[Path, DatabaseTableSpec]]:
+    """Yield the tables of databases that a pipeline reads, and where the file says so."""
+    for name, said in spec.sources.items():
+        if isinstance(said, DatabaseTableSpec):
+            yield ("sources", name), said
+        for number, phase in enumerate(said.phases if isinstance(said, HybridSourceSpec) else ()):
+            if isinstance(phase, DatabaseTableSpec):
+                yield ("sources", name, "phases", number), phase
 
 
 def source_params(spec: PipelineSpec, name: str) -> SourceParams | None:
@@ -92,26 +112,55 @@ def source_params(spec: PipelineSpec, name: str) -> SourceParams | None:
                 max_connections=said.max_connections,
                 max_backlog=said.max_backlog,
             )
-        case PostgresSourceSpec():
+        case PostgresSourceSpec() | ClickHouseSourceSpec():
+            return _table(said, said.columns)
+        case HybridSourceSpec():
+            return HybridParams(
+                phases=tuple(_phase(phase, said.columns) for phase in said.phases),
+                topic=said.topic if said.reads_topic else None,
+                handover=_handover(said.handover) if said.reads_topic else None,
+            )
+        case _:
+            assert_never(said)
+
+
+def _table(
+    said: PostgresTableSpec | ClickHouseTableSpec, columns: Mapping[str, str] | None
+) -> DatabaseParams:
+    declared = tuple(Column(name, kind) for name, kind in (columns or {}).items())
+    match said:
+        case PostgresTableSpec():
             return PostgresParams(
                 connection=said.connection,
                 table=said.table_name,
                 where=said.where,
                 key=said.page_key,
                 page_size=said.page_size,
-                columns=_declared(said),
+                columns=declared,
             )
-        case ClickHouseSourceSpec():
+        case ClickHouseTableSpec():
             return ClickHouseParams(
                 connection=said.connection,
                 table=said.table_name,
                 where=said.where,
                 page_size=said.page_size,
-                columns=_declared(said),
+                columns=declared,
             )
         case _:
             assert_never(said)
 
 
-def _declared(said: DatabaseSourceSpec) -> tuple[Column, ...]:
-    return tuple(Column(name, kind) for name, kind in (said.columns or {}).items())
+def _phase(said: AnyPhase, columns: Mapping[str, str] | None) -> PhaseParams:
+    if isinstance(said, FilesPhaseSpec):
+        path, settle = absolute(said.path), said.settle
+        return FilesParams(path=path, format=said.format, header=False, settle=settle)
+    return _table(said, columns)
+
+
+def _handover(said: HandoverSpec) -> HandoverParams:
+    columns, offsets = said.columns, said.offsets
+    return HandoverParams(
+        columns=None if columns is None else (columns.partition, columns.offset),
+        offsets=None if offsets is None else tuple((int(p), at) for p, at in offsets.items()),
+        time=None if said.time is None else round(said.time.timestamp() * 1000),
+    )
