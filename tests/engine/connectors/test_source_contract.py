@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -29,17 +28,14 @@ from kaflow_engine.connectors.sources.contract import (
 from kaflow_engine.connectors.sources.kinds import SOURCES, source_kind
 from kaflow_engine.flow.records import OUTPUT, RECORDS
 from kaflow_engine.flow.sources import (
-    ClickHouseParams,
     DrawnParams,
     FilesParams,
     GeneratorParams,
     HybridParams,
-    PostgresParams,
     SourceParams,
 )
-from kaflow_engine.model.columns import Column
-from kaflow_engine.model.outputs.connection_specs import ClickHouseConnection
 from kaflow_engine.state.storage.store import LocalStore
+from tests.engine.connectors.database_here import table_with_lines
 from tests.engine.connectors.made_up_here import ListSource
 
 NOW = 1_795_296_000_000
@@ -131,30 +127,6 @@ def opened(
         connection=connection or {},
     )
     return source_kind(params.type).open(params, place)
-
-
-def table_of(
-    name: str, request: pytest.FixtureRequest, *, new: bool = False
-) -> tuple[SourceParams, Mapping[str, str]]:
-    """Return a table with the four records, and how its server is reached."""
-    table = request.getfixturevalue("unique")
-    shared = {"connection": "c", "table": table, "where": "place < 4", "page_size": None}
-    declared = (Column("a", "INTEGER"),)
-    values = "(0, 1), (1, 2), (2, NULL), (3, 4), (4, 5)"
-    if name == "postgres":
-        server = request.getfixturevalue("postgres")
-        if new:
-            with psycopg.connect(server.url, autocommit=True) as connection:
-                connection.execute(f"CREATE TABLE {table} (place int PRIMARY KEY, a int)".encode())
-                connection.execute(f"INSERT INTO {table} VALUES {values}".encode())
-        return PostgresParams(key=(), columns=declared, **shared), {"url": server.url}
-    engine = request.getfixturevalue("clickhouse")
-    if new:
-        kind = "ENGINE = MergeTree ORDER BY place"
-        engine.ask(f"CREATE TABLE {table} (place Int32, a Nullable(Int32)) {kind}")
-        engine.ask(f"INSERT INTO {table} VALUES {values}")
-    settings = ClickHouseConnection(**engine.connection).settings
-    return ClickHouseParams(columns=declared, **shared), settings
 
 
 def sent(folder: Path) -> NamedSource:
@@ -288,7 +260,7 @@ def opened_again(
     if name == "webhook":
         return JournalSource(name="s", folder=folder / "journal")
     if name in DATABASES:
-        params, connection = table_of(name, request, new=new)
+        params, connection = table_with_lines(name, request, new=new)
         return opened(params, state, clock, connection)
     return opened(params_of(name, folder), state, clock)
 

@@ -31,6 +31,17 @@ def read(**more: Any) -> dict[str, Any]:
     return {"sources": {"s": {**kind, **more}}}
 
 
+def phases(**more: Any) -> dict[str, Any]:
+    kind = {
+        "type": "hybrid",
+        "phases": [{"type": "postgres", "table_name": "old", "page_size": 500}],
+        "topic": "t",
+        "handover": {"offsets": {"0": "5"}},
+        **COLUMNS,
+    }
+    return {"sources": {"s": {**kind, **more}}}
+
+
 def plan(said: dict[str, Any]) -> Flow:
     query = "SELECT u, count(*) AS n FROM s GROUP BY u"
     file = {"name": "p", "query": query, "output": {"topic": "o", "key": "u"}, **said}
@@ -47,6 +58,7 @@ def plan(said: dict[str, Any]) -> Flow:
         (files(), files(lateness="1m", on_error="skip")),
         (made(), made(records=10)),
         (read(), read(page_size=500)),
+        (phases(), phases(phases=[{"type": "postgres", "table_name": "old"}])),
     ],
 )
 def test_a_state_goes_on(before: dict[str, Any], after: dict[str, Any]) -> None:
@@ -82,6 +94,13 @@ def test_a_table_that_is_loaded_is_read_again_where_a_state_is_rebuilt() -> None
         (read(), read(columns={"u": "VARCHAR", "v": "INT"}), "connection default (u, v), was"),
         (read(), read(connection="old"), "shop.orders of connection old (u), was postgres table"),
         (read(), read(type="clickhouse"), "'s' is clickhouse table shop.orders of connection"),
+        (
+            read(),
+            phases(),
+            "'s' is postgres table old of connection default (u); then topic t, was",
+        ),
+        (phases(), phases(job="true"), "'s' is postgres table old of connection default (u), was"),
+        (phases(), phases(topic="v"), "(u); then topic v, was postgres table old of connection"),
         (made(), made(seed=1), "'s' is a generator of 10 records a second, seed 1 (u sequence)"),
     ],
 )

@@ -100,7 +100,7 @@ class HybridSourceSpec(SourceSpec):
         said = [phase.about for phase in self.phases]
         if self.reads_topic:
             said.append(f"topic {self.topic} from {self._start}")
-        return "; then ".join(said)
+        return f"hybrid: {'; then '.join(said)}"
 
     @property
     def reads_topic(self) -> bool:
