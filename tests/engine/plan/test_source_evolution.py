@@ -72,6 +72,8 @@ def test_a_table_that_is_loaded_is_read_again_where_a_state_is_rebuilt() -> None
     loaded = plan(read(table=True, primary_key=["u"]))
     assert begun_again(loaded, loaded) == ("s",)
     assert begun_again(plan(read()), plan(read())) == ()
+    kept = plan(phases(table=True, primary_key=["u"]))
+    assert begun_again(kept, kept) == ("s",)
     assert begun_again(plan(files()), plan(read())) == ("s",)
 
 
