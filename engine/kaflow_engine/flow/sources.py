@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from kaflow_engine.flow.origins.databases import DatabaseParams
+from kaflow_engine.flow.origins.files import FilesParams
+from kaflow_engine.flow.origins.hybrid import HybridParams
 from kaflow_engine.flow.origins.plugins import (
     JournalledPluginParams,
     PluginParams,
@@ -27,19 +29,6 @@ class HistoryParams:
     """None: `key`, where there is such a column."""
     value: str | None
     """None: all columns together."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilesParams:
-    """Files that appear in a folder."""
-
-    type: Literal["files"] = "files"
-    path: str
-    """From the root, or with a scheme."""
-    format: Literal["parquet", "json", "csv"]
-    header: bool
-    settle: int
-    """How long nothing has written to a file that is whole, in milliseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +162,9 @@ JournalParams = (
     | PySparkParams
 )
 """The settings of a source whose records are written to a journal."""
-SourceParams = FilesParams | GeneratorParams | PluginParams | JournalParams | DatabaseParams
+SourceParams = (
+    FilesParams | GeneratorParams | PluginParams | JournalParams | DatabaseParams | HybridParams
+)
 """The settings of a source that is no topic."""
 
 

@@ -10,6 +10,7 @@ from kaflow_engine.connectors.sources.contract import SourcePlace
 from kaflow_engine.connectors.sources.kinds import source_kind
 from kaflow_engine.flow.origins.databases import ClickHouseParams, PostgresParams
 from kaflow_engine.formats.json.decode import decode_json
+from kaflow_engine.model.columns import Column
 from kaflow_engine.model.outputs.connection_specs import ClickHouseConnection, PostgresConnection
 from kaflow_engine.state.storage.store import LocalStore
 
@@ -108,3 +109,16 @@ def decoded(database, params, folder):
     found = source.read({0: 0}, source.latest())
     values = decode_json(found["value"], columns)
     return columns, values.table.to_pylist(), values.bad
+
+
+def table_with_lines(kind, request):
+    """Return a table with the records of the laws of sources, and how its server is reached."""
+    found = PostgresHere if kind == "postgres" else ClickHouseHere
+    here, table = found(request.getfixturevalue(kind)), request.getfixturevalue("unique")
+    end = "" if kind == "postgres" else "ENGINE = MergeTree ORDER BY place"
+    a = "a int, PRIMARY KEY (place)" if kind == "postgres" else "a Nullable(Int32)"
+    here.run(f"CREATE TABLE {table} (place int, {a}) {end}")
+    here.run(f"INSERT INTO {table} VALUES (0, 1), (1, 2), (2, NULL), (3, 4), (4, 5)")
+    declared = (Column("a", "INTEGER"),)
+    params = here.params(table, where="place < 4", page_size=None, columns=declared)
+    return params, here.connection

@@ -6,7 +6,7 @@ from typing import Any
 
 from kaflow_engine.connectors.files.source.source import FilesSource
 from kaflow_engine.connectors.sources.contract import SourcePlace
-from kaflow_engine.flow.sources import FilesParams
+from kaflow_engine.flow.origins.files import FilesParams
 from kaflow_engine.state.storage.store import LocalStore
 
 NOW = 1_795_296_000_000

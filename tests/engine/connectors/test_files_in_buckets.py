@@ -14,8 +14,8 @@ from kaflow_engine.connectors.files.source.source import FilesSource
 from kaflow_engine.connectors.sources.contract import SourcePlace
 from kaflow_engine.connectors.sources.kinds import source_kind
 from kaflow_engine.errors import SourceAway, SourceUnfit
+from kaflow_engine.flow.origins.files import FilesParams
 from kaflow_engine.flow.records import RECORDS
-from kaflow_engine.flow.sources import FilesParams
 from kaflow_engine.formats.contract import format_of
 from kaflow_engine.model.columns import Column
 from kaflow_engine.model.letters import UNREADABLE

@@ -1,5 +1,6 @@
 """The laws of sources: rows are implementations, ours and a made-up one."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -7,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -24,19 +24,18 @@ from kaflow_engine.connectors.kafka.source import TopicSource
 from kaflow_engine.connectors.plugins import source_plugin
 from kaflow_engine.connectors.sources.contract import NamedSource, Source, SourcePlace
 from kaflow_engine.connectors.sources.kinds import SOURCES, source_kind
-from kaflow_engine.flow.origins.databases import ClickHouseParams, PostgresParams
+from kaflow_engine.flow.origins.files import FilesParams
+from kaflow_engine.flow.origins.hybrid import HybridParams
 from kaflow_engine.flow.records import OUTPUT
 from kaflow_engine.flow.sources import (
     DrawnParams,
-    FilesParams,
     GeneratorParams,
     SourceParams,
 )
-from kaflow_engine.model.columns import Column
-from kaflow_engine.model.outputs.connection_specs import ClickHouseConnection
 from kaflow_engine.state.storage.store import LocalStore
 from kaflow_engine.testing.source_laws import *  # noqa: F403
 from kaflow_engine.testing.source_laws import PluginSubject
+from tests.engine.connectors.database_here import table_with_lines
 from tests.engine.connectors.made_up_here import ListSource
 
 NOW = 1_795_296_000_000
@@ -84,6 +83,17 @@ def written(folder: Path, form: str) -> FilesParams:
     return FilesParams(path=str(folder), format=cast(Any, form), header=form == "csv", settle=0)
 
 
+def phases(folder: Path) -> tuple[FilesParams, ...]:
+    """Write three folders with the four records, the second of which has none."""
+    for number, lines in enumerate((LINES[:2], [], LINES[2:])):
+        (folder / f"{number}").mkdir()
+        (folder / f"{number}" / "1.json").write_bytes(b"\n".join(lines))
+    return tuple(
+        FilesParams(path=str(folder / f"{number}"), format="json", header=False, settle=0)
+        for number in range(3)
+    )
+
+
 def generated() -> GeneratorParams:
     return GeneratorParams(rate=2, seed=1, records=4, start=NOW - 9_000, values=(DRAWN,))
 
@@ -102,22 +112,28 @@ def subject_of(name: str, request: pytest.FixtureRequest) -> "Subject | PluginSu
         again = partial(JournalSource, name="s", folder=folder / "journal")
         return Subject(source, [LINES], again)
     if name in DATABASES:
-        params, connection = table_of(name, request)
-        there = partial(opened, params, connection=connection)
-        return Subject(
-            there(folder / "state"),
-            [LINES],
-            again=partial(there, folder / "state"),
-            elsewhere=partial(there, folder / "elsewhere", clock=NOW + 5_000),
-        )
-    params: SourceParams = generated() if name == "generator" else written(folder / "in", name)
-    found = opened(params, folder / "state")
-    made = [b'{"n":%d}' % n for n in range(4)]
+        params, connection = table_with_lines(name, request)
+        return subject_at(folder, params, [LINES], connection)
+    if name == "hybrid":
+        params = HybridParams(phases=phases(folder), topic=None, handover=None)
+        return subject_at(folder, params, [LINES])
+    if name == "generator":
+        return subject_at(folder, generated(), [[b'{"n":%d}' % n for n in range(4)]])
+    return subject_at(folder, written(folder / "in", name), [LINES])
+
+
+def subject_at(
+    folder: Path,
+    params: SourceParams,
+    values: list[list[bytes]],
+    connection: Mapping[str, str] | None = None,
+) -> Subject:
+    there = partial(opened, params, connection=connection)
     return Subject(
-        found,
-        [made if name == "generator" else LINES],
-        again=partial(opened, params, folder / "state"),
-        elsewhere=partial(opened, params, folder / "elsewhere", clock=NOW + 5_000),
+        there(folder / "state"),
+        values,
+        again=partial(there, folder / "state"),
+        elsewhere=partial(there, folder / "elsewhere", clock=NOW + 5_000),
     )
 
 
@@ -127,6 +143,8 @@ def opened(
     clock: int = NOW,
     connection: Mapping[str, str] | None = None,
 ) -> NamedSource:
+    if isinstance(params, HybridParams):
+        connection = {"phases": json.dumps({str(n): {} for n in range(len(params.phases))})}
     place = SourcePlace(
         name="s",
         store=LocalStore(state),
@@ -135,26 +153,6 @@ def opened(
         connection=connection or {},
     )
     return source_kind(params.type).open(params, place)
-
-
-def table_of(name: str, request: pytest.FixtureRequest) -> tuple[SourceParams, Mapping[str, str]]:
-    """Return a table with the four records, and how its server is reached."""
-    table = request.getfixturevalue("unique")
-    shared = {"connection": "c", "table": table, "where": "place < 4", "page_size": None}
-    declared = (Column("a", "INTEGER"),)
-    values = "(0, 1), (1, 2), (2, NULL), (3, 4), (4, 5)"
-    if name == "postgres":
-        server = request.getfixturevalue("postgres")
-        with psycopg.connect(server.url, autocommit=True) as connection:
-            connection.execute(f"CREATE TABLE {table} (place int PRIMARY KEY, a int)".encode())
-            connection.execute(f"INSERT INTO {table} VALUES {values}".encode())
-        return PostgresParams(key=(), columns=declared, **shared), {"url": server.url}
-    engine = request.getfixturevalue("clickhouse")
-    kind = "ENGINE = MergeTree ORDER BY place"
-    engine.ask(f"CREATE TABLE {table} (place Int32, a Nullable(Int32)) {kind}")
-    engine.ask(f"INSERT INTO {table} VALUES {values}")
-    settings = ClickHouseConnection(**engine.connection).settings
-    return ClickHouseParams(columns=declared, **shared), settings
 
 
 def sent(folder: Path) -> NamedSource:
@@ -204,7 +202,7 @@ FROZEN: dict[str, tuple[str, dict[str, Any], list[list[Any]]]] = {
 """Of the plugin that was frozen at version 1."""
 DATABASES = ["postgres", "clickhouse"]
 SERVED = [pytest.param(name, marks=pytest.mark.services) for name in DATABASES]
-NAMED = ["parquet", "json", "csv", "generator", "webhook", *FROZEN, *SERVED]
+NAMED = ["parquet", "json", "csv", "generator", "webhook", "hybrid", *FROZEN, *SERVED]
 """Kinds of sources that files name, and their formats."""
 ALL = [pytest.param("kafka", marks=pytest.mark.kafka), "a list", *NAMED]
 
@@ -215,7 +213,7 @@ def subject(request: pytest.FixtureRequest, frozen_plugin: None) -> "Subject | P
 
 
 def test_every_kind_has_rows() -> None:
-    assert {"files", "generator", *RECEIVERS, *DATABASES} == set(SOURCES)
+    assert {"files", "generator", "hybrid", *RECEIVERS, *DATABASES} == set(SOURCES)
     assert len({SOURCES[kind] for kind in RECEIVERS} - {SOURCES["pyspark"]}) == 1
 
 

@@ -139,14 +139,19 @@ sources:
       - name: clicks
         config: {type: clickhouse, connection: web, table_name: clicks, page_size: 500}
         columns: [{name: a, data_type: BIGINT}]
+      - name: views
+        config: {type: hybrid, phases: [{type: files, path: /in}], dimension: true}
+        columns: [{name: a, data_type: BIGINT}]
 """
-    read = [f"{{{{ source('shop', '{name}') }}}}" for name in ("orders", "clicks")]
-    query = f"SELECT o.a FROM {read[0]} o LEFT JOIN {read[1]} c ON o.a = c.a"
+    read = [f"{{{{ source('shop', '{name}') }}}}" for name in ("orders", "clicks", "views")]
+    joins = f"LEFT JOIN {read[1]} c ON o.a = c.a LEFT JOIN {read[2]} v ON o.a = v.a"
+    query = f"SELECT o.a FROM {read[0]} o {joins}"
     found = pipelines(project(tmp_path, {"models/s.yml": about, "models/m.sql": query}))["m"]
     orders, clicks = found.sources["orders"], found.sources["clicks"]
     assert (orders.type, orders.table_name, orders.where) == ("postgres", "shop.orders", "a > 3")
     assert (clicks.type, clicks.connection, clicks.page_size) == ("clickhouse", "web", 500)
     assert clicks.columns == {"a": "BIGINT"}
+    assert [phase.type for phase in found.sources["views"].phases] == ["files"]
 
 
 def test_a_source_may_be_of_a_package(tmp_path: Path) -> None:

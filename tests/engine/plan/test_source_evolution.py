@@ -31,6 +31,17 @@ def read(**more: Any) -> dict[str, Any]:
     return {"sources": {"s": {**kind, **more}}}
 
 
+def phases(**more: Any) -> dict[str, Any]:
+    kind = {
+        "type": "hybrid",
+        "phases": [{"type": "postgres", "table_name": "old", "page_size": 500}],
+        "topic": "t",
+        "handover": {"offsets": {"0": "5"}},
+        **COLUMNS,
+    }
+    return {"sources": {"s": {**kind, **more}}}
+
+
 def live(kind: str, **more: Any) -> dict[str, Any]:
     own = {
         "webhook": {"listen": "127.0.0.1:80"},
@@ -76,6 +87,7 @@ def plan(said: dict[str, Any]) -> Flow:
         (of_a_package("frozen.letters", text="a"), of_a_package("frozen.letters", text="b")),
         (of_a_package("frozen.letters", text="a"), of_a_package("pyspark:fake")),
         (of_a_package("pyspark:fake", url="a"), of_a_package("pyspark:fake", url="b")),
+        (phases(), phases(phases=[{"type": "postgres", "table_name": "old"}])),
     ],
 )
 @pytest.mark.usefixtures("frozen_plugin")
@@ -90,6 +102,8 @@ def test_a_table_that_is_loaded_is_read_again_where_a_state_is_rebuilt() -> None
     loaded = plan(read(table=True, primary_key=["u"]))
     assert begun_again(loaded, loaded) == ("s",)
     assert begun_again(plan(read()), plan(read())) == ()
+    kept = plan(phases(table=True, primary_key=["u"]))
+    assert begun_again(kept, kept) == ("s",)
     assert begun_again(plan(files()), plan(read())) == ("s",)
 
 
@@ -116,6 +130,13 @@ def test_a_table_that_is_loaded_is_read_again_where_a_state_is_rebuilt() -> None
         (read(), read(columns={"u": "VARCHAR", "v": "INT"}), "connection default (u, v), was"),
         (read(), read(connection="old"), "shop.orders of connection old (u), was postgres table"),
         (read(), read(type="clickhouse"), "'s' is clickhouse table shop.orders of connection"),
+        (
+            read(),
+            phases(),
+            "'s' is postgres table old of connection default (u); then topic t, was",
+        ),
+        (phases(), phases(job="true"), "'s' is postgres table old of connection default (u), was"),
+        (phases(), phases(topic="v"), "(u); then topic v, was postgres table old of connection"),
         (made(), made(seed=1), "'s' is a generator of 10 records a second, seed 1 (u sequence)"),
         (numbers(1), numbers(2), "is plugin frozen.numbers (count: 2), was plugin frozen.numbers"),
         (made(), of_a_package("pyspark:fake"), "'s' is PySpark's data source fake, was a"),

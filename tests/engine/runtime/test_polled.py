@@ -25,7 +25,12 @@ class FakeRun:
         self.counts = {"t": 1, "s": 1}
         self.asked = []
         self.plan = SimpleNamespace()
-        self.inputs = SimpleNamespace(partitions=lambda plan: self.counts)
+        self.finite, self.ended = set(), set()
+        self.inputs = SimpleNamespace(
+            partitions=lambda plan: self.counts,
+            finite=lambda names: frozenset(names) & self.finite,
+            ended=lambda names: set(names) <= self.ended,
+        )
         self.ends = SimpleNamespace(ask=self._ask)
         self.limits = SimpleNamespace(stop=threading.Event())
         self.limits.stop.wait = lambda seconds: None
@@ -36,12 +41,17 @@ class FakeRun:
         return "drained" if len(self.goals) == self._most else None
 
     def _ask(self, places):
+        if not places:
+            return {}
         self.asked.append({name: list(ps) for name, ps in places.items()})
         return next(self._ends)
 
     def read_to(self, goal):
         self.goals.append(goal)
         self.go_on(replace(self.standing, offsets=goal))
+
+    def forget_read(self):
+        pass
 
     def go_on(self, standing):
         self.standing = standing
@@ -83,3 +93,57 @@ def test_partitions_that_are_added_are_read_from_their_start(monkeypatch):
     assert stream.follow(None) == "drained"
     assert run.asked == [{"t": [0], "s": [0]}, {"t": [0, 1], "s": [0]}]
     assert run.goals[-1] == grown
+
+
+class Tables(FakeRun):
+    """Reads sources that grow page by page to an end that is there already."""
+
+    def __init__(self, ends, finite, topic=None):
+        super().__init__(None)
+        self.whole, self.found, self.topic = ends, dict.fromkeys(ends, 0), topic
+        self.finite = set(finite)
+        self.ticks = []
+        self.standing = replace(self.standing, offsets={name: {0: 0} for name in ends})
+        self.counts = dict.fromkeys(ends, 1)
+
+    def _ask(self, places):
+        for name in set(places) & self.finite:
+            self.found[name] = min(self.whole[name], self.standing.offsets[name][0] + 2)
+        self.found |= {name: self.whole[name] for name in set(places) - self.finite}
+        return {name: {0: self.found[name]} for name in places}
+
+    def read_to(self, goal):
+        self.goals.append({name: ps[0] for name, ps in goal.items()})
+        at = {name: goal.get(name, ps) for name, ps in self.standing.offsets.items()}
+        self.standing = replace(self.standing, offsets=at)
+        self.ended = {n for n in self.finite if at[n][0] == self.whole[n]}
+        if self.topic and self.topic in self.ended:  # what follows its phases begins
+            self.finite, self.ended = self.finite - {self.topic}, self.ended - {self.topic}
+            self.whole = {**self.whole, self.topic: 50}
+
+
+def test_a_job_ends_with_its_tables(monkeypatch):
+    closed = []
+    monkeypatch.setattr(polled, "end_inputs", closed.append)
+    run = Tables({"t": 5, "s": 3}, finite=("t", "s"))
+    assert PolledStream(run, run.counts, 0).follow(None) == "caught up"
+    assert run.goals == [{"t": 2, "s": 2}, {"t": 4, "s": 3}, {"t": 5, "s": 3}]
+    assert closed == [run]
+
+
+@pytest.mark.parametrize("finite", [("t", "s"), ("t",)])
+def test_a_table_is_read_to_its_end_beside_what_has_none(monkeypatch, finite):
+    closed = []
+    monkeypatch.setattr(polled, "end_inputs", closed.append)
+    run = Tables({"t": 5, "s": 3}, finite=finite)
+    asked = {"t": {0: 2}, "s": {0: 3}}
+    assert PolledStream(run, run.counts, 0).follow(asked) == "caught up"
+    assert run.goals[-1] == {"t": 5, "s": 3}
+    assert closed == ([run] if len(finite) == 2 else [])
+
+
+def test_a_topic_behind_phases_is_read_to_the_end_that_it_has_then(monkeypatch):
+    monkeypatch.setattr(polled, "end_inputs", lambda run: pytest.fail("the topic has no end"))
+    run = Tables({"t": 5}, finite=("t",), topic="t")
+    assert PolledStream(run, run.counts, 0).follow({"t": {0: 2}}) == "caught up"
+    assert run.goals == [{"t": 2}, {"t": 4}, {"t": 5}, {"t": 50}]

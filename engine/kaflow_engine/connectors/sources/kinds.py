@@ -10,6 +10,7 @@ SOURCES: dict[str, str] = {
     "clickhouse": "kaflow_engine.connectors.clickhouse.source.kind:ClickHouseKind",
     "files": "kaflow_engine.connectors.files.source.kind:FilesKind",
     "generator": "kaflow_engine.connectors.generator.kind:GeneratorKind",
+    "hybrid": "kaflow_engine.connectors.hybrid.kind:HybridKind",
     "postgres": "kaflow_engine.connectors.postgres.source.kind:PostgresKind",
     "webhook": "kaflow_engine.connectors.journal.kind:JournalKind",
     "websocket": "kaflow_engine.connectors.journal.kind:JournalKind",

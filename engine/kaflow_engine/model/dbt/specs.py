@@ -10,6 +10,7 @@ from kaflow_engine.model.names import Filled, Topic
 from kaflow_engine.model.outputs.output_specs import ColumnSpec
 from kaflow_engine.model.sources.any_source import source_tag
 from kaflow_engine.model.sources.database_specs import ClickHouseSourceSpec, PostgresSourceSpec
+from kaflow_engine.model.sources.hybrid_specs import HybridSourceSpec
 from kaflow_engine.model.sources.live_specs import (
     HttpSourceSpec,
     MqttSourceSpec,
@@ -63,6 +64,10 @@ class ClickHouseConfig(OfTables, ClickHouseSourceSpec):
     """The table of a ClickHouse server that stands behind one of a source."""
 
 
+class HybridConfig(OfTables, HybridSourceSpec):
+    """The phases behind a table, and the topic that follows them."""
+
+
 class WebsocketConfig(OfTables, WebsocketSourceSpec):
     """Who sends the messages behind a table."""
 
@@ -108,6 +113,7 @@ class TableSpec(Spec):
         | Annotated[WebhookConfig, Tag("\0webhook")]
         | Annotated[PostgresConfig, Tag("\0postgres")]
         | Annotated[ClickHouseConfig, Tag("\0clickhouse")]
+        | Annotated[HybridConfig, Tag("\0hybrid")]
         | Annotated[WebsocketConfig, Tag("\0websocket")]
         | Annotated[HttpConfig, Tag("\0http")]
         | Annotated[MqttConfig, Tag("\0mqtt")]

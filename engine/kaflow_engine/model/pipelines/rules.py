@@ -15,6 +15,7 @@ from kaflow_engine.model.pipelines.output_rules import (
     output_of_one_kind,
     outputs_of,
 )
+from kaflow_engine.model.pipelines.phase_rules import phases_of_sources
 from kaflow_engine.model.pipelines.query_rules import (
     keys_of_smart_emission,
     late_updates_of_windows,
@@ -206,6 +207,7 @@ RULES: tuple[Rule, ...] = (
     settings_of_attached,
     sessions_of_brokers,
     settings_of_sources,
+    phases_of_sources,
 )
 
 

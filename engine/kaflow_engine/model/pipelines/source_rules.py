@@ -35,7 +35,7 @@ _OF_DISTRIBUTIONS = {
 
 def names_of_sources(tree: Entries) -> Iterator[ModelError]:
     """A name after FROM stands for one thing."""
-    for name, path, _ in _sources(tree):
+    for name, path, _ in sources_of(tree):
         if not is_topic_name(name):
             text = f"'{brief(name)}' is not a name of a source"
             yield ModelError(text, place(tree, path), TOPIC_NAMES)
@@ -59,7 +59,7 @@ def names_of_sources(tree: Entries) -> Iterator[ModelError]:
 
 def records_of_sources(tree: Entries) -> Iterator[ModelError]:
     """Records of sources have no keys and no headers, whichever way they are read."""
-    for name, path, said in (*_sources(tree), *_readings(tree)):
+    for name, path, said in (*sources_of(tree), *_readings(tree)):
         called = brief(name)
         keyed = is_said(said, "primary_key") or "primary_key" in said.misspelled
         if is_table(said) and not keyed:
@@ -79,7 +79,7 @@ def records_of_sources(tree: Entries) -> Iterator[ModelError]:
 def places_of_webhooks(tree: Entries) -> Iterator[ModelError]:
     """A request belongs to one source."""
     first: dict[tuple[str | None, str], str] = {}
-    for name, path, said in _sources(tree):
+    for name, path, said in sources_of(tree):
         if text_at(said, "type") == "webhook":
             where = text_at(said, "listen"), text_at(said, "path") or "/"
             other = first.setdefault(where, name)
@@ -94,7 +94,7 @@ def places_of_webhooks(tree: Entries) -> Iterator[ModelError]:
 
 def settings_of_sources(tree: Entries) -> Iterator[ModelError]:
     """Not every setting fits every kind."""
-    for name, path, said in _sources(tree):
+    for name, path, said in sources_of(tree):
         called, kind = brief(name), text_at(said, "type")
         if kind == "files" and is_said(said, "header") and text_at(said, "format") != "csv":
             yield ModelError(
@@ -124,7 +124,7 @@ def settings_of_sources(tree: Entries) -> Iterator[ModelError]:
 def sessions_of_brokers(tree: Entries) -> Iterator[ModelError]:
     """A broker keeps messages for one client of a name."""
     first: dict[tuple[str | None, str], str] = {}
-    for name, path, said in _sources(tree):
+    for name, path, said in sources_of(tree):
         client = text_at(said, "client_id")
         if text_at(said, "type") == "mqtt" and client is not None:
             other = first.setdefault((text_at(said, "broker"), client), name)
@@ -154,7 +154,7 @@ def _logins(tree: Entries, path: Path, said: Entries, called: str) -> Iterator[M
 
 def settings_of_attached(tree: Entries) -> Iterator[ModelError]:
     """A table that is looked up has no records."""
-    for name, path, said in _sources(tree):
+    for name, path, said in sources_of(tree):
         if text_at(said, "type") != "postgres":
             continue
         called, attached = brief(name), text_at(said, "attached") == "true"
@@ -210,7 +210,7 @@ def _number(said: Entries, key: str, default: float) -> float:
         return default
 
 
-def _sources(tree: Entries) -> Iterator[tuple[str, Path, Entries]]:
+def sources_of(tree: Entries) -> Iterator[tuple[str, Path, Entries]]:
     yield from _below(tree, "sources")
 
 

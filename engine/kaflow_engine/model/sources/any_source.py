@@ -6,6 +6,7 @@ from typing import Annotated, cast
 from pydantic import Discriminator, Tag
 
 from kaflow_engine.model.sources.database_specs import ClickHouseSourceSpec, PostgresSourceSpec
+from kaflow_engine.model.sources.hybrid_specs import HybridSourceSpec
 from kaflow_engine.model.sources.live_specs import (
     HttpSourceSpec,
     MqttSourceSpec,
@@ -21,7 +22,7 @@ from kaflow_engine.model.sources.source_specs import FilesSourceSpec, GeneratorS
 from kaflow_engine.model.spec import CHOICE
 
 SOURCE_TYPES = (
-    *("clickhouse", "files", "generator", "http"),
+    *("clickhouse", "files", "generator", "http", "hybrid"),
     *("mqtt", "postgres", "webhook", "websocket"),
 )
 _FIRST = f"{CHOICE}files"
@@ -55,6 +56,7 @@ AnySource = Annotated[
     | Annotated[ClickHouseSourceSpec, Tag("\0clickhouse")]
     | Annotated[GeneratorSourceSpec, Tag("\0generator")]
     | Annotated[HttpSourceSpec, Tag("\0http")]
+    | Annotated[HybridSourceSpec, Tag("\0hybrid")]
     | Annotated[MqttSourceSpec, Tag("\0mqtt")]
     | Annotated[PluginSourceSpec, Tag("\0plugin")]
     | Annotated[PostgresSourceSpec, Tag("\0postgres")]

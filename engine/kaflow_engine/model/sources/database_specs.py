@@ -1,7 +1,7 @@
 """Sources that are tables of databases: read once, in pages by a key."""
 
 from functools import partial
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -9,6 +9,7 @@ from kaflow_engine.model.durations import Duration, format_duration
 from kaflow_engine.model.names import Filled, refuse
 from kaflow_engine.model.outputs.sink_names import clickhouse_table, postgres_table
 from kaflow_engine.model.sources.source_spec import SourceSpec
+from kaflow_engine.model.spec import Spec
 
 _KEY = "table_name"
 SMALLEST, LARGEST = 100, 1_000_000
@@ -34,9 +35,10 @@ def _several(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
-class DatabaseSourceSpec(SourceSpec):
+class DatabaseTableSpec(Spec):
     """A table of a database, which is read once, from its first row to its last one."""
 
+    type: Any
     connection: Filled = "default"
     """A name under `<type>.connections` of the configuration."""
     needs: ClassVar[str]
@@ -48,6 +50,11 @@ class DatabaseSourceSpec(SourceSpec):
     """A condition in the SQL of the database: which rows are read; None: all."""
     page_size: Annotated[int | None, BeforeValidator(_page)] = Field(default=None)
     """How many rows are read at once; None: as many as take a moment."""
+
+    @property
+    def pages_by(self) -> str | None:
+        """What its pages are cut by, in a few words."""
+        raise NotImplementedError
 
     @property
     def about(self) -> str:
@@ -69,7 +76,7 @@ class DatabaseSourceSpec(SourceSpec):
         return "time when the page of the row was read"
 
 
-class PostgresSourceSpec(DatabaseSourceSpec):
+class PostgresTableSpec(DatabaseTableSpec):
     """A table of a PostgreSQL database."""
 
     type: Literal["postgres"]
@@ -77,15 +84,33 @@ class PostgresSourceSpec(DatabaseSourceSpec):
     table_name: Annotated[str, AfterValidator(partial(postgres_table, key=_KEY))]
     page_key: Annotated[tuple[Filled, ...], AfterValidator(_several)] = ()
     """Columns of a unique index without NULLs; none: the primary key."""
-    attached: bool = False
-    """It is not read: queries look its rows up, as they are then."""
-    refresh: Duration = 0
-    """How long a row that was looked up, or its absence, may be used again, in ms."""
 
     @property
     def pages_by(self) -> str | None:
         """Its key."""
         return ", ".join(self.page_key) if self.page_key else "the primary key"
+
+
+class ClickHouseTableSpec(DatabaseTableSpec):
+    """A table of a ClickHouse server."""
+
+    type: Literal["clickhouse"]
+    needs: ClassVar[str] = "url: https://…"
+    table_name: Annotated[str, AfterValidator(partial(clickhouse_table, key=_KEY))]
+
+    @property
+    def pages_by(self) -> str | None:
+        """Its key."""
+        return "the sorting key"
+
+
+class PostgresSourceSpec(PostgresTableSpec, SourceSpec):
+    """A table of a PostgreSQL database as a source."""
+
+    attached: bool = False
+    """It is not read: queries look its rows up, as they are then."""
+    refresh: Duration = 0
+    """How long a row that was looked up, or its absence, may be used again, in ms."""
 
     @property
     def about(self) -> str:
@@ -103,14 +128,5 @@ class PostgresSourceSpec(DatabaseSourceSpec):
         return super().guarantee
 
 
-class ClickHouseSourceSpec(DatabaseSourceSpec):
-    """A table of a ClickHouse server."""
-
-    type: Literal["clickhouse"]
-    needs: ClassVar[str] = "url: https://…"
-    table_name: Annotated[str, AfterValidator(partial(clickhouse_table, key=_KEY))]
-
-    @property
-    def pages_by(self) -> str | None:
-        """Its key."""
-        return "the sorting key"
+class ClickHouseSourceSpec(ClickHouseTableSpec, SourceSpec):
+    """A table of a ClickHouse server as a source."""

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import assert_never
+from typing import assert_never, get_args
 
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.origins.databases import ClickHouseParams, DatabaseParams, PostgresParams
+from kaflow_engine.flow.origins.files import FilesParams
+from kaflow_engine.flow.origins.hybrid import HybridParams, PhaseParams
 from kaflow_engine.flow.origins.plugins import JournalledPluginParams, PluginParams, PySparkParams
 from kaflow_engine.flow.sources import (
-    FilesParams,
     GeneratorParams,
     HttpParams,
     MqttParams,
@@ -42,7 +43,7 @@ def moved_sources(old: Flow, new: Flow) -> tuple[str, ...]:
 def begun_again(old: Flow, new: Flow) -> tuple[str, ...]:
     """Return the inputs that a new state reads from their first record, where others go on: those
     that come from somewhere else, and tables that are loaded again, of which no rows are kept."""
-    tables = (t.name for t in new.sources if t.is_kept and isinstance(t.connector, DatabaseParams))
+    tables = (t.name for t in new.sources if t.is_kept and isinstance(t.connector, _LET_GO))
     return tuple(dict.fromkeys((*moved_sources(old, new), *tables)))
 
 
@@ -72,8 +73,18 @@ def _offsets_of(origin: SourceParams | None) -> SourceParams | str | None:
             | PySparkParams()
         ):
             return "a journal"  # what was written down stays, wherever it came from
+        case HybridParams(phases=phases):
+            return replace(origin, phases=tuple(map(_without_size, phases)))
         case _:
             assert_never(origin)
+
+
+def _without_size(phase: PhaseParams) -> PhaseParams:
+    return phase if isinstance(phase, FilesParams) else replace(phase, page_size=None)
+
+
+_LET_GO = (*get_args(DatabaseParams), HybridParams)
+"""Sources that keep no rows which were read."""
 
 
 def _called(origin: SourceParams | None) -> str:
@@ -105,5 +116,8 @@ def _called(origin: SourceParams | None) -> str:
             return f"plugin {origin.type} ({said})" if said else f"plugin {origin.type}"
         case PySparkParams():
             return f"PySpark's data source {origin.format}"
+        case HybridParams(phases=phases, topic=topic):
+            said = [_called(phase) for phase in phases]
+            return "; then ".join([*said, *([f"topic {topic}"] if topic else [])])
         case _:
             assert_never(origin)

@@ -7,6 +7,7 @@ from kaflow_engine.plan.explain.explanation import (
     Explanation,
     OutputPart,
 )
+from kaflow_engine.plan.explain.input_rows import topic_rows
 from kaflow_engine.plan.explain.rows import (
     around,
     conditions,
@@ -18,7 +19,6 @@ from kaflow_engine.plan.explain.rows import (
     selecting,
     step_rows,
     taken,
-    topic_rows,
     written,
 )
 

@@ -31,6 +31,9 @@ class PolledStream:
         self._counted = time.monotonic()
         self._gather_s = max(interval, gathered_for(run.plan)) / 1000
         self._ticker = Ticker(run)
+        self._asked: Offsets | None = None
+        self._ending: frozenset[str] = frozenset()
+        """The sources that had not come to the end of what is there when the run began."""
 
     def follow(self, asked: Offsets | None) -> Ending:
         """Run batches until a limit is reached, or all inputs have ended for good.
@@ -42,35 +45,43 @@ class PolledStream:
             KaflowError: A batch failed; what was not committed is still open.
         """
         run = self._run
-        goal = self._goal(asked)
+        run.forget_read()
+        self._asked, self._ending = asked, run.inputs.finite(self._counts)
+        goal = self._goal()
         while (ending := self._ticker.ending(goal)) is None:
             if goal is None or not reaches(run.standing.offsets, goal):
-                ends = self._ends(asked) if goal is None else goal
+                ends = self._ends() if goal is None else goal
                 if unread(run.standing.offsets, ends):
                     if ending := run.read_to(ends):
                         return ending
                     self._ticker.batch_ended()
                     run.limits.stop.wait(self._gather_s)
-                    goal = self._goal(asked)
+                    goal = self._goal()
                     continue
             if not self._ticker.tick(goal):
                 run.limits.stop.wait(_POLL_S)
-            goal = self._goal(asked)
+            goal = self._goal()
         if ending == "caught up" and run.inputs.finite(self._counts) == self._counts.keys():
             end_inputs(run)
         return ending
 
-    def _goal(self, asked: Offsets | None) -> Offsets | None:
+    def _goal(self) -> Offsets | None:
         """Return where to end; None: nowhere, or that is not known yet."""
         inputs = self._run.inputs
         finite = inputs.finite(self._counts)
-        if not inputs.ended(self._counts if asked is None else finite):
+        if self._asked is not None and (grown := self._ending - finite):
+            # what followed its phases is there now
+            self._ending = finite
+            self._asked = merged(self._asked, self._end_of(grown))
+        names = frozenset(self._counts) if self._asked is None else finite
+        if not inputs.ended(names):
             return None
-        names = self._counts if asked is None else finite
-        ended = self._run.ends.ask({name: range(self._counts[name]) for name in names})
-        return merged(asked or {}, ended)
+        return merged(self._asked or {}, self._end_of(names))
 
-    def _ends(self, asked: Offsets | None) -> Offsets:
+    def _end_of(self, names: frozenset[str]) -> Offsets:
+        return self._run.ends.ask({name: range(self._counts[name]) for name in names})
+
+    def _ends(self) -> Offsets:
         """Return where everything ends now, or up to where it is wanted; partitions that were
         added begin at 0."""
         run, now = self._run, time.monotonic()
@@ -81,7 +92,7 @@ class PolledStream:
                 grown = with_added_partitions(run.standing.offsets, counts)
                 run.go_on(replace(run.standing, offsets=grown))
         ends = run.ends.ask({name: range(count) for name, count in self._counts.items()})
-        if asked is None:
+        if self._asked is None:
             return ends
         finite = run.inputs.finite(self._counts)
-        return {name: ends[name] if name in finite else asked[name] for name in ends}
+        return {name: ends[name] if name in finite else self._asked[name] for name in ends}

@@ -1,17 +1,21 @@
 """Finds the columns of inputs that declare none: in the schema registry, or in first records."""
 
+import json
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import assert_never
 
+from kaflow_engine.connectors.kafka.client import KafkaSettings
 from kaflow_engine.connectors.kafka.topic_schemas import resolve_schemas
 from kaflow_engine.connectors.pyspark.classes import MODULE
 from kaflow_engine.connectors.sources.kinds import source_kind
 from kaflow_engine.errors import SourceError, SourceUnfit
 from kaflow_engine.flow.origins.databases import ClickHouseParams, PostgresParams
+from kaflow_engine.flow.origins.files import FilesParams
+from kaflow_engine.flow.origins.hybrid import HybridParams
 from kaflow_engine.flow.origins.plugins import JournalledPluginParams, PluginParams, PySparkParams
 from kaflow_engine.flow.sources import (
-    FilesParams,
     GeneratorParams,
     HttpParams,
     MqttParams,
@@ -90,6 +94,10 @@ def connection_of_source(config: Config, params: SourceParams) -> Mapping[str, s
                     hint=f"add it under {kind}.connections",
                 )
             return known[name].settings
+        case HybridParams(phases=phases):
+            reached = {str(n): dict(connection_of_source(config, p)) for n, p in enumerate(phases)}
+            kafka = asdict(KafkaSettings.configured(config.kafka))
+            return {"phases": json.dumps(reached), "kafka": json.dumps(kafka)}
         case PluginParams() | JournalledPluginParams():
             return _of_plugin(config, params.type)
         case PySparkParams():

@@ -2,7 +2,8 @@
 
 from kaflow_engine.flow.origins.databases import PostgresParams
 from kaflow_engine.model.columns import Column
-from kaflow_engine.model.sources.database_specs import DatabaseSourceSpec, PostgresSourceSpec
+from kaflow_engine.model.sources.database_specs import PostgresSourceSpec, PostgresTableSpec
+from kaflow_engine.model.sources.source_spec import SourceSpec
 from kaflow_engine.model.specs import PipelineSpec
 from kaflow_engine.sql.transforms.attached import AttachedText
 
@@ -12,7 +13,9 @@ def attached_text(spec: PipelineSpec, name: str) -> AttachedText | None:
     said = spec.sources.get(name)
     if not isinstance(said, PostgresSourceSpec) or not said.attached:
         return None
-    return AttachedText(name=name, params=postgres_params(said), refresh=said.refresh)
+    return AttachedText(
+        name=name, params=postgres_params(said, declared_columns(said)), refresh=said.refresh
+    )
 
 
 def attached_names(spec: PipelineSpec) -> tuple[str, ...]:
@@ -20,7 +23,7 @@ def attached_names(spec: PipelineSpec) -> tuple[str, ...]:
     return tuple(name for name in spec.sources if attached_text(spec, name) is not None)
 
 
-def postgres_params(said: PostgresSourceSpec) -> PostgresParams:
+def postgres_params(said: PostgresTableSpec, columns: tuple[Column, ...]) -> PostgresParams:
     """Return a table of Postgres as a plan keeps it."""
     return PostgresParams(
         connection=said.connection,
@@ -28,11 +31,11 @@ def postgres_params(said: PostgresSourceSpec) -> PostgresParams:
         where=said.where,
         key=said.page_key,
         page_size=said.page_size,
-        columns=declared_columns(said),
-        attached=said.attached,
+        columns=columns,
+        attached=isinstance(said, PostgresSourceSpec) and said.attached,
     )
 
 
-def declared_columns(said: DatabaseSourceSpec) -> tuple[Column, ...]:
-    """Return the columns that an author declares of a table."""
+def declared_columns(said: SourceSpec) -> tuple[Column, ...]:
+    """Return the columns that an author declares of a source."""
     return tuple(Column(name, kind) for name, kind in (said.columns or {}).items())

@@ -1,6 +1,7 @@
 """Reads pages of a table of ClickHouse, between two keys; the server makes JSON of each row."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from kaflow_engine.connectors.clickhouse.client import Caller, Server
 from kaflow_engine.connectors.clickhouse.names import name
@@ -73,6 +74,15 @@ class ClickHouseReader:
     def again(self, after: Key | None, until: Key) -> Sequence[bytes]:
         """Return the rows behind a key up to another one, as they are now."""
         return self._rows(self._look(), after, until)
+
+    def greatest(self, partition: str, offset: str) -> Sequence[tuple[Any, Any]]:
+        """Return the greatest offset of each partition, as columns have them; None: some row has
+        none."""
+        table, part, at = self._look(), name(partition), name(offset)
+        known = f"if(count() = count({at}), max({at}), NULL)"
+        conditions = self._conditions(table, None, None)
+        query = f"SELECT {part}, {known} FROM {table.name}{conditions} GROUP BY {part}"
+        return [(row[0], row[1]) for row in self._server.rows(_READING, query)]
 
     def _boundary(self, table: Table, after: Key | None, size: int) -> tuple[Key | None, bool]:
         """Return the key with which a page ends, and whether no other follows.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kaflow_engine.connectors.sources.contract import SourcePlace
-from kaflow_engine.flow.sources import FilesParams
+from kaflow_engine.flow.origins.files import FilesParams
 from kaflow_engine.formats.contract import Evidence, Format
 from kaflow_engine.model.columns import Column
 

@@ -22,8 +22,8 @@ from kaflow_engine.connectors.sources.catalogue import Catalogue
 from kaflow_engine.connectors.sources.contract import KEPT, SourcePlace, StartPolicy
 from kaflow_engine.connectors.sources.records import record_batch
 from kaflow_engine.errors import SourceAway, SourceUnfit
+from kaflow_engine.flow.origins.files import FilesParams
 from kaflow_engine.flow.records import RECORDS
-from kaflow_engine.flow.sources import FilesParams
 
 _CHEAP_S = 0.05
 _SHARE = 10
@@ -86,7 +86,14 @@ class FilesSource:
         place: Where what is found is kept.
     """
 
-    bounded = finite = False
+    finite = False
+    is_whole = False
+    """Whether the last look has found no file that someone may still write to."""
+
+    @property
+    def bounded(self) -> bool:
+        """Return False: more files may come."""
+        return False
 
     def __init__(self, params: FilesParams, place: SourcePlace) -> None:
         self._params, self._place = params, place
@@ -119,6 +126,7 @@ class FilesSource:
                     found.append(listed)
                     end = listed.end
         self._catalogue.add(found)
+        self.is_whole = all(seen.path in self._catalogue.by_name for seen in there)
         return {0: end}
 
     def start(self, policy: StartPolicy) -> Mapping[int, int]:

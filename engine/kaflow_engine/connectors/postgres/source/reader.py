@@ -59,6 +59,17 @@ class PostgresReader:
         with self._open() as connection:
             return self._rows(connection, self._look(connection), after, until)
 
+    def greatest(self, partition: str, offset: str) -> Sequence[tuple[Any, Any]]:
+        """Return the greatest offset of each partition, as columns have them; None: some row has
+        none."""
+        with self._open() as connection:
+            table = self._look(connection)
+            part, at = (_column(table, name) for name in (partition, offset))
+            known = f"CASE count(*) WHEN count({at}) THEN max({at}) END"
+            conditions = self._conditions(table, None, None)
+            query = f"SELECT {part}, {known} FROM {table.name}{conditions} GROUP BY {part}"
+            return self._asked(connection, query).fetchall()
+
     def _boundary(
         self, connection: "Connection[Any]", table: Table, after: Key | None, size: int
     ) -> tuple[Key | None, bool]:

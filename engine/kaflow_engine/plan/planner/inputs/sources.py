@@ -4,12 +4,13 @@ from collections.abc import Iterator, Mapping
 from typing import assert_never
 
 from kaflow_engine.errors import ModelError, UnknownName
-from kaflow_engine.flow.origins.databases import ClickHouseParams
+from kaflow_engine.flow.origins.databases import ClickHouseParams, DatabaseParams
+from kaflow_engine.flow.origins.files import FilesParams
+from kaflow_engine.flow.origins.hybrid import HandoverParams, HybridParams, PhaseParams
 from kaflow_engine.flow.origins.plugins import PySparkParams
 from kaflow_engine.flow.sources import (
     CursorParams,
     DrawnParams,
-    FilesParams,
     GeneratorParams,
     HttpParams,
     MqttParams,
@@ -24,8 +25,16 @@ from kaflow_engine.model.relations.transform_specs import HandlerSpec
 from kaflow_engine.model.sources.addresses import ValueSpec
 from kaflow_engine.model.sources.database_specs import (
     ClickHouseSourceSpec,
-    DatabaseSourceSpec,
+    ClickHouseTableSpec,
+    DatabaseTableSpec,
     PostgresSourceSpec,
+    PostgresTableSpec,
+)
+from kaflow_engine.model.sources.hybrid_specs import (
+    AnyPhase,
+    FilesPhaseSpec,
+    HandoverSpec,
+    HybridSourceSpec,
 )
 from kaflow_engine.model.sources.live_specs import (
     HttpSourceSpec,
@@ -55,17 +64,24 @@ def wrong_secrets(spec: PipelineSpec, config: Config) -> Iterator[ModelError]:
 
 def wrong_connections(spec: PipelineSpec, config: Config) -> Iterator[ModelError]:
     """Yield the connections that sources name and the configuration does not have."""
-    for name, said in spec.sources.items():
-        if not isinstance(said, DatabaseSourceSpec):
-            continue
-        kind, called, known = said.type, said.connection, config.connections[said.type]
+    for path, table in _tables(spec):
+        kind, called, known = table.type, table.connection, config.connections[table.type]
         if called not in known:
-            place = spec.place("sources", name, "connection")
-            error = UnknownName("connection", called, known, place)
+            error = UnknownName("connection", called, known, spec.place(*path, "connection"))
             error.hint = error.hint or (
-                f"add {kind}: {{connections: {{{called}: {{{said.needs}}}}}}} to the configuration"
+                f"add {kind}: {{connections: {{{called}: {{{table.needs}}}}}}} to the configuration"
             )
             yield error
+
+
+def _tables(spec: PipelineSpec) -> Iterator[tuple[Path, DatabaseTableSpec]]:
+    """Yield the tables of databases that a pipeline reads, and where the file says so."""
+    for name, said in spec.sources.items():
+        if isinstance(said, DatabaseTableSpec):
+            yield ("sources", name), said
+        for number, phase in enumerate(said.phases if isinstance(said, HybridSourceSpec) else ()):
+            if isinstance(phase, DatabaseTableSpec):
+                yield ("sources", name, "phases", number), phase
 
 
 def _secrets(spec: PipelineSpec) -> Iterator[tuple[Path, str]]:
@@ -114,15 +130,13 @@ def source_params(spec: PipelineSpec, name: str) -> SourceParams | None:
                 max_connections=said.max_connections,
                 max_backlog=said.max_backlog,
             )
-        case PostgresSourceSpec():
-            return postgres_params(said)
-        case ClickHouseSourceSpec():
-            return ClickHouseParams(
-                connection=said.connection,
-                table=said.table_name,
-                where=said.where,
-                page_size=said.page_size,
-                columns=declared_columns(said),
+        case PostgresSourceSpec() | ClickHouseSourceSpec():
+            return _table(said, declared_columns(said))
+        case HybridSourceSpec():
+            return HybridParams(
+                phases=tuple(_phase(phase, declared_columns(said)) for phase in said.phases),
+                topic=said.topic if said.reads_topic else None,
+                handover=_handover(said.handover) if said.reads_topic else None,
             )
         case WebsocketSourceSpec():
             return WebsocketParams(
@@ -180,3 +194,33 @@ def _named(values: Mapping[str, ValueSpec]) -> tuple[ValueParams, ...]:
 
 def _value(value: ValueSpec, name: str = "") -> ValueParams:
     return ValueParams(name=name, text=value.prefix, secret=value.secret)
+
+
+def _table(
+    said: PostgresTableSpec | ClickHouseTableSpec, columns: tuple[Column, ...]
+) -> DatabaseParams:
+    if isinstance(said, PostgresTableSpec):
+        return postgres_params(said, columns)
+    return ClickHouseParams(
+        connection=said.connection,
+        table=said.table_name,
+        where=said.where,
+        page_size=said.page_size,
+        columns=columns,
+    )
+
+
+def _phase(said: AnyPhase, columns: tuple[Column, ...]) -> PhaseParams:
+    if isinstance(said, FilesPhaseSpec):
+        path, settle = absolute(said.path), said.settle
+        return FilesParams(path=path, format=said.format, header=False, settle=settle)
+    return _table(said, columns)
+
+
+def _handover(said: HandoverSpec) -> HandoverParams:
+    columns, offsets = said.columns, said.offsets
+    return HandoverParams(
+        columns=None if columns is None else (columns.partition, columns.offset),
+        offsets=None if offsets is None else tuple((int(p), at) for p, at in offsets.items()),
+        time=None if said.time is None else round(said.time.timestamp() * 1000),
+    )

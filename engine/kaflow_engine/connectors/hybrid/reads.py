@@ -1,0 +1,88 @@
+"""What tasks read of a source in phases: rows of a phase, or records of the topic."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaflow_engine.connectors.kafka.client import KafkaSettings, open_consumer
+from kaflow_engine.connectors.kafka.read import collect, to_records
+from kaflow_engine.connectors.sources.contract import RangeRead
+from kaflow_engine.errors import SourceAway
+from kaflow_engine.flow.records import RECORDS
+
+_PIECE = 50_000
+"""Offsets that are in memory at a time."""
+_PATIENCE_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhasesRead:
+    """A range of the rows of all phases; see `RangeRead`."""
+
+    source: str
+    parts: tuple[tuple[int, RangeRead], ...]
+    """What reads each phase, with the offset of its first record."""
+
+    def __call__(self) -> Iterator[pa.RecordBatch]:
+        """Yield the records, with their offsets among those of all phases."""
+        for first, read in self.parts:
+            for batch in read():
+                table = pa.Table.from_batches([batch])
+                offsets = pc.add(table.column("offset"), first)
+                yield from _renamed(table, self.source, table.column("partition"), offsets)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRead:
+    """A range of one partition of the topic; see `RangeRead`."""
+
+    source: str
+    kafka: KafkaSettings
+    topic: str
+    partition: int
+    shown: int
+    """The partition of the source that it is."""
+    start: int
+    end: int
+
+    def __call__(self) -> Iterator[pa.RecordBatch]:
+        """Yield the committed records.
+
+        Raises:
+            SourceError: They cannot be read.
+        """
+        for first in range(self.start, self.end, _PIECE):
+            until = min(first + _PIECE, self.end)
+            ends = {self.partition: until}
+            try:
+                messages = collect(
+                    open_consumer(self.kafka),
+                    self.topic,
+                    {self.partition: first},
+                    ends,
+                    _PATIENCE_MS,
+                    exact=True,
+                )
+            except TimeoutError as error:
+                raise SourceAway(
+                    f"partition {self.partition} of topic '{self.topic}' was not read up to "
+                    f"offset {until} in {_PATIENCE_MS // 1000} s"
+                ) from error
+            found = to_records(messages)
+            partitions = pa.repeat(pa.scalar(self.shown, pa.int32()), found.num_rows)
+            yield from _renamed(found, self.source, partitions, found.column("offset"))
+
+
+def _renamed(
+    records: pa.Table,
+    source: str,
+    partitions: "pa.Array | pa.ChunkedArray",
+    offsets: pa.ChunkedArray,
+) -> list[pa.RecordBatch]:
+    """Return records as those of a source."""
+    columns = {name: records.column(name) for name in RECORDS.names}
+    names = pa.repeat(pa.scalar(source), records.num_rows)
+    changed = {**columns, "topic": names, "partition": partitions, "offset": offsets}
+    return pa.table([changed[name] for name in RECORDS.names], schema=RECORDS).to_batches()

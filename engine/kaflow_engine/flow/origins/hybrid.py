@@ -1,0 +1,33 @@
+"""Sources in phases, as a plan keeps them."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from kaflow_engine.flow.origins.databases import DatabaseParams
+from kaflow_engine.flow.origins.files import FilesParams
+
+PhaseParams = DatabaseParams | FilesParams
+"""The settings of a phase of a source that has several."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandoverParams:
+    """From where a topic is read that follows phases; one of these is not None."""
+
+    columns: tuple[str, str] | None
+    """Partition and offset in the table of the last phase."""
+    offsets: tuple[tuple[int, int], ...] | None
+    """Partitions and offsets."""
+    time: int | None
+    """Epoch milliseconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HybridParams:
+    """Phases that end, and then a topic."""
+
+    type: Literal["hybrid"] = "hybrid"
+    phases: tuple[PhaseParams, ...]
+    topic: str | None
+    """None: it ends with the last phase."""
+    handover: HandoverParams | None

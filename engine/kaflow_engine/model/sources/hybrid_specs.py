@@ -1,0 +1,126 @@
+"""A source in phases: tables and files that end, and then a topic of Kafka from where they do."""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, cast
+
+from pydantic import AfterValidator, AwareDatetime, Discriminator, Tag
+
+from kaflow_engine.model.durations import Duration
+from kaflow_engine.model.names import Filled, Topic, refuse
+from kaflow_engine.model.sources.database_specs import ClickHouseTableSpec, PostgresTableSpec
+from kaflow_engine.model.sources.source_spec import SourceSpec
+from kaflow_engine.model.spec import CHOICE, Spec
+
+PHASES = ("clickhouse", "files", "postgres")
+
+
+def _partitions(offsets: dict[str, int] | None) -> dict[str, int] | None:
+    for partition, offset in (offsets or {}).items():
+        if not partition.isdecimal() or offset < 0:
+            raise refuse("is not an offset of each partition", "write {0: 1200, 1: 980}")
+    return offsets
+
+
+class FilesPhaseSpec(Spec):
+    """Files of a folder that are there when the phase is read."""
+
+    type: Literal["files"]
+    path: Filled
+    format: Literal["parquet", "json"] = "parquet"
+    settle: Duration = 2_000
+
+    @property
+    def about(self) -> str:
+        """Where they are."""
+        return f"{self.format} files of {self.path}"
+
+
+class PostgresPhaseSpec(PostgresTableSpec):
+    """A table of a PostgreSQL database as a phase."""
+
+
+class ClickHousePhaseSpec(ClickHouseTableSpec):
+    """A table of a ClickHouse server as a phase."""
+
+
+def _phase(value: object) -> str:
+    kind: object = getattr(value, "type", None)
+    if isinstance(value, dict):
+        kind = cast(Mapping[str, object], value).get("type")
+    return f"{CHOICE}{kind}" if kind in PHASES else f"{CHOICE}clickhouse"
+
+
+AnyPhase = Annotated[
+    Annotated[ClickHousePhaseSpec, Tag("\0clickhouse")]
+    | Annotated[FilesPhaseSpec, Tag("\0files")]
+    | Annotated[PostgresPhaseSpec, Tag("\0postgres")],
+    Discriminator(_phase),
+]
+
+
+class OffsetColumnsSpec(Spec):
+    """Columns of the last phase that say which record of the topic a row was."""
+
+    partition: Filled
+    offset: Filled
+
+
+class HandoverSpec(Spec):
+    """From where the topic is read: one of these."""
+
+    columns: OffsetColumnsSpec | None = None
+    """Behind the greatest offset that the table of the last phase has of each partition when the
+    state begins; of that phase only rows in front of it are read."""
+    offsets: Annotated[dict[str, int] | None, AfterValidator(_partitions)] = None
+    """Of each partition."""
+    time: AwareDatetime | None = None
+    """The first record that is not before it, by Kafka's timestamps."""
+
+
+def _some(phases: tuple[AnyPhase, ...]) -> tuple[AnyPhase, ...]:
+    if not phases:
+        raise refuse("must have a phase", "add {type: clickhouse, table_name: …}")
+    return phases
+
+
+class HybridSourceSpec(SourceSpec):
+    """Phases one after the other, and then a topic."""
+
+    type: Literal["hybrid"]
+    phases: Annotated[tuple[AnyPhase, ...], AfterValidator(_some)]
+    topic: Topic | None = None
+    """JSON records, each as a row of the phases; None: it ends with the last phase."""
+    handover: HandoverSpec = HandoverSpec()
+    job: bool = False
+    """It ends with the last phase, though there is a topic."""
+
+    @property
+    def about(self) -> str:
+        """The phases, and what follows them."""
+        said = [phase.about for phase in self.phases]
+        if self.reads_topic:
+            said.append(f"topic {self.topic} from {self._start}")
+        return f"hybrid: {'; then '.join(said)}"
+
+    @property
+    def reads_topic(self) -> bool:
+        """Whether a topic follows the phases."""
+        return self.topic is not None and not self.job
+
+    @property
+    def guarantee(self) -> str | None:
+        """What is promised of its records."""
+        ends = "" if self.reads_topic else "; ends with the last phase"
+        return f"each row and record exactly once, all of a phase before the next{ends}"
+
+    @property
+    def record_time(self) -> str:
+        """That of what it reads."""
+        return "time when the page of a row was read, or its file written; then the topic's"
+
+    @property
+    def _start(self) -> str:
+        if self.handover.columns is not None:
+            columns = self.handover.columns
+            return f"behind {columns.offset} by {columns.partition} of the last phase"
+        return "a time" if self.handover.time is not None else "given offsets"
