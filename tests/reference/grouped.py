@@ -127,6 +127,8 @@ class GroupReader:
         below = self._below
         if below is None or not isinstance(below.window, Hop) or not isinstance(node, exp.Column):
             return False
+        if self._tree.args.get("distinct"):  # it remembers rows, and these have no window
+            return False
         return (node.name, START) in below.select
 
     def _enter(self, prefix: str, node: exp.Expr) -> str:
