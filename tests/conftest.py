@@ -13,10 +13,10 @@ from kaflow_engine.connectors.plugins import forget_loaded
 from kaflow_engine.model.config import SparkConfig
 from kaflow_engine.testing.services.broker import Broker
 from kaflow_engine.testing.services.mosquitto import Mosquitto
-from kaflow_engine.testing.services.postgres import PostgresServer
+from kaflow_engine.testing.services.postgres import PostgresServer, server_programs
 from kaflow_engine.testing.services.registry import SchemaRegistry
 from tests.clickhouse_shim import ClickHouseShim
-from tests.system import find_program
+from tests.system import find_installed, find_program
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -112,6 +112,7 @@ def registry() -> Iterator[SchemaRegistry]:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL server; shared, so a test names its tables with `unique`."""
+    find_installed("postgresql", server_programs)
     with PostgresServer() as running:
         yield running
 
