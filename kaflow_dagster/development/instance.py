@@ -7,6 +7,8 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 REPOSITORY = {"repositoryName": "__repository__", "repositoryLocationName": "kaflow"}
+ANSWERS_S = 120.0
+"""A page that shows many partitions takes long where all streams have two processors."""
 
 _LOCATIONS = """
 {workspaceOrError{... on Workspace{locationEntries{name loadStatus locationOrLoadError{
@@ -78,7 +80,7 @@ class Instance:
         """
         body = json.dumps({"query": query, "variables": variables}).encode()
         request = Request(f"{self.address}/graphql", body, {"content-type": "application/json"})
-        with urlopen(request, timeout=30) as answer:
+        with urlopen(request, timeout=ANSWERS_S) as answer:
             found = json.load(answer)
         if "errors" in found:
             raise ValueError(str(found["errors"]))
