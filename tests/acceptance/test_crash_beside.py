@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kaflow_engine.errors import StateError
+from kaflow_engine.errors import NotSettled
 from kaflow_engine.flow.flow import Backfill
 from kaflow_engine.operators.watermark import WatermarkState
 from tests.acceptance.crash_kinds import (
@@ -90,7 +90,7 @@ def test_a_range_is_refused_while_rows_of_it_wait(beside, kind):
     (end,) = refused[kind]
     wanted = Backfill(start=WAITING[0], end=WAITING[1])
     assert WAITING[1] < marks[kind] < WAITING[1] + HOUR
-    assert end.exit_code == StateError.exit_code, end
+    assert end.exit_code == NotSettled.exit_code, end
     assert f"the stream of pipeline 'beside-{kind}' may still write rows of {wanted}" in end.said
 
 

@@ -114,7 +114,7 @@ def run(spec, config, spark, **how):
     return run_pipelines([planned.plan], config, spark=spark, **how).pipelines[spec.name]
 
 
-@pytest.mark.parametrize("place", [None, *share(KILLS, 2)], ids=str)
+@pytest.mark.parametrize("place", [None, *share(KILLS, 1)], ids=str)
 def test_a_job_ends_with_each_row_once(spark, postgres, clickhouse, config, tables, place):
     spec = spec_of(tables)
     if place is not None:

@@ -90,7 +90,7 @@ def values(broker, topic):
     return sorted((row["id"], row["risk"]) for row in map(json.loads, found))
 
 
-@pytest.mark.parametrize("place", [None, *share(KILLS, 2)], ids=str)
+@pytest.mark.parametrize("place", [None, *share(KILLS, 1)], ids=str)
 def test_answers_outlive_whatever_a_run_is_killed_at(
     broker, spark, topics, tmp_path, unique, place
 ):

@@ -125,7 +125,7 @@ def expected(until):
     return old + Counter((each["id"], each["u"]) for each in new)
 
 
-@pytest.mark.parametrize("place", [None, *share(KILLS, 2)], ids=str)
+@pytest.mark.parametrize("place", [None, *share(KILLS, 1)], ids=str)
 def test_no_gap_and_no_repeat(broker, spark, postgres, clickhouse, config, tmp_path, places, place):
     spec = spec_of(places, tmp_path / "old")
     if place is not None:

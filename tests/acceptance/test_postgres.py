@@ -75,7 +75,7 @@ def table(postgres, asked):
 
 
 KILLS = [("rows_produced", 2), ("before_commit", 3), ("committed", 2), ("commit_logged", 2)]
-PLACES = [None, *share(KILLS, 2)]
+PLACES = [None, *share(KILLS, 1)]
 """Of two tables the first one passes a point first: behind it, the second and the topic lack its
 rows."""
 

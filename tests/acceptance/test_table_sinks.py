@@ -79,7 +79,7 @@ def in_the_lake(catalog, table):
 
 
 KILLS = [("piece_committed", 2), ("before_table", 3), ("table_taken", 2), ("commit_logged", 2)]
-PLACES = [None, *share(KILLS, 2)]
+PLACES = [None, *share(KILLS, 1)]
 
 
 @pytest.mark.parametrize("place", PLACES, ids=str)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kaflow_engine.errors import SinkError, StateError
+from kaflow_engine.errors import SinkError, StateError, StateHeld
 from tests.acceptance.crash_kinds import (
     KINDS,
     calm,
@@ -74,7 +74,7 @@ def test_a_run_starts_behind_what_was_delivered(drivers, kind, point):
 
 def test_a_run_that_sleeps_still_holds_its_state(order, drivers):
     _, (stopped, *_), refused, _ = drivers
-    assert refused.exit_code == StateError.exit_code
+    assert refused.exit_code == StateHeld.exit_code
     holder = f"process {stopped[LEASED].pid} on "
     assert f"another run holds '{order.path}/woken-topic-before_commit': {holder}" in refused.said
 

@@ -113,7 +113,7 @@ def run(spec, config, spark):
     return planned.plan, summary.pipelines[spec.name]
 
 
-@pytest.mark.parametrize("place", [None, *share(KILLS, 2)], ids=str)
+@pytest.mark.parametrize("place", [None, *share(KILLS, 1)], ids=str)
 def test_rows_and_dead_letters_are_there_once(spark, postgres, config, folder, unique, place):
     spec = spec_of(unique, folder)
     if place is not None:

@@ -19,7 +19,7 @@ from tests.property.shrink import shrink
 from tests.property.strategies import random_scenario
 
 FAST = 20
-MANY = int(os.environ.get("KAFLOW_PROPERTY_CASES", "480"))
+MANY = int(os.environ.get("KAFLOW_PROPERTY_CASES", "340"))
 FIRST = int(os.environ.get("KAFLOW_PROPERTY_FIRST", str(FAST)))
 TOGETHER = 20
 """Cases per test: enough that the work can be shared, few enough to be worth a test each."""

@@ -31,7 +31,7 @@ from tests.reference.dimensions import dimensions_as_tables
 from tests.reference.records import Record
 
 FAST = 20
-MANY = int(os.environ.get("KAFLOW_TABLE_CASES", "480"))
+MANY = int(os.environ.get("KAFLOW_TABLE_CASES", "340"))
 UNIONS = int(os.environ.get("KAFLOW_TABLE_UNIONS", "140"))
 CHANGES = int(os.environ.get("KAFLOW_TABLE_CHANGES", "140"))
 FIRST = int(os.environ.get("KAFLOW_TABLE_FIRST", str(FAST)))

@@ -25,7 +25,7 @@ from tests.property.test_against_oracle import blocks
 from tests.reference.records import Record
 
 FAST = 20
-MANY = int(os.environ.get("KAFLOW_TWIN_CASES", "480"))
+MANY = int(os.environ.get("KAFLOW_TWIN_CASES", "340"))
 FIRST = int(os.environ.get("KAFLOW_TWIN_FIRST", str(FAST)))
 
 COLUMNS = {"k": "VARCHAR", "g": "INTEGER", "v": "INTEGER", "d": "DOUBLE", "w": "INTEGER"}

@@ -32,6 +32,11 @@ class PluginKind:
             return JournalSource(name=place.name, folder=place.journal, finite=params.bounded)
         return _replayed(params, place)
 
+    def check(
+        self, params: PluginParams | JournalledPluginParams, connection: Mapping[str, str]
+    ) -> None:
+        """Do nothing: planning has asked the plugin."""
+
     def sample(
         self, params: Any, form: Format, connection: Mapping[str, str]
     ) -> tuple[Column, ...] | None:

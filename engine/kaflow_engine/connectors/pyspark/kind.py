@@ -21,6 +21,9 @@ class PySparkKind:
 
         return JournalSource(name=place.name, folder=place.journal, finite=params.bounded)
 
+    def check(self, params: PySparkParams, connection: Mapping[str, str]) -> None:
+        """Do nothing: a reader looks at what it needs."""
+
     def sample(
         self, params: PySparkParams, form: Format, connection: Mapping[str, str]
     ) -> tuple[Column, ...] | None:
