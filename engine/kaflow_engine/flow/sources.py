@@ -87,8 +87,8 @@ class ValueParams:
     secret: str | None
     """The name of the one that stands behind the text."""
 
-    def told(self, secrets: Mapping[str, str]) -> str:
-        """Return the whole; never to be shown.
+    def with_secret(self, secrets: Mapping[str, str]) -> str:
+        """Return the text with its secret; it must never be logged.
 
         Args:
             secrets: By name.

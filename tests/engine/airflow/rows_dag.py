@@ -35,7 +35,7 @@ with DAG("rows", schedule=None, start_date=datetime(2026, 1, 1)) as dag:
     for soft in (False, True):
         KaflowReadySensor(
             task_id=f"never_ready_{soft}",
-            url=os.environ["NOBODY"],
+            url=os.environ["UNUSED_ADDRESS"],
             timeout=0.1,
             poke_interval=0.05,
             soft_fail=soft,

@@ -89,7 +89,7 @@ def run_dags(home, broker, on_line):
     here = {
         "KAFKA_BROKERS": broker.bootstrap,
         "FAKE": str(HERE / "kaflow.sh"),
-        "NOBODY": f"http://127.0.0.1:{closed}",
+        "UNUSED_ADDRESS": f"http://127.0.0.1:{closed}",
     }
     running = subprocess.Popen(
         [*command, "rows_dag", "page_dag"],
@@ -139,7 +139,7 @@ def test_how_a_task_ends(done, home, number):
     assert found["rows_dag"][task] == {"state": row["state"], "returned": row.get("returned")}, text
     assert len(typed) == row["tries"], text
     assert not typed or set(typed) == {row.get("typed", typed[0])}
-    for line in row.get("told", "").splitlines():
+    for line in row.get("logged", "").splitlines():
         assert line in text
 
 

@@ -42,7 +42,7 @@ def poll(line: Line) -> None:
         StateError: Records could not be written down.
     """
     params: HttpParams = line.inlet.params
-    headers = {each.name: each.told(line.inlet.secrets) for each in params.headers}
+    headers = {each.name: each.with_secret(line.inlet.secrets) for each in params.headers}
     keep_quiet()
     with httpx.Client(timeout=params.timeout / 1000, headers=headers) as client:
         while line.await_room():
@@ -89,7 +89,7 @@ def _pages(line: Line, client: httpx.Client, known: Known) -> Iterator[list[Json
 
 def _asked(line: Line, known: Known) -> dict[str, str]:
     params: HttpParams = line.inlet.params
-    asked = {each.name: each.told(line.inlet.secrets) for each in params.parameters}
+    asked = {each.name: each.with_secret(line.inlet.secrets) for each in params.parameters}
     if params.cursor is not None:
         at = params.cursor.start if known.cursor is None else known.cursor
         asked |= {} if at is None else {params.cursor.parameter: at}

@@ -42,7 +42,7 @@ class Hook:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a sender is told."""
+    """The answer to a sender."""
 
     status: int
     body: Mapping[str, object]

@@ -110,7 +110,7 @@ class Line:
         self.patience.worked()
 
     def write_at_last(self, messages: Sequence[Message]) -> None:
-        """Write messages that nobody sends again, also where the disk has no room at first.
+        """Write messages that are not sent again, also where the disk has no room at first.
 
         Raises:
             StateError: They could not be written for too long, or until it ends.

@@ -181,7 +181,7 @@ def connected(inlet: Inlet) -> Generator[Connection]:
     )
     if params.user is not None:
         password = None if params.password is None else inlet.secrets[params.password]
-        client.username_pw_set(params.user.told(inlet.secrets), password)
+        client.username_pw_set(params.user.with_secret(inlet.secrets), password)
     connection = Connection(params, client)
     connection.attach()
     try:

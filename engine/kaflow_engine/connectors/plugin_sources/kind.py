@@ -72,7 +72,7 @@ def opened(
     except Exception as error:
         raise SourceUnfit(
             f"plugin '{params.type}' cannot open source '{name}': {type(error).__name__}: {error}",
-            hint="correct it, or what it is told in 'options'",
+            hint="correct the plugin, or the 'options' that it gets",
         ) from error
 
 

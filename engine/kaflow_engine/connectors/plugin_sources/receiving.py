@@ -70,7 +70,7 @@ def take(line: Line, called: str, kind: str, opening: Open) -> None:
     except Exception as error:
         raise SourceUnfit(
             f"{called} failed: {type(error).__name__}: {error}",
-            hint="correct it, or what it is told in 'options'",
+            hint="correct the plugin, or the 'options' that it gets",
         ) from error
     if line.inlet.params.bounded:
         mark_ended(journal.folder, kind)

@@ -62,7 +62,7 @@ def _take(line: Line, messages: "_Messages") -> None:
     params: WebsocketParams = line.inlet.params
     with suppress(ConnectionClosed):  # what has come is taken first; then it is raised again
         for said in params.send:
-            messages.connection.send(said.told(line.inlet.secrets))
+            messages.connection.send(said.with_secret(line.inlet.secrets))
     while line.await_room():
         if found := messages.gathered():
             line.write_at_last(found)
@@ -150,4 +150,4 @@ def _with_parameters(params: WebsocketParams, secrets: Mapping[str, str]) -> str
 
 
 def _told(values: Sequence[ValueParams], secrets: Mapping[str, str]) -> dict[str, str]:
-    return {value.name: value.told(secrets) for value in values}
+    return {value.name: value.with_secret(secrets) for value in values}

@@ -164,8 +164,8 @@ def _close_at_once(
     their rows, or are sent as changes and have a result that fails.
     """
     aggregate, groups = work.aggregate, work.groups
-    told = work.tells_closing or work.retains
-    if isinstance(aggregate.window, SessionWindow) or keeps_rows(aggregate) or told:
+    remembers = work.tells_closing or work.retains
+    if isinstance(aggregate.window, SessionWindow) or keeps_rows(aggregate) or remembers:
         return None
     if not groups.is_untouched or len(pc.unique(entries)) < len(entries):
         return None

@@ -1,4 +1,4 @@
-"""Sources of packages: what each kind takes, and what is wrong with what it is told."""
+"""Sources of packages: which options each kind takes, and which are wrong."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
@@ -19,7 +19,7 @@ from kaflow_engine.model.specs import PipelineSpec
 
 
 def wrong_source_plugins(spec: PipelineSpec, config: Config) -> Iterator[ModelError]:
-    """Yield an error for each source of a package that is not there, or is told what is wrong.
+    """Yield an error for each source of a package that is not installed, or has wrong options.
 
     Args:
         spec: What the author wrote.
@@ -98,8 +98,8 @@ def wrong_options(
             elif detail["type"] == "missing":
                 yield ModelError(f"'{kind}' needs the option '{name}'", place)
             else:
-                told = detail["msg"][:1].lower() + detail["msg"][1:]
-                yield ModelError(f"option '{name}' of '{kind}': {told}", place)
+                wrong = detail["msg"][:1].lower() + detail["msg"][1:]
+                yield ModelError(f"option '{name}' of '{kind}': {wrong}", place)
 
 
 def _wrong_plugin(spec: PipelineSpec, name: str, said: PluginSourceSpec) -> Iterator[ModelError]:
