@@ -11,6 +11,9 @@ import pytest
 from kaflow_engine.connectors.http import asking
 from kaflow_engine.connectors.http.errors import HttpAway, HttpUnfit
 from kaflow_engine.errors import SinkError
+from kaflow_engine.flow.transforms import HandlerParams
+from kaflow_engine.transforms.handler.handler import endpoint_of
+from kaflow_engine.transforms.handler.question import Question, Service
 from tests.engine.transforms.handler_here import (
     ask,
     asked,
@@ -230,6 +233,39 @@ def test_what_is_wrong_with_an_answer_concerns_its_row_alone(
     assert (row, kind) == (2, error)
     assert message is None or said == message
     assert len(receiver.requests) == requests
+
+
+def test_a_token_is_masked_without_its_kind(receiver: Receiver) -> None:
+    receiver.answer = lambda request: Answer(422, "who is token-of-echo-88?")
+    found = ask(
+        receiver.url,
+        rows(1),
+        secret_headers=(("Authorization", "crm"),),
+        secrets={"crm": "Bearer token-of-echo-88"},
+    )
+    assert failed(found) == [(0, "HTTP 422", "who is ***?")]
+
+
+def test_no_halves_are_asked_about_once_another_request_has_failed(receiver: Receiver) -> None:
+    receiver.answer = refuse(422)
+    stop = Event()
+    stop.set()
+    params = HandlerParams(
+        url=receiver.url,
+        headers=(),
+        secret_headers=(),
+        secret=None,
+        batch=4,
+        concurrency=1,
+        envelope="none",
+        timeout=10_000,
+        retry_for=10_000,
+    )
+    service = Service(endpoint=endpoint_of("enriched", params, {}), params=params, about="it")
+    question = Question([b'{"id":3}', b'{"id":4}'], ["a", "b"])
+    with pytest.raises(HttpAway):
+        list(service.answers(question, stop))
+    assert len(receiver.requests) == 1
 
 
 def test_rows_that_no_one_can_tell_apart_are_asked_about_once(receiver: Receiver) -> None:

@@ -11,7 +11,7 @@ import duckdb
 import psycopg
 import pytest
 
-from kaflow_engine.connectors.postgres.lookup import PostgresRows
+from kaflow_engine.connectors.postgres.lookup import PostgresLookup
 from kaflow_engine.errors import SourceAway, SourceUnfit
 from kaflow_engine.testing.local.world import Crashed
 from tests.engine.transforms.lookup_here import Running
@@ -25,35 +25,21 @@ PLACES = (
 
 
 @pytest.fixture
-def run(postgres):
-    """Run statements in a schema that is there for one test."""
-
-    def statements(*texts):
-        with psycopg.connect(postgres.url, autocommit=True) as connection:
-            for text in texts:
-                connection.execute(text)
-
-    statements("DROP SCHEMA IF EXISTS crm CASCADE", "CREATE SCHEMA crm")
-    yield statements
-    statements("DROP SCHEMA crm CASCADE")
-
-
-@pytest.fixture
 def asked(monkeypatch):
     """The queries that were sent: of each how many values it had."""
     found = []
-    before = PostgresRows.with_values
+    before = PostgresLookup.with_values
 
     def counted(self, on, keys):
         found.append(len(keys))
         return before(self, on, keys)
 
-    monkeypatch.setattr(PostgresRows, "with_values", counted)
+    monkeypatch.setattr(PostgresLookup, "with_values", counted)
     return found
 
 
-def test_values_of_every_type_come_as_they_are(postgres, run):
-    run(
+def test_values_of_every_type_come_as_they_are(postgres, crm):
+    crm(
         "CREATE TYPE crm.mood AS ENUM ('sad', 'ok')",
         "CREATE TABLE crm.users (id bigint, name varchar(20), paid numeric(20, 4), part real, "
         "at timestamp, seen timestamptz, day date, tags text[], raw bytea, doc jsonb, u uuid, "
@@ -98,9 +84,9 @@ JOINS = [
 
 
 @pytest.mark.parametrize(("join", "kind"), JOINS)
-def test_equals_sql_over_the_same_rows(postgres, run, join, kind):
+def test_equals_sql_over_the_same_rows(postgres, crm, join, kind):
     people = [(n % 7, f"n{n % 3}", n) for n in range(12)] + [(None, "n0", 20), (3, None, 21)]
-    run("CREATE TABLE crm.users (id integer, name text, number integer)")
+    crm("CREATE TABLE crm.users (id integer, name text, number integer)")
     with psycopg.connect(postgres.url, autocommit=True) as connection:
         connection.cursor().executemany("INSERT INTO crm.users VALUES (%s, %s, %s)", people)
     given = [
@@ -122,16 +108,16 @@ def test_equals_sql_over_the_same_rows(postgres, run, join, kind):
     assert texts == Counter(json.dumps(json.loads(text)) for (text,) in wanted)
 
 
-def test_a_text_that_no_number_equals_finds_nothing(postgres, run):
-    run("CREATE TABLE crm.users (id smallint, name text)", "INSERT INTO crm.users VALUES (1, 'a')")
+def test_a_text_that_no_number_equals_finds_nothing(postgres, crm):
+    crm("CREATE TABLE crm.users (id smallint, name text)", "INSERT INTO crm.users VALUES (1, 'a')")
     query = "SELECT t.k, u.name FROM t LEFT JOIN users u ON t.k = u.id"
     running = Running(postgres.url, query, {"k": "VARCHAR"})
     rows = running.rows({"k": "1"}, {"k": "x"}, {"k": "99999"}, {"k": "' OR 1=1"})
     assert [row["name"] for row in rows] == ["a", None, None, None]
 
 
-def test_one_query_for_the_values_of_a_batch(postgres, run, asked):
-    run(
+def test_one_query_for_the_values_of_a_batch(postgres, crm, asked):
+    crm(
         "CREATE TABLE crm.users (id integer PRIMARY KEY, name text)",
         "INSERT INTO crm.users SELECT n, 'n' || n FROM generate_series(0, 999) n",
     )
@@ -144,15 +130,15 @@ def test_one_query_for_the_values_of_a_batch(postgres, run, asked):
     )
 
 
-def test_what_is_inserted_is_seen_at_once_or_after_refresh(postgres, run, asked, monkeypatch):
-    run("CREATE TABLE crm.users (id integer, name text)")
+def test_what_is_inserted_is_seen_at_once_or_after_refresh(postgres, crm, asked, monkeypatch):
+    crm("CREATE TABLE crm.users (id integer, name text)")
     query = "SELECT t.k, u.name FROM t LEFT JOIN users u ON t.k = u.id"
     at_once = Running(postgres.url, query, {"k": "INTEGER"})
     now = [1000.0]
     monkeypatch.setattr("kaflow_engine.transforms.lookup.lookup.monotonic", lambda: now[0])
     later = Running(postgres.url, query, {"k": "INTEGER"}, about={"refresh": "5s"})
     assert [at_once.rows({"k": 1})[0]["name"], later.rows({"k": 1})[0]["name"]] == [None, None]
-    run("INSERT INTO crm.users VALUES (1, 'a')")
+    crm("INSERT INTO crm.users VALUES (1, 'a')")
     now[0] += 4.9
     assert later.rows({"k": 1})[0]["name"] is None
     now[0] += 0.2
@@ -161,8 +147,8 @@ def test_what_is_inserted_is_seen_at_once_or_after_refresh(postgres, run, asked,
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("spread", [False, True])
-def test_a_batch_that_runs_again_is_the_same(postgres, run, place, spread):
-    run(
+def test_a_batch_that_runs_again_is_the_same(postgres, crm, place, spread):
+    crm(
         "CREATE TABLE crm.users (id integer, name text)",
         "INSERT INTO crm.users SELECT n, 'before' FROM generate_series(0, 19) n",
     )
@@ -172,7 +158,7 @@ def test_a_batch_that_runs_again_is_the_same(postgres, run, place, spread):
         if f"{when} {step}" == place and not crashed:
             crashed.append(step)
             running.pipeline._spread = not spread
-            run("UPDATE crm.users SET name = 'after'", "DELETE FROM crm.users WHERE id < 10")
+            crm("UPDATE crm.users SET name = 'after'", "DELETE FROM crm.users WHERE id < 10")
             raise Crashed
 
     query = "SELECT u.name, count(*) AS n FROM t JOIN users u ON t.k = u.id GROUP BY u.name"
@@ -182,8 +168,8 @@ def test_a_batch_that_runs_again_is_the_same(postgres, run, place, spread):
     assert crashed
 
 
-def test_a_value_that_does_not_fit_its_column_is_a_dead_letter(postgres, run):
-    run(
+def test_a_value_that_does_not_fit_its_column_is_a_dead_letter(postgres, crm):
+    crm(
         "CREATE TABLE crm.users (id integer, v text)",
         "INSERT INTO crm.users VALUES (1, 'x'), (2, '7')",
     )
@@ -194,8 +180,8 @@ def test_a_value_that_does_not_fit_its_column_is_a_dead_letter(postgres, run):
     assert running.done.counters["dead_letter"] == 1
 
 
-def test_a_view_and_a_condition(postgres, run):
-    run(
+def test_a_view_and_a_condition(postgres, crm):
+    crm(
         "CREATE TABLE crm.people (id integer, name text, gone boolean)",
         "CREATE VIEW crm.users AS SELECT id, upper(name) AS name, gone FROM crm.people",
         "INSERT INTO crm.people VALUES (1, 'a%s', false), (2, 'b', true)",
@@ -206,8 +192,8 @@ def test_a_view_and_a_condition(postgres, run):
     assert running.rows({"k": 1}, {"k": 2}) == [{"k": 1, "name": "A%S"}, {"k": 2, "name": None}]
 
 
-def test_the_database_away_and_back(postgres, run):
-    run("CREATE TABLE crm.users (id integer, name text)", "INSERT INTO crm.users VALUES (1, 'a')")
+def test_the_database_away_and_back(postgres, crm):
+    crm("CREATE TABLE crm.users (id integer, name text)", "INSERT INTO crm.users VALUES (1, 'a')")
     query = "SELECT t.k, u.name FROM t LEFT JOIN users u ON t.k = u.id"
     running = Running(postgres.url, query, {"k": "INTEGER"})
     assert running.rows({"k": 1}) == [{"k": 1, "name": "a"}]
@@ -221,14 +207,14 @@ def test_the_database_away_and_back(postgres, run):
     assert running.rows({"k": 1}) == [{"k": 1, "name": "a"}]
 
 
-def test_what_cannot_heal_says_what_to_do(postgres, run):
-    run("CREATE TABLE crm.users (id integer, name text)")
+def test_what_cannot_heal_says_what_to_do(postgres, crm):
+    crm("CREATE TABLE crm.users (id integer, name text)")
     query = "SELECT t.k, u.name FROM t LEFT JOIN users u ON t.k = u.id"
     running = Running(postgres.url, query, {"k": "INTEGER"})
-    run("ALTER TABLE crm.users DROP COLUMN name")
+    crm("ALTER TABLE crm.users DROP COLUMN name")
     with pytest.raises(SourceUnfit):
         running.rows({"k": 1})
-    run("DROP TABLE crm.users")
+    crm("DROP TABLE crm.users")
     with pytest.raises(SourceUnfit, match=r"there is no table 'crm\.users'") as missing:
         Running(postgres.url, query, {"k": "INTEGER"})
     assert str(missing.value).startswith("p.yaml")
@@ -238,8 +224,8 @@ def test_what_cannot_heal_says_what_to_do(postgres, run):
     assert "wrong" not in str(refused.value)
 
 
-def test_decimals_and_instants_as_keys(postgres, run):
-    run(
+def test_decimals_and_instants_as_keys(postgres, crm):
+    crm(
         "CREATE TABLE crm.users (price numeric(8, 2), at timestamptz, name text)",
         "INSERT INTO crm.users VALUES (1.50, '2026-01-01 00:00:00+00', 'a')",
     )

@@ -33,6 +33,8 @@ _TIMEOUT_S = 300.0
 _CONNECT_S = 10.0
 _WHOLE = {"wait_end_of_query": "1"}
 """An answer begins when all is done: its status then says how it went."""
+_OLDEST = (23, 3)
+"""The first one whose ReplacingMergeTree knows rows that are gone for good."""
 _SHOWN = 400
 """Characters of an answer."""
 
@@ -79,6 +81,21 @@ class Server:
     def of(cls, output: Output) -> "Server":
         """Return the server of an output."""
         return cls(Caller.of(output))
+
+    def require_version(self, doing: str) -> None:
+        """Check that the server is new enough.
+
+        Raises:
+            KaflowError: It is not, or does not answer.
+        """
+        ((version,),) = self.rows(doing, "SELECT version()")
+        major, minor = (int(part) for part in str(version).split(".")[:2])
+        if (major, minor) < _OLDEST:
+            oldest = ".".join(map(str, _OLDEST))
+            raise self._caller.unfit(
+                f"{self._caller.what} needs ClickHouse {oldest} or newer, and this is {version}",
+                hint="use a newer server",
+            )
 
     def rows(self, doing: str, select: str) -> list[list[Any]]:
         """Return the rows of a SELECT."""

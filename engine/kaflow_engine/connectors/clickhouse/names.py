@@ -1,5 +1,6 @@
 """What statements about an output name: its table and its ledger, quoted."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kaflow_engine.connectors.contract import Output
@@ -27,6 +28,16 @@ def text(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
+def database_of(table: str, connection: Mapping[str, str]) -> str:
+    """Return the database of a table: that of its name, else that of the connection.
+
+    >>> database_of("web.clicks", {}), database_of("clicks", {"database": "d"})
+    ('web', 'd')
+    """
+    before, dot, _ = table.rpartition(".")
+    return before if dot else connection.get("database", "default")
+
+
 @dataclass(frozen=True, slots=True)
 class Names:
     """The names of an output."""
@@ -36,8 +47,7 @@ class Names:
     @property
     def database(self) -> str:
         """The database: that of the table's name, else that of the connection."""
-        before, dot, _ = str(self.output.settings["table"]).rpartition(".")
-        return before if dot else self.output.connection.get("database", "default")
+        return database_of(str(self.output.settings["table"]), self.output.connection)
 
     @property
     def plain(self) -> str:

@@ -12,8 +12,6 @@ from kaflow_engine.connectors.contract import Output
 from kaflow_engine.connectors.tables.columns import key_column, written_columns
 from kaflow_engine.model.columns import Column
 
-OLDEST = (23, 3)
-"""The first one whose ReplacingMergeTree knows rows that are gone for good."""
 _WINDOW = 1000
 """Blocks that a table which is created knows again."""
 _LOOKING = "looking at the table"
@@ -68,7 +66,7 @@ def require_fit(output: Output) -> bool:
         ClickHouseAway: The server does not answer.
     """
     server = Server.of(output)
-    _require_version(server, output)
+    server.require_version(_LOOKING)
     found = _found(server, output)
     if found is None:
         _require_creatable(server, output)
@@ -82,17 +80,6 @@ def require_fit(output: Output) -> bool:
             hint="; ".join(dict.fromkeys(cure for _, cure in wrong)),
         )
     return True
-
-
-def _require_version(server: Server, output: Output) -> None:
-    ((version,),) = server.rows(_LOOKING, "SELECT version()")
-    major, minor = (int(part) for part in str(version).split(".")[:2])
-    if (major, minor) < OLDEST:
-        oldest = ".".join(map(str, OLDEST))
-        raise ClickHouseUnfit(
-            f"output '{output.name}' needs ClickHouse {oldest} or newer, and this is {version}",
-            hint="write to a newer server",
-        )
 
 
 def _found(server: Server, output: Output) -> Found | None:

@@ -8,7 +8,7 @@ from typing import Protocol
 Key = tuple[str, ...]
 """The key of a row, each value as the text from which its database makes it again."""
 
-FIRST = 20_000
+FIRST_PAGE_ROWS = 20_000
 """Rows of the first page, before anything is known of the table."""
 _LEAST, _MOST = 500, 400_000
 _SECONDS, _BYTES = 1.5, 32 << 20
@@ -74,7 +74,7 @@ class PageReader(Protocol):
         """
         ...
 
-    def again(self, after: Key | None, until: Key) -> Sequence[bytes]:
+    def reread(self, after: Key | None, until: Key) -> Sequence[bytes]:
         """Return the rows behind a key up to another one, as they are now.
 
         Raises:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from kaflow_engine.connectors.pages.kept_rows import keep_rows, kept_rows
 from kaflow_engine.connectors.pages.page import (
-    FIRST,
+    FIRST_PAGE_ROWS,
     Page,
     PageReader,
     checksum_of,
@@ -17,9 +17,8 @@ from kaflow_engine.connectors.pages.page import (
 )
 from kaflow_engine.connectors.sources.catalogue import Catalogue
 from kaflow_engine.connectors.sources.contract import KEPT, SourcePlace, StartPolicy
-from kaflow_engine.connectors.sources.records import record_batch
+from kaflow_engine.connectors.sources.records import record_batch, table_of
 from kaflow_engine.errors import SourceUnfit
-from kaflow_engine.flow.records import RECORDS
 from kaflow_engine.state.storage.store import Store
 
 
@@ -66,7 +65,7 @@ class PagedSource:
         self._catalogue = Catalogue(place.store, f"{folder}/pages", Page, "page")
         names = set(place.store.list(f"{folder}/rows/"))
         self._kept = [p for p in self._catalogue.entries if _rows_of(place.name, p) in names]
-        self._size = page_size or FIRST
+        self._size = page_size or FIRST_PAGE_ROWS
         self._ahead = 0
         """The pages with rows that were read since a batch was committed."""
 
@@ -152,8 +151,7 @@ class PagedSource:
 
     def read(self, start: Mapping[int, int], end: Mapping[int, int]) -> pa.Table:
         """Return the records of a range."""
-        batches = [batch for read in self.reads(start, end) for batch in read()]
-        return pa.Table.from_batches(batches, schema=RECORDS)
+        return table_of(self.reads(start, end))
 
     def _read_on(self) -> None:
         """Read the next page, and keep it."""
@@ -180,7 +178,7 @@ class PagedSource:
         name = self._place.name
         if page.until is None:
             return
-        rows = self._reader.again(page.after, page.until)
+        rows = self._reader.reread(page.after, page.until)
         if checksum_of(rows) != page.checksum:
             raise SourceUnfit(
                 f"source '{name}': the rows of {self._reader.place} with keys {page.called} are "

@@ -3,9 +3,10 @@ our own words."""
 
 import os
 import threading
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -105,17 +106,30 @@ def open_connection(output: Output) -> "Connection[Any]":
         return connect(output.connection)
 
 
+def kept_connection(output: Output) -> "AbstractContextManager[Connection[Any]]":
+    """Give the connection of this process for an output."""
+    opened = partial(open_connection, output)
+    return kept(f"output {output.name}", output.connection.get("url", ""), opened)
+
+
 @contextmanager
-def kept_connection(output: Output) -> "Generator[Connection[Any]]":
-    """Give the connection of this process for an output.
+def kept(
+    what: str, url: str, opened: "Callable[[], Connection[Any]]"
+) -> "Generator[Connection[Any]]":
+    """Give the connection of this process for an output or a source.
 
     It is closed after any error: the next one begins with another.
+
+    Args:
+        what: Uses it.
+        url: Of the database.
+        opened: Opens it.
     """
     with _one_at_a_time:
-        place = (os.getpid(), output.name, output.connection.get("url", ""))
+        place = (os.getpid(), what, url)
         found = _kept.get(place)
         if found is None or found.closed:
-            found = _kept[place] = open_connection(output)
+            found = _kept[place] = opened()
         try:
             yield found
         except BaseException:

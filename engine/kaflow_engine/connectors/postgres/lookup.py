@@ -1,13 +1,12 @@
-"""Rows of a table of PostgreSQL that have some values; the server makes JSON of each row."""
+"""Queries of a lookup join: rows of a PostgreSQL table that have some values, each as JSON."""
 
-import os
-import threading
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kaflow_engine.connectors.postgres.client import connect, driver, verdict_on
+from kaflow_engine.connectors.postgres.client import connect, driver, kept, verdict_on
 from kaflow_engine.connectors.postgres.names import statement
 from kaflow_engine.connectors.postgres.source.table import Table, look
 from kaflow_engine.connectors.postgres.source.types import json_sql
@@ -20,18 +19,20 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 _ROW = "_kaflow_row"
-_kept: dict[tuple[int, str, str], "Connection[Any]"] = {}
-_one_at_a_time = threading.RLock()
+_KEYS = "_kaflow_keys"
+_KEY = "_kaflow_key_"
+_AT_ONCE = 10_000
+"""Values that one query asks for."""
 
 
 @dataclass(frozen=True, slots=True)
-class PostgresRows:
+class PostgresLookup:
     """Looks rows up, over a connection that this process keeps, and that may only read."""
 
     params: PostgresParams
     columns: tuple[Column, ...]
     """Those that are wanted of a row."""
-    connection: Mapping[str, str]
+    connection: Mapping[str, str] = field(repr=False)
     name: str
     """Of the source, for errors."""
 
@@ -48,12 +49,19 @@ class PostgresRows:
             SourceAway: The database does not answer.
             SourceUnfit: It refuses.
         """
+        found: list[tuple[tuple[str, ...], str]] = []
+        if not keys:
+            return found
         with self._open() as connection:
             table = look(connection, self.params, f"source '{self.name}'")
             self._check(table)
-            lists = [list(values) for values in zip(*keys, strict=True)]
-            found = connection.execute(statement(self._query(table, on)), lists, prepare=False)
-            return [(tuple(row[:-1]), row[-1]) for row in found]
+            sql = statement(self._query(table, on))
+            for start in range(0, len(keys), _AT_ONCE):
+                some = keys[start : start + _AT_ONCE]
+                lists = [list(values) for values in zip(*some, strict=True)]
+                rows = connection.execute(sql, lists, prepare=False)
+                found += [(tuple(row[:-1]), row[-1]) for row in rows]
+        return found
 
     def _check(self, table: Table) -> None:
         """Refuse a table that is no longer what was planned with: its values would go missing."""
@@ -73,38 +81,27 @@ class PostgresRows:
         )
         row = identifier(_ROW)
         made = f"row_to_json((SELECT {row} FROM (SELECT {values}) AS {row}))::text"
-        asked = ", ".join(f"k{number}" for number in range(len(on)))
+        keys = [f"{_KEYS}.{_KEY}{number}" for number in range(len(on))]
         wanted = " AND ".join(
-            f"{table.name}.{identifier(name)} = k{number}::{table.kinds[name]}"
-            for number, name in enumerate(on)
+            f"{table.name}.{identifier(name)} = {key}::{table.kinds[name]}"
+            for name, key in zip(on, keys, strict=True)
         )
-        lists = ", ".join("%s::text[]" for _ in on)
         where = f" WHERE ({self.params.where}\n)" if self.params.where is not None else ""
-        if "%" in where:
-            where = where.replace("%", "%%")
-        return (
-            f"SELECT {asked}, {made.replace('%', '%%')} FROM unnest({lists}) AS _kaflow_keys "
-            f"({asked}) JOIN {table.name} ON {wanted}{where}"
-        )
+        listed = ", ".join("%s::text[]" for _ in on)
+        names = ", ".join(f"{_KEY}{number}" for number in range(len(on)))
+        before = f"SELECT {', '.join(keys)}, {made} FROM unnest("
+        behind = f") AS {_KEYS} ({names}) JOIN {table.name} ON {wanted}{where}"
+        return before.replace("%", "%%") + listed + behind.replace("%", "%%")
 
     @contextmanager
     def _open(self) -> "Generator[Connection[Any]]":
         psycopg = driver(SourceUnfit, "sources")
-        place = (os.getpid(), self.name, self.connection["url"])
-        with _one_at_a_time:
-            try:
-                kept = _kept.get(place)
-                if kept is None or kept.closed:
-                    kept = _kept[place] = connect(self.connection, reads_only=True)
-                yield kept
-            except BaseException as error:
-                failed = _kept.pop(place, None)
-                if failed is not None:
-                    with suppress(Exception):
-                        failed.close()
-                if isinstance(error, psycopg.Error):
-                    raise self._said(error) from error
-                raise
+        opened = partial(connect, self.connection, reads_only=True)
+        try:
+            with kept(f"source {self.name}", self.connection["url"], opened) as connection:
+                yield connection
+        except psycopg.Error as error:
+            raise self._said(error) from error
 
     def _said(self, error: Any) -> SourceAway | SourceUnfit:
         found = verdict_on(error)

@@ -11,15 +11,14 @@ import pyarrow.compute as pc
 from kaflow_engine.connectors.http.asking import in_flight
 from kaflow_engine.connectors.http.client import Endpoint
 from kaflow_engine.connectors.http.errors import HttpUnfit
-from kaflow_engine.duck.queries import query
-from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.transforms import HandlerParams, Transform
 from kaflow_engine.formats.contract import format_of
-from kaflow_engine.masking import remember
+from kaflow_engine.masking import remember_settings
 from kaflow_engine.operators.transform.contract import TransformBatch, Transformed
 from kaflow_engine.state.kept import KEPT
 from kaflow_engine.transforms.handler.answered_rows import answered_rows
 from kaflow_engine.transforms.handler.question import Answered, Question, Service
+from kaflow_engine.transforms.row_answers import own_first, row_keys
 
 _KEPT_EVERY_S = 2.0
 """A task that asks for long keeps what it has so far, so that a kill repeats no more than that."""
@@ -41,8 +40,8 @@ class Handler:
         """
         encoder = format_of("json").encoder(self.transform.columns, None)
         bodies = encoder.encode(rows).array
-        keys = _keys(batch.identities(), bodies)
-        kept = self._own_first(batch.answers.kept_rows(self.transform.name))
+        keys = row_keys(batch.identities(), bodies)
+        kept = own_first(batch.answers.kept_rows(self.transform.name), self.transform.id)
         missing = pc.unique(keys.filter(pc.invert(pc.is_in(keys, _of(kept)))))
         if len(missing):
             about = bodies.take(pc.index_in(missing, value_set=keys))
@@ -84,16 +83,6 @@ class Handler:
             keep()  # also where the service goes away in the middle
         return pa.concat_tables(found)
 
-    def _own_first(self, kept: pa.Table) -> pa.Table:
-        """Return answers with those in front that this operator has asked for.
-
-        The relation may be another operator, too, for another output. What that was answered is
-        taken, so that the service is asked once; but what this one has asked for, because the
-        other one was not done yet, stays what it was.
-        """
-        own = pc.equal(kept["by"], self.transform.id)
-        return pa.concat_tables([kept.filter(own), kept.filter(pc.invert(own))])
-
     def _kept(self, keys: pa.Array, said: Sequence[tuple[int, Sequence[Answered]]]) -> pa.Table:
         """Return answers as a table, of requests that begin at these keys."""
         mine = pa.concat_arrays([keys.slice(start, len(answers)) for start, answers in said])
@@ -109,7 +98,7 @@ def endpoint_of(name: str, params: HandlerParams, secrets: Mapping[str, str]) ->
     Raises:
         HttpUnfit: The configuration does not have one of them.
     """
-    remember(secrets.values())
+    remember_settings({"secrets": secrets})
     named = {header: _secret(secret, name, secrets) for header, secret in params.secret_headers}
     return Endpoint(
         title=f"handler '{name}'",
@@ -132,14 +121,3 @@ def _secret(secret: str, name: str, secrets: Mapping[str, str]) -> str:
 
 def _of(kept: pa.Table) -> pa.Array:
     return kept["key"].combine_chunks()
-
-
-def _keys(identities: pa.Table, bodies: pa.Array) -> pa.Array:
-    """Return what tells each row from all others of its batch, and from itself with other values.
-
-    A row may have other values where records were lost since, and the batch has fewer.
-    """
-    rows = identities.append_column("$body", bodies)
-    texts = (f"coalesce(CAST({identifier(name)} AS VARCHAR), '-')" for name in rows.column_names)
-    found = query(f"SELECT sha256(concat_ws(' ', {', '.join(texts)})) AS key FROM rows", rows)
-    return found["key"].combine_chunks()

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from kaflow_engine.connectors.http.asking import ask
 from kaflow_engine.connectors.http.client import Endpoint, NotTaken
+from kaflow_engine.connectors.http.errors import HttpAway
 from kaflow_engine.flow.transforms import HandlerParams
-from kaflow_engine.masking import without_secrets
 from kaflow_engine.transforms.handler.response import WrongAnswer, texts_of_answer
 
 
@@ -47,17 +47,19 @@ class Service:
         them, so that it concerns no more rows than it has to.
 
         Raises:
-            HttpAway: It does not answer, or not in time.
+            HttpAway: It does not answer, or not in time, or no answer is needed any more.
             HttpUnfit: The address or the login is not what it wants.
         """
         found = self._answered(question, stop)
         if not isinstance(found, NotTaken):
             yield from map(Answered, found)
         elif len(question.rows) == 1:
-            yield Answered(None, found.error, without_secrets(found.message))
+            yield Answered(None, found.error, found.message)
         else:
             middle = len(question.rows) // 2
             for half in (slice(None, middle), slice(middle, None)):
+                if stop.is_set():
+                    raise HttpAway(f"{self.endpoint.title} was not asked about each row")
                 yield from self.answers(Question(question.rows[half], question.keys[half]), stop)
 
     def _answered(self, question: Question, stop: Event) -> list[str] | NotTaken:

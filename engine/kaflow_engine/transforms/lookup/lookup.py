@@ -1,4 +1,4 @@
-"""Rows with what a table of a database has for them: what it answers is kept first."""
+"""A lookup join with a table of a database, whose answers are kept before anything else happens."""
 
 import json
 from collections.abc import Sequence
@@ -10,16 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaflow_engine.connectors.postgres.lookup import PostgresRows
+from kaflow_engine.connectors.postgres.lookup import PostgresLookup
 from kaflow_engine.duck.queries import cursor, query
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.transforms import LookupParams, Transform
 from kaflow_engine.formats.contract import format_of, no_schema
 from kaflow_engine.operators.transform.contract import Failure, TransformBatch, Transformed
 from kaflow_engine.state.kept import KEPT
+from kaflow_engine.transforms.row_answers import own_first, row_keys
 
-_AT_ONCE = 10_000
-"""Values that one query asks for."""
 _MOST = 200_000
 """Answers that a process remembers of one table, where they may be used again."""
 
@@ -41,24 +40,27 @@ class LookUp:
             SourceAway: The database does not answer.
             SourceUnfit: It refuses.
         """
-        keys = self._keys(rows)
-        wanted = keys.filter(keys.is_valid()).unique()
-        kept = batch.answers.kept_rows(self._name)
-        missing = wanted.filter(pc.invert(pc.is_in(wanted, kept["key"].combine_chunks())))
-        if len(missing):
-            asked = self._asked(missing.to_pylist(), batch)
+        values = self._values(rows)
+        keys = row_keys(batch.identities(), values)
+        kept = own_first(batch.answers.kept_rows(self._name), self.transform.id)
+        asks = pc.and_(values.is_valid(), pc.invert(pc.is_in(keys, kept["key"].combine_chunks())))
+        missing = pa.table({"key": keys, "values": values}).filter(asks)
+        if missing.num_rows:
+            asked = self._asked(missing, batch)
             batch.answers.keep_rows(self._name, asked)
             kept = pa.concat_tables([kept, asked])
-        return self._joined(rows, keys, kept)
+        found = pc.index_in(keys, kept["key"].combine_chunks())
+        return self._joined(rows, kept["answer"].combine_chunks().take(found))
 
     @property
     def _name(self) -> str:
-        """What answers are kept under: those by other columns are others."""
-        by = sha256(json.dumps([self.params.on, repr(self.params.table)]).encode())
+        """What answers are kept under: those by other columns, or of others, are others."""
+        said = [self.params.on, repr(self.params.table), repr(self.params.types)]
+        by = sha256(json.dumps(said).encode())
         return f"{self.transform.name}-{by.hexdigest()[:8]}"
 
-    def _keys(self, rows: pa.Table) -> pa.Array:
-        """Return the values of each row as JSON of their texts; null where nothing equals them."""
+    def _values(self, rows: pa.Table) -> pa.Array:
+        """Return what each row looks up, as JSON of the texts; null where nothing equals it."""
         types = {column.name: column.type for column in self.params.types}
         texts = [
             f"CAST(TRY_CAST({identifier(f'$on{i}')} AS {types[name]}) AS VARCHAR)"
@@ -66,66 +68,81 @@ class LookUp:
         ]
         known = " AND ".join(f"{text} IS NOT NULL" for text in texts)
         key = f"CASE WHEN {known} THEN CAST(to_json([{', '.join(texts)}]) AS VARCHAR) END"
-        found = query(f"SELECT {key} AS key FROM rows", rows)
-        return found["key"].combine_chunks().cast(pa.string())
+        found = query(f"SELECT {key} AS values FROM rows", rows)
+        return found["values"].combine_chunks().cast(pa.string())
 
-    def _asked(self, keys: Sequence[str], batch: TransformBatch) -> pa.Table:
-        """Return answers as a table of schema KEPT: JSON of the list of rows that have a key."""
+    def _asked(self, missing: pa.Table, batch: TransformBatch) -> pa.Table:
+        """Return answers about rows as a table of schema KEPT: JSON of the list of rows found.
+
+        Args:
+            missing: The `key` of each row, and the `values` that it looks up.
+        """
+        answers = self._answers(missing["values"].unique().to_pylist(), batch)
+        columns = {
+            "key": missing["key"],
+            "by": pa.repeat(self.transform.id, missing.num_rows),
+            "answer": pa.array([answers[each] for each in missing["values"].to_pylist()]),
+        }
+        nothing = pa.nulls(missing.num_rows, pa.string())
+        return pa.table([columns.get(name, nothing) for name in KEPT.names], schema=KEPT)
+
+    def _answers(self, values: Sequence[str], batch: TransformBatch) -> dict[str, str]:
+        """Return what the table has for values: remembered, or asked for in one query."""
         place = (self.transform.name, self._name)
         known = _known.setdefault(place, {}) if self.params.refresh else {}
         now = monotonic()
         fresh = {
-            key: answer
-            for key in keys
-            if key in known and now - known[key][0] < self.params.refresh / 1000
-            for answer in (known[key][1],)
+            each: known[each][1]
+            for each in values
+            if each in known and now - known[each][0] < self.params.refresh / 1000
         }
-        left = [key for key in keys if key not in fresh]
-        table = PostgresRows(
+        left = [each for each in values if each not in fresh]
+        table = PostgresLookup(
             self.params.table,
             self.params.types,
             batch.connection("postgres", self.params.table.connection),
             self.transform.name,
         )
-        for start in range(0, len(left), _AT_ONCE):
-            some = left[start : start + _AT_ONCE]
-            found: dict[str, list[str]] = {key: [] for key in some}
-            by_values = {tuple(json.loads(key)): key for key in some}
-            for values, row in table.with_values(self.params.on, list(by_values)):
-                found[by_values[values]].append(row)
-            fresh |= {key: f"[{','.join(sorted(rows))}]" for key, rows in found.items()}
+        found: dict[str, list[str]] = {each: [] for each in left}
+        by_texts = {tuple(json.loads(each)): each for each in left}
+        for texts, row in table.with_values(self.params.on, list(by_texts)):
+            found[by_texts[texts]].append(row)
+        fresh |= {each: f"[{','.join(sorted(rows))}]" for each, rows in found.items()}
         if self.params.refresh:
             if len(known) + len(left) > _MOST:
                 known.clear()
-            known.update({key: (now, fresh[key]) for key in left})
-        columns = {
-            "key": pa.array(keys, pa.string()),
-            "by": pa.repeat(self.transform.id, len(keys)),
-            "answer": pa.array([fresh[key] for key in keys], pa.string()),
-        }
-        nothing = pa.nulls(len(keys), pa.string())
-        return pa.table([columns.get(name, nothing) for name in KEPT.names], schema=KEPT)
+            known.update({each: (now, fresh[each]) for each in left})
+        return fresh
 
-    def _joined(self, rows: pa.Table, keys: pa.Array, kept: pa.Table) -> Transformed:
-        texts = pa.table({"n": np.arange(kept.num_rows), "answer": kept["answer"]})
-        parts = query("SELECT n, unnest(CAST(answer AS JSON[])) AS row FROM rows ORDER BY n", texts)
+    def _joined(self, rows: pa.Table, answers: pa.Array) -> Transformed:
+        """Return rows with what was found for them.
+
+        Args:
+            rows: As they came.
+            answers: Of each row; null of one that looks nothing up.
+        """
+        each = answers.dictionary_encode()
+        texts = pa.table({"number": np.arange(len(each.dictionary)), "answer": each.dictionary})
+        parts = query(
+            "SELECT number, unnest(CAST(answer AS JSON[])) AS row FROM rows ORDER BY number", texts
+        )
         values = parts["row"].combine_chunks().cast(pa.binary())
         decoded = format_of("json").decode(values, self.params.types, no_schema)
-        of = kept["key"].combine_chunks().take(parts["n"].combine_chunks())
-        found = decoded.table.append_column("$key", of.take(decoded.good))
+        of = parts["number"].combine_chunks()
+        found = decoded.table.append_column("$answer", of.take(decoded.good))
         found = found.append_column("$place", pa.array(np.arange(found.num_rows)))
-        failing = {of[each.row].as_py(): each for each in decoded.bad}
+        failing = {of[bad.row].as_py(): bad for bad in decoded.bad}
         failures = [
             Failure(
                 row=row,
-                error=failing[key].error,
-                message=f"a row of '{self.transform.name}': {failing[key].message}",
+                error=failing[number].error,
+                message=f"a row of '{self.transform.name}': {failing[number].message}",
             )
-            for row, key in enumerate(keys.to_pylist() if failing else ())
-            if key in failing
+            for row, number in enumerate(each.indices.to_pylist() if failing else ())
+            if number in failing
         ]
         numbered = rows.append_column("$row", pa.array(np.arange(rows.num_rows)))
-        numbered = numbered.append_column("$key", keys)
+        numbered = numbered.append_column("$answer", each.indices)
         if failures:
             bad = pa.array([failure.row for failure in failures], pa.int64())
             numbered = numbered.filter(pc.invert(pc.is_in(numbered["$row"], bad)))
@@ -139,24 +156,25 @@ class LookUp:
 
     def _sql(self) -> str:
         """Return SQL of the rows with what was found, as DuckDB compares the values."""
-        found = dict(self.params.columns)
+        wanted = dict(self.params.columns)
         chosen = ", ".join(
-            f"f.{identifier(found[c.name])} AS {identifier(c.name)}"
-            if c.name in found
-            else f"r.{identifier(c.name)}"
+            f"found.{identifier(wanted[c.name])} AS {identifier(c.name)}"
+            if c.name in wanted
+            else f"numbered.{identifier(c.name)}"
             for c in self.transform.results
         )
         given = {column.name: column.type for column in self.transform.columns}
         types = {column.name: column.type for column in self.params.types}
         pairs = [(f"$on{i}", name) for i, name in enumerate(self.params.on)]
         equal = " AND ".join(
-            f"TRY_CAST(r.{identifier(on)} AS {types[name]}) = f.{identifier(name)}"
+            f"TRY_CAST(numbered.{identifier(on)} AS {types[name]}) = found.{identifier(name)}"
             if "VARCHAR" in (given[on], types[name])  # SQL would cast, and fail on other texts
-            else f"r.{identifier(on)} = f.{identifier(name)}"
+            else f"numbered.{identifier(on)} = found.{identifier(name)}"
             for on, name in pairs
         )
         kind = "LEFT" if self.params.left else "INNER"
         return (
-            f'SELECT r."$row", {chosen} FROM numbered r {kind} JOIN found f '
-            f'ON r."$key" = f."$key" AND {equal} ORDER BY r."$row", f."$place"'
+            f'SELECT numbered."$row", {chosen} FROM numbered {kind} JOIN found ON '
+            f'numbered."$answer" = found."$answer" AND {equal} '
+            'ORDER BY numbered."$row", found."$place"'
         )

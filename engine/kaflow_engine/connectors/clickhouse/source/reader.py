@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kaflow_engine.connectors.clickhouse.client import Caller, Server
-from kaflow_engine.connectors.clickhouse.names import name
-from kaflow_engine.connectors.clickhouse.source.table import LOOKING, Table, database_of, look
+from kaflow_engine.connectors.clickhouse.names import database_of, name
+from kaflow_engine.connectors.clickhouse.source.table import LOOKING, Table, look
 from kaflow_engine.connectors.clickhouse.source.types import key_text, key_value, value_sql
 from kaflow_engine.connectors.pages.page import Fetched, Key
 from kaflow_engine.errors import SourceAway, SourceUnfit
@@ -44,7 +44,7 @@ class ClickHouseReader:
                 what=what,
                 called=params.connection,
                 connection=connection,
-                rights=f"SELECT ON {name(database_of(params, connection))}.*",
+                rights=f"SELECT ON {name(database_of(params.table, connection))}.*",
                 changed=_CHANGED if params.where is None else _WHERE,
                 away=SourceAway,
                 unfit=SourceUnfit,
@@ -71,7 +71,7 @@ class ClickHouseReader:
         rows = () if until is None else self._rows(table, after, until)
         return Fetched(rows=rows, until=until, last=last)
 
-    def again(self, after: Key | None, until: Key) -> Sequence[bytes]:
+    def reread(self, after: Key | None, until: Key) -> Sequence[bytes]:
         """Return the rows behind a key up to another one, as they are now."""
         return self._rows(self._look(), after, until)
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kaflow_engine.connectors.clickhouse.client import Server
-from kaflow_engine.connectors.clickhouse.names import name, text
+from kaflow_engine.connectors.clickhouse.names import database_of, name, text
 from kaflow_engine.connectors.clickhouse.source.types import read_as, way_out
-from kaflow_engine.connectors.clickhouse.table import OLDEST
 from kaflow_engine.connectors.clickhouse.types import parts_of
-from kaflow_engine.errors import SourceUnfit, UnknownName
+from kaflow_engine.connectors.pages.declared import require_columns
+from kaflow_engine.errors import SourceUnfit
 from kaflow_engine.flow.origins.databases import ClickHouseParams
 from kaflow_engine.model.columns import Column
 
@@ -38,12 +38,6 @@ class Table:
     """Whether its engine merges rows of a key, so that FINAL shows what counts."""
 
 
-def database_of(params: ClickHouseParams, connection: Mapping[str, str]) -> str:
-    """Return the database of a table: that of its name, else that of the connection."""
-    before, dot, _ = params.table.rpartition(".")
-    return before if dot else connection.get("database", "default")
-
-
 def look(
     server: Server, params: ClickHouseParams, connection: Mapping[str, str], what: str
 ) -> Table:
@@ -58,8 +52,8 @@ def look(
     Raises:
         SourceUnfit: It cannot be read in pages, or not into columns.
     """
-    _require_version(server, what)
-    database, plain = database_of(params, connection), params.table.rpartition(".")[2]
+    server.require_version(LOOKING)
+    database, plain = database_of(params.table, connection), params.table.rpartition(".")[2]
     place = f"database = {text(database)} AND"
     tables = server.rows(
         LOOKING,
@@ -94,27 +88,10 @@ def look(
     )
 
 
-def _require_version(server: Server, what: str) -> None:
-    ((version,),) = server.rows(LOOKING, "SELECT version()")
-    major, minor = (int(part) for part in str(version).split(".")[:2])
-    if (major, minor) < OLDEST:
-        oldest = ".".join(map(str, OLDEST))
-        raise SourceUnfit(
-            f"{what} needs ClickHouse {oldest} or newer, and this is {version}",
-            hint="read from a newer server",
-        )
-
-
 def _columns(params: ClickHouseParams, what: str, rows: list[list[str]]) -> tuple[Column, ...]:
     if params.columns:
-        known = [each for each, _, _ in rows]
-        for column in params.columns:
-            if column.name not in known:
-                hint = UnknownName("column", column.name, known).hint
-                raise SourceUnfit(
-                    f"table '{params.table}', which {what} reads, has no column '{column.name}'",
-                    hint=hint or f"it has {', '.join(known)}",
-                )
+        names = [column.name for column in params.columns]
+        require_columns(params.table, what, names, [each for each, _, _ in rows])
         return params.columns
     found: list[Column] = []
     for each, kind, default in rows:

@@ -9,7 +9,7 @@ from kaflow_engine.connectors.postgres.client import connect, driver, verdict_on
 from kaflow_engine.connectors.postgres.names import statement
 from kaflow_engine.connectors.postgres.source.table import Table, look
 from kaflow_engine.connectors.postgres.source.types import json_sql
-from kaflow_engine.duck.quoting import identifier
+from kaflow_engine.duck.quoting import identifier, literal
 from kaflow_engine.errors import SourceAway, SourceUnfit
 from kaflow_engine.flow.origins.databases import PostgresParams
 from kaflow_engine.model.columns import Column
@@ -54,7 +54,7 @@ class PostgresReader:
             rows = () if until is None else self._rows(connection, table, after, until)
         return Fetched(rows=rows, until=until, last=last)
 
-    def again(self, after: Key | None, until: Key) -> Sequence[bytes]:
+    def reread(self, after: Key | None, until: Key) -> Sequence[bytes]:
         """Return the rows behind a key up to another one, as they are now."""
         with self._open() as connection:
             return self._rows(connection, self._look(connection), after, until)
@@ -112,7 +112,7 @@ class PostgresReader:
             if key is not None:
                 names = ", ".join(_column(table, name) for name in table.key)
                 values = ", ".join(
-                    f"{_literal(text)}::{table.kinds[name]}"
+                    f"{literal(text)}::{table.kinds[name]}"
                     for name, text in zip(table.key, key, strict=True)
                 )
                 found.append(f"({names}) {sign} ({values})")
@@ -162,12 +162,3 @@ class PostgresReader:
 
 def _column(table: Table, name: str) -> str:
     return f"{table.name}.{identifier(name)}"
-
-
-def _literal(text: str) -> str:
-    """Return a text as a literal.
-
-    >>> _literal("it's")
-    "'it''s'"
-    """
-    return "'" + text.replace("'", "''") + "'"

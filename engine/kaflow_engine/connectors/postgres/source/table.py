@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kaflow_engine.connectors.pages.declared import require_columns
 from kaflow_engine.connectors.postgres.source.types import read_as, way_out
 from kaflow_engine.duck.quoting import identifier
-from kaflow_engine.errors import SourceUnfit, UnknownName
+from kaflow_engine.errors import SourceUnfit
 from kaflow_engine.flow.origins.databases import PostgresParams
 from kaflow_engine.model.columns import Column
 
@@ -83,21 +84,17 @@ def look(connection: "Connection[Any]", params: PostgresParams, what: str) -> Ta
     rows = connection.execute(_COLUMNS, (number,)).fetchall()
     kinds = {each: type_name for each, type_name, _, _ in rows}
     never_null = {each for each, _, _, filled in rows if filled}
-    indexes = connection.execute(_INDEXES, (number,)).fetchall()
-    return Table(
-        name=name,
-        columns=_columns(params, what, rows),
-        kinds=kinds,
-        key=() if params.attached else _key(params, what, kinds, never_null, indexes),
-    )
+    columns, key = _columns(params, what, rows), ()
+    if not params.attached:
+        indexes = connection.execute(_INDEXES, (number,)).fetchall()
+        key = _key(params, what, kinds, never_null, indexes)
+    return Table(name=name, columns=columns, kinds=kinds, key=key)
 
 
 def _columns(params: PostgresParams, what: str, rows: Sequence[Any]) -> tuple[Column, ...]:
     if params.columns:
-        known = [name for name, *_ in rows]
-        for column in params.columns:
-            if column.name not in known:
-                raise _unknown(params, what, column.name, known)
+        names = [column.name for column in params.columns]
+        require_columns(params.table, what, names, [name for name, *_ in rows])
         return params.columns
     found: list[Column] = []
     for name, kind, is_enum, _ in rows:
@@ -127,9 +124,7 @@ def _key(
             f"table '{params.table}', which {what} reads, has no primary key",
             hint="write page_key: [<column>, …]: the columns of a unique index, none of them NULL",
         )
-    for name in params.key:
-        if name not in kinds:
-            raise _unknown(params, what, name, list(kinds))
+    require_columns(params.table, what, params.key, list(kinds))
     listed = ", ".join(map(identifier, params.key))
     for name in params.key:
         if name not in never_null:
@@ -146,13 +141,4 @@ def _key(
         f"'{params.table}'",
         hint="write the columns of one that is there, or run CREATE UNIQUE INDEX ON "
         f"{table_name(params)} ({listed})",
-    )
-
-
-def _unknown(params: PostgresParams, what: str, name: str, known: Sequence[str]) -> SourceUnfit:
-    near = UnknownName("column", name, known).hint
-    listed = ", ".join(known)
-    return SourceUnfit(
-        f"table '{params.table}', which {what} reads, has no column '{name}'",
-        hint=near or f"it has {listed}",
     )
