@@ -146,9 +146,9 @@ def _require_end(words: Sequence[str]) -> None:
         )
     if command == "run" and not any(option.startswith(_ENDS_BY) for option in options):
         raise ModelError(
-            "'kaflow run' does not end by itself, and a task must",
-            hint="add --until-caught-up or --max-records; what streams all day is a service, for "
-            "which KaflowReadySensor waits",
+            "'kaflow run' may not end by itself, and a task must",
+            hint="add --until-caught-up, also where all sources end, or --max-records; what "
+            "streams all day is a service, for which KaflowReadySensor waits",
         )
 
 

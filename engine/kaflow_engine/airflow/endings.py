@@ -3,21 +3,21 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from kaflow_engine.errors import LimitReached, ModelError, StateError
+
 Ending = Literal["success", "retry", "fail", "skip"]
 """What becomes of a task: `retry` fails it as long as it has retries left, `fail` at once."""
 
-HOPELESS: Mapping[int, str] = {
-    2: "wrong usage",
-    10: "a file of yours is wrong",
-    13: "a limit was reached",
-    14: "the state is damaged, or does not fit",
-}
+_WRONG_USAGE = 2
+PERMANENT_FAILURES = frozenset(
+    {_WRONG_USAGE, ModelError.exit_code, LimitReached.exit_code, StateError.exit_code}
+)
 """Codes after which another try ends alike; all others may heal."""
 
 DONE = ("caught up", "limit")
 """How a pipeline ends that has read what it was to read."""
 
-JUDGES = ("check", "plan", "test")
+VERDICT_COMMANDS = ("check", "plan", "test")
 """Commands that say by code 1 what they found; of others it is a failure like any other."""
 
 
@@ -33,7 +33,7 @@ def ending_of(code: int, command: str, chosen: Mapping[int, Ending]) -> Ending:
         return chosen[code]
     if code == 0:
         return "success"
-    if code in HOPELESS or (code == 1 and command in JUDGES):
+    if code in PERMANENT_FAILURES or (code == 1 and command in VERDICT_COMMANDS):
         return "fail"
     return "retry"
 

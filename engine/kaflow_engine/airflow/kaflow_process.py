@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import IO, Any
 
@@ -19,11 +19,15 @@ from kaflow_engine.errors import ModelError
 
 _LAST = 20
 """Lines of an error that are kept for whoever reads only how the task ended."""
+_LOOK_S = 0.1
+"""How often to look whether the command has closed its streams, while it prints nothing."""
+_BEGINS = ("{", "[", "{}", "[]")
+"""The first lines of values as commands print them; a row of a console output is longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """How a command has ended."""
+class CommandResult:
+    """How a command has ended, and what it printed."""
 
     code: int
     """The exit code; below 0 it is the signal that killed it."""
@@ -66,7 +70,7 @@ class Command:
                 f"'{words[0]}' cannot be started: {error.strerror}", hint=_OTHER
             ) from error
 
-    def follow(self, say: Callable[[str], None], *, as_json: bool) -> Ended:
+    def follow(self, say: Callable[[str], None], *, as_json: bool) -> CommandResult:
         """Pass on each line that it prints, until it has ended.
 
         Whatever is raised meanwhile, by a handler of a signal, asks it to end, and is raised when
@@ -74,34 +78,40 @@ class Command:
 
         Args:
             say: Gets the lines.
-            as_json: Whether its standard output is one value, which is not passed on.
+            as_json: Whether its standard output ends with a value, which is not passed on.
         """
         raised: BaseException | None = None
-        lines: SimpleQueue[tuple[bool, str | None]] = SimpleQueue()
-        streams = (self._process.stdout, self._process.stderr)
-        for is_error, stream in enumerate(streams):
-            Thread(target=_read, args=(stream, bool(is_error), lines.put), daemon=True).start()
-        output: list[str] = []
+        lines: SimpleQueue[tuple[bool, str]] = SimpleQueue()
+        readers = [
+            Thread(target=_read, args=(stream, is_error, lines.put), daemon=True)
+            for stream, is_error in ((self._process.stdout, False), (self._process.stderr, True))
+        ]
+        for reader in readers:
+            reader.start()
+        value: list[str] = []
         errors: deque[str] = deque(maxlen=_LAST)
-        open_ones = len(streams)
-        while open_ones:
+
+        def take(is_error: bool, line: str) -> None:
+            if as_json and not is_error and (value or line in _BEGINS):
+                value.append(line)
+                return
+            say(line)
+            if errors or line.lower().startswith("error: "):
+                errors.append(line)
+
+        while True:
             try:
-                is_error, line = lines.get()
-                if line is None:
-                    open_ones -= 1
-                elif as_json and not is_error:
-                    output.append(line)
-                else:
-                    say(line)
-                    if errors or line.lower().startswith("error: "):
-                        errors.append(line)
+                _pass_on(lines, readers, take)
+                code = self._process.wait()
+                break
             except BaseException as error:
                 raised = raised or error
                 self.stop()
-        code = self._process.wait()
         if raised is not None:
             raise raised
-        return Ended(code=code, error="\n".join(errors), found=_value("\n".join(output), say))
+        return CommandResult(
+            code=code, error="\n".join(errors), found=_value("\n".join(value), say)
+        )
 
     def stop(self) -> None:
         """Ask it to end: it finishes the batch that runs."""
@@ -130,12 +140,22 @@ def program(named: str | None) -> str:
 _OTHER = 'name the command of the environment that has it: kaflow="/opt/kaflow/bin/kaflow"'
 
 
-def _read(stream: IO[str], is_error: bool, put: Callable[[tuple[bool, str | None]], None]) -> None:
+def _pass_on(
+    lines: SimpleQueue[tuple[bool, str]],
+    readers: Sequence[Thread],
+    take: Callable[[bool, str], None],
+) -> None:
+    """Hand over lines until all streams are closed; it may begin again after an interruption."""
+    while any(reader.is_alive() for reader in readers) or not lines.empty():
+        with suppress(Empty):
+            take(*lines.get(timeout=_LOOK_S))
+
+
+def _read(stream: IO[str], is_error: bool, put: Callable[[tuple[bool, str]], None]) -> None:
     with stream:
         for line in stream:
             if text := line.rstrip():
                 put((is_error, text))
-    put((is_error, None))
 
 
 def _value(text: str, say: Callable[[str], None]) -> Any:

@@ -18,7 +18,7 @@ from kaflow_engine.airflow.arguments import (
     checked_folder,
 )
 from kaflow_engine.airflow.endings import Ending, ending_of, stopped_early, summary_lines
-from kaflow_engine.airflow.kaflow_process import Command, Ended, program
+from kaflow_engine.airflow.kaflow_process import Command, CommandResult, program
 from kaflow_engine.errors import ModelError
 
 _WITH_SUMMARY = ("run", "backfill")
@@ -100,7 +100,7 @@ class KaflowOperator(BaseOperator):
         if self._running is not None:
             self._running.stop()
 
-    def _end(self, command: str, ended: Ended) -> None:
+    def _end(self, command: str, ended: CommandResult) -> None:
         said = f"\n{ended.error}" if ended.error else ""
         text = f"'kaflow {command}' ended with exit code {ended.code}{said}"
         ending = ending_of(ended.code, command, self.exit_codes)

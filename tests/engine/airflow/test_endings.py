@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from kaflow_engine.airflow.endings import JUDGES, ending_of, stopped_early
+from kaflow_engine.airflow.endings import VERDICT_COMMANDS, ending_of, stopped_early
 from tests.page import DOCS
 
 WORDS = {"fails": "fail", "is retried": "retry", "succeeds": "success"}
@@ -23,7 +23,7 @@ def table():
         (code, command, next(word for text, word in WORDS.items() if task.startswith(text)))
         for codes, meaning, task in rows
         for code in (OTHERS if codes == "others" else map(int, codes.split(",")))
-        for command in (("backfill",) if meaning.startswith("of other") else JUDGES)
+        for command in (("backfill",) if meaning.startswith("of other") else VERDICT_COMMANDS)
     ]
 
 
