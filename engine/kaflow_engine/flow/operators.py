@@ -198,9 +198,8 @@ class Aggregate:
         return self.leaves in ("changes", "ended")
 
 
-Operator = (
-    Decode
-    | KeyedJoin
+InChain = (
+    KeyedJoin
     | Project
     | Ledger
     | Aggregate
@@ -211,6 +210,9 @@ Operator = (
     | Runs
     | Transform
 )
+"""Operators that rows go through behind a Decode."""
+
+Operator = Decode | InChain
 
 TakesRows = KeyedJoin | Project | Materialize
 """Operators with an edge `rows`: the operator before them in the same task hands rows to them, or a

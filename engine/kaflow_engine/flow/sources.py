@@ -1,6 +1,6 @@
 """The sources of a flow: how the records of each topic are read."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -94,6 +94,16 @@ class ValueParams:
             secrets: By name.
         """
         return self.text + (secrets[self.secret] if self.secret is not None else "")
+
+
+def with_secrets(values: Sequence[ValueParams], secrets: Mapping[str, str]) -> dict[str, str]:
+    """Return texts with their secrets by the names of the texts; they must never be logged.
+
+    Args:
+        values: Headers or parameters.
+        secrets: By name.
+    """
+    return {each.name: each.with_secret(secrets) for each in values}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

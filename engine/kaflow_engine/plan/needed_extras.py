@@ -1,14 +1,15 @@
-"""Which optional parts of the project pipelines need, and where they say so."""
+"""Which optional parts of the project pipelines need, and where their files say so."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
 from kaflow_engine.errors import Location
 from kaflow_engine.extras import EXTRAS
 from kaflow_engine.model.relations.transform_specs import ScriptSpec
+from kaflow_engine.model.sources.hybrid_specs import with_phases
 from kaflow_engine.model.specs import PipelineSpec
 
 Needs = Mapping[str, tuple[Location, ...]]
-"""Name of an extra → the outputs and sources that need it."""
+"""Name of an extra → the outputs, sources, phases of sources and relations that need it."""
 
 
 def needed_extras(specs: Iterable[PipelineSpec]) -> Needs:
@@ -22,7 +23,7 @@ def needed_extras(specs: Iterable[PipelineSpec]) -> Needs:
 
 def _of_pipeline(spec: PipelineSpec) -> Iterator[tuple[str, Location]]:
     outputs = [(write.sink.kind, spec.place(*write.at)) for write in spec.writes if write.sink]
-    sources = [(each.type, spec.place("sources", name)) for name, each in spec.sources.items()]
+    sources = [(each.type, spec.place(*path)) for path, each in with_phases(spec.sources)]
     relations = [
         (f"{each.type} {each.language}", spec.place("relations", name))
         for name, each in spec.transforms.items()

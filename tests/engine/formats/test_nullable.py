@@ -42,14 +42,42 @@ JSON_SCHEMA = json.dumps(
             "named": {"$ref": "#/definitions/text"},
             "maybe": {"$ref": "#/definitions/null"},
             "at": {"type": "object", "properties": {"city": {"type": "string"}}},
+            "any": {},
+            "true": True,
+            "said": {"description": "of any type"},
+            "enum": {"enum": ["a", None]},
+            "letters": {"enum": ["a", "b"]},
+            "typed": {"type": "string", "enum": ["a", None]},
+            "const": {"const": None},
+            "fixed": {"const": 1},
+            "all": {"allOf": [{"type": ["string", "null"]}, {"maxLength": 3}]},
+            "both": {"allOf": [{"$ref": "#/definitions/null"}, {"type": "string"}]},
+            "some": {"anyOf": [{"type": "string"}, {"$ref": "#/definitions/null"}]},
+            "either": {"oneOf": [{"type": "string"}, {"type": "integer"}]},
+            "circle": {"$ref": "#/definitions/circle"},
+            "node": {"$ref": "#/definitions/node"},
         },
-        "required": ["Id", "listed", "one", "named", "maybe", "at"],
+        "required": [
+            *("Id", "listed", "one", "named", "maybe", "at", "any", "true", "said"),
+            *("enum", "letters", "typed", "const", "fixed", "all", "both", "some", "either"),
+            *("circle", "node"),
+        ],
         "definitions": {
             "text": {"type": "string"},
             "null": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+            "circle": {"anyOf": [{"$ref": "#/definitions/circle"}, {"type": "string"}]},
+            "node": {
+                "type": ["object", "null"],
+                "properties": {"next": {"$ref": "#/definitions/node"}},
+                "required": ["next"],
+            },
         },
     }
 )
+NULLABLE_IN_JSON_SCHEMA = {
+    *("other", "listed", "one", "maybe", "at.city", "any", "true", "said"),
+    *("enum", "const", "all", "some", "node", "node.next"),
+}
 PROTOBUF = """
     syntax = "proto3";
     message V {
@@ -66,7 +94,7 @@ PROTOBUF = """
     ("form", "schema", "nullable"),
     [
         ("avro", AVRO, {"note", "last", "at.city"}),
-        ("json_schema", JSON_SCHEMA, {"other", "listed", "one", "maybe", "at.city"}),
+        ("json_schema", JSON_SCHEMA, NULLABLE_IN_JSON_SCHEMA),
         ("protobuf", PROTOBUF, {"note", "at", "at.city"}),
         ("json", "", set[str]()),
     ],

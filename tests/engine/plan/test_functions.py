@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kaflow_engine.duck.functions.catalogue import require
+from kaflow_engine.duck.functions.catalogue import found, plain, require, with_versions
 from kaflow_engine.errors import KaflowError, Location, ModelError, RunError
 from kaflow_engine.model.config import Config
 from kaflow_engine.model.configuration.load_config import load_config
@@ -216,3 +216,53 @@ def test_what_a_group_keeps_of_an_aggregate(tmp_path):
     merged = aggregate_plan(tmp_path, 1, [MERGE]).plan
     names = [{key.partition("__v")[0] for key in functions_called(p)} for p in (kept, merged)]
     assert names == [{"best"}, {"best__first", "best__merged", "best__result"}]
+
+
+IMPORTED = """\
+from collections import Counter
+from math import sqrt
+from operator import itemgetter
+first = itemgetter(0)
+@function
+def root_of(x: float) -> float: return sqrt(x)
+"""
+
+
+def test_what_a_module_imports_is_no_aggregate_of_it(tmp_path):
+    file = tmp_path / "imports.py"
+    file.write_text(IMPORTS + IMPORTED)
+    check_project([], Config.model_validate({"functions": [str(file)]}))
+    names = [name for name, each in found().items() if each.module.endswith("imports_py")]
+    assert names == ["root_of"]
+
+
+LISTS = """\
+@aggregate
+class Sums_here:
+    def empty(self) -> int: ...
+    def add(self, state: int, value: int) -> int: ...
+@function
+def total_here(values: list[int]) -> int: ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("sql", "seen"),
+    [
+        ("{sums}(ARRAY_AGG(x)) + 1", "sums_here(x) + 1"),
+        ("{sums}(ARRAY_AGG(f(x)), 2) + 1", "sums_here(f(x), 2) + 1"),
+        ("{total}(ARRAY_AGG(x)) + 1", "total_here(ARRAY_AGG(x)) + 1"),
+        ("{total}(ARRAY_AGG({sums}(ARRAY_AGG(x))))", "total_here(ARRAY_AGG(sums_here(x)))"),
+        ("{sums}(ARRAY_AGG({total}(ARRAY_AGG(x))))", "sums_here(total_here(ARRAY_AGG(x)))"),
+        ("{sums}(ARRAY_AGG(x || ')'), 2)", "sums_here(x || ')', 2)"),
+        ("{sums}(ARRAY_AGG(x || 'it''s ('), 2)", "sums_here(x || 'it''s (', 2)"),
+        ('{sums}(ARRAY_AGG("a)b")) + 1', 'sums_here("a)b") + 1'),
+    ],
+)
+def test_calls_are_shown_as_their_author_wrote_them(sql, seen, tmp_path):
+    tmp_path.joinpath("f.py").write_text(IMPORTS + LISTS)
+    check_project([], Config.model_validate({"functions": [str(tmp_path / "f.py")]}))
+    here = found()
+    sql = sql.format(sums=here["sums_here"].key, total=here["total_here"].key)
+    assert plain(sql) == seen
+    assert with_versions(sql).replace("@1", "") == seen

@@ -43,3 +43,17 @@ def test_nulls_that_are_let_through(strict: str, notices: int) -> None:
     about = {"name": "p", "strict_nulls": strict, "topics": topics, "sql": sql}
     spec = processor_from_mapping(from_plain(about, Location("p")))
     assert len(check_pipeline(spec)) == notices
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO o SELECT STREAM x + 1 AS y FROM a LEFT JOIN c ON a._key = c._key;",
+        "WITH w AS (SELECT STREAM * FROM a LEFT JOIN c ON a._key = c._key);"
+        "INSERT INTO o SELECT STREAM x + 1 AS y FROM w;",
+    ],
+)
+def test_a_field_that_is_declared_is_none_of_an_undeclared_topic(sql: str) -> None:
+    topics = {"a": {"columns": {"x": "INTEGER"}}}
+    about = {"name": "p", "topics": topics, "sql": f"WITH c AS (SELECT TABLE * FROM b);{sql}"}
+    assert processor_from_mapping(from_plain(about, Location("p"))).nulls.operands == ()

@@ -72,6 +72,23 @@ class Later(Replayed):
     contract = 2
 
 
+class Worded(Replayed):
+    contract = "1"
+
+
+class Endless:
+    """It does not say whether it has an end."""
+
+    options = Options
+    replays = True
+
+    def columns(self, options: Options) -> None:
+        return None
+
+    def open(self, given: Given) -> object:
+        raise NotImplementedError
+
+
 class Refusing:
     def __init__(self) -> None:
         raise OSError("no disk")
@@ -86,6 +103,8 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             "acme.once": "Once",
             "acme.failing": "Failing",
             "acme.later": "Later",
+            "acme.worded": "Worded",
+            "acme.endless": "Endless",
             "acme.refusing": "Refusing",
             "acme.gone": "Gone",
             "acme.other": "Options",

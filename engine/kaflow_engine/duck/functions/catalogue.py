@@ -34,8 +34,9 @@ FAILED = "FunctionFailed: "
 
 IN_PLANS = re.compile(r"\b([a-z][a-z0-9_]*?)__v([0-9]+)_[0-9a-f]{8}\b", re.IGNORECASE)
 """What plans call functions."""
-_LISTED = re.compile(IN_PLANS.pattern.replace("(", "(?:") + r"\((ARRAY_AGG\()", re.IGNORECASE)
+_LISTED = re.compile(rf"({IN_PLANS.pattern})\((?P<list>ARRAY_AGG\()", re.IGNORECASE)
 _CALLS = re.compile(IN_PLANS.pattern + r"(?=\()", re.IGNORECASE)
+_QUOTED_OR_BRACKET = re.compile(r"""'[^']*'|"[^"]*"|[()]""")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,13 +170,26 @@ def with_versions(text: str) -> str:
 
 def _without_lists(text: str) -> str:
     """Return SQL in which aggregates take values instead of the list of them."""
-    while (found := _LISTED.search(text)) is not None:
-        start, depth, end = found.end(), 1, found.end()
-        while depth and end < len(text):
-            depth += {"(": 1, ")": -1}.get(text[end], 0)
-            end += 1
-        text = f"{text[: found.start(1)]}{text[start : end - 1]}{text[end:]}"
+    at = 0
+    while (found := _LISTED.search(text, at)) is not None:
+        at = found.start("list")
+        called = _process.known.functions.get(found[1].lower())
+        if called is not None and not called.aggregates:
+            continue
+        end = _closing(text, found.end())
+        text = f"{text[:at]}{text[found.end() : end]}{text[end + 1 :]}"
     return text
+
+
+def _closing(text: str, start: int) -> int:
+    """Return the place of the bracket that closes one which was opened before `start`, or the end
+    of a text that is cut before it."""
+    depth = 1
+    for part in _QUOTED_OR_BRACKET.finditer(text, start):
+        depth += {"(": 1, ")": -1}.get(part[0], 0)
+        if depth == 0:
+            return part.start()
+    return len(text)
 
 
 def _named(sources: Sources) -> dict[str, Function]:
@@ -222,7 +236,8 @@ def _two_of_one_name(one: Function, other: Function) -> ModelError:
     return ModelError(
         f"there are two functions '{one.name}', the other one at {other.at}",
         one.at,
-        "give one of them another name: @function(name='…')",
+        f"give one of them another name: @{'aggregate' if one.aggregates else 'function'}"
+        "(name='…')",
     )
 
 

@@ -12,6 +12,7 @@ MARK_OF_AGGREGATES = "__kaflow_aggregate__"
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type[Any])
+T = TypeVar("T", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +58,7 @@ def function(
             again. Pipelines cannot call others.
     """
 
-    def mark(marked: F) -> F:
-        setattr(marked, MARK, (name, version, deterministic))
-        return marked
-
-    return mark if call is None else mark(call)
+    return _marked(MARK, call, (name, version, deterministic))
 
 
 @overload
@@ -92,11 +89,15 @@ def aggregate(
             Pipelines cannot call others.
     """
 
-    def mark(marked: C) -> C:
-        setattr(marked, MARK_OF_AGGREGATES, (name, version, deterministic))
-        return marked
+    return _marked(MARK_OF_AGGREGATES, of, (name, version, deterministic))
 
-    return mark if of is None else mark(of)
+
+def _marked(mark: str, of: T | None, said: tuple[str | None, int, bool]) -> T | Callable[[T], T]:
+    def decorate(each: T) -> T:
+        setattr(each, mark, said)
+        return each
+
+    return decorate if of is None else decorate(of)
 
 
 def aggregates_in(values: dict[str, Any]) -> tuple[Declared, ...]:
@@ -109,7 +110,7 @@ def aggregates_in(values: dict[str, Any]) -> tuple[Declared, ...]:
     for name, value in values.items():
         if isinstance(value, type) and MARK_OF_AGGREGATES in vars(value):
             found[value] = None
-        elif isinstance(vars(value).get(MARK_OF_AGGREGATES), tuple) if callable(value) else False:
+        elif callable(value) and MARK_OF_AGGREGATES in getattr(value, "__dict__", {}):
             raise ModelError(
                 f"'{name}' is decorated with @aggregate, and is no class but "
                 f"{type(value).__name__}",

@@ -4,12 +4,13 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from kaflow_engine.flow.decodes import clocks_of_sources
-from kaflow_engine.flow.edges import Driving
+from kaflow_engine.flow.edges import Driving, Rows
 from kaflow_engine.flow.flow import Flow
 from kaflow_engine.flow.graph import aggregates, operator_of, projections, projects_of, source_of
 from kaflow_engine.flow.operators import (
     Aggregate,
     Decode,
+    InChain,
     KeyedJoin,
     Ledger,
     Project,
@@ -19,19 +20,6 @@ from kaflow_engine.flow.sources import TopicParams
 from kaflow_engine.flow.tables import Append, Materialize, TableJoin
 from kaflow_engine.flow.timed import Runs, Throttle
 from kaflow_engine.flow.transforms import Transform
-
-InChain = (
-    KeyedJoin
-    | Project
-    | Ledger
-    | Aggregate
-    | Materialize
-    | TableJoin
-    | Append
-    | Throttle
-    | Runs
-    | Transform
-)
 
 STATES = 1000
 """States of a chain are called by its number times this, and their place in it."""
@@ -74,15 +62,16 @@ class Chain:
         """The projections of the joined rows, or of tables, for sinks and aggregates; of rows that
         are transformed first, those behind."""
         before = {each.id for each in (*self.joins, *self.tables)}
-        entries = {name: each.id for each in self.transforms for name in each.inputs}
-        found: list[Project] = []
-        left = list(self.projections)
-        while left:
-            of_joined = [e for e in left if isinstance(e.rows, Driving) or e.rows.input in before]
-            before = {entries[each.id] for each in of_joined if each.id in entries}
-            found += [each for each in of_joined if each.id not in entries]
-            left = [each for each in left if each not in of_joined] if before else []
-        return tuple(each for each in self.projections if each in found)
+        entries = {name for each in self.transforms for name in each.inputs}
+        rows_of = {each.id: each.rows for each in self.projections}
+
+        def of_joined(rows: Driving | Rows) -> bool:
+            return isinstance(rows, Driving) or rows.input in before
+
+        for each in self.transforms:
+            if any(of_joined(rows_of[name]) for name in each.inputs if name in rows_of):
+                before.add(each.id)
+        return tuple(e for e in self.projections if e.id not in entries and of_joined(e.rows))
 
 
 def chains(flow: Flow) -> tuple[Chain, ...]:

@@ -6,7 +6,7 @@ schema, and to the schemas that the registry lists for it.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
@@ -41,10 +41,10 @@ def columns_of(schema: str) -> tuple[Column, ...]:
     Raises:
         ModelError: It is no JSON Schema, or not that of an object with properties.
     """
-    text, others = parts_of(schema)
-    documents = {"": _parsed(text), **{name: _parsed(other) for name, other in others.items()}}
-    found = _Reader(documents).kind(_At("", documents[""]), ())
+    reader, top = _reader(schema)
+    found = reader.kind(top, ())
     if not isinstance(found, Struct):
+        text, _ = parts_of(schema)
         raise ModelError(
             f"the JSON Schema is not that of an object with properties: {text[:200]}",
             hint="wrap the value in an object; its properties become columns",
@@ -60,10 +60,16 @@ def nullable_properties(schema: str) -> frozenset[str]:
     Raises:
         ModelError: It is no JSON Schema.
     """
+    reader, top = _reader(schema)
+    found = reader.properties(top, ())
+    return frozenset(name for name, can_be in found.items() if can_be)
+
+
+def _reader(schema: str) -> "tuple[_Reader, _At]":
+    """Return a reader of a schema and of those that it refers to, and where it begins."""
     text, others = parts_of(schema)
     documents = {"": _parsed(text), **{name: _parsed(other) for name, other in others.items()}}
-    found = _Reader(documents).properties(_At("", documents[""]), ())
-    return frozenset(name for name, can_be in found.items() if can_be)
+    return _Reader(documents), _At("", documents[""])
 
 
 def _parsed(text: str) -> object:
@@ -87,14 +93,10 @@ class _Reader:
 
     def kind(self, at: _At, within: tuple[str, ...]) -> Type:
         """Return the type of what a schema describes; `within` are references that led there."""
+        at, within = self._followed(at, within)
         node = _node(at.node)
         if node is None:
             return _TEXT
-        if "$ref" in node:
-            target = f"{at.document}|{node['$ref']}"
-            if target in within:
-                return _TEXT
-            return self.kind(self._target(at.document, str(node["$ref"])), (*within, target))
         for word in ("oneOf", "anyOf"):
             if word in node:
                 present = [each for each in _nodes(node[word]) if not _is_null(each)]
@@ -106,12 +108,8 @@ class _Reader:
 
     def properties(self, at: _At, within: tuple[str, ...]) -> dict[str, bool]:
         """Return whether each property can be NULL, those inside of others too."""
+        at, within = self._followed(at, within)
         node = _node(at.node) or {}
-        if "$ref" in node:
-            target = f"{at.document}|{node['$ref']}"
-            if target in within:
-                return {}
-            return self.properties(self._target(at.document, str(node["$ref"])), (*within, target))
         found: dict[str, bool] = {}
         for part in (
             each for word in ("allOf", "oneOf", "anyOf") for each in _nodes(node.get(word))
@@ -121,26 +119,41 @@ class _Reader:
         required = {str(name) for name in _nodes(node.get("required"))}
         for name, of in cast(Node, node.get("properties") or {}).items():
             inside = _At(at.document, of)
-            found[name.lower()] = name not in required or self._may_be_null(inside, within)
+            found[name.lower()] = name not in required or self._may_be_null(inside, ())
             for path, can_be in self.properties(inside, within).items():
                 found[f"{name.lower()}.{path}"] = can_be
         return found
 
     def _may_be_null(self, at: _At, within: tuple[str, ...]) -> bool:
+        """Tell whether nothing that a schema says keeps null out."""
+        at, within = self._followed(at, within)
         node = _node(at.node)
         if node is None:
-            return True
-        if "$ref" in node:
-            target = f"{at.document}|{node['$ref']}"
-            if target in within:
-                return False
-            return self._may_be_null(
-                self._target(at.document, str(node["$ref"])), (*within, target)
-            )
-        if any(_is_null(each) for word in ("oneOf", "anyOf") for each in _nodes(node.get(word))):
-            return True
-        said: object = node.get("type")
-        return _is_null(node) or (isinstance(said, list) and "null" in said)
+            return at.node is not False
+
+        def parts(word: str) -> Iterator[bool]:
+            inside = _nodes(node.get(word))
+            return (self._may_be_null(_At(at.document, part), within) for part in inside)
+
+        said: object = node.get("type", "null")
+        return (
+            "null" in (cast(Sequence[object], said) if isinstance(said, list) else (said,))
+            and ("enum" not in node or None in _nodes(node["enum"]))
+            and node.get("const") is None
+            and all(parts("allOf"))
+            and all(any(parts(word)) for word in ("oneOf", "anyOf") if word in node)
+        )
+
+    def _followed(self, at: _At, within: tuple[str, ...]) -> tuple[_At, tuple[str, ...]]:
+        """Return what references lead to, and all that led there; in a circle, `false`, which
+        describes nothing."""
+        node = _node(at.node)
+        if node is None or "$ref" not in node:
+            return at, within
+        target = f"{at.document}|{node['$ref']}"
+        if target in within:
+            return _At(at.document, False), within
+        return self._followed(self._target(at.document, str(node["$ref"])), (*within, target))
 
     def _plain(self, document: str, node: Node, within: tuple[str, ...]) -> Type:
         match _type_of(node):

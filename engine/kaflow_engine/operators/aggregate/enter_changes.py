@@ -27,7 +27,7 @@ def enter_aggregate_changes(
     found, failed = guarded(sql, sides.rows)
     parted = sides
     if project.unnests:
-        parted, found = sides.unnested(found)
+        parted, found = sides.unnested(found, len(project.unnests))
     moves = parted.moves(found)
     identity = parted.changes.rows["group"].take(moves.changes)
     if len(entries_of(flow, aggregate)) > 1:  # rows of several tables may have one key

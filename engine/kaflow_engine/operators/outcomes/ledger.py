@@ -149,8 +149,9 @@ def _onward(flow: Flow, chain: Chain, topic: TopicParams, sent: pa.Table) -> pa.
     ready = sent.filter(pc.equal(sent["kind"], READY))
     dead = sent.filter(pc.equal(sent["kind"], DEAD))
     dead_parts = record_part(topic.index, dead["d_part"], flow)
-    nodes = [taker_of(flow, project) for project in chain.ends]
-    projects = pa.array([target_of(flow, project) for project in chain.ends])
+    ends = chain.ends
+    nodes = [taker_of(flow, project) for project in ends]
+    projects = pa.array([target_of(flow, project) for project in ends])
     places = pc.index_in(ready["side"], projects)
     takers = pa.array([target_of(flow, node) for node in nodes])
     grouped = pa.array([isinstance(node, Gathers) for node in nodes])

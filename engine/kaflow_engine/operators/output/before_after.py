@@ -96,19 +96,20 @@ class BeforeAfter:
             replaced=pa.array((had[changes] >= 0) & (has[changes] >= 0)),
         )
 
-    def unnested(self, made: pa.Table) -> tuple["BeforeAfter", pa.Table]:
+    def unnested(self, made: pa.Table, lists: int) -> tuple["BeforeAfter", pa.Table]:
         """Return what a reader looks at whose rows part: each place in a list is a row of its own,
         before and after a change.
 
         Args:
             made: `rn`, `$places` and what the reader makes of these rows.
+            lists: How many part each row.
 
         Returns:
             Changes of such rows, whose groups end with the place; and `made` as these number it.
         """
         numbers = made["rn"].to_numpy()
-        lists = made[PLACES].combine_chunks()
-        parts = lists.flatten().to_numpy().reshape(len(lists), -1).astype(np.int64)
+        flat = made[PLACES].combine_chunks().flatten().to_numpy()
+        parts = flat.reshape(made.num_rows, lists).astype(np.int64)
         places, of_rows = np.unique(parts, axis=0, return_inverse=True)
         of_rows = of_rows.reshape(-1)  # some versions of numpy keep the other axis
         order = np.argsort(numbers, kind="stable")

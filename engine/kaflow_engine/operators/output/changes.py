@@ -63,7 +63,7 @@ def _shown(reader: Project, sink: Sink, sides: BeforeAfter) -> _Shown:
     columns = [column for column, _ in reader.columns]
     places = PLACES if reader.unnests else None
     done = encode_rows(sink, columns, projected(reader, sides.typed), sides.rows, places)
-    parted, rows = sides.unnested(done.rows) if places else (sides, done.rows)
+    parted, rows = sides.unnested(done.rows, len(reader.unnests)) if places else (sides, done.rows)
     return _Shown(
         project=reader,
         sink=sink,

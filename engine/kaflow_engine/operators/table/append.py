@@ -45,7 +45,7 @@ def enter_append(project: Project, append: Append, changes: Changes, hand_on: Ha
     found, failed = guarded(sql, sides.rows)
     parted = sides
     if project.unnests:
-        parted, found = sides.unnested(found)
+        parted, found = sides.unnested(found, len(project.unnests))
     rows = _rows(append, parted.moves(found), parted.changes)
     bad = tuple(sides.bad_of(bad_records(failed)))
     if not rows.num_rows:

@@ -43,7 +43,7 @@ def moved_sources(old: Flow, new: Flow) -> tuple[str, ...]:
 def begun_again(old: Flow, new: Flow) -> tuple[str, ...]:
     """Return the inputs that a new state reads from their first record, where others go on: those
     that come from somewhere else, and tables that are loaded again, of which no rows are kept."""
-    tables = (t.name for t in new.sources if t.is_kept and isinstance(t.connector, _LET_GO))
+    tables = (t.name for t in new.sources if t.is_kept and isinstance(t.connector, _KEEP_NO_ROWS))
     return tuple(dict.fromkeys((*moved_sources(old, new), *tables)))
 
 
@@ -83,7 +83,7 @@ def _without_size(phase: PhaseParams) -> PhaseParams:
     return phase if isinstance(phase, FilesParams) else replace(phase, page_size=None)
 
 
-_LET_GO = (*get_args(DatabaseParams), HybridParams)
+_KEEP_NO_ROWS = (*get_args(DatabaseParams), HybridParams)
 """Sources that keep no rows which were read."""
 
 

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 from kaflow_engine.duck import binding
 from kaflow_engine.duck.quoting import identifier
-from kaflow_engine.errors import Location, SqlError
+from kaflow_engine.errors import Location
 from kaflow_engine.flow.tables import APPEND_OP, APPEND_TIME
-from kaflow_engine.flow.transforms import IN, LookupParams
 from kaflow_engine.flow.windows import (
     NAMED_START,
     ROW_TIME,
@@ -18,11 +17,9 @@ from kaflow_engine.flow.windows import (
 from kaflow_engine.model.columns import Column
 from kaflow_engine.sql.shape import ROW, CallShape, Expr, GroupShape, QueryShape
 from kaflow_engine.sql.syntax import at_line
+from kaflow_engine.sql.transforms.lookup_types import check_lookup
 from kaflow_engine.sql.types.bind import AliasColumns, Binder, with_elements
 from kaflow_engine.sql.types.refusals import refusal
-
-_NO_KEYS = ("BLOB", "JSON", "STRUCT", "MAP")
-"""Types whose values find nothing in a database."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +112,7 @@ def _columns(below: AliasColumns, group: GroupShape, at: Location | None) -> Gro
         results = (*group.run.results, Column(APPEND_TIME, "TIMESTAMP"))
         return GroupColumns(keys=keys, arguments=(), results=results, window=())
     if group.transform is not None:
-        _check_lookup(group, keys, at)
+        check_lookup(group.transform, keys, at_line(at, group.line))
         results = group.transform.results(keys)
         return GroupColumns(keys=keys, arguments=(), results=results, window=())
     if group.append is not None:
@@ -133,34 +130,6 @@ def _columns(below: AliasColumns, group: GroupShape, at: Location | None) -> Gro
         ),
         window=tuple(Column(name, "TIMESTAMP") for name in window),
     )
-
-
-def _check_lookup(group: GroupShape, keys: Sequence[Column], at: Location | None) -> None:
-    """Refuse a look-up by values that the columns of the table cannot equal."""
-    assert group.transform is not None
-    params = group.transform.params
-    if not isinstance(params, LookupParams):
-        return
-    given = {column.name: column.type for column in keys}
-    types = {column.name: column.type for column in params.types}
-    for number, name in enumerate(params.on):
-        outer, inner = given[f"{IN}$on{number}"], types[name]
-        try:
-            if "VARCHAR" not in (outer, inner):
-                binding.bind(f"SELECT coalesce(NULL::{outer}, NULL::{inner}) AS x")
-            kinds = (outer.partition("(")[0], inner.partition("(")[0])
-            fits = not any(kind in _NO_KEYS or kind.endswith("]") for kind in kinds)
-        except binding.Error:
-            fits = False
-        if not fits:
-            raise SqlError(
-                f"column '{name}' of '{group.transform.name}' is {inner}, and is compared with "
-                f"{outer}",
-                at_line(at, group.line),
-                "join by another column"
-                if inner.partition("(")[0] in _NO_KEYS
-                else f"write CAST(… AS {inner}) around the other side, or join by another column",
-            )
 
 
 def _call_types(

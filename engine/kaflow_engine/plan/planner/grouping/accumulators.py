@@ -5,9 +5,11 @@ those rows. Every other call is computed over all rows of the group.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from kaflow_engine.duck.functions.catalogue import aggregate
+from kaflow_engine.duck.functions.signature import Function
 from kaflow_engine.duck.quoting import identifier
 from kaflow_engine.flow.operators import Accumulator, Calculated
 from kaflow_engine.model.columns import Column
@@ -56,23 +58,27 @@ _SAME = {
 _VARCHAR = "VARCHAR"
 """The type of a value in a box: NULL is a value of its own there, and -0.0 stays what it is."""
 
-_Part = tuple[str, str, str] | tuple[str, str, str, str]
-"""Of an accumulator its type, the value of one row, the function that merges `{0}`, itself, and may
-read `{1}`, the one before it; and what takes a row away, where that is no minus."""
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """An accumulator of a call."""
+
+    type: str
+    row: str
+    """The value of one row."""
+    merge: str
+    """The function that merges `{0}`, itself, and may read `{1}`, the one before it."""
+    undone: str | None = None
+    """The value of a row that is taken away; None: minus that of one row."""
+
+
 _Merged = tuple[tuple[_Part, ...], Callable[..., str]]
 """The accumulators of a call, and SQL of the result over their names."""
-
-_XOR = "bit_xor({0})"
-"""Merges what undoes itself."""
 
 
 def follows_order(group: GroupShape) -> bool:
     """Tell whether the result of a group depends on the order of its rows."""
-    return any(_in_order(call) for call in group.calls)
-
-
-def _in_order(call: CallShape) -> bool:
-    return call.function in FOLLOW_ORDER or aggregate(call.function) is not None
+    return any(c.function in FOLLOW_ORDER or aggregate(c.function) for c in group.calls)
 
 
 def accumulate(
@@ -102,11 +108,12 @@ def accumulate(
     for call in calls:
         column = Column(call.name, results[call.name])
         merged = None
-        if call.plain and aggregate(call.function) is not None and not in_sessions:
-            merged = _in_steps(call, retracts=retracts)
+        of_project = aggregate(call.function)
+        if call.plain and of_project is not None:
+            merged = None if in_sessions else _in_steps(call, of_project, retracts=retracts)
         elif call.plain and retracts:
             merged = _subtracted(call, types, names)
-        elif call.plain and not (in_sessions and _in_order(call)):
+        elif call.plain and not (in_sessions and call.function in FOLLOW_ORDER):
             merged = _merged(call, types, results[call.name], names)
         if merged is None:
             found.append(Calculated(column=column, sql=call.sql, keeps=True))
@@ -122,10 +129,9 @@ def accumulate(
     return tuple(known.values()), tuple(found)
 
 
-def _in_steps(call: CallShape, *, retracts: bool) -> _Merged | None:
+def _in_steps(call: CallShape, of: Function, *, retracts: bool) -> _Merged | None:
     """Return the accumulator of an aggregate of the project; None where its rows must be kept."""
-    function = aggregate(call.function)
-    steps = function.steps if function is not None else None
+    steps = of.steps
     if steps is None or (retracts and steps.taken is None):
         return None
     values, *others = parse_expression(call.sql).expressions
@@ -133,26 +139,21 @@ def _in_steps(call: CallShape, *, retracts: bool) -> _Merged | None:
     said = "".join(f", {each.sql(dialect=DIALECT)}" for each in others)
     merge = f"{steps.merged.key}(list({{0}}){said.replace('{', '{{').replace('}', '}}')})"
     first = f"{steps.first.key}({value}{said})"
-    part = steps.kept, first, merge
-    if steps.taken is not None:
-        part = (*part, f"{steps.taken.key}({value}{said})")
+    undone = None if steps.taken is None else f"{steps.taken.key}({value}{said})"
 
     def result(name: str) -> str:
         return f"{steps.result.key}({name}{said})"
 
-    return (part,), result
+    return (_Part(steps.kept, first, merge, undone),), result
 
 
 def _accumulator(name: str, part: _Part, before: Sequence[str], retracts: bool) -> Accumulator:
-    kind, row, merge, *taken = part
-    first = f"CAST({row} AS {kind})"
-    undone = first if merge == _XOR else f"-{first}"
-    if taken:
-        undone = f"CAST({taken[0]} AS {kind})"
+    first = f"CAST({part.row} AS {part.type})"
+    undone = f"-{first}" if part.undone is None else f"CAST({part.undone} AS {part.type})"
     return Accumulator(
-        column=Column(name, kind),
+        column=Column(name, part.type),
         first=first,
-        merge=merge.format(identifier(name), *before),
+        merge=part.merge.format(identifier(name), *before),
         taken=undone if retracts else None,
     )
 
@@ -166,27 +167,29 @@ def _merged(
         case "count", _, _:
             return _merged_count(call, given, passes)
         case "count_if", [x], _:
-            return (("HUGEINT", _if(passes, x), "sum({0})"),), _itself  # NULL of no values
+            return (_Part("HUGEINT", _if(passes, x), "sum({0})"),), _itself  # NULL of no values
         case "sum", [x], [kind] if added(kind):
-            return ((added(kind), _if(passes, x), "sum({0})"),), _itself
+            return (_Part(added(kind), _if(passes, x), "sum({0})"),), _itself
         case "avg", [x], [kind] if added(kind) and kind != "BOOLEAN":
-            parts = (added(kind), _if(passes, x), "sum({0})"), _counted(f"{x} IS NOT NULL", passes)
+            total = _Part(added(kind), _if(passes, x), "sum({0})")
+            parts = total, _counted(f"{x} IS NOT NULL", passes)
             return parts, partial(average_of, kind=kind)
         case "min" | "max" | "any_value" as name, [x], [kind] if kind == result:
-            return ((kind, _if(passes, x), f"{name}({{0}})"),), _itself
+            return (_Part(kind, _if(passes, x), f"{name}({{0}})"),), _itself
         case "bool_and" | "bool_or" | "bit_and" | "bit_or" | "bit_xor" as name, [x], _:
-            return ((result, _if(passes, x), f"{name}({{0}})"),), _itself
+            return (_Part(result, _if(passes, x), f"{name}({{0}})"),), _itself
         case "product", [x], _:
-            return (("DOUBLE", _if(passes, x), "product({0})"),), _itself
+            return (_Part("DOUBLE", _if(passes, x), "product({0})"),), _itself
         case "first", [x], [kind] if kind == result:  # NULL may be the first value
-            return ((_VARCHAR, _if(passes, _box(x, kind)), "any_value({0})"),), _unboxed(kind)
+            value = _Part(_VARCHAR, _if(passes, _box(x, kind)), "any_value({0})")
+            return (value,), _unboxed(kind)
         case "last", [x], [kind] if kind == result and passes is None:
-            return ((_VARCHAR, _box(x, kind), "last({0})"),), _unboxed(kind)
+            return (_Part(_VARCHAR, _box(x, kind), "last({0})"),), _unboxed(kind)
         case "arg_min" | "arg_max" as name, [x, y], [kind, by] if kind == result:
             both = f"{x} IS NOT NULL AND {y} IS NOT NULL"
             wanted = both if passes is None else f"{both} AND {passes}"
-            least = by, _if(wanted, y), f"{name.removeprefix('arg_')}({{0}})"
-            value = _VARCHAR, _if(wanted, _box(x, kind)), f"{name}({{0}}, {{1}})"
+            least = _Part(by, _if(wanted, y), f"{name.removeprefix('arg_')}({{0}})")
+            value = _Part(_VARCHAR, _if(wanted, _box(x, kind)), f"{name}({{0}}, {{1}})")
             return (least, value), _unboxed(kind)
         case _:
             return None
@@ -220,7 +223,9 @@ def _subtracted(call: CallShape, types: Mapping[str, str], names: dict[str, str]
             parts = _counted(x, passes), _counted(f"NOT {x}", passes)
             return parts, "CASE WHEN {0} > 0 THEN TRUE WHEN {1} > 0 THEN FALSE END".format
         case "bit_xor", [x], [kind] if is_whole(kind):
-            parts = (kind, _if(passes, x), _XOR), _counted(f"{x} IS NOT NULL", passes)
+            row = _if(passes, x)
+            itself = _Part(kind, row, "bit_xor({0})", undone=row)
+            parts = itself, _counted(f"{x} IS NOT NULL", passes)
             return parts, "CASE WHEN {1} > 0 THEN {0} END".format
         case "sum" | "avg" as name, [x], [kind] if is_exact(kind):
             return _summed(name, x, kind, passes)
@@ -233,7 +238,7 @@ def _summed(name: str, x: str, kind: str, passes: str | None) -> _Merged | None:
     if name == "avg" and kind == "BOOLEAN":
         return None
     total = exact_sum(kind)
-    parts = [(column, _if(passes, part.format(x)), "sum({0})") for column, part in total.parts]
+    parts = [_Part(kept, _if(passes, part.format(x)), "sum({0})") for kept, part in total.parts]
     count = _counted(f"{x} IS NOT NULL", passes)
 
     def result(*columns: str) -> str:
@@ -274,7 +279,7 @@ def _if(passes: str | None, sql: str) -> str:
 
 def _counted(condition: str, passes: str | None) -> _Part:
     wanted = condition if passes is None else f"{condition} AND {passes}"
-    return "HUGEINT", f"CASE WHEN {wanted} THEN 1 ELSE 0 END", "sum({0})"
+    return _Part("HUGEINT", f"CASE WHEN {wanted} THEN 1 ELSE 0 END", "sum({0})")
 
 
 def _itself(name: str) -> str:

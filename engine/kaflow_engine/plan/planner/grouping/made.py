@@ -4,11 +4,11 @@ from dataclasses import replace
 
 from kaflow_engine.flow.tables import Append
 from kaflow_engine.flow.timed import Runs
-from kaflow_engine.flow.transforms import IN, PASSED, Transform
+from kaflow_engine.flow.transforms import IN, Transform
 from kaflow_engine.model.columns import Column
 from kaflow_engine.plan.planner.grouping.settings import GroupParts
 from kaflow_engine.plan.planner.wiring import Grouped
-from kaflow_engine.sql.groups.shapes import AppendShape, RunShape, TransformShape
+from kaflow_engine.sql.groups.shapes import AppendShape, RunShape, TransformShape, is_passed
 
 
 def runs_of(group: GroupParts, run: RunShape, id: str, state: int, inputs: tuple[str, ...]) -> Runs:
@@ -50,7 +50,7 @@ def transform_of(
         alias=group.shape.alias,
         name=transform.name,
         columns=tuple(Column(c.name.removeprefix(IN), c.type) for c in entered),
-        passed=tuple(c for c in keys if c.name.startswith(PASSED) and c not in entered),
+        passed=tuple(c for c in keys if is_passed(c.name)),
         results=group.results,
         params=transform.params,
     )

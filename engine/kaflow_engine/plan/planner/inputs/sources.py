@@ -35,6 +35,7 @@ from kaflow_engine.model.sources.hybrid_specs import (
     FilesPhaseSpec,
     HandoverSpec,
     HybridSourceSpec,
+    with_phases,
 )
 from kaflow_engine.model.sources.live_specs import (
     HttpSourceSpec,
@@ -76,12 +77,9 @@ def wrong_connections(spec: PipelineSpec, config: Config) -> Iterator[ModelError
 
 def _tables(spec: PipelineSpec) -> Iterator[tuple[Path, DatabaseTableSpec]]:
     """Yield the tables of databases that a pipeline reads, and where the file says so."""
-    for name, said in spec.sources.items():
+    for path, said in with_phases(spec.sources):
         if isinstance(said, DatabaseTableSpec):
-            yield ("sources", name), said
-        for number, phase in enumerate(said.phases if isinstance(said, HybridSourceSpec) else ()):
-            if isinstance(phase, DatabaseTableSpec):
-                yield ("sources", name, "phases", number), phase
+            yield path, said
 
 
 def _secrets(spec: PipelineSpec) -> Iterator[tuple[Path, str]]:

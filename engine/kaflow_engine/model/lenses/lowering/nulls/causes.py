@@ -1,6 +1,6 @@
 """What makes columns of rows NULL: fields of topics, joins, and expressions of SELECTs before."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,6 +23,10 @@ Causes = tuple[Cause, ...]
 class Rows(Protocol):
     """Rows of a source."""
 
+    def has(self, name: str) -> bool:
+        """Tell whether there surely is a column of that name."""
+        ...
+
     def causes(self, path: Sequence[str]) -> Causes | None:
         """Return what makes a column NULL, None where there is no such column.
 
@@ -30,6 +34,17 @@ class Rows(Protocol):
             path: Its name, and that of fields inside of it.
         """
         ...
+
+
+def causes_among(sources: Iterable[Rows], path: Sequence[str]) -> Causes | None:
+    """Return what makes a column NULL that one of some sources has, None where none has it; where
+    no source surely has it, what may make it NULL of every one that may have it."""
+    every = tuple(sources)
+    sure = [rows for rows in every if rows.has(path[0])]
+    found = [rows.causes(path) for rows in sure or every]
+    if all(causes is None for causes in found):
+        return None
+    return tuple(cause for causes in found for cause in causes or ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +56,10 @@ class TopicRows:
     """In lower case; None: the file does not say them."""
     nullable: frozenset[str]
     """As the file says; fields of fields, too."""
+
+    def has(self, name: str) -> bool:
+        """Tell whether the file says so."""
+        return self.columns is not None and name.lower() in self.columns
 
     def causes(self, path: Sequence[str]) -> Causes | None:
         """Ask the file, or leave it to the registered schema."""
@@ -64,13 +83,14 @@ class MadeRows:
     others: tuple[Rows, ...]
     """Whose columns it takes over by `*`."""
 
+    def has(self, name: str) -> bool:
+        """Look where `causes` does."""
+        return name.lower() in self.items or any(rows.has(name) for rows in self.others)
+
     def causes(self, path: Sequence[str]) -> Causes | None:
         """Look among the items, then among what was taken over."""
         own = self.items.get(path[0].lower())
-        if own is not None:
-            return own
-        found = (rows.causes(path) for rows in self.others)
-        return next((causes for causes in found if causes is not None), None)
+        return causes_among(self.others, path) if own is None else own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +99,10 @@ class OuterRows:
 
     of: Rows
     why: str
+
+    def has(self, name: str) -> bool:
+        """Ask the source."""
+        return self.of.has(name)
 
     def causes(self, path: Sequence[str]) -> Causes | None:
         """Return that the row may be missing."""

@@ -22,11 +22,11 @@ from kaflow_engine.model.lenses.grammar.syntax import (
     Star,
     Text,
 )
-from kaflow_engine.model.lenses.lowering.nulls.causes import Cause, Causes, Rows
+from kaflow_engine.model.lenses.lowering.nulls.causes import Cause, Causes, Rows, causes_among
+from kaflow_engine.model.lenses.lowering.scope import FACETS
 from kaflow_engine.model.sources.nulls import Operand
 
 _NEVER: Causes = ()
-_FACETS = ("_key", "_value", "_meta")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,15 +145,14 @@ class NullSearch:
         of = next((each for each in self.sources if each.called == path[0]), None)
         if of is not None and len(path) > 1:
             path = path[1:]
-        if path[0] in _FACETS:
+        if path[0] in FACETS:
             owner = of or self.driving
             if path[0] != "_value" or len(path) == 1:
                 return _NEVER if owner.missing is None else (owner.missing,)
             of, path = owner, path[1:]
         if of is not None:
             return of.rows.causes(path) or _NEVER
-        found = [each.rows.causes(path) for each in self.sources]
-        return tuple(cause for causes in found for cause in causes or ())
+        return causes_among((each.rows for each in self.sources), path) or _NEVER
 
 
 def shown(node: Expression) -> str:
